@@ -1,0 +1,41 @@
+# The whole house from here: `make help` says what there is.
+.DEFAULT_GOAL := help
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+
+.PHONY: help up test check format bench lock clean
+
+help:  ## this list
+	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):[^#]*## /  make \1\t/' | expand -t 16
+
+$(READY): requirements/dev.lock pyproject.toml scripts/setup
+	@sh scripts/setup $(VENV)
+	@touch $(READY)
+
+up: $(READY)  ## set up, and show the offers of GPUs
+	@$(BIN)/tera offers --limit 12
+	@echo "Next: $(BIN)/tera offers --help, $(BIN)/tera gpus V100, $(BIN)/tera providers" >&2
+
+test: $(READY)  ## set up, and run the whole test suite
+	@sh scripts/postgres
+	$(BIN)/python -m pytest
+
+check: $(READY)  ## format, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(READY)  ## write the format and the safe lint repairs
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY)  ## measure, and print what was measured
+	@sh scripts/setup-bench $(VENV) .venv-bench
+	$(BIN)/python -m bench
+
+lock: $(READY)  ## pin the newest versions that requirements/*.in admit
+	@sh scripts/lock
+
+clean:  ## remove what set-up and tests made here
+	rm -rf $(VENV) .venv-bench .mypy_cache .ruff_cache .pytest_cache .hypothesis

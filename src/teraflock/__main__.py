@@ -1,0 +1,5 @@
+"""`python -m teraflock` is `tera`."""
+
+from teraflock.cli.main import run
+
+run()

@@ -1,0 +1,34 @@
+"""The time as an argument. Only `SystemClock` asks the system, so everything else can be replayed."""
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def now(self) -> datetime:
+        """The time now, in UTC."""
+        ...
+
+
+class SystemClock:
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+
+class FixedClock:
+    """A clock that stands until it is moved. For tests, and for answers `--as-of` a day."""
+
+    def __init__(self, at: datetime) -> None:
+        if at.tzinfo is None:
+            raise ValueError("a clock needs a time with a zone")
+        self._at = at.astimezone(UTC)
+
+    def now(self) -> datetime:
+        return self._at
+
+    def move(self, by: timedelta) -> None:
+        self._at += by
+
+
+def today(clock: Clock) -> date:
+    return clock.now().date()

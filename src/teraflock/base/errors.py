@@ -1,0 +1,83 @@
+"""The error tree: everything that may go wrong and be told to a user.
+
+    TeraflockError
+    ├── BadInput            the user's words cannot be taken as they are           exit 2
+    │   └── UnknownName     a name nobody knows; the hint has the nearest ones     exit 2
+    ├── Refused             understood, but not done: it would lose something      exit 1
+    ├── BrokenSource        a file or download is not what it claims to be         exit 1
+    ├── Unavailable         something needed is away or busy for now: try again    exit 1
+    └── StorageFailed       the database cannot be read or written                 exit 1
+
+An error has a stable `code`, a public sentence, a `hint` (what to do next) and a private `context` for
+the log, which never reaches a response: it may hold what belongs to another tenant.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+
+class TeraflockError(Exception):
+    """Root of the tree. Raise a leaf, or a subclass of a leaf with a code of its own."""
+
+    code: ClassVar[str] = "error"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, sentence: str, *, hint: str = "", context: Mapping[str, object] | None = None) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.hint = hint
+        self.context: Mapping[str, object] = dict(context or {})
+
+
+class BadInput(TeraflockError):
+    code = "bad_input"
+    exit_code = 2
+
+
+class UnknownName(BadInput):
+    code = "unknown_name"
+
+
+class Refused(TeraflockError):
+    code = "refused"
+
+
+class BrokenSource(TeraflockError):
+    code = "broken_source"
+
+
+class Unavailable(TeraflockError):
+    code = "unavailable"
+
+
+class StorageFailed(TeraflockError):
+    code = "storage_failed"
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str], *, see: str = "") -> UnknownName:
+    """An `UnknownName` whose hint has the names nearest to the one given."""
+    near = nearest_names(name, known)
+    hint = f"Did you mean {_listed(near)}?" if near else ""
+    if see:
+        hint = f"{hint} {see}".strip()
+    return UnknownName(f"No {kind} is known by the name `{name}`", hint=hint)
+
+
+NEAREST_NAMES_MAX = 4  # more than a reader compares at a glance
+
+
+def nearest_names(name: str, known: Iterable[str]) -> list[str]:
+    """The known names most like `name`, best first."""
+    import difflib  # only on the way to an error: it costs a cold start 10 ms
+
+    by_folded: dict[str, str] = {}
+    for each in known:
+        by_folded.setdefault(each.casefold(), each)
+    found = difflib.get_close_matches(name.casefold(), by_folded, n=NEAREST_NAMES_MAX, cutoff=0.5)
+    inside = [folded for folded in by_folded if name and name.casefold() in folded and folded not in found]
+    return [by_folded[folded] for folded in (found + sorted(inside, key=len))[:NEAREST_NAMES_MAX]]
+
+
+def _listed(names: list[str]) -> str:
+    quoted = [f"`{name}`" for name in names]
+    return quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + " or " + quoted[-1]

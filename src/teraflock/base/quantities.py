@@ -1,0 +1,29 @@
+"""Quantities with their units: bytes, read from and written for people.
+
+Makers of GPUs and clouds write GB and mean 2**30 bytes; so does this house wherever memory is meant.
+"""
+
+import re
+from typing import Final
+
+from teraflock.base.errors import BadInput
+
+GIB: Final = 1 << 30
+MIB: Final = 1 << 20
+
+_BYTES_PER: Final = {"m": MIB, "g": GIB, "t": 1 << 40}
+_QUANTITY: Final = re.compile(r"\s*(\d{1,9}(?:\.\d{1,6})?)\s*(?:([mgt])(?:i?b)?)?\s*", re.IGNORECASE)
+
+
+def parse_memory_bytes(text: str) -> int:
+    """`"48"`, `"48GB"`, `"48 GiB"` → bytes; a bare number counts GB of 2**30 bytes."""
+    match = _QUANTITY.fullmatch(text)
+    if not match:
+        raise BadInput(f"`{text}` is no amount of memory", hint="Write it as `48`, `48GB` or `512MB`")
+    return round(float(match[1]) * _BYTES_PER[(match[2] or "g").lower()])
+
+
+def memory_text(size_bytes: int) -> str:
+    """`51539607552` → `"48 GB"`."""
+    gigabytes = size_bytes / GIB
+    return f"{gigabytes:.0f} GB" if gigabytes == int(gigabytes) else f"{gigabytes:.1f} GB"
