@@ -9,6 +9,7 @@ What holds:
 - rounding is half to even, in one function (`divided`).
 """
 
+from itertools import pairwise
 from typing import Final, Literal, Self
 
 import msgspec
@@ -39,7 +40,7 @@ class Money(msgspec.Struct, frozen=True):
     def split(self, parts: int) -> tuple["Money", ...]:
         """Cut into `parts` whose sum is this amount; no two differ by more than one micro-unit."""
         edges = [self.micros * i // parts for i in range(parts + 1)]
-        return tuple(Money(b - a, self.currency) for a, b in zip(edges, edges[1:], strict=False))
+        return tuple(Money(b - a, self.currency) for a, b in pairwise(edges))
 
     def _same(self, other: Self) -> Self:
         if other.currency != self.currency:
