@@ -5,6 +5,7 @@ one that is killed: on Linux the kernel passes the death of the parent on to it.
 """
 
 import atexit
+import fcntl
 import os
 import pwd
 import shutil
@@ -40,8 +41,9 @@ class PostgresServer:
         self._schemas = 0
         _remove_leftovers()
         self._folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir="/tmp"))
+        self._owner = (self._folder / "owner").open("w")
+        fcntl.flock(self._owner, fcntl.LOCK_EX)  # the kernel lets go of it when this process ends
         atexit.register(self.stop)
-        (self._folder / "owner").write_text(str(os.getpid()))
         if self._as_user:
             os.chown(self._folder, self._as_user.pw_uid, self._as_user.pw_gid)
         self._make_cluster()
@@ -52,6 +54,7 @@ class PostgresServer:
         if self._process and self._process.poll() is None:
             self._process.send_signal(signal.SIGQUIT)  # at once: nothing in it is worth a checkpoint
             self._process.wait()
+        self._owner.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def address(self, database: str = "postgres", schema: str = "public") -> str:
@@ -161,8 +164,8 @@ def _remove_leftovers() -> None:
     """Folders of test runs that were killed. Their servers are dead, or about to die."""
     for folder in Path("/tmp").glob(f"{FOLDER_PREFIX}*"):
         try:
-            os.kill(int((folder / "owner").read_text()), 0)
-        except ProcessLookupError:
-            shutil.rmtree(folder, ignore_errors=True)
-        except (OSError, ValueError):
-            continue  # another user's, or just being made
+            with (folder / "owner").open() as owner:
+                fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            continue  # of a run that goes on, of another user, or just being made

@@ -36,13 +36,24 @@ def migrate(database: Database, clock: Clock, *, folder: str = MIGRATIONS) -> in
 
     Safe to be run by any number of processes at once.
     """
+    if not pending(database, folder=folder):
+        return 0
     known = load_migrations(folder)
+    database.write_alone(_make_table)
     count = 0
-    if not _has_all(database, known):
-        database.write_alone(_make_table)
-        while database.write_alone(lambda tx: _apply_next(tx, known, database.where, clock)):
-            count += 1
+    while database.write_alone(lambda tx: _apply_next(tx, known, database.where, clock)):
+        count += 1
     return count
+
+
+def pending(database: Database, *, folder: str = MIGRATIONS) -> int:
+    """How many migrations the database lacks; refused where it is newer, or not one of ours."""
+    known = load_migrations(folder)
+    try:
+        with database.read() as tx:
+            return len(known) - _checked_count(tx, known, database.where)
+    except MissingTable:
+        return len(known)
 
 
 def is_current(tx: Transaction, *, folder: str = MIGRATIONS) -> bool:
@@ -65,14 +76,6 @@ def load_migrations(folder: str = MIGRATIONS) -> tuple[Migration, ...]:
 
 def _file_names(folder: str) -> list[str]:
     return [entry.name for entry in os.scandir(folder) if entry.name.endswith(".sql")]
-
-
-def _has_all(database: Database, known: Sequence[Migration]) -> bool:
-    try:
-        with database.read() as tx:
-            return _checked_count(tx, known, database.where) == len(known)
-    except MissingTable:
-        return False
 
 
 def _make_table(tx: Transaction) -> None:

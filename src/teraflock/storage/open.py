@@ -5,7 +5,7 @@ from typing import Final
 from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput, Refused
 from teraflock.storage.database import Database, MissingTable
-from teraflock.storage.migrate import is_current, migrate
+from teraflock.storage.migrate import is_current, migrate, pending
 
 SQLITE: Final = "sqlite:///"
 POSTGRES: Final = ("postgresql://", "postgres://")
@@ -53,12 +53,13 @@ def _opened_postgres(address: str) -> Database:
 def _make_ready(database: Database, clock: Clock, *, read_only: bool) -> None:
     if _is_current(database):
         return
-    if read_only:
+    if not read_only:
+        migrate(database, clock)
+    elif pending(database):
         raise Refused(
-            f"The tables of `{database.where}` are not those this Teraflock needs",
-            hint="Open it once where it can be written",
+            f"`{database.where}` was written by an older Teraflock",
+            hint="Open it once where it can be written: then it is brought up to date",
         )
-    migrate(database, clock)
 
 
 def _is_current(database: Database) -> bool:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
@@ -51,13 +52,14 @@ class PostgresTransaction(Guarded):
     def end(self) -> None:
         """Nothing can be run from here on, and no stream is left open."""
         self._over = True
-        for cursor in self._streams:
-            cursor.close()
+        with suppress(psycopg.Error):  # a broken connection has closed them already
+            for cursor in self._streams:
+                cursor.close()
         self._streams.clear()
 
     def _cursor(self, sql: str, values: dict[str, object]) -> psycopg.Cursor[Row]:
         statement = parsed(sql)
-        return self._connection.execute(statement.dollars, statement.values(values) or None)
+        return self._connection.execute(statement.dollars, statement.values(values))
 
     def _stream(self, sql: str, values: dict[str, object]) -> psycopg.RawServerCursor[Row]:
         statement = parsed(sql)
@@ -65,7 +67,7 @@ class PostgresTransaction(Guarded):
         cursor: psycopg.RawServerCursor[Row]
         cursor = psycopg.RawServerCursor(self._connection, f"stream_{self._streams_made}")
         self._streams.add(cursor)
-        cursor.execute(statement.dollars, statement.values(values) or None)
+        cursor.execute(statement.dollars, statement.values(values))
         return cursor
 
     def _fetched(self, cursor: psycopg.RawServerCursor[Row]) -> Iterator[Row]:

@@ -60,6 +60,8 @@ class Parsed(NamedTuple):
 
 @lru_cache(maxsize=STATEMENTS_CACHED_MAX)
 def parsed(sql: str) -> Parsed:
+    if len(list(statements(sql))) > 1:  # SQLite refuses it by itself, PostgreSQL would run them all
+        raise Misuse("one statement at a time")
     indexes: dict[str, int] = {}
     order: list[int] = []
     questions: list[str] = []

@@ -119,6 +119,12 @@ def test_bad_sql_never_reaches_a_message(store: Database) -> None:
     assert "SELEC" in str(raised.value.__cause__)
 
 
+def test_one_statement_is_one_statement(store: Database) -> None:
+    with pytest.raises(Misuse):
+        store.write(lambda tx: tx.run("DELETE FROM thing; DROP TABLE thing"))
+    assert ids(store) == []
+
+
 def test_a_table_that_is_not_there_can_be_told_apart(store: Database) -> None:
     with store.read() as tx, pytest.raises(MissingTable):
         tx.one("SELECT 1 FROM nowhere")

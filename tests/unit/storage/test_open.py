@@ -52,10 +52,23 @@ def test_reading_only_needs_the_tables_as_they_should_be(tmp_path: Path) -> None
     with pytest.raises(StorageFailed, match="cannot be opened"):
         open_database(address, CLOCK, read_only=True)
     (tmp_path / "tera.db").touch()
-    with pytest.raises(Refused, match="not those this Teraflock needs"):
+    with pytest.raises(Refused, match="an older Teraflock"):
         open_database(address, CLOCK, read_only=True)
     open_database(address, CLOCK).close()
-    open_database(address, CLOCK, read_only=True).close()
+    database = open_database(address, CLOCK, read_only=True)
+    with database.read() as tx:
+        assert tx.one("SELECT COUNT(*) FROM event") == (0,)
+    database.close()
+
+
+def test_a_newer_database_is_told_apart_from_an_older_one(tmp_path: Path) -> None:
+    address = str(tmp_path / "tera.db")
+    database = open_database(address, CLOCK)
+    database.write(lambda tx: tx.run("INSERT INTO schema_migration VALUES (999, 'later', 'x', 'then')"))
+    database.close()
+    for read_only in (True, False):
+        with pytest.raises(Refused, match="a newer Teraflock"):
+            open_database(address, CLOCK, read_only=read_only)
 
 
 def test_an_up_to_date_database_is_opened_without_a_write(tmp_path: Path) -> None:

@@ -62,6 +62,17 @@ def test_a_line_that_breaks_inside_a_work_means_another_attempt(database: Databa
     assert count(database) == 1
 
 
+def test_a_line_that_breaks_under_a_stream_is_told(database: Database) -> None:
+    def breaks() -> None:
+        with database.read() as tx:
+            next(tx.each("SELECT generate_series(1, 100000)"))
+            tx.run(HANG_UP)
+
+    with pytest.raises(Unavailable, match="cannot be reached"):
+        breaks()
+    assert count(database) == 0
+
+
 def test_a_line_that_always_breaks_is_given_up(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres, "ATTEMPTS_MAX", 3)
     attempts = []

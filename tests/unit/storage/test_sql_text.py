@@ -28,6 +28,12 @@ def test_names_are_found_where_they_are_names(
     assert (found.questions, found.dollars.decode(), found.names) == (questions, dollars, names)
 
 
+def test_several_statements_are_not_one() -> None:
+    with pytest.raises(Misuse, match="one statement"):
+        parsed("SELECT 1; SELECT 2")
+    assert parsed("SELECT ';'; -- the end;").names == ()
+
+
 def test_values_are_put_in_order_and_repeated_in_place() -> None:
     found = parsed(":b, :a, :b")
     assert found.values({"a": 1, "b": 2}) == (2, 1)
