@@ -79,7 +79,7 @@ def find_provider(text: str) -> Provider:
     """The provider known by this id, name or alias; case and punctuation do not matter."""
     found = _by_key().get(_key_of(text))
     if found is None:
-        known = [name for provider in all_providers() for name in (provider.id, provider.name)]
+        known = [name for provider in all_providers() for name in provider.names]
         raise unknown_name("provider", text, known, see="`tera providers` lists them all")
     return found
 

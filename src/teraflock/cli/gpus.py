@@ -49,9 +49,9 @@ def _all(as_json: bool) -> None:
         write_json([*map(shape_card, all_cards()), *map(shape_accelerator, all_accelerators())])
         return
     click.echo(render(_COLUMNS, [_cells(card) for card in all_cards()], columns()))
-    checked = sum(not card.source.startswith("public data sheet") for card in all_cards())
+    compared = sum("compared with" in card.source for card in all_cards())
     remark(
-        f"\n{len(all_cards())} cards, {checked} of them compared with other tables; the rest as their data sheets say"
+        f"\n{len(all_cards())} cards. The figures are those of data sheets; {compared} were compared with other tables"
     )
     others = ", ".join(each.id for each in all_accelerators())
     remark(f"Listed with their prices, but without an estimate: {others}")

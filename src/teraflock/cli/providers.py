@@ -18,7 +18,7 @@ from teraflock.cli.table import Column, render
 
 HELP: Final = """Clouds that offer GPUs: how they bill, what spot means there, which traps they have.
 
-With NAME, everything known of one. What nobody has confirmed is marked `(not confirmed)`.
+With NAME, everything known of one. What nobody has confirmed says so, in the table with a `?`.
 
 \b
 Examples:
@@ -68,19 +68,20 @@ def _cells(provider: Provider) -> list[str]:
         provider.id,
         provider.name,
         provider.kind,
-        _short(facts.billing_step_seconds, _period),
-        _short(facts.spot, str),
-        _short(facts.notice_seconds, _period),
-        _short(facts.disk_after_reclaim, str),
+        _short(facts.billing_step_seconds),
+        _short(facts.spot),
+        _short(facts.notice_seconds),
+        _short(facts.disk_after_reclaim),
     ]
 
 
-def _short(fact: Fact | None, written: "type[str] | object") -> str:
+def _short(fact: Fact | None) -> str:
     if fact is None:
         return ""
     value = fact.value
-    text = _value(value) if not isinstance(value, int) or isinstance(value, bool) else _period(value)
-    return (text or fact.text) + ("" if fact.confirmed else " ?")
+    text = _period(value) if isinstance(value, int) and not isinstance(value, bool) else _value(value)
+    words = text or fact.text
+    return words if fact.confirmed or _doubtful_itself(words) else f"{words} ?"
 
 
 def _value(value: object) -> str:
@@ -102,21 +103,20 @@ def _in_full(provider: Provider) -> Iterator[str]:
     if facts is None:
         yield "  Only its name is known; its offers say the rest"
         return
-    yield f"  {'product':<20} {facts.product}"
+    yield f"  {'product':<{_LABEL}} {facts.product}"
     for words, fact in _singles(facts):
         if fact:
-            yield f"  {words:<20} {_told(fact, seconds=words in _IN_SECONDS)}"
+            yield f"  {words:<{_LABEL}} {_told(fact, seconds=words in _IN_SECONDS)}"
     for words, several in (
-        ("still costs if stopped", facts.stop_billing),
+        ("costs while stopped", facts.stop_billing),
         ("commitments", facts.commitments),
         ("traps", facts.traps),
     ):
         for i, fact in enumerate(several):
-            yield (
-                f"  {words if i == 0 else '':<22} {_told(fact)}"
-                if len(words) > 20
-                else f"  {words if i == 0 else '':<20} {_told(fact)}"
-            )
+            yield f"  {words if i == 0 else '':<{_LABEL}} {_told(fact)}"
+
+
+_LABEL: Final = 20
 
 
 def _singles(facts: ProviderFacts) -> Iterator[tuple[str, Fact | None]]:
@@ -142,4 +142,15 @@ def _told(fact: Fact, *, seconds: bool = False) -> str:
         else _value(value)
     )
     words = ": ".join(part for part in (text, fact.text) if part)
-    return words + ("" if fact.confirmed else f" (not confirmed: {fact.evidence})")
+    return words if fact.confirmed or _doubtful_itself(words) else f"{words} {_DOUBT[fact.evidence]}"
+
+
+_DOUBT: Final = {
+    "seed": "(says one document)",
+    "third-party": "(says a third party)",
+    "unconfirmed": "(not confirmed)",
+}
+
+
+def _doubtful_itself(words: str) -> bool:
+    return "confirmed" in words or "found" in words

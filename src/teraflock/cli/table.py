@@ -13,7 +13,8 @@ import msgspec
 from teraflock.cli.output import emphasised
 
 GAP: Final = "  "
-SHORTEST: Final = 8  # a flexible column is not cut below this: less cannot be told apart
+SHORTEST: Final = 14  # a flexible column is not cut below this while another can be dropped
+BAREST: Final = 4  # what is left of a text where the terminal is too narrow for anything else
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -53,15 +54,19 @@ def _columns_that_fit(columns: Sequence[Column], rows: Sequence[Sequence[str]], 
 
 
 def _shorten(columns: Sequence[Column], widths: list[int], width: int) -> None:
-    """Take the excess from the widest flexible column, one place at a time."""
+    """Take the excess from the widest text, one place at a time: flexible columns first, numbers never."""
     excess = sum(widths) + len(GAP) * (len(widths) - 1) - width
-    while excess > 0:
-        flexible = [i for i, column in enumerate(columns) if column.flexible and widths[i] > SHORTEST]
-        if not flexible:
-            return
-        widest = max(flexible, key=lambda i: widths[i])
-        widths[widest] -= 1
-        excess -= 1
+    for least, may in (
+        (SHORTEST, lambda column: column.flexible),
+        (BAREST, lambda column: column.flexible),
+        (BAREST, lambda column: not column.right),
+    ):
+        while excess > 0:
+            wide = [i for i, column in enumerate(columns) if may(column) and widths[i] > least]
+            if not wide:
+                break
+            widths[max(wide, key=lambda i: widths[i])] -= 1
+            excess -= 1
 
 
 def _natural(column: Column, rows: Sequence[Sequence[str]], i: int) -> int:

@@ -40,7 +40,7 @@ FLAGS: Final[dict[str, str]] = {
     "price-per-gpu": "quoted per GPU; multiplied by the number of GPUs",
     "host-added": "the source prices GPU and host apart; this is their sum",
     "unclear:host": "whether the price covers the host beside the GPU is not said",
-    "gpu-only": "the price is the GPU's alone; the host comes on top",
+    "gpu-only": "the source prices the GPU alone, and no host for it could be found",
     "slice": "a part of a card",
     "spot-not-cheaper": "the spot price is not below the on-demand price",
 }

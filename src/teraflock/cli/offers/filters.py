@@ -114,7 +114,7 @@ def _provider(name: str, known_providers: Callable[[], list[str]]) -> str:
         known = known_providers()  # clouds that only an imported catalog names
         if name.casefold() in known:
             return name.casefold()
-        names = [*known, *(word for each in all_providers() for word in (each.id, each.name))]
+        names = [*known, *(word for each in all_providers() for word in each.names)]
         raise unknown_name("provider", name, names, see="`tera providers` lists them all") from None
 
 

@@ -2,16 +2,22 @@
 
 from collections.abc import Iterator
 from datetime import date
+from typing import Final
 
 from teraflock.base.exchange import Rates
 from teraflock.offer.model import Listing
 from teraflock.offer.rules import first_day
+
+DOUBTFUL_PRICE: Final = frozenset({"suspect:price", "unclear:host", "from-price", "inferred:price"})
+DOUBTFUL: Final = DOUBTFUL_PRICE | {"suspect:memory", "suspect:ram"}
 
 
 def footer(listing: Listing, rates: Rates, currency: str, *, today: date, on: date) -> Iterator[str]:
     if listing.matched:
         yield f"\n{_shown(listing)}"
         yield f"Prices: {_ages(listing.newest, listing.oldest, today)}"
+    if any(flag in DOUBTFUL for line in listing.lines for flag in line.offer.flags):
+        yield "A `?` marks what is doubtful; the flags of `--json` and their notes say why"
     if listing.left_out:
         yield "Left out: " + ", ".join(_reason(reason, count) for reason, count in listing.left_out)
     foreign = sorted(

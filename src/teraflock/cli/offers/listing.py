@@ -14,7 +14,7 @@ from teraflock.base.money import Period, decimal_text, micros_per
 from teraflock.base.quantities import memory_text
 from teraflock.cli.lazy import LazyGroup
 from teraflock.cli.offers.filters import Asked, filter_options, query_from
-from teraflock.cli.offers.footer import footer
+from teraflock.cli.offers.footer import DOUBTFUL_PRICE, footer
 from teraflock.cli.output import columns, remark, write_csv, write_json
 from teraflock.cli.table import Column, render
 from teraflock.offer.model import Line, Offer, Query
@@ -146,6 +146,7 @@ def _columns(currency: str, per: Period) -> list[Column]:
         Column("RAM", right=True, worth=4),
         Column("MODE", worth=8),
         Column(f"{currency}/{per}", right=True),
+        Column("", worth=8),
         Column(f"{currency}/GPU-{per}", right=True, worth=6),
         Column("AS OF", worth=8),
         Column("FLAGS", flexible=True, worth=3),
@@ -158,25 +159,28 @@ def _cells(line: Line, rates: Rates, currency: str, per: Period, on: date) -> li
     each = _price(offer, rates, currency, per, on, offer.gpu_count) if offer.gpu_count else None
     return [
         _gpus(offer),
-        memory_text(offer.gpu_memory_bytes) if offer.gpu_memory_bytes else "",
+        _memory(offer.gpu_memory_bytes, "suspect:memory" in offer.flags),
         offer.provider,
         offer.instance_type,
         line.places[0] + (f" +{len(line.places) - 1}" if len(line.places) > 1 else ""),
         f"{offer.vcpus:g}" if offer.vcpus is not None else "",
-        memory_text(offer.ram_bytes) + ("?" if "suspect:ram" in offer.flags else "")
-        if offer.ram_bytes
-        else "",
+        _memory(offer.ram_bytes, "suspect:ram" in offer.flags),
         offer.mode or "",
         price or offer.standing,
+        "" if DOUBTFUL_PRICE.isdisjoint(offer.flags) else "?",
         each or "",
         offer.as_of or "unknown",
-        _flags(offer.flags),
+        offer.note if offer.standing == "refused" else _flags(offer.flags),
     ]
+
+
+def _memory(size_bytes: int | None, doubtful: bool) -> str:
+    return f"{memory_text(size_bytes)}{'?' if doubtful else ''}" if size_bytes else ""
 
 
 def _gpus(offer: Offer) -> str:
     name = offer.gpu or offer.gpu_name or "no GPU"
-    part = f" {offer.gpu_share:g}" if offer.gpu_share != 1 else ""
+    part = f" 1/{round(1 / offer.gpu_share)}" if offer.gpu_share < 1 else ""
     return f"{offer.gpu_count}× {name}{part}" if offer.gpu_count else name
 
 

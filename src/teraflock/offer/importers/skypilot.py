@@ -34,6 +34,7 @@ COLUMNS: Final = (
     "Region",
 )  # fmt: skip
 PLAIN_SPOT: Final = "the spot price of a machine without a GPU is not kept"
+GPU_ALONE: Final = "the price is that of the GPU alone, and no host for it is listed in its zone"
 PER_GPU_CLOUDS: Final = frozenset({"oci"})
 
 _MEMORY_MIB: Final = re.compile(r"""["']SizeInMiB["']: ?(\d+)""")
@@ -57,6 +58,7 @@ class _Machine(msgspec.Struct, gc=False):
     region: str
     zone: str
     flags: tuple[str, ...] = ()
+    fault: str = ""
 
 
 def read(path: Path, count: Callable[[], None]) -> Iterator[Row | Rejected]:
@@ -128,7 +130,7 @@ def _rows_of(machine: _Machine, provider: str, per_gpu: frozenset[str]) -> Itera
     """The on-demand and the spot offer of one machine; one without a price if it has neither."""
     name = _card_name(machine.accelerator, machine.info_name, machine.instance_type, machine.memory_mib)
 
-    def row(mode: Mode, price: int | None, flags: tuple[str, ...], fault: str = "") -> Row:
+    def row(mode: Mode, price: int | None, flags: tuple[str, ...], fault: str) -> Row:
         return Row(
             where=machine.where,
             provider=provider,
@@ -148,14 +150,14 @@ def _rows_of(machine: _Machine, provider: str, per_gpu: frozenset[str]) -> Itera
         )
 
     if machine.price is not None or machine.spot is None:
-        yield row("on-demand", machine.price, machine.flags)
+        yield row("on-demand", machine.price, machine.flags, machine.fault)
     if machine.spot is None:
         return
     if not machine.accelerator and machine.price is not None:
         yield Rejected(machine.where, PLAIN_SPOT)
     else:
         fault, flags = spot_faults(machine.spot, machine.price)
-        yield row("spot", machine.spot, machine.flags + flags, fault)
+        yield row("spot", machine.spot, machine.flags + flags, machine.fault or fault)
 
 
 # --- which card, with how much memory ------------------------------------------------------------------------------
@@ -250,7 +252,7 @@ def _with_hosts(machines: list[_Machine]) -> Iterator[_Machine]:
         elif machine.accelerator.startswith("tpu"):
             yield msgspec.structs.replace(machine, instance_type=machine.instance_type or machine.accelerator)
         else:
-            yield msgspec.structs.replace(machine, flags=(*machine.flags, "gpu-only", "suspect:price"))
+            yield msgspec.structs.replace(machine, flags=(*machine.flags, "gpu-only"), fault=GPU_ALONE)
 
 
 def _gcp_hosts(accelerator: str, count: int) -> tuple[str, ...]:
