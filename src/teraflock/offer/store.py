@@ -17,7 +17,7 @@ import msgspec
 
 from teraflock.base.exchange import Rates
 from teraflock.base.money import Price
-from teraflock.offer.model import SUSPECT_RAM, Offer, Query, Removal
+from teraflock.offer.model import DOUBTFUL_PRICE, SUSPECT_RAM, Offer, Query, Removal, Shape
 from teraflock.offer.rules import limit_per_month, place_of, sort_key, weights
 from teraflock.storage.database import Row, Transaction
 
@@ -41,6 +41,15 @@ _UNITS: Final = {
     "price-per-tflops": "(gpu_tflops * gpu_count)",
     "price-per-gb": "(gpu_memory_bytes * gpu_count)",
 }
+
+
+_SHAPE_COLUMNS: Final = (
+    "provider", "instance_type", "kind", "gpu", "gpu_name", "gpu_count", "gpu_share", "gpu_memory_bytes", "vcpus",
+    "ram_bytes", "mode", "term_months", "standing", "currency",
+)  # fmt: skip
+_SHAPE_LIST: Final = ", ".join(_SHAPE_COLUMNS)
+_DOUBTED: Final = " OR ".join(f"flags LIKE '%{flag}%'" for flag in DOUBTFUL_PRICE)
+_DOUBTFUL: Final = f"CASE WHEN {_DOUBTED} THEN 1 ELSE 0 END"
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,6 +182,42 @@ def sources(tx: Transaction) -> list[Source]:
 def source(tx: Transaction, name: str) -> Source | None:
     row = tx.one(f"SELECT {_SOURCE_LIST} FROM offer_source WHERE name = :name", name=name)
     return Source(**dict(zip(_SOURCE_COLUMNS, row, strict=True))) if row else None
+
+
+def shapes(tx: Transaction, regions: Sequence[str]) -> list[Shape]:
+    """All offers with a GPU that stand in these regions, by what decides time and terms, each with its lowest price."""
+    where, values = _where([Filter("", "kind <> 'none'", {}), *_places(regions)])
+    rows = tx.all(
+        f"SELECT {_SHAPE_LIST}, {_DOUBTFUL}, MIN(price_micros_per_month), COUNT(*), MAX(as_of) FROM offer WHERE {where}"
+        f" GROUP BY {_SHAPE_LIST}, {_DOUBTFUL}",
+        **values,
+    )
+    return [_shape_from(row) for row in rows]
+
+
+def cheapest_of(tx: Transaction, shape: Shape, regions: Sequence[str]) -> Offer | None:
+    """The cheapest offer of a shape; of equally cheap ones the first by id."""
+    same = " AND ".join(
+        f"{name} = :{name}"
+        if (value := getattr(shape, name)) is not None or name == "mode"
+        else f"{name} IS NULL"
+        for name in _SHAPE_COLUMNS
+    )
+    values = {
+        name: (value or "" if name == "mode" else value)
+        for name in _SHAPE_COLUMNS
+        if (value := getattr(shape, name)) is not None or name == "mode"
+    }
+    price = (
+        "price_micros_per_month IS NULL"
+        if shape.price_micros_per_month is None
+        else "price_micros_per_month = :price"
+    )
+    if shape.price_micros_per_month is not None:
+        values["price"] = shape.price_micros_per_month
+    where, placed = _where([Filter("", f"{same} AND {price}", values), *_places(regions)])
+    row = tx.one(f"SELECT {_LIST} FROM offer WHERE {where} ORDER BY id LIMIT 1", **placed)
+    return _offer_from(row) if row else None
 
 
 def every(tx: Transaction) -> Iterator[Offer]:
@@ -381,6 +426,13 @@ def next_import_number(tx: Transaction) -> int:
 
 _SOURCE_COLUMNS: Final = Source.__struct_fields__
 _SOURCE_LIST: Final = ", ".join(_SOURCE_COLUMNS)
+
+
+def _shape_from(row: Row) -> Shape:
+    told = dict(zip(_SHAPE_COLUMNS, row, strict=False))
+    doubtful, price, offers, as_of = row[len(_SHAPE_COLUMNS) :]
+    told["mode"] = told["mode"] or None
+    return Shape(**told, doubtful=bool(doubtful), price_micros_per_month=price, offers=offers, as_of=as_of)
 
 
 # --- rows ----------------------------------------------------------------------------------------------------------
