@@ -82,7 +82,7 @@ def _write(tx: Transaction, count: int, local: Local) -> None:
         offers=count,
         currencies=generate.CURRENCIES,
     )
-    store.count_anew(tx, SOURCE)
+    store.count_anew(tx, generate.SOURCE)
     store.put_source(tx, source)
 
 

@@ -5,17 +5,19 @@ the same file again changes nothing either; a price that changed or went is kept
 """
 
 import os
+import threading
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from threading import Event
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from teraflock.base.clock import Clock, today
 from teraflock.base.errors import BrokenSource, Refused, StorageFailed, Unavailable
+from teraflock.base.events import Event
 from teraflock.base.exchange import Rates
+from teraflock.base.ids import EventId, new_id
 from teraflock.offer import store
 from teraflock.offer.model import Offer
 from teraflock.storage.database import Database, Transaction
@@ -83,10 +85,11 @@ def import_offers(
     # loaded here: only imports need the readers, and a cold `tera offers` is quicker without them
     from teraflock.offer.importers import reader
     from teraflock.offer.intake import Rejected, identified, offer_from
+    from teraflock.storage.events import record_event
 
     on = today(clock)
     read = reader(origin.layout)
-    given_up = Event()
+    given_up = threading.Event()
 
     def work(tx: Transaction) -> Report:
         before = store.source(tx, origin.source)
@@ -129,13 +132,32 @@ def import_offers(
         store.supersede(tx, origin.source, import_number, origin.as_of or on.isoformat())
         store.count_anew(tx, origin.source)
         store.put_source(tx, tally.source(origin, import_number, clock, url=before.url if before else ""))
-        return tally.report(origin, gone=len(gone))
+        report = tally.report(origin, gone=len(gone))
+        record_event(tx, _imported(report, clock))
+        return report
 
     try:
         return database.write(work)
     except BaseException:
         given_up.set()  # Ctrl-C reaches the caller, not the writer's thread, which would read to the end first
         raise
+
+
+def _imported(report: Report, clock: Clock) -> Event:
+    """What the planner and others learn of it by: they are never called from here."""
+    return Event(
+        id=EventId(new_id("event", clock.now(), os.urandom)),
+        at=clock.now(),
+        kind="offers.imported",
+        subject=report.source,
+        details={
+            "as_of": report.as_of,
+            "offers": report.offers_taken,
+            "new": report.new,
+            "changed": report.changed,
+            "gone": report.gone,
+        },
+    )
 
 
 class _Tally:
