@@ -67,7 +67,7 @@ class InstanceType(NamedTuple):
     provider: str
     name: str
     card: Card
-    count: int
+    gpu_count: int
     vcpus: int
     ram_bytes: int
     network_gbps: float | None
@@ -100,17 +100,21 @@ def offers(count: int, *, seed: int = SEED, providers: Collection[str] = ()) -> 
         first, end = number * total // count, (number + 1) * total // count
         combination = first if end - first == 1 else random.randrange(first, end)
         kind, way = divmod(combination, ways)
-        yield _offer(random, combination, chosen[kind], spelling[chosen[kind].provider][way // 2], way % 2, days)
+        yield _offer(
+            random, combination, chosen[kind], spelling[chosen[kind].provider][way // 2], way % 2, days
+        )
 
 
 def write_gpuhunt(folder: Path, count: int) -> None:
     """Priced offers in US dollars in gpuhunt's layout, a file for each provider, the cheapest first as it has them."""
     rows: dict[str, list[tuple[float, Sequence[object]]]] = {name: [] for name in GPUHUNT_PROVIDERS.values()}
     spare = count // 10  # for those without a price, which that layout cannot say
-    priced = (offer for offer in offers(count + spare, providers=GPUHUNT_PROVIDERS) if offer.standing == "priced")
-    for offer, _ in zip(priced, range(count), strict=False):
-        price, row = _gpuhunt_row(offer)
-        rows[GPUHUNT_PROVIDERS[offer.provider]].append((price, row))
+    priced = [
+        each for each in offers(count + spare, providers=GPUHUNT_PROVIDERS) if each.standing == "priced"
+    ]
+    for number in range(count):
+        offer = priced[number * len(priced) // count]
+        rows[GPUHUNT_PROVIDERS[offer.provider]].append(_gpuhunt_row(offer))
     for name, of_provider in rows.items():
         with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
@@ -134,14 +138,16 @@ def instance_types(random: Random) -> list[InstanceType]:
 def _type(random: Random, number: int, provider: str, card: Card) -> InstanceType:
     count = random.choice((1, 1, 1, 2, 2, 4, 4, 8, 8))
     vcpus = count * random.choice((4, 6, 8, 12, 16, 24))
-    each = 0.1 + 0.012 * card.memory_gb + 0.015 * (card.fp32_tflops or 30)  # USD an hour; near enough to the market
+    each = (
+        0.1 + 0.012 * card.memory_gb + 0.015 * (card.fp32_tflops or 30)
+    )  # USD an hour; near enough to the market
     cents = round(100 * count * each * random.uniform(0.6, 1.8)) + 1
     yuan = provider in IN_YUAN
     return InstanceType(
         provider=provider,
         name=f"{card.family.lower()}.{count}x{vcpus}-{number}",
         card=card,
-        count=count,
+        gpu_count=count,
         vcpus=vcpus,
         ram_bytes=vcpus * random.choice((4, 6, 8)) * GIB,
         network_gbps=random.choice((None, 10.0, 25.0, 100.0)),
@@ -186,7 +192,7 @@ def _offer(
         kind="gpu",
         gpu=each.card.id,
         gpu_name=each.card.family,
-        gpu_count=each.count,
+        gpu_count=each.gpu_count,
         gpu_memory_bytes=each.card.memory_bytes,
         gpu_tflops=each.card.fp32_tflops,
         vcpus=float(each.vcpus),
@@ -205,7 +211,8 @@ def _offer(
 
 
 def _gpuhunt_row(offer: Offer) -> tuple[float, Sequence[object]]:
-    assert offer.quoted is not None and offer.ram_bytes is not None
+    assert offer.quoted is not None
+    assert offer.ram_bytes is not None
     made = card(offer.gpu)
     price = offer.quoted.micros / MICROS
     return price, (
