@@ -26,6 +26,8 @@ class Misfit(msgspec.Struct, frozen=True):
 
     code: str
     reason: str
+    by: float = 0.0
+    """How far it missed, in units of what it missed by: for finding the nearest miss."""
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +83,7 @@ class Rejection(msgspec.Struct, frozen=True):
     shape: Shape
     code: str
     reason: str
+    by: float = 0.0
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

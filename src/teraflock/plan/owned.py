@@ -1,6 +1,6 @@
 """Own servers beside rented ones: what an hour of their GPUs really costs.
 
-A price book says what a server was bought for, for how long it serves, and what power, place and people cost; spread over
+A price book says what a server was bought for, how long it serves, and what power, place and people cost; spread over
 the hours in which it is used, that is a price like any other. The book is a JSON file in the user's folder.
 """
 
@@ -73,11 +73,19 @@ def micros_per_month(server: Server) -> int:
 
 
 def explained(server: Server) -> str:
-    cost, money = upkeep(server), lambda micros: f"{decimal_text(micros, 2)} {server.currency}"
+    cost = upkeep(server)
+    fixed = ", ".join(
+        f"{what} {decimal_text(micros, 2)}"
+        for what, micros in (
+            ("capital", cost.capital_micros),
+            ("hosting", cost.hosting_micros),
+            ("staff", cost.staff_micros),
+        )
+    )
+    power = decimal_text(cost.power_micros_per_hour, 4)
     return (
-        f"capital {money(cost.capital_micros)}, hosting {money(cost.hosting_micros)}, staff {money(cost.staff_micros)} a"
-        f" month over {server.utilisation:.0%} of its {HOURS_PER_MONTH} hours, and power"
-        f" {money(cost.power_micros_per_hour)} an hour"
+        f"{fixed} {server.currency} a month over {server.utilisation:.0%} of its {HOURS_PER_MONTH} hours, and power"
+        f" {power} {server.currency} an hour"
     )
 
 
@@ -87,7 +95,10 @@ def check(server: Server, rates: Rates) -> None:
         "a GPU that is not known": resolve(server.gpu) is None,
         "no GPU": server.gpu_count < 1,
         "a currency without a rate": not rates.knows(server.currency),
-        "a negative amount": min(server.purchase_micros, server.resale_micros, server.hosting_micros_per_month) < 0
+        "a negative amount": min(
+            server.purchase_micros, server.resale_micros, server.hosting_micros_per_month
+        )
+        < 0
         or min(server.staff_micros_per_month, server.power_micros_per_kwh) < 0
         or server.watts < 0,
         "a life of no time": not 0 < server.years <= 100,

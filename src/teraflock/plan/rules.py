@@ -34,7 +34,7 @@ def choose(
         if isinstance(found, Choice):
             choices.append(found)
         else:
-            rejected.append(Rejection(shape, found.code, found.reason))
+            rejected.append(Rejection(shape, found.code, found.reason, found.by))
     ordered = with_pareto(sorted(choices, key=order(wish)))
     return Plan(choices=ordered, rejected=tuple(rejected), warnings=())
 
@@ -82,34 +82,26 @@ def _too_small(shape: Shape, wish: Wish) -> Misfit | None:
         return None
     if shape.gpu_memory_bytes is None:
         return Misfit("memory_unknown", "its GPU memory is not told")
-    if wish.memory_bytes_min is not None and shape.gpu_memory_bytes < wish.memory_bytes_min:
-        return Misfit(
-            "memory_too_small",
-            f"lacks {memory_text(wish.memory_bytes_min - shape.gpu_memory_bytes)} on each GPU",
-        )
-    total = shape.gpu_memory_bytes * (shape.gpu_count or 0)
-    if wish.memory_total_bytes_min is not None and total < wish.memory_total_bytes_min:
-        return Misfit(
-            "memory_total_too_small",
-            f"lacks {memory_text(wish.memory_total_bytes_min - total)} over all GPUs",
-        )
+    missing = (wish.memory_bytes_min or 0) - shape.gpu_memory_bytes
+    if missing > 0:
+        return Misfit("memory_too_small", f"lacks {memory_text(missing)} on each GPU", missing)
+    missing = (wish.memory_total_bytes_min or 0) - shape.gpu_memory_bytes * (shape.gpu_count or 0)
+    if missing > 0:
+        return Misfit("memory_total_too_small", f"lacks {memory_text(missing)} over all GPUs", missing)
     return None
 
 
 def too_late(choice: Choice, wish: Wish) -> Misfit | None:
     """Nine times of ten the deadline must hold."""
-    if wish.deadline_hours is None or choice.hours.p90 <= wish.deadline_hours:
-        return None
-    return Misfit(
-        "too_slow", f"too slow for the deadline by {hours_text(choice.hours.p90 - wish.deadline_hours)}"
-    )
+    late = choice.hours.p90 - wish.deadline_hours if wish.deadline_hours is not None else 0.0
+    return Misfit("too_slow", f"too slow for the deadline by {hours_text(late)}", late) if late > 0 else None
 
 
 def too_dear(choice: Choice, wish: Wish) -> Misfit | None:
-    if wish.budget_micros is None or choice.cost.expected_micros <= wish.budget_micros:
+    above = choice.cost.expected_micros - wish.budget_micros if wish.budget_micros is not None else 0
+    if above <= 0:
         return None
-    above = decimal_text(choice.cost.expected_micros - wish.budget_micros, 2)
-    return Misfit("over_budget", f"over the budget by {above} {wish.currency}")
+    return Misfit("over_budget", f"over the budget by {decimal_text(above, 2)} {wish.currency}", above)
 
 
 def hours_text(hours: float) -> str:

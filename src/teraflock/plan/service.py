@@ -1,5 +1,6 @@
 """What the edges ask for: a plan over the stored offers, checked before it is handed out."""
 
+from collections.abc import Mapping, Sequence
 from datetime import date
 
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from teraflock.offer.rules import first_day
 from teraflock.plan.assumptions import Assumptions
 from teraflock.plan.check import faults
 from teraflock.plan.model import Choice, Plan, Wish
+from teraflock.plan.owned import Server, offer_of, shape_of
 from teraflock.plan.rules import OLD_PRICE_DAYS, Estimator, choose
 from teraflock.storage.database import Database, Transaction
 
@@ -32,21 +34,27 @@ def plan(
     estimate: Estimator,
     assumptions: Assumptions,
     *,
+    servers: Sequence[Server] = (),
     regions: tuple[str, ...] = (),
     top: int,
 ) -> Plan:
     """The best `top` choices, each with the offer to take, and every other shape with the reason why not."""
     on = today(clock)
     with database.read() as tx:
-        shapes = store.shapes(tx, regions)
+        shapes = [*store.shapes(tx, regions), *map(shape_of, servers)]
         whole = choose(shapes, wish, estimate, assumptions, rates, on)
         if broken := list(faults(whole, shapes, wish, estimate, rates, on)):
             raise UnsoundPlan("The plan did not pass its own check", context={"faults": broken[:10]})
-        shown = tuple(_with_offer(tx, choice, regions) for choice in whole.choices[:top])
+        own = {server.name: server for server in servers}
+        shown = tuple(_with_offer(tx, choice, regions, own) for choice in whole.choices[:top])
     return replace(whole, choices=shown + whole.choices[top:], warnings=tuple(_warnings(shown, shapes, on)))
 
 
-def _with_offer(tx: Transaction, choice: Choice, regions: tuple[str, ...]) -> Choice:
+def _with_offer(
+    tx: Transaction, choice: Choice, regions: tuple[str, ...], own: Mapping[str, Server]
+) -> Choice:
+    if choice.shape.mode == "owned" and choice.shape.instance_type in own:
+        return replace(choice, offer=offer_of(own[choice.shape.instance_type]))
     return replace(choice, offer=store.cheapest_of(tx, choice.shape, regions))
 
 
