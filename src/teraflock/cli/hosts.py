@@ -1,6 +1,7 @@
 """`tera hosts`: the price book of own servers."""
 
 import os
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import Any, Final
@@ -60,28 +61,44 @@ def _cells(server: Server) -> list[str]:
     ]
 
 
+def server_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that describe one server and what it costs."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+_OPTIONS: Final = (
+    click.option("--gpu", required=True, metavar="NAME", help="The card, by any of its names."),
+    click.option("--count", type=click.IntRange(1, 1000), required=True, help="GPUs in the server."),
+    click.option("--purchase", required=True, metavar="AMOUNT", help="What it is bought for."),
+    click.option("--years", type=float, required=True, help="How long it serves."),
+    click.option("--resale", default="0", metavar="AMOUNT", help="What it is sold for then."),
+    click.option("--watts", type=float, default=0.0, help="Drawn from the wall while in use."),
+    click.option("--power", default="0", metavar="AMOUNT", help="Price of a kWh."),
+    click.option("--hosting", default="0", metavar="AMOUNT", help="Space, cooling and protection, a month."),
+    click.option("--staff", default="0", metavar="AMOUNT", help="People, a month."),
+    click.option(
+        "--utilisation",
+        type=float,
+        default=1.0,
+        show_default=True,
+        help="Part of all hours in which it works.",
+    ),
+    click.option("--vcpus", type=float, help="vCPUs of the server."),
+    click.option("--ram", metavar="GB", help="Main memory of the server."),
+    click.option("--currency", default="USD", show_default=True, metavar="CODE", help="Of all amounts."),
+)
+
+
 @command.command(
     "add-price", help="Add a server to the price book, or put new figures in place of its old ones."
 )
 @click.argument("name")
-@click.option("--gpu", required=True, metavar="NAME", help="The card, by any of its names.")
-@click.option("--count", type=click.IntRange(1, 1000), required=True, help="GPUs in the server.")
-@click.option("--purchase", required=True, metavar="AMOUNT", help="What it was bought for.")
-@click.option("--years", type=float, required=True, help="How long it serves.")
-@click.option("--resale", default="0", metavar="AMOUNT", help="What it is sold for then.")
-@click.option("--watts", type=float, default=0.0, help="Drawn from the wall while in use.")
-@click.option("--power", default="0", metavar="AMOUNT", help="Price of a kWh.")
-@click.option("--hosting", default="0", metavar="AMOUNT", help="Space and cooling, a month.")
-@click.option("--staff", default="0", metavar="AMOUNT", help="People, a month.")
-@click.option(
-    "--utilisation", type=float, default=1.0, show_default=True, help="Part of all hours in which it works."
-)
-@click.option("--vcpus", type=float, help="vCPUs of the server.")
-@click.option("--ram", metavar="GB", help="Main memory of the server.")
-@click.option("--currency", default="USD", show_default=True, metavar="CODE", help="Of all amounts.")
+@server_options
 def add_price(name: str, **words: Any) -> None:
     with Local() as local:
-        server = _server(name, words, local.currency(words["currency"]), today(local.clock))
+        server = server_from(name, words, local.currency(words["currency"]), today(local.clock))
         check(server, local.rates)
         others = [each for each in read_book(local.home) if each.name != name]
         write_book(local.home, [*others, server])
@@ -100,7 +117,7 @@ def remove(name: str) -> None:
     remark(f"{name} is no longer in the price book")
 
 
-def _server(name: str, words: dict[str, Any], currency: str, day: date) -> Server:
+def server_from(name: str, words: dict[str, Any], currency: str, day: date) -> Server:
     def amount(option: str) -> int:
         try:
             return parse_micros(words[option])

@@ -16,6 +16,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "gpus": ("teraflock.cli.gpus", "GPU models: memory, speed, and who offers them"),
     "offers": ("teraflock.cli.offers", "Every GPU offer there is, cheapest first"),
     "plan": ("teraflock.cli.plan", "The cheapest way to have a machine for the hours you need"),
+    "compare": ("teraflock.cli.compare", "Providers, cards and prices in one table, for a document"),
     "hosts": ("teraflock.cli.hosts", "Own servers and what their hours cost"),
     "providers": (
         "teraflock.cli.providers",

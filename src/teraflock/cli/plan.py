@@ -12,6 +12,7 @@ from teraflock.base.clock import Clock, today
 from teraflock.base.errors import BadInput, TeraflockError
 from teraflock.base.money import decimal_text, parse_micros
 from teraflock.base.quantities import parse_memory_bytes
+from teraflock.cli.buy_or_rent import command as buy_or_rent
 from teraflock.cli.hosts import read_book
 from teraflock.cli.offers.filters import OneOf, parse_count, parse_provider
 from teraflock.cli.output import columns, remark, write_json
@@ -46,7 +47,21 @@ Examples:
 """
 
 
-@click.command(help=HELP)
+class _Plan(click.Group):
+    """`tera plan …` plans; `tera plan buy-or-rent …` is a command of its own."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not (args and args[0] in self.commands) and args[:1] not in (["--help"], ["-h"]):
+            args = ["for", *args]
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        plain.format_help(click.Context(plain, info_name=ctx.command_path), formatter)
+        with formatter.section("Commands"):
+            formatter.write_dl([("buy-or-rent", "At which use an own server pays")])
+
+
+@click.command("for", help=HELP)
 @click.option("--hours", type=float, help="A machine for so many hours, once.")
 @click.option("--hours-per-month", type=float, help="A machine for so many hours of every month.")
 @click.option("--gpus", default="1+", show_default=True, metavar="N", help="GPUs: `4`, `2-8` or `4+`.")
@@ -68,7 +83,7 @@ Examples:
 @click.option("--why", is_flag=True, help="List every offer that was not chosen, with its reason.")
 @click.option("--explain", is_flag=True, help="The arithmetic of the first choice, in full.")
 @click.option("--json", "as_json", is_flag=True, help="The whole plan as JSON on stdout.")
-def command(top: int, why: bool, explain: bool, as_json: bool, region: tuple[str, ...], **words: Any) -> None:
+def plain(top: int, why: bool, explain: bool, as_json: bool, region: tuple[str, ...], **words: Any) -> None:
     with Local() as local:
         currency = local.currency(words["currency"])
         wish = _wish(words, currency, local.clock)
@@ -88,6 +103,9 @@ def command(top: int, why: bool, explain: bool, as_json: bool, region: tuple[str
         _tell(plan, wish, assumptions, top=top, why=why, explain=explain)
     if not plan.choices:
         raise _no_plan(plan)
+
+
+command = _Plan("plan", commands={"for": plain, "buy-or-rent": buy_or_rent})
 
 
 def _no_estimate(shape: object) -> Misfit:

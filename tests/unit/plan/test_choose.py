@@ -34,7 +34,8 @@ def brute_force(shapes: list[Shape], wish: Wish) -> dict[str, Fraction]:
         asked_memory = wish.memory_bytes_min is not None or wish.memory_total_bytes_min is not None
         if (
             isinstance(hours, Misfit) or shape.standing != "priced" or shape.doubtful or shape.kind == "none"
-            or count is None or shape.price_micros_per_month is None or count < wish.gpus_min or count > (wish.gpus_max or 99)
+            or count is None
+            or shape.price_micros_per_month is None or count < wish.gpus_min or count > (wish.gpus_max or 99)
             or (wish.providers and shape.provider not in wish.providers)
             or (wish.modes and shape.mode not in wish.modes)
             or (not wish.modes and shape.mode == "free") or (asked_memory and memory is None)
