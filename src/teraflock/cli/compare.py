@@ -19,8 +19,8 @@ MODES: Final = ("on-demand", "spot", "monthly", "reserved")
 
 HELP: Final = """Compare providers, cards and prices in one table, as Markdown, CSV, HTML or JSON.
 
-A row for each provider and card: memory, the cheapest GPU-hour in each purchase mode, and the provider's habits. Takes the
-filters of `tera offers`.
+A row for each provider and card: memory, the cheapest GPU-hour in each purchase mode, and the provider's habits. Takes
+the filters of `tera offers`.
 
 \b
 Examples:

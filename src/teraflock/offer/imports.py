@@ -131,6 +131,7 @@ def import_offers(
         gone = standing.keys() - tally.ids
         store.supersede(tx, origin.source, import_number, origin.as_of or on.isoformat())
         store.count_anew(tx, origin.source)
+        store.shape_anew(tx, origin.source)
         store.put_source(tx, tally.source(origin, import_number, clock, url=before.url if before else ""))
         report = tally.report(origin, gone=len(gone))
         record_event(tx, _imported(report, clock))

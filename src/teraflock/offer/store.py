@@ -57,6 +57,9 @@ _DOUBTED: Final = " OR ".join(f"flags LIKE '%{flag}%'" for flag in DOUBTFUL_PRIC
 _DOUBTFUL: Final = f"CASE WHEN {_DOUBTED} THEN 1 ELSE 0 END"
 
 
+_WITH_GPU: Final = "kind IN ('" + "', '".join(WITH_GPU) + "')"
+
+
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     """Where offers come from: one name, replaced as a whole by each import."""
 
@@ -191,11 +194,13 @@ def source(tx: Transaction, name: str) -> Source | None:
 
 def shapes(tx: Transaction, regions: Sequence[str]) -> list[Shape]:
     """All offers with a GPU that stand in these regions, by what decides time and terms, each with its lowest price."""
-    kinds = ", ".join(f"'{kind}'" for kind in WITH_GPU)
-    where, values = _where([Filter("", f"kind IN ({kinds})", {}), *_places(regions)])
+    where, values = _where([Filter("", _WITH_GPU, {}), *_places(regions)])
+    table, doubtful, number = (
+        ("offer", _DOUBTFUL, "COUNT(*)") if regions else ("offer_shape", "doubtful", "SUM(offers)")
+    )
     rows = tx.all(
-        f"SELECT {_SHAPE_LIST}, {_DOUBTFUL}, MIN(price_micros_per_month), COUNT(*), MAX(as_of) FROM offer WHERE {where}"
-        f" GROUP BY {_SHAPE_LIST}, {_DOUBTFUL}",
+        f"SELECT {_SHAPE_LIST}, {doubtful}, MIN(price_micros_per_month), CAST({number} AS BIGINT), MAX(as_of)"
+        f" FROM {table} WHERE {where} GROUP BY {_SHAPE_LIST}, {doubtful}",
         **values,
     )
     return [_shape_from(row) for row in rows]
@@ -412,6 +417,17 @@ def count_anew(tx: Transaction, name: str) -> None:
         "INSERT INTO offer_count (source, kind, gpu, standing, as_of, offers)"
         " SELECT source, kind, gpu, standing, as_of, COUNT(*) FROM offer WHERE source = :name"
         " GROUP BY source, kind, gpu, standing, as_of",
+        name=name,
+    )
+
+
+def shape_anew(tx: Transaction, name: str) -> None:
+    """Bring the shapes of a source in line with its offers."""
+    tx.run("DELETE FROM offer_shape WHERE source = :name", name=name)
+    tx.run(
+        f"INSERT INTO offer_shape (source, {_SHAPE_LIST}, doubtful, price_micros_per_month, offers, as_of)"
+        f" SELECT source, {_SHAPE_LIST}, {_DOUBTFUL}, MIN(price_micros_per_month), COUNT(*), MAX(as_of) FROM offer"
+        f" WHERE source = :name AND {_WITH_GPU} GROUP BY source, {_SHAPE_LIST}, {_DOUBTFUL}",
         name=name,
     )
 

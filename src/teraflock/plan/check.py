@@ -1,13 +1,12 @@
 """The checker: proves of a plan, whoever made it, that it keeps its promises. Shares no code with the planner.
 
-It works out every sum again from the shape and the wish, in fractions, and looks through all that was left out. A plan
+It works out every sum again from the shape and the wish, and looks through all that was left out. A plan
 that fails is a fault of ours: it is reported as such and never shown.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
-from fractions import Fraction
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from teraflock.base.exchange import Rates
 from teraflock.offer.model import Shape
@@ -38,7 +37,7 @@ def faults(
 
 def _each_once(plan: Plan, shapes: Sequence[Shape]) -> Iterator[str]:
     told = [choice.shape for choice in plan.choices] + [rejection.shape for rejection in plan.rejected]
-    if len(told) != len(shapes) or set(map(repr, told)) != set(map(repr, shapes)):
+    if len(told) != len(shapes) or set(told) != set(shapes):
         yield f"{len(shapes)} shapes were offered, {len(told)} were judged"
 
 
@@ -46,7 +45,7 @@ def _choice_faults(
     choice: Choice, wish: Wish, estimate: Callable[[Shape], Hours | Misfit], rates: Rates, on: date
 ) -> Iterator[str]:
     shape, cost = choice.shape, choice.cost
-    if sum(part.micros for part in choice.parts) != cost.expected_micros:
+    if choice.parts and sum(part.micros for part in choice.parts) != cost.expected_micros:
         yield f"its parts sum to {sum(part.micros for part in choice.parts)}, not to {cost.expected_micros}"
     if not cost.low_micros <= cost.expected_micros <= cost.high_micros:
         yield "its expected cost lies outside its interval"
@@ -72,23 +71,16 @@ def _choice_faults(
         return
     if choice.hours.p50 < undisturbed.p50:
         yield "it claims to finish faster than the work takes undisturbed"
-    least = _price_per_hour(shape, wish, rates, on) * Fraction(choice.hours.p50)
-    if cost.expected_micros + 1 < least:
-        yield f"it costs less than its hours at its price: {cost.expected_micros} for {float(least):.0f}"
+    there, here = rates.rate(shape.currency, on).micros_per_usd, rates.rate(wish.currency, on).micros_per_usd
+    monthly = shape.price_micros_per_month * here / there
+    least = monthly / HOURS_PER_MONTH * choice.hours.p50
+    if cost.expected_micros + 1 < least * (1 - 1e-9):
+        yield f"it costs less than its hours at its price: {cost.expected_micros} for {least:.0f}"
     if shape.mode in ("monthly", "reserved") and choice.parts:
         rent = sum(part.micros for part in choice.parts if part.what != "disk")
-        months = (
-            Fraction(rent) / (_price_per_hour(shape, wish, rates, on) * HOURS_PER_MONTH)
-            if rent
-            else Fraction(0)
-        )
-        if rent and abs(months - round(months)) > Fraction(1, 1000):
+        months = rent / monthly if monthly else 0.0
+        if abs(months - round(months)) > 1e-3:
             yield "it is billed by the month, but not for whole months"
-
-
-def _price_per_hour(shape: Shape, wish: Wish, rates: Rates, on: date) -> Fraction:
-    there, here = rates.rate(shape.currency, on).micros_per_usd, rates.rate(wish.currency, on).micros_per_usd
-    return Fraction(shape.price_micros_per_month or 0) * here / there / HOURS_PER_MONTH
 
 
 def _order_faults(choices: Sequence[Choice], wish: Wish) -> Iterator[str]:
@@ -104,21 +96,21 @@ def _order_faults(choices: Sequence[Choice], wish: Wish) -> Iterator[str]:
 
 def _pareto_faults(choices: Sequence[Choice]) -> Iterator[str]:
     """A marked choice is beaten by none; an unmarked one by some. By steps in cost, so in n log n."""
-    fastest_below: float | None = None  # fastest among the strictly cheaper
-    by_cost = sorted(choices, key=lambda choice: choice.cost.expected_micros)
-    i = 0
-    while i < len(by_cost):
-        level = [c for c in by_cost[i:] if c.cost.expected_micros == by_cost[i].cost.expected_micros]
+    fastest_below = float("inf")  # among the strictly cheaper
+    by_cost = sorted(choices, key=_expected)
+    for _, alike in groupby(by_cost, key=_expected):
+        level = list(alike)
         fastest_here = min(choice.hours.p50 for choice in level)
         for choice in level:
-            beaten = choice.hours.p50 > fastest_here or (
-                fastest_below is not None and fastest_below <= choice.hours.p50
-            )
+            beaten = choice.hours.p50 > fastest_here or fastest_below <= choice.hours.p50
             if beaten == choice.pareto:
                 marked = "" if choice.pareto else "not "
                 yield f"{choice.shape.provider} {choice.shape.instance_type} is {marked}marked as best"
-        fastest_below = fastest_here if fastest_below is None else min(fastest_below, fastest_here)
-        i += len(level)
+        fastest_below = min(fastest_below, fastest_here)
+
+
+def _expected(choice: Choice) -> int:
+    return choice.cost.expected_micros
 
 
 def _rejection_faults(rejection: Rejection, wish: Wish) -> Iterator[str]:

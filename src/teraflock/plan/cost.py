@@ -42,14 +42,31 @@ def costed(
     amounts = [_rent(shape, each, monthly, billing) for each in (real.p10, real.p50, real.p90)]
     disk = _disk(shape, real.p50, wish, assumptions, rates, on)
     extra = disk.micros if disk else 0
-    parts = _rent_parts(shape, real.p50, hours.p50, monthly, billing, wish, rate, assumptions)
     return Choice(
         shape=shape,
         hours=real,
         cost=Cost(amounts[1] + extra, amounts[0] + extra, amounts[2] + extra, wish.currency),
-        parts=(*parts, disk) if disk else parts,
+        parts=(),
         interruptions=rate * real.p50,
     )
+
+
+def itemised(
+    choice: Choice,
+    hours: Hours,
+    wish: Wish,
+    assumptions: Assumptions,
+    billing: Billing,
+    rates: Rates,
+    on: date,
+) -> Choice:
+    """The choice with every addend of its expected cost, and the arithmetic behind it."""
+    shape = choice.shape
+    rate = choice.interruptions / choice.hours.p50 if choice.interruptions else 0.0
+    monthly = in_currency(shape.price_micros_per_month or 0, shape.currency, wish.currency, rates, on)
+    parts = _rent_parts(shape, choice.hours.p50, hours.p50, monthly, billing, wish, rate, assumptions)
+    disk = _disk(shape, choice.hours.p50, wish, assumptions, rates, on)
+    return msgspec.structs.replace(choice, parts=(*parts, disk) if disk else parts)
 
 
 def with_interruptions(hours: float, per_hour: float, assumptions: Assumptions) -> float:

@@ -15,7 +15,7 @@ from teraflock.base.money import decimal_text
 from teraflock.base.quantities import memory_text
 from teraflock.offer.model import Shape
 from teraflock.plan.assumptions import Assumptions, billing_of
-from teraflock.plan.cost import costed
+from teraflock.plan.cost import costed, itemised
 from teraflock.plan.model import Choice, Hours, Misfit, Plan, Rejection, Wish
 
 Estimator = Callable[[Shape], Hours | Misfit]
@@ -25,8 +25,16 @@ OLD_PRICE_DAYS: Final = 180  # prices move by the month; half a year is another 
 
 
 def choose(
-    shapes: Iterable[Shape], wish: Wish, estimate: Estimator, assumptions: Assumptions, rates: Rates, on: date
+    shapes: Iterable[Shape],
+    wish: Wish,
+    estimate: Estimator,
+    assumptions: Assumptions,
+    rates: Rates,
+    on: date,
+    *,
+    top: int | None = None,
 ) -> Plan:
+    """Judge every shape. The first `top` choices, or all, come with the addends of their cost."""
     choices: list[Choice] = []
     rejected: list[Rejection] = []
     for shape in shapes:
@@ -36,6 +44,19 @@ def choose(
         else:
             rejected.append(Rejection(shape, found.code, found.reason, found.by))
     ordered = with_pareto(sorted(choices, key=order(wish)))
+    shown = tuple(
+        itemised(
+            choice,
+            _hours(choice.shape, wish, estimate),
+            wish,
+            assumptions,
+            billing_of(choice.shape.provider),
+            rates,
+            on,
+        )
+        for choice in ordered[:top]
+    )
+    ordered = shown + ordered[len(shown) :]
     return Plan(choices=ordered, rejected=tuple(rejected), warnings=())
 
 
@@ -45,7 +66,7 @@ def _judged(
     misfit = unsuitable(shape, wish)
     if misfit:
         return misfit
-    hours = Hours(wish.hours, wish.hours, wish.hours) if wish.use != "job" else estimate(shape)
+    hours = estimate(shape) if wish.use == "job" else _hours(shape, wish, estimate)
     if isinstance(hours, Misfit):
         return hours
     if shape.standing == "refused":
@@ -56,6 +77,12 @@ def _judged(
         return Misfit("price_doubtful", "its price is doubtful: it may not cover the whole machine")
     choice = costed(shape, hours, wish, assumptions, billing_of(shape.provider), rates, on)
     return too_late(choice, wish) or too_dear(choice, wish) or choice
+
+
+def _hours(shape: Shape, wish: Wish, estimate: Estimator) -> Hours:
+    hours = estimate(shape) if wish.use == "job" else Hours(wish.hours, wish.hours, wish.hours)
+    assert isinstance(hours, Hours), "a choice was made where the work does not run"
+    return hours
 
 
 def unsuitable(shape: Shape, wish: Wish) -> Misfit | None:

@@ -42,7 +42,7 @@ def plan(
     on = today(clock)
     with database.read() as tx:
         shapes = [*store.shapes(tx, regions), *map(shape_of, servers)]
-        whole = choose(shapes, wish, estimate, assumptions, rates, on)
+        whole = choose(shapes, wish, estimate, assumptions, rates, on, top=top)
         if broken := list(faults(whole, shapes, wish, estimate, rates, on)):
             raise UnsoundPlan("The plan did not pass its own check", context={"faults": broken[:10]})
         own = {server.name: server for server in servers}
