@@ -11,7 +11,7 @@ WIDTH: Final = 720
 HEIGHT: Final = 420
 LEFT: Final = 80
 RIGHT: Final = 190
-TOP: Final = 40
+TOP: Final = 60
 BOTTOM: Final = 50
 COLOURS: Final = ("#1f6feb", "#d1242f", "#1a7f37", "#9a6700", "#8250df", "#57606a")
 DASHES: Final = ("", "6 3", "2 3", "10 4", "8 3 2 3", "1 4")
@@ -39,7 +39,7 @@ def line_chart(title: str, across: str, up: str, series: Sequence[Series]) -> st
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
         f'<text x="{LEFT}" y="22" font-size="15">{escape(title)}</text>',
         f'<text x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 12}" text-anchor="middle">{escape(across)}</text>',
-        f'<text x="14" y="{TOP - 8}">{escape(up)}</text>',
+        f'<text x="14" y="{TOP - 14}">{escape(up)}</text>',
     ]
     for tick in range(TICKS + 1):
         x, y = across_max * tick / TICKS, up_max * tick / TICKS
