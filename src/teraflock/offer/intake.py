@@ -165,14 +165,22 @@ def _whole(count: float | None) -> int | None:
     return int(count) if count is not None and count == int(count) else None
 
 
-def identified(offer: Offer, taken: set[int]) -> int:
-    """A 64-bit id of what the offer is, whatever its price. Equal rows of one source count up."""
+def identified(offer: Offer, taken: dict[int, int]) -> int:
+    """A 64-bit id of what the offer is, whatever its price. Equal rows of one source count up.
+
+    `taken` holds the ids given so far, each with how often it was wanted again.
+    """
     words = (
         offer.source, offer.provider, offer.region, offer.zone, offer.instance_type, offer.gpu_name,
         str(offer.gpu_count), str(offer.gpu_share), str(offer.mode), str(offer.term_months), offer.cited,
     )  # fmt: skip
-    digest = hashlib.blake2b("\x1f".join(words).encode(), digest_size=8)
-    while (number := int.from_bytes(digest.digest(), "big", signed=True)) in taken:
-        digest.update(b"again")
-    taken.add(number)
+    first = number = _hashed("\x1f".join(words))
+    while number in taken:
+        taken[first] += 1
+        number = _hashed(f"{first} again {taken[first]}")
+    taken[number] = 0
     return number
+
+
+def _hashed(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)

@@ -3,6 +3,7 @@
 import csv
 import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 from random import Random
@@ -18,9 +19,10 @@ from teraflock.base.clock import FixedClock
 from teraflock.base.errors import BrokenSource, Refused, StorageFailed
 from teraflock.offer import imports, store
 from teraflock.offer.imports import SHIPPED_PATH, Origin, Report, ensure_shipped, import_offers
-from teraflock.offer.model import Offer, Query
+from teraflock.offer.model import WITH_GPU, Kind, Offer, Query
 from teraflock.offer.service import OfferService, Point
 from teraflock.storage.database import Database, Transaction
+from teraflock.storage.events import events_after
 
 CLOCK = FixedClock(datetime(2026, 11, 15, 12, tzinfo=UTC))
 MONTH = 730
@@ -127,8 +129,31 @@ def test_importing_twice_equals_importing_once(database: Database, tmp_path: Pat
         assert twice == once
 
 
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32))
+def test_counts_are_those_of_the_offers_after_any_imports(
+    database: Database, tmp_path: Path, seed: int
+) -> None:
+    random = Random(seed)
+    database.write(_forget_all)
+    for _ in range(4):
+        file = own(tmp_path / "mine.csv", [_random_row(random) for _ in range(random.randrange(12))])
+        with suppress(BrokenSource):
+            imported(database, file, "2026-01-01", source=random.choice(("mine", "other")))
+    offers = standing(database)
+    with database.read() as tx:
+        kinds: tuple[Kind, ...]
+        for kinds in (WITH_GPU, ("none",), ("gpu",)):
+            summary = store.summarise(tx, Query(kinds=kinds), RATES, date(2026, 11, 15))
+            of_kind = [offer for offer in offers if offer.kind in kinds]
+            shown = [offer for offer in of_kind if offer.standing != "refused"]
+            assert (summary.matched, summary.refused) == (len(shown), len(of_kind) - len(shown))
+            assert summary.newest == max((offer.as_of for offer in shown), default="")
+        assert sum(source.offers for source in store.sources(tx)) == len(offers)
+
+
 def _forget_all(tx: Transaction) -> None:
-    for table in ("offer", "offer_past", "offer_source"):
+    for table in ("offer", "offer_past", "offer_source", "offer_count"):
         tx.run(f"DELETE FROM {table}")
 
 
@@ -354,6 +379,19 @@ def test_the_report_says_what_became_of_every_row(database: Database, tmp_path: 
         ("the price is zero", 1),
     ]
     assert report.unknown_gpus == (("Voodoo 9000", 1),)
+
+
+def test_an_import_leaves_an_event_and_one_that_failed_none(database: Database, tmp_path: Path) -> None:
+    imported(database, own(tmp_path / "a.csv", priced({"box": "1", "gone": "2"})), "2026-01-01")
+    imported(database, own(tmp_path / "b.csv", priced({"box": "3"})), "2026-02-01")
+    with pytest.raises(BrokenSource):
+        imported(database, own(tmp_path / "c.csv", []), "2026-03-01")
+    with database.read() as tx:
+        events = events_after(tx, None, limit=10)
+    assert {(event.kind, event.subject) for event in events} == {("offers.imported", "mine")}
+    assert sorted(event.details["as_of"] for event in events) == ["2026-01-01", "2026-02-01"]  # type: ignore[type-var]
+    (second,) = (event for event in events if event.details["as_of"] == "2026-02-01")
+    assert second.details == {"as_of": "2026-02-01", "offers": 1, "new": 0, "changed": 1, "gone": 1}
 
 
 def test_an_import_from_a_file_keeps_the_url_of_the_source(database: Database, tmp_path: Path) -> None:

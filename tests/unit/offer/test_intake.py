@@ -255,20 +255,22 @@ def test_a_row_with_a_day_of_its_own_keeps_it() -> None:
 
 def test_an_id_is_made_of_what_the_offer_is_not_of_its_price() -> None:
     cheap, dear = taken(), taken(price_micros=9 * MICROS, vcpus=96.0, as_of="2020")
-    assert identified(cheap, set()) == identified(dear, set())
+    assert identified(cheap, {}) == identified(dear, {})
     others = [
         taken(mode="spot"), taken(region="us"), taken(zone="a"), taken(gpu_count=2), taken(provider="gcp"),
         taken(instance_type="p4d"), taken(term_months=12), taken(cited="page 2"), taken(gpu_name="A100-40GB"),
     ]  # fmt: skip
-    ids = {identified(offer, set()) for offer in (cheap, *others)}
+    ids = {identified(offer, {}) for offer in (cheap, *others)}
     assert len(ids) == 1 + len(others)
     assert all(-(2**63) <= id < 2**63 for id in ids)
 
 
 def test_equal_rows_of_one_source_count_up_alike_each_time() -> None:
-    def ids_of_three() -> list[int]:
-        seen: set[int] = set()
-        return [identified(taken(), seen) for _ in range(3)]
+    offer = taken()
 
-    assert ids_of_three() == ids_of_three()
-    assert len(set(ids_of_three())) == 3
+    def ids_of_many() -> list[int]:
+        seen: dict[int, int] = {}
+        return [identified(offer, seen) for _ in range(20_000)]  # a market lists as many; each costs the same
+
+    assert ids_of_many() == ids_of_many()
+    assert len(set(ids_of_many())) == 20_000
