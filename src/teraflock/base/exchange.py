@@ -43,6 +43,9 @@ class Rates:
     def currencies(self) -> tuple[str, ...]:
         return tuple(sorted(self._by_currency))
 
+    def knows(self, currency: str) -> bool:
+        return currency in self._by_currency
+
     def rows(self) -> Sequence[Rate]:
         return [rate for currency in self.currencies() for rate in self._by_currency[currency]]
 
@@ -85,7 +88,7 @@ def _rate_from(row: Sequence[str], where: str) -> Rate:
         raise BadInput(f"{where}: `{day}` and `{per_usd}` are not a date and a rate") from None
     if micros_per_usd <= 0:
         raise BadInput(f"{where}: a rate is above zero, not `{per_usd}`")
-    if not (len(currency) == 3 and currency.isascii() and currency.isupper()):
+    if not (len(currency) == 3 and currency.isascii() and currency.isalpha() and currency.isupper()):
         raise BadInput(f"{where}: `{currency}` is no currency code", hint="Three capitals, such as `CNY`")
     if currency == "USD" and micros_per_usd != MICROS:
         raise BadInput(f"{where}: one US dollar is one US dollar, not `{per_usd}`")

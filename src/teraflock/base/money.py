@@ -9,6 +9,7 @@ What holds:
 - rounding is half to even, in one function (`divided`).
 """
 
+from itertools import pairwise
 from typing import Final, Literal, Self
 
 import msgspec
@@ -39,7 +40,7 @@ class Money(msgspec.Struct, frozen=True):
     def split(self, parts: int) -> tuple["Money", ...]:
         """Cut into `parts` whose sum is this amount; no two differ by more than one micro-unit."""
         edges = [self.micros * i // parts for i in range(parts + 1)]
-        return tuple(Money(b - a, self.currency) for a, b in zip(edges, edges[1:], strict=False))
+        return tuple(Money(b - a, self.currency) for a, b in pairwise(edges))
 
     def _same(self, other: Self) -> Self:
         if other.currency != self.currency:
@@ -94,18 +95,14 @@ def parse_micros(text: str) -> int:
 
     Raises `ValueError` on anything that is not a plain finite decimal number.
     """
-    whole, point, decimals = text.strip().partition(".")
+    whole, _, decimals = text.strip().partition(".")
     sign = -1 if whole.startswith("-") else 1
-    digits = whole.removeprefix("-").removeprefix("+") or "0"
-    if not _plain(digits) or (point and not _plain(decimals or "0")) or not (whole or decimals):
+    digits = whole.removeprefix("-") if sign < 0 else whole
+    if not (digits + decimals).isdigit() or not text.isascii():
         return _parse_scientific(text)
     scale = max(len(decimals), 6)
     exact = int(digits + decimals.ljust(scale, "0"))
     return sign * divided(exact, 10 ** (scale - 6))
-
-
-def _plain(digits: str) -> bool:
-    return digits.isascii() and digits.isdigit()
 
 
 def _parse_scientific(text: str) -> int:
@@ -113,7 +110,7 @@ def _parse_scientific(text: str) -> int:
     from decimal import Decimal, InvalidOperation
 
     try:
-        value = Decimal(text.strip())
+        value = Decimal(text.strip() if text.isascii() else "no")
     except InvalidOperation:
         raise ValueError(f"not a number: {text!r}") from None
     if not value.is_finite() or abs(value.adjusted()) > AMOUNT_DIGITS_MAX:

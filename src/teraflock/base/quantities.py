@@ -26,4 +26,6 @@ def parse_memory_bytes(text: str) -> int:
 def memory_text(size_bytes: int) -> str:
     """`51539607552` → `"48 GB"`."""
     gigabytes = size_bytes / GIB
-    return f"{gigabytes:.0f} GB" if gigabytes == int(gigabytes) else f"{gigabytes:.1f} GB"
+    return (
+        f"{gigabytes:,.0f} GB" if gigabytes == int(gigabytes) or gigabytes >= 100 else f"{gigabytes:.1f} GB"
+    )

@@ -1,0 +1,77 @@
+"""The tables of cards, accelerators, slices and aliases, read from `data/` when first asked for.
+
+Reading all cards takes about two milliseconds, and every command that names a GPU pays them: so the files
+are plain CSV with the field names of `model.py` as columns, and msgspec does the conversion.
+"""
+
+import csv
+import os
+from collections.abc import Mapping
+from functools import cache
+from typing import TypeVar
+
+import msgspec
+
+from teraflock.base.errors import unknown_name
+from teraflock.catalog.model import Accelerator, Alias, Card, Slice
+
+SEE_ALL = "`tera gpus` lists them all"
+
+Row = TypeVar("Row")
+
+
+@cache
+def all_cards() -> tuple[Card, ...]:
+    """Every card, NVIDIA first, oldest first, the variants of a family together."""
+    return table("cards.csv", Card)
+
+
+@cache
+def cards_by_id() -> Mapping[str, Card]:
+    return {each.id: each for each in all_cards()}
+
+
+def card(card_id: str) -> Card:
+    """The card with exactly this id. For what people write, see `names.find_cards`."""
+    found = cards_by_id().get(card_id)
+    if found is None:
+        raise unknown_name("GPU", card_id, cards_by_id(), see=SEE_ALL)
+    return found
+
+
+@cache
+def families() -> Mapping[str, tuple[Card, ...]]:
+    """The cards of every family, the commonest first."""
+    by_family: dict[str, list[Card]] = {}
+    for each in all_cards():
+        by_family.setdefault(each.family, []).append(each)
+    return {family: tuple(sorted(cards, key=lambda c: c.rank)) for family, cards in by_family.items()}
+
+
+@cache
+def all_accelerators() -> tuple[Accelerator, ...]:
+    return table("accelerators.csv", Accelerator)
+
+
+@cache
+def all_slices() -> tuple[Slice, ...]:
+    return table("slices.csv", Slice)
+
+
+@cache
+def all_aliases() -> tuple[Alias, ...]:
+    return table("aliases.csv", Alias)
+
+
+def table(file_name: str, row_type: type[Row]) -> tuple[Row, ...]:
+    """The rows of a CSV in `data/`. An empty cell is a field left at its default."""
+    with open(data_path(file_name), encoding="utf-8", newline="") as lines:  # noqa: PTH123, see data_path
+        reader = csv.reader(lines)
+        columns = next(reader)
+        rows = [{column: cell for column, cell in zip(columns, row, strict=True) if cell} for row in reader]
+    return msgspec.convert(rows, tuple[row_type, ...], strict=False)  # type: ignore[valid-type]
+
+
+def data_path(file_name: str) -> str:
+    # Neither pathlib nor importlib.resources: importing them costs a cold start more than reading the table.
+    return os.path.join(os.path.dirname(__file__), "data", file_name)  # noqa: PTH118, PTH120

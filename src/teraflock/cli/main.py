@@ -1,0 +1,93 @@
+"""`tera`: finds the command, runs it, and turns every error into one sentence, a hint and an exit code."""
+
+import os
+import sys
+from typing import ClassVar, Final, NoReturn
+
+import click
+
+from teraflock import __version__
+from teraflock.base.errors import TeraflockError
+from teraflock.cli.lazy import LazyGroup
+from teraflock.cli.output import complain
+
+COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "gpus": ("teraflock.cli.gpus", "GPU models: memory, speed, and who offers them"),
+    "offers": ("teraflock.cli.offers", "Every GPU offer there is, cheapest first"),
+    "providers": (
+        "teraflock.cli.providers",
+        "Clouds: how they bill, what spot means there, which traps they have",
+    ),
+    "rates": ("teraflock.cli.rates", "Exchange rates: show them, or put your own in place"),
+    "completion": ("teraflock.cli.completion", "Shell completion for bash, zsh or fish"),
+}
+"""Each command, the module it lives in, and its line in `tera --help`, which loads none of them."""
+
+INTERNAL_ERROR_EXIT_CODE: Final = 70  # EX_SOFTWARE
+INTERRUPTED_EXIT_CODE: Final = 130  # as a shell says it of SIGINT
+
+
+class _Tera(LazyGroup):
+    commands_by_name: ClassVar = COMMANDS
+
+
+EXAMPLES: Final = """\b
+Examples:
+  tera offers --gpu A100 --count 8 --mode spot
+  tera offers --memory-total-min 48 --per month --currency CNY
+  tera gpus V100
+"""
+
+
+@click.group(
+    cls=_Tera,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help=f"A GPU cloud you own: what every GPU is, and what it costs everywhere.\n\n{EXAMPLES}",
+)
+@click.version_option(__version__, message="teraflock %(version)s")
+def tera() -> None:
+    pass
+
+
+def run() -> NoReturn:
+    """The entry point. No traceback reaches a user unless `TERA_DEBUG` asks for it."""
+    sys.exit(_run())
+
+
+def _run() -> int:
+    try:
+        tera.main(prog_name="tera", standalone_mode=False)
+        sys.stdout.flush()
+    except TeraflockError as error:
+        complain(error.sentence, error.hint)
+        return error.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help())
+        return 2
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        complain(
+            error.format_message().rstrip("."), f"See `{context.command_path} --help`" if context else ""
+        )
+        return error.exit_code
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        complain("Stopped")
+        return INTERRUPTED_EXIT_CODE
+    except BrokenPipeError:
+        # the reader has had enough (`tera offers | head`); nothing more can be written, not even on exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+        return 1
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except Exception as error:
+        if os.environ.get("TERA_DEBUG"):
+            raise
+        complain(
+            f"Something went wrong inside Teraflock: {type(error).__name__}",
+            "Set `TERA_DEBUG=1` and run it again to see where; a report of it is welcome",
+        )
+        return INTERNAL_ERROR_EXIT_CODE
+    return 0

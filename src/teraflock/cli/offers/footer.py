@@ -1,0 +1,77 @@
+"""What stands under a list of offers: how many were left out and why, how old the prices are, at which rates."""
+
+from collections.abc import Iterator
+from datetime import date
+from typing import Final
+
+from teraflock.base.exchange import Rates
+from teraflock.offer.model import Listing
+from teraflock.offer.rules import first_day
+
+DOUBTFUL_PRICE: Final = frozenset({"suspect:price", "unclear:host", "from-price", "inferred:price"})
+DOUBTFUL: Final = DOUBTFUL_PRICE | {"suspect:memory", "suspect:ram"}
+
+
+def footer(listing: Listing, rates: Rates, currency: str, *, today: date, on: date) -> Iterator[str]:
+    if listing.matched:
+        yield f"\n{_shown(listing)}"
+        yield f"Prices: {_ages(listing.newest, listing.oldest, today)}"
+    if any(flag in DOUBTFUL for line in listing.lines for flag in line.offer.flags):
+        yield "A `?` marks what is doubtful; the flags of `--json` and their notes say why"
+    if listing.left_out:
+        yield "Left out: " + ", ".join(_reason(reason, count) for reason, count in listing.left_out)
+    foreign = sorted(
+        {line.offer.currency for line in listing.lines if line.offer.price_micros_per_month} - {currency}
+    )
+    for other in foreign:
+        yield _rate(other, currency, rates, on)
+
+
+def _shown(listing: Listing) -> str:
+    offers = sum(line.offers for line in listing.lines)
+    folded = (
+        f" in {len(listing.lines):,} lines, equal ones of other regions folded"
+        if offers > len(listing.lines)
+        else ""
+    )
+    if offers == listing.matched:
+        return f"{offers:,} offer{'s' if offers != 1 else ''}{folded}"
+    return f"{offers:,} of {listing.matched:,} offers{folded}; `--all` shows the rest"
+
+
+def _reason(reason: str, count: int) -> str:
+    how = {"price refused as absurd": " (`--all` shows them)", "without a GPU": " (`--count 0` shows them)"}
+    return f"{count:,} {reason}{how.get(reason, '')}"
+
+
+def _ages(newest: str, oldest: str, today: date) -> str:
+    if not newest:
+        return "of unknown date"
+    if newest == oldest:
+        return f"all of {newest} ({age(newest, today)})"
+    return f"newest of {newest} ({age(newest, today)}), oldest of {oldest or 'unknown date'}" + (
+        f" ({age(oldest, today)})" if oldest else ""
+    )
+
+
+def age(day: str, today: date) -> str:
+    """How long ago, in the words in which people say it."""
+    days = (today - date.fromisoformat(first_day(day))).days
+    if days < 1:
+        return "today"
+    if days < 60:
+        return f"{days} day{'s' if days != 1 else ''} old"
+    if days < 730:
+        return f"{days // 30} months old"
+    return f"{days // 365} years old"
+
+
+def _rate(other: str, currency: str, rates: Rates, on: date) -> str:
+    base, quote = (
+        ("USD", other) if currency == "USD" else (("USD", currency) if other == "USD" else (other, currency))
+    )
+    rate = rates.rate(quote if base == "USD" else other, on)
+    if base == "USD":
+        return f"Exchange: 1 USD = {rate.micros_per_usd / 1e6:g} {quote} ({rate.day}: {rate.source})"
+    cross = rates.rate(quote, on).micros_per_usd / rate.micros_per_usd
+    return f"Exchange: 1 {base} = {cross:.4g} {quote} (over USD, {rate.day}: {rate.source})"

@@ -1,0 +1,49 @@
+"""How the command line speaks: data on stdout, words on stderr, colour only where a terminal asks for it."""
+
+import os
+import sys
+from collections.abc import Iterable
+from shutil import get_terminal_size
+from typing import Final
+
+import click
+
+NO_TERMINAL_COLUMNS: Final = 200  # where no terminal limits the width, a wide table is cut less
+
+
+def complain(sentence: str, hint: str = "") -> None:
+    click.echo(f"error: {sentence}", err=True)
+    if hint:
+        click.echo(f"\nhint: {hint}", err=True)
+
+
+def remark(sentence: str) -> None:
+    """Words beside the data, for a person."""
+    sys.stdout.flush()  # so that they come after the table, not before it
+    click.echo(sentence, err=True)
+
+
+def columns() -> int:
+    """How wide the table may be. `COLUMNS` is honoured, as elsewhere."""
+    if "COLUMNS" in os.environ or sys.stdout.isatty():
+        return get_terminal_size().columns
+    return NO_TERMINAL_COLUMNS
+
+
+def emphasised(text: str) -> str:
+    """Bold on a terminal; plain where it is piped or `NO_COLOR` is set. Never carries meaning."""
+    return click.style(text, bold=True) if sys.stdout.isatty() and "NO_COLOR" not in os.environ else text
+
+
+def write_json(value: object) -> None:
+    import msgspec  # only here: a table needs none
+
+    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
+
+
+def write_csv(header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    import csv
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)

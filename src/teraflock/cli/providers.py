@@ -1,0 +1,156 @@
+"""`tera providers`: the clouds, and what is known of one."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import click
+
+from teraflock.catalog.providers import (
+    Fact,
+    Provider,
+    ProviderFacts,
+    all_providers,
+    find_provider,
+    provider_facts,
+)
+from teraflock.cli.output import columns, emphasised, write_json
+from teraflock.cli.table import Column, render
+
+HELP: Final = """Clouds that offer GPUs: how they bill, what spot means there, which traps they have.
+
+With NAME, everything known of one. What nobody has confirmed says so, in the table with a `?`.
+
+\b
+Examples:
+  tera providers
+  tera providers oracle
+"""
+
+
+def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    return [each.id for each in all_providers() if each.id.startswith(incomplete.lower())]
+
+
+@click.command(help=HELP)
+@click.argument("name", required=False, shell_complete=_complete)
+@click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+def command(name: str | None, as_json: bool) -> None:
+    chosen = [find_provider(name)] if name else list(all_providers())
+    if as_json:
+        write_json(
+            [
+                {"provider": each.id, "name": each.name, "kind": each.kind, "facts": provider_facts(each.id)}
+                for each in chosen
+            ]
+        )
+    elif name:
+        click.echo("\n".join(_in_full(chosen[0])))
+    else:
+        click.echo(render(_COLUMNS, [_cells(each) for each in chosen], columns()))
+
+
+_COLUMNS: Final = [
+    Column("PROVIDER"),
+    Column("NAME", flexible=True),
+    Column("KIND", worth=4),
+    Column("BILLED BY", worth=8),
+    Column("SPOT", flexible=True, worth=7),
+    Column("NOTICE", worth=6),
+    Column("DISK AFTER RECLAIM", flexible=True, worth=5),
+]
+
+
+def _cells(provider: Provider) -> list[str]:
+    facts = provider_facts(provider.id)
+    if facts is None:
+        return [provider.id, provider.name, provider.kind, "", "", "", ""]
+    return [
+        provider.id,
+        provider.name,
+        provider.kind,
+        _short(facts.billing_step_seconds),
+        _short(facts.spot),
+        _short(facts.notice_seconds),
+        _short(facts.disk_after_reclaim),
+    ]
+
+
+def _short(fact: Fact | None) -> str:
+    if fact is None:
+        return ""
+    value = fact.value
+    text = _period(value) if isinstance(value, int) and not isinstance(value, bool) else _value(value)
+    words = text or fact.text
+    return words if fact.confirmed or _doubtful_itself(words) else f"{words} ?"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return "" if value is None else str(value)
+
+
+def _period(seconds: int) -> str:
+    names = {1: "second", 60: "minute", 3600: "hour"}
+    return names.get(seconds) or (f"{seconds // 60} min" if seconds % 60 == 0 else f"{seconds} s")
+
+
+def _in_full(provider: Provider) -> Iterator[str]:
+    yield emphasised(f"{provider.id}: {provider.name}")
+    facts = provider_facts(provider.id)
+    if facts is None:
+        yield "  Only its name is known; its offers say the rest"
+        return
+    yield f"  {'product':<{_LABEL}} {facts.product}"
+    for words, fact in _singles(facts):
+        if fact:
+            yield f"  {words:<{_LABEL}} {_told(fact, seconds=words in _IN_SECONDS)}"
+    for words, several in (
+        ("costs while stopped", facts.stop_billing),
+        ("commitments", facts.commitments),
+        ("traps", facts.traps),
+    ):
+        for i, fact in enumerate(several):
+            yield f"  {words if i == 0 else '':<{_LABEL}} {_told(fact)}"
+
+
+_LABEL: Final = 20
+
+
+def _singles(facts: ProviderFacts) -> Iterator[tuple[str, Fact | None]]:
+    yield "API", facts.api
+    yield "regions named", facts.regions
+    yield "billed by", facts.billing_step_seconds
+    yield "at least", facts.billing_minimum_seconds
+    yield "spot", facts.spot
+    yield "bids", facts.bid
+    yield "notice", facts.notice_seconds
+    yield "disk after reclaim", facts.disk_after_reclaim
+    yield "resize", facts.resize
+
+
+_IN_SECONDS: Final = frozenset({"billed by", "at least", "notice"})
+
+
+def _told(fact: Fact, *, seconds: bool = False) -> str:
+    value = fact.value
+    text = (
+        _period(value)
+        if seconds and isinstance(value, int) and not isinstance(value, bool)
+        else _value(value)
+    )
+    words = ": ".join(part for part in (text, fact.text) if part)
+    return words if fact.confirmed or _doubtful_itself(words) else f"{words} {_DOUBT[fact.evidence]}"
+
+
+_DOUBT: Final = {
+    "seed": "(says one document)",
+    "third-party": "(says a third party)",
+    "unconfirmed": "(not confirmed)",
+}
+
+
+def _doubtful_itself(words: str) -> bool:
+    return "confirmed" in words or "found" in words

@@ -1,0 +1,68 @@
+"""`tera rates`: the exchange rates in use, and the way to put others in place."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from teraflock.app.home import RATES_NAME
+from teraflock.app.local import Local, load_rates
+from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.table import Column, render
+
+HELP: Final = """Exchange rates: a dated table, by which prices in several currencies are compared.
+
+For a day the newest rate not after it counts. `tera rates import FILE.csv` puts your own table in place of the
+shipped one; its columns are date, currency, per_usd, source. `tera rates reset` goes back to the shipped table.
+"""
+
+
+@click.group(invoke_without_command=True, help=HELP)
+@click.option("--json", "as_json", is_flag=True, help="A JSON list of objects on stdout.")
+@click.pass_context
+def command(ctx: click.Context, as_json: bool) -> None:
+    if ctx.invoked_subcommand:
+        return
+    with Local() as local:
+        rates, place = local.rates.rows(), local.rates_path
+        shipped = place != local.home / RATES_NAME
+    if as_json:
+        write_json([msgspec.structs.asdict(rate) for rate in rates])
+        return
+    head = [
+        Column("CURRENCY"),
+        Column("FROM"),
+        Column("PER USD", right=True),
+        Column("SOURCE", flexible=True, worth=5),
+    ]
+    rows = [[rate.currency, str(rate.day), f"{rate.micros_per_usd / 1e6:.6g}", rate.source] for rate in rates]
+    click.echo(render(head, rows, columns()))
+    remark("\nThese rates come with Teraflock" if shipped else f"\nThese rates are yours: {place}")
+
+
+@command.command(
+    "import", help="Put the table in FILE in place of the shipped rates. Refused as a whole or taken."
+)
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def import_rates(file: Path) -> None:
+    rates = load_rates(file)
+    with Local() as local:
+        local.home.mkdir(parents=True, exist_ok=True)
+        target = local.home / RATES_NAME
+        # written beside and moved over: a reader sees the old table or the new one, never half of one
+        beside = target.with_suffix(f".{os.getpid()}.new")
+        try:
+            beside.write_bytes(file.read_bytes())
+            beside.replace(target)
+        finally:
+            beside.unlink(missing_ok=True)
+    remark(f"{len(rates.rows())} rates for {', '.join(rates.currencies())} are in place")
+
+
+@command.command("reset", help="Go back to the rates that come with Teraflock.")
+def reset() -> None:
+    with Local() as local:
+        (local.home / RATES_NAME).unlink(missing_ok=True)
+    remark("The rates that come with Teraflock are in place")

@@ -1,0 +1,99 @@
+"""Tables that line up and fit the terminal.
+
+A table that is too wide first shortens its flexible columns, then drops those that matter least, and says so
+by their absence alone: what must be seen is never dropped. Wide characters (中文) count as two.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+from unicodedata import east_asian_width
+
+import msgspec
+
+from teraflock.cli.output import emphasised
+
+GAP: Final = "  "
+SHORTEST: Final = 14  # a flexible column is not cut below this while another can be dropped
+BAREST: Final = 4  # what is left of a text where the terminal is too narrow for anything else
+
+
+class Column(msgspec.Struct, frozen=True):
+    title: str
+    right: bool = False
+    """Numbers stand at the right, so that their places line up."""
+    flexible: bool = False
+    """May be shortened with `…`."""
+    worth: int = 9
+    """Those of least worth are dropped first when the terminal is narrow; 9 is never dropped."""
+
+
+def render(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> str:
+    """The table as text, without a line end after the last row."""
+    kept = _columns_that_fit(columns, rows, width)
+    widths = [_natural(columns[i], rows, i) for i in kept]
+    _shorten([columns[i] for i in kept], widths, width)
+    lines = [emphasised(_line([columns[i].title for i in kept], [columns[i] for i in kept], widths))]
+    lines += [_line([row[i] for i in kept], [columns[i] for i in kept], widths) for row in rows]
+    return "\n".join(lines)
+
+
+def _columns_that_fit(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[int]:
+    # a column in which nothing stands says nothing
+    kept = [i for i, column in enumerate(columns) if column.worth == 9 or any(row[i] for row in rows)]
+
+    def least(i: int) -> int:
+        natural = _natural(columns[i], rows, i)
+        return min(natural, SHORTEST) if columns[i].flexible else natural
+
+    while sum(least(i) for i in kept) + len(GAP) * (len(kept) - 1) > width:
+        droppable = [i for i in kept if columns[i].worth < 9]
+        if not droppable:
+            break
+        kept.remove(min(droppable, key=lambda i: (columns[i].worth, -i)))
+    return kept
+
+
+def _shorten(columns: Sequence[Column], widths: list[int], width: int) -> None:
+    """Take the excess from the widest text, one place at a time: flexible columns first, numbers never."""
+    excess = sum(widths) + len(GAP) * (len(widths) - 1) - width
+    for least, may in (
+        (SHORTEST, lambda column: column.flexible),
+        (BAREST, lambda column: column.flexible),
+        (BAREST, lambda column: not column.right),
+    ):
+        while excess > 0:
+            wide = [i for i, column in enumerate(columns) if may(column) and widths[i] > least]
+            if not wide:
+                break
+            widths[max(wide, key=lambda i: widths[i])] -= 1
+            excess -= 1
+
+
+def _natural(column: Column, rows: Sequence[Sequence[str]], i: int) -> int:
+    return max([display_width(column.title), *(display_width(row[i]) for row in rows)])
+
+
+def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int]) -> str:
+    padded = []
+    for cell, column, width in zip(cells, columns, widths, strict=True):
+        text = shortened(cell, width)
+        space = " " * (width - display_width(text))
+        padded.append(space + text if column.right else text + space)
+    return GAP.join(padded).rstrip()
+
+
+def shortened(text: str, width: int) -> str:
+    if display_width(text) <= width:
+        return text
+    kept = ""
+    for character in text:
+        if display_width(kept + character) > width - 1:
+            break
+        kept += character
+    return kept.rstrip() + "…"
+
+
+def display_width(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)

@@ -1,0 +1,206 @@
+"""Fetching a catalog from a URL: whole, as its checksum says, and only if it has changed.
+
+Nothing here touches the database. What comes is written into a folder of the caller's; a download that breaks off,
+is too large, too slow or not what its checksum says ends in one clear error, and the old catalog stays.
+"""
+
+import hashlib
+import http.client
+import tarfile
+import time
+import urllib.error
+import urllib.request
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from email.utils import parsedate_to_datetime
+from pathlib import Path, PurePosixPath
+from typing import IO, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from teraflock.base.errors import BadInput, BrokenSource, Unavailable
+
+TIMEOUT_SECONDS: Final = 30.0  # without a byte: a server that is alive sends something within it
+TOTAL_SECONDS_MAX: Final = 900.0  # for a server that drips: a catalog of 20 MB takes this long at 22 kB/s
+BYTES_MAX: Final = 1 << 30  # the largest catalog known is 20 MB; beyond this it is something else
+UNPACKED_FILES_MAX: Final = 10_000
+CHUNK_BYTES: Final = 1 << 16
+SHA256_CHARACTERS: Final = 64
+
+Progress = Callable[[int, int | None], None]
+
+
+class Fetched(msgspec.Struct, frozen=True):
+    path: Path
+    """A CSV file, or the folder into which an archive was unpacked."""
+    sha256: str
+    etag: str
+    last_modified: str
+
+    @property
+    def day(self) -> str:
+        """The day the server says the file is of, or nothing."""
+        try:
+            return parsedate_to_datetime(self.last_modified).date().isoformat()
+        except (TypeError, ValueError):
+            return ""
+
+
+def fetch(
+    url: str,
+    into: Path,
+    *,
+    etag: str = "",
+    last_modified: str = "",
+    sha256: str = "",
+    timeout_seconds: float = TIMEOUT_SECONDS,
+    progress: Progress = lambda done, total: None,
+) -> Fetched | None:
+    """The catalog at `url`, or `None` if it is still the one with that `etag` or date."""
+    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+        raise BadInput(f"`{url}` is no web address", hint="It begins with `https://` or `http://`")
+    expected = sha256 or _published_checksum(url, timeout_seconds)
+    conditions = {"If-None-Match": etag, "If-Modified-Since": last_modified}
+    request = urllib.request.Request(url, headers={k: v for k, v in conditions.items() if v})  # noqa: S310
+    try:
+        with urllib.request.urlopen(request, timeout=timeout_seconds) as response:  # noqa: S310
+            file = into / (PurePosixPath(urlsplit(url).path).name or "catalog")
+            found = _save(response, file, url, progress)
+            headers = response.headers
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code == http.HTTPStatus.NOT_MODIFIED:
+            return None
+        raise Unavailable(f"{url} answered {error.code} {error.reason}") from None
+    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+        raise _unreachable(url, error) from None
+    except (http.client.HTTPException, OSError) as error:
+        if isinstance(error, OSError) and error.filename:
+            raise  # the disk, not the network
+        raise BrokenSource(
+            f"The download of {url} broke off", hint="Try again; nothing was changed"
+        ) from None
+    if expected and found != expected.lower():
+        raise BrokenSource(
+            f"What came from {url} is not what its checksum says: {found[:12]}… instead of {expected[:12].lower()}…",
+            hint="Try again; nothing was changed",
+        )
+    path = _unpacked(file, into / "unpacked")
+    return Fetched(path, found, headers.get("ETag", ""), headers.get("Last-Modified", ""))
+
+
+def _save(response: http.client.HTTPResponse, file: Path, url: str, progress: Progress) -> str:
+    """Write the body into a file, and give its checksum."""
+    length = response.headers.get("Content-Length", "")
+    total = int(length) if length.isascii() and length.isdigit() else None
+    if total and total > BYTES_MAX:
+        raise BrokenSource(f"{url} is no catalog of prices: it has {total:,} bytes")
+    digest = hashlib.sha256()
+    done, began = 0, time.monotonic()
+    with file.open("wb") as out:
+        while chunk := response.read(CHUNK_BYTES):
+            out.write(chunk)
+            digest.update(chunk)
+            done += len(chunk)
+            progress(done, total)
+            if done > BYTES_MAX:
+                raise BrokenSource(f"{url} is no catalog of prices: it has over {BYTES_MAX:,} bytes")
+            if time.monotonic() - began > TOTAL_SECONDS_MAX:
+                raise Unavailable(
+                    f"{url} sends too slowly: {done:,} bytes in {TOTAL_SECONDS_MAX:.0f} seconds"
+                )
+    if total is not None and done != total:
+        raise BrokenSource(
+            f"The download of {url} broke off after {done:,} of {total:,} bytes",
+            hint="Try again; nothing was changed",
+        )
+    return digest.hexdigest()
+
+
+def _published_checksum(url: str, timeout_seconds: float) -> str:
+    """What `URL.sha256` says, where the publisher has such a file."""
+    try:
+        with urllib.request.urlopen(f"{url}.sha256", timeout=timeout_seconds) as response:  # noqa: S310
+            words = response.read(1024).decode("ascii", "replace").split()
+    except urllib.error.HTTPError as error:
+        error.close()
+        return ""  # most publishers have none
+    except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException) as error:
+        raise _unreachable(url, error) from None
+    word = words[0].lower() if words else ""
+    return word if len(word) == SHA256_CHARACTERS and set(word) <= set("0123456789abcdef") else ""
+
+
+def _unreachable(url: str, error: Exception) -> Unavailable:
+    reason = getattr(error, "reason", error)
+    if isinstance(reason, TimeoutError):
+        return Unavailable(f"{url} did not answer in time", hint="Try again later; nothing was changed")
+    words = getattr(reason, "strerror", None) or str(reason)
+    return Unavailable(f"{url} cannot be reached: {words}", hint="Nothing was changed")
+
+
+# --- archives ------------------------------------------------------------------------------------------------------
+
+
+def _unpacked(file: Path, folder: Path) -> Path:
+    """The file itself, or the CSV files of an archive in `folder`."""
+    try:
+        if zipfile.is_zipfile(file):
+            with zipfile.ZipFile(file) as archive:
+                names = [member for member in archive.infolist() if not member.is_dir()]
+                return _extract(((m.filename, archive.open(m)) for m in names if _is_csv(m.filename)), folder)
+        if tarfile.is_tarfile(file):
+            with tarfile.open(file) as archive:
+                return _extract(_tar_members(archive), folder)
+    except (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, OSError) as error:
+        if isinstance(error, OSError) and error.filename:
+            raise
+        raise BrokenSource(
+            f"The archive `{file.name}` cannot be unpacked: it is damaged",
+            hint="Try again; nothing was changed",
+        ) from None
+    return file
+
+
+def _tar_members(archive: tarfile.TarFile) -> Iterator[tuple[str, IO[bytes]]]:
+    for member in archive:
+        if member.isfile() and _is_csv(member.name) and (content := archive.extractfile(member)):
+            yield member.name, content
+
+
+def _is_csv(name: str) -> bool:
+    return name.lower().endswith(".csv")
+
+
+def _extract(members: Iterator[tuple[str, IO[bytes]]], folder: Path) -> Path:
+    """Write the members below `folder`, whatever their names try, and find where the catalog begins."""
+    written = files = 0
+    for name, content in members:
+        parts = [
+            part for part in PurePosixPath(name.replace("\\", "/")).parts if part not in ("/", "..", ".")
+        ]
+        target = folder.joinpath(*parts)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        files += 1
+        with content, target.open("wb") as out:
+            while chunk := content.read(CHUNK_BYTES):
+                written += len(chunk)
+                if written > BYTES_MAX or files > UNPACKED_FILES_MAX:
+                    raise BrokenSource("The archive is no catalog of prices: it is too large when unpacked")
+                out.write(chunk)
+    if not files:
+        raise BrokenSource("The archive holds no CSV file")
+    return _catalog_root(folder)
+
+
+def _catalog_root(folder: Path) -> Path:
+    """The folder that holds the catalog: of several versions side by side (`v7`, `v8`) the newest."""
+    clouds = {path.parent.parent for path in folder.rglob("vms.csv")}
+    tables = {path.parent for path in folder.rglob("*.csv")}
+    return max(clouds or tables, key=lambda path: (_version(path.name), str(path)))
+
+
+def _version(name: str) -> int:
+    return int(name[1:]) if name[:1] == "v" and name[1:].isascii() and name[1:].isdigit() else 0

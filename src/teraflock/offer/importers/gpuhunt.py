@@ -1,0 +1,63 @@
+"""gpuhunt's catalog: one CSV per provider, named after it, a row per instance type, place and purchase mode.
+
+Prices are US dollars an hour for the whole instance, memory is GB, `spot` is `True` or `False`.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from teraflock.catalog.providers import provider_id
+from teraflock.offer.importers.table import amount, csv_files, number, read_table
+from teraflock.offer.intake import Rejected, Row
+from teraflock.offer.pairing import spot_checked
+
+COLUMNS: Final = (
+    "instance_name",
+    "location",
+    "price",
+    "cpu",
+    "memory",
+    "gpu_count",
+    "gpu_name",
+    "gpu_memory",
+    "spot",
+)
+
+
+def read(path: Path, count: Callable[[], None]) -> Iterator[Row | Rejected]:
+    for file in csv_files(path):
+        yield from spot_checked(_rows_of(file, count))
+
+
+def _rows_of(file: Path, count: Callable[[], None]) -> Iterator[Row | Rejected]:
+    provider = provider_id(file.stem)
+    for line, cells in read_table(file, COLUMNS):
+        count()
+        yield _row_from(cells, provider, f"{file.name}, line {line}")
+
+
+def _row_from(cells: dict[str, str], provider: str, where: str) -> Row | Rejected:
+    if cells["spot"] not in ("True", "False"):
+        return Rejected(where, "`spot` is neither `True` nor `False`")
+    vendor, name = cells.get("gpu_vendor", ""), cells["gpu_name"]
+    try:
+        count, memory_gb = number(cells["gpu_count"]), number(cells["gpu_memory"])
+        if name and not count:
+            return Rejected(where, "a GPU is named without a count")
+        return Row(
+            where=where,
+            provider=provider,
+            region=cells["location"],
+            instance_type=cells["instance_name"],
+            gpu_name=f"tpu-{name}" if vendor == "google" and not name.startswith("tpu") else name,
+            gpu_count=count,
+            gpu_memory_mib=memory_gb * 1024 if memory_gb else None,
+            vcpus=number(cells["cpu"]),
+            ram_gib=number(cells["memory"]),
+            disk_gb=number(cells.get("disk_size", "")),
+            mode="spot" if cells["spot"] == "True" else "on-demand",
+            price_micros=amount(cells["price"]),
+        )
+    except ValueError:
+        return Rejected(where, "a price or a figure is not a number")

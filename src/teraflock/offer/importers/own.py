@@ -1,0 +1,93 @@
+"""Teraflock's own layout: one CSV in which everything an offer can say has a column. `docs/offers-csv.md` has them all.
+
+A cell of `gpu` or `mode` with several values apart by `|` stands for one offer of each.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+from typing import Final, get_args
+
+from teraflock.base.money import Period
+from teraflock.catalog.providers import provider_id
+from teraflock.offer.importers.table import amount, csv_files, number, read_table
+from teraflock.offer.intake import Rejected, Row
+from teraflock.offer.model import FLAGS, MODES
+from teraflock.offer.pairing import spot_checked
+
+NEEDED: Final = ("provider", "gpu", "gpu_count", "mode", "price", "currency", "per")
+OPTIONAL: Final = (
+    "region", "zone", "instance_type", "gpu_memory_gb", "vcpus", "cpu", "ram_gb", "disk_gb", "network_gbps",
+    "term_months", "basis", "as_of", "cited", "flags", "note",
+)  # fmt: skip
+
+
+def read(path: Path, count: Callable[[], None]) -> Iterator[Row | Rejected]:
+    for file in csv_files(path):
+        yield from spot_checked(_rows_of(file, count))
+
+
+def _rows_of(file: Path, count: Callable[[], None]) -> Iterator[Row | Rejected]:
+    for line, cells in read_table(file, NEEDED):
+        count()
+        where = f"{file.name}, line {line}"
+        for gpu, mode in product(cells["gpu"].split("|"), cells["mode"].split("|")):
+            yield _row_from(cells, gpu.strip(), mode.strip(), where)
+
+
+def _row_from(cells: dict[str, str], gpu: str, mode: str, where: str) -> Row | Rejected:
+    def cell(name: str) -> str:
+        return cells.get(name, "").strip()
+
+    flags = tuple(cell("flags").split())
+    if not cell("provider"):
+        return Rejected(where, "no provider is named")
+    if mode and mode not in MODES:
+        return Rejected(where, f"`{mode}` is no purchase mode")
+    if cell("per") not in get_args(Period):
+        return Rejected(where, f"`{cell('per')}` is no period")
+    if cell("basis") not in ("", "instance", "gpu"):
+        return Rejected(where, f"`{cell('basis')}` is no basis of a price")
+    if unknown := [flag for flag in flags if flag not in FLAGS]:
+        return Rejected(where, f"`{unknown[0]}` is no flag")
+    if not _is_day(cell("as_of")):
+        return Rejected(where, f"`{cell('as_of')}` is no date")
+    try:
+        memory_gb, term = number(cell("gpu_memory_gb")), number(cell("term_months"))
+        return Row(
+            where=where,
+            provider=provider_id(cell("provider")),
+            region=cell("region"),
+            zone=cell("zone"),
+            instance_type=cell("instance_type"),
+            gpu_name=gpu,
+            gpu_count=number(cell("gpu_count")),
+            gpu_memory_mib=memory_gb * 1024 if memory_gb else None,
+            vcpus=number(cell("vcpus")),
+            cpu=cell("cpu"),
+            ram_gib=number(cell("ram_gb")),
+            disk_gb=number(cell("disk_gb")),
+            network_gbps=number(cell("network_gbps")),
+            mode=mode or None,
+            term_months=int(term) if term else None,
+            price_micros=amount(cell("price")),
+            currency=cell("currency"),
+            per=cell("per"),  # type: ignore[arg-type]  # a Period, as checked
+            basis="gpu" if cell("basis") == "gpu" else "instance",
+            as_of=cell("as_of"),
+            cited=cell("cited"),
+            flags=flags,
+            note=cell("note"),
+        )
+    except ValueError:
+        return Rejected(where, "a price or a figure is not a number")
+
+
+def _is_day(text: str) -> bool:
+    """Empty, a year, a month or a day."""
+    parts = text.split("-")
+    return text == "" or (
+        len(parts) <= 3
+        and all(part.isascii() and part.isdigit() for part in parts)
+        and [len(part) for part in parts] == [4, 2, 2][: len(parts)]
+    )

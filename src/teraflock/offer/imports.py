@@ -1,0 +1,229 @@
+"""Taking in a catalog: all offers of a source are replaced by those of a file, in one transaction.
+
+What holds: an import is seen whole or not at all; a file that cannot be read to its end changes nothing; importing
+the same file again changes nothing either; a price that changed or went is kept in the past, with its days.
+"""
+
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from teraflock.base.clock import Clock, today
+from teraflock.base.errors import BrokenSource, Refused
+from teraflock.base.exchange import Rates
+from teraflock.offer import store
+from teraflock.offer.model import Offer
+from teraflock.storage.database import Database, Transaction
+
+SHIPPED: Final = "shipped"
+SHIPPED_PATH: Final = Path(__file__).parent / "data" / "offers.csv"
+
+REASON_EXAMPLES_MAX: Final = 3  # enough to find the fault in the file; the rest are counted
+PROGRESS_ROWS: Final = 1_000
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Why rows were not taken as priced offers, how many, and where the first of them stand."""
+
+    reason: str
+    rows: int
+    examples: tuple[str, ...]
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What an import did."""
+
+    source: str
+    as_of: str
+    rows_read: int
+    """Rows of the files; one may hold an on-demand and a spot offer."""
+    offers_taken: int
+    priced: int
+    price_unknown: int
+    rejected: tuple[Reason, ...]
+    """Rows, or one of the two prices of a row, that were not taken."""
+    refused: tuple[Reason, ...]
+    """Offers that are listed, but whose price cannot be true."""
+    unknown_gpus: tuple[tuple[str, int], ...]
+    """GPU names that the catalog does not know, and how many offers bear them."""
+    new: int
+    changed: int
+    gone: int
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an import reads from; `url`, `etag` and `last_modified` if it was fetched."""
+
+    source: str
+    layout: str
+    path: Path
+    as_of: str
+    checksum: str = ""
+    url: str = ""
+    etag: str = ""
+    last_modified: str = ""
+
+
+def import_offers(
+    database: Database,
+    rates: Rates,
+    clock: Clock,
+    origin: Origin,
+    progress: Callable[[int], None] = lambda rows: None,
+) -> Report:
+    """Replace all offers of a source by those of a file or folder, in one transaction."""
+    # loaded here: only imports need the readers, and a cold `tera offers` is quicker without them
+    from teraflock.offer.importers import reader
+    from teraflock.offer.intake import Rejected, identified, offer_from
+
+    on = today(clock)
+    read = reader(origin.layout)
+
+    def work(tx: Transaction) -> Report:
+        before = store.source(tx, origin.source)
+        if before and origin.as_of < before.as_of and origin.source != SHIPPED:
+            raise Refused(
+                f"The prices of `{origin.source}` are dated {before.as_of}; these are older: {origin.as_of}",
+                hint="If they are newer than their files say, give their date with `--as-of`",
+            )
+        standing = store.standing_of(tx, origin.source)
+        import_number = store.next_import_number(tx)
+        tally = _Tally(standing)
+
+        def count() -> None:
+            tally.rows += 1
+            if tally.rows % PROGRESS_ROWS == 0:
+                progress(tally.rows)
+
+        def taken() -> Iterator[tuple[Offer, int, str]]:
+            for row in read(origin.path, count):
+                offer = (
+                    row
+                    if isinstance(row, Rejected)
+                    else offer_from(row, source=origin.source, as_of=origin.as_of, rates=rates, on=on)
+                )
+                if isinstance(offer, Rejected):
+                    tally.reject(offer.reason, offer.where)
+                else:
+                    id = identified(offer, tally.ids)
+                    yield offer, id, tally.take(offer, id, row.where)
+
+        store.add(tx, taken(), import_number)
+        if not tally.ids:
+            raise BrokenSource(
+                f"`{origin.path}` has no offer that can be taken: {tally.rows:,} rows were read",
+                hint=tally.first_reason(),
+            )
+        gone = standing.keys() - tally.ids
+        store.supersede(tx, origin.source, import_number, origin.as_of)
+        store.put_source(tx, tally.source(origin, import_number, clock))
+        return tally.report(origin, gone=len(gone))
+
+    return database.write(work)
+
+
+class _Tally:
+    """What an import has seen so far: ids, faults, and what became of the offers that stood before."""
+
+    def __init__(self, standing: dict[int, store.Standing]) -> None:
+        self.rows = 0
+        self.ids: set[int] = set()
+        self._standing = standing
+        self._kept = self._changed = 0
+        self._standings: Counter[str] = Counter()
+        self._currencies: set[str] = set()
+        self._rejected: dict[str, list[str]] = {}
+        self._refused: dict[str, list[str]] = {}
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._unknown_gpus: Counter[str] = Counter()
+
+    def reject(self, reason: str, where: str) -> None:
+        self._note(self._rejected, "rejected", reason, where)
+
+    def take(self, offer: Offer, id: int, where: str) -> str:
+        """Count the offer, and say since when its price holds: one that stood before keeps its day."""
+        self._standings[offer.standing] += 1
+        self._currencies.add(offer.currency)
+        if offer.standing == "refused":
+            self._note(self._refused, "refused", _kind_of_fault(offer.note), where)
+        if offer.kind == "unstated" and offer.gpu_name and not offer.gpu_name.startswith("("):
+            self._unknown_gpus[offer.gpu_name] += 1
+        if before := self._standing.get(id):
+            price = (offer.price_micros_per_month, offer.currency, offer.standing)
+            if price == before[:3]:
+                self._kept += 1
+                return before.since
+            self._changed += 1
+        return offer.since
+
+    def source(self, origin: Origin, import_number: int, clock: Clock) -> store.Source:
+        return store.Source(
+            name=origin.source,
+            layout=origin.layout,
+            import_number=import_number,
+            place=origin.url or str(origin.path),
+            checksum=origin.checksum,
+            as_of=origin.as_of,
+            imported_at=clock.now().isoformat(timespec="seconds"),
+            offers=len(self.ids),
+            currencies=" ".join(sorted(self._currencies)),
+            url=origin.url,
+            etag=origin.etag,
+            last_modified=origin.last_modified,
+        )
+
+    def report(self, origin: Origin, *, gone: int) -> Report:
+        return Report(
+            source=origin.source,
+            as_of=origin.as_of,
+            rows_read=self.rows,
+            offers_taken=len(self.ids),
+            priced=self._standings["priced"],
+            price_unknown=self._standings["unknown"],
+            rejected=self._reasons(self._rejected, "rejected"),
+            refused=self._reasons(self._refused, "refused"),
+            unknown_gpus=tuple(self._unknown_gpus.most_common()),
+            new=len(self.ids) - self._kept - self._changed,
+            changed=self._changed,
+            gone=gone,
+        )
+
+    def first_reason(self) -> str:
+        for reason, examples in self._rejected.items():
+            return f"{examples[0]}: {reason}"
+        return ""
+
+    def _note(self, examples: dict[str, list[str]], what: str, reason: str, where: str) -> None:
+        self._counts[what, reason] += 1
+        first = examples.setdefault(reason, [])
+        if len(first) < REASON_EXAMPLES_MAX:
+            first.append(where)
+
+    def _reasons(self, examples: dict[str, list[str]], what: str) -> tuple[Reason, ...]:
+        reasons = [
+            Reason(reason, self._counts[what, reason], tuple(first)) for reason, first in examples.items()
+        ]
+        return tuple(sorted(reasons, key=lambda each: -each.rows))
+
+
+def _kind_of_fault(note: str) -> str:
+    """The fault without its figures, so that faults of a kind are counted together."""
+    fault = note.split(". ")[0]
+    return "the price is below any such a card is let for" if "below any price" in fault else fault
+
+
+# --- what ships ----------------------------------------------------------------------------------------------------
+
+
+def ensure_shipped(database: Database, rates: Rates, clock: Clock) -> None:
+    """Have the shipped offers in the database, once, and again when a new version of Teraflock brings others."""
+    checksum = f"{zlib.crc32(SHIPPED_PATH.read_bytes()):08x}"
+    with database.read() as tx:
+        before = store.source(tx, SHIPPED)
+    if before is None or before.checksum != checksum:
+        origin = Origin(source=SHIPPED, layout="teraflock", path=SHIPPED_PATH, as_of="", checksum=checksum)
+        import_offers(database, rates, clock, origin)

@@ -1,0 +1,46 @@
+"""Spot beside on-demand: the check that needs two rows of a file.
+
+Layouts that put both prices in separate rows pass their rows through here. Spot rows wait until the whole file
+is read, since their on-demand twin may come later.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from teraflock.base.money import SECONDS
+from teraflock.offer.intake import Rejected, Row
+from teraflock.offer.rules import spot_faults
+
+
+def spot_checked(rows: Iterable[Row | Rejected]) -> Iterator[Row | Rejected]:
+    on_demand: dict[tuple[object, ...], int] = {}
+    spots: list[Row] = []
+    for row in rows:
+        if isinstance(row, Row) and row.price_micros and row.mode == "spot":
+            spots.append(row)
+            continue
+        if isinstance(row, Row) and row.price_micros and row.mode == "on-demand":
+            key = _twin(row)
+            on_demand[key] = max(_per_month(row), on_demand.get(key, 0))
+        yield row
+    for row in spots:
+        row.fault, flags = spot_faults(_per_month(row), on_demand.get(_twin(row)))
+        row.flags += flags
+        yield row
+
+
+def _twin(row: Row) -> tuple[object, ...]:
+    return (
+        row.provider,
+        row.region,
+        row.zone,
+        row.instance_type,
+        row.gpu_name,
+        row.gpu_count,
+        row.currency,
+        row.basis,
+        row.as_of,
+    )
+
+
+def _per_month(row: Row) -> int:
+    return (row.price_micros or 0) * (SECONDS["month"] // SECONDS[row.per])

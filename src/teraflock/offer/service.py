@@ -1,0 +1,135 @@
+"""What the edges ask of the offers: which fit, which filter left none, how a price went. Each in one snapshot."""
+
+from collections.abc import Iterator
+from datetime import date
+from itertools import islice
+
+import msgspec
+
+from teraflock.base.clock import Clock, today
+from teraflock.base.exchange import Rates
+from teraflock.base.money import divided, micros_per
+from teraflock.offer import store
+from teraflock.offer.model import Answer, Listing, Offer, Outcome, Query, Removal
+from teraflock.offer.rules import folded, in_currency
+from teraflock.storage.database import Database, Transaction
+
+
+class Point(msgspec.Struct, frozen=True):
+    """The prices that began on one day."""
+
+    day: str
+    lowest_micros: int
+    median_micros: int
+    highest_micros: int
+    offers: int
+
+
+class Cheapest(msgspec.Struct, frozen=True):
+    offer: Offer
+    usd_micros_per_gpu_month: int | None
+    """`None` where no price, or no number of GPUs, is known."""
+    offers: int
+
+
+class OfferService:
+    def __init__(self, database: Database, rates: Rates, clock: Clock) -> None:
+        self._database = database
+        self._rates = rates
+        self._clock = clock
+
+    def search(self, query: Query, *, limit: int | None) -> Answer:
+        """The offers that fit, cheapest first, at most `limit` of them."""
+        with self._database.read() as tx:
+            offers = tuple(islice(store.search(tx, query, self._rates, self.day_of(query)), limit))
+            outcome = self._outcome(tx, query)
+        return Answer(offers=offers, **msgspec.structs.asdict(outcome))
+
+    def listing(self, query: Query, *, limit: int | None) -> Listing:
+        """As `search`, but offers alike in all but their place are one line; at most `limit` lines."""
+        with self._database.read() as tx:
+            lines = tuple(islice(folded(store.search(tx, query, self._rates, self.day_of(query))), limit))
+            outcome = self._outcome(tx, query)
+        return Listing(lines=lines, **msgspec.structs.asdict(outcome))
+
+    def removal(self, query: Query) -> Removal | None:
+        """Of a question without an answer: the filter that removed the last offers."""
+        with self._database.read() as tx:
+            return store.removal(tx, query, self._rates, self.day_of(query))
+
+    def providers(self) -> list[str]:
+        with self._database.read() as tx:
+            return store.providers(tx)
+
+    def sources(self) -> list[store.Source]:
+        with self._database.read() as tx:
+            return store.sources(tx)
+
+    def cheapest_by_provider(self, query: Query) -> list[Cheapest]:
+        """For each provider, card and mode the cheapest GPU-hour, cheapest first, and how many offers there are."""
+        on = self.day_of(query)
+        found: dict[tuple[str, str, str | None], Cheapest] = {}
+        with self._database.read() as tx:
+            for offer in store.search(
+                tx, msgspec.structs.replace(query, sort="price-per-gpu"), self._rates, on
+            ):
+                key = (offer.provider, offer.gpu, offer.mode)
+                if key in found:
+                    found[key] = msgspec.structs.replace(found[key], offers=found[key].offers + 1)
+                    continue
+                usd = None
+                if offer.price_micros_per_month is not None and offer.gpu_count:
+                    monthly = in_currency(
+                        offer.price_micros_per_month, offer.currency, "USD", self._rates, on
+                    )
+                    usd = divided(monthly, offer.gpu_count)
+                found[key] = Cheapest(offer, usd, 1)
+        return list(found.values())
+
+    def history(self, query: Query, currency: str) -> list[Point]:
+        """Price of one GPU-hour by the day it began, over standing and superseded offers."""
+        on = self.day_of(query)
+        by_day: dict[str, list[int]] = {}
+        with self._database.read() as tx:
+            for offer in store.priced_ever(tx, query, self._rates, on):
+                if offer.since and offer.gpu_count and offer.price_micros_per_month is not None:
+                    monthly = in_currency(
+                        offer.price_micros_per_month, offer.currency, currency, self._rates, on
+                    )
+                    each = micros_per(divided(monthly, offer.gpu_count), "hour")
+                    by_day.setdefault(offer.since, []).append(each)
+        return [_point(day, sorted(prices)) for day, prices in sorted(by_day.items())]
+
+    def day_of(self, query: Query) -> date:
+        """The day whose exchange rates count."""
+        return query.as_of or today(self._clock)
+
+    def today(self) -> date:
+        return today(self._clock)
+
+    def _outcome(self, tx: Transaction, query: Query) -> Outcome:
+        on = self.day_of(query)
+        summary = store.summarise(tx, query, self._rates, on)
+        return Outcome(
+            matched=summary.matched,
+            newest=summary.newest,
+            oldest=summary.oldest,
+            left_out=tuple(self._left_out(tx, query, summary, on)),
+        )
+
+    def _left_out(
+        self, tx: Transaction, query: Query, summary: store.Summary, on: date
+    ) -> Iterator[tuple[str, int]]:
+        if summary.refused and not query.refused:
+            yield "price refused as absurd", summary.refused
+        for option, count in store.unstated(tx, query, self._rates, on):
+            if count:
+                yield f"do not state what `{option}` asks for", count
+        if not query.gpus and "none" not in query.kinds:
+            count = store.without_gpu(tx, query, self._rates, on)
+            if count:
+                yield "without a GPU", count
+
+
+def _point(day: str, prices: list[int]) -> Point:
+    return Point(day, prices[0], prices[len(prices) // 2], prices[-1], len(prices))

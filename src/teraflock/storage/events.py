@@ -1,0 +1,51 @@
+"""The event rows: written with what they tell of, read in the order of their ids.
+
+Ids sort by the time they were made, not by the time they were committed: an event may appear behind one
+that was committed before it, by as long as its transaction took. A reader that must miss none goes back
+by that much each turn, and minds that it will meet some events twice.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from teraflock.base.events import Event
+from teraflock.base.ids import EventId
+from teraflock.storage.database import Row, Transaction
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_Details = dict[str, str | int | float | bool | None]
+
+
+def record_event(tx: Transaction, event: Event) -> None:
+    tx.run(
+        "INSERT INTO event (id, at_us, kind, subject, details)"
+        " VALUES (:id, :at_us, :kind, :subject, :details)",
+        id=event.id,
+        at_us=(event.at - _EPOCH) // timedelta(microseconds=1),
+        kind=event.kind,
+        subject=event.subject,
+        details=msgspec.json.encode(event.details).decode(),
+    )
+
+
+def events_after(tx: Transaction, id: EventId | None, *, limit: int) -> tuple[Event, ...]:
+    """The events whose ids come after `id`, or the first ones after None, oldest first."""
+    rows = tx.all(
+        "SELECT id, at_us, kind, subject, details FROM event WHERE id > :id ORDER BY id LIMIT :limit",
+        id=id or "",
+        limit=limit,
+    )
+    return tuple(_event_from(row) for row in rows)
+
+
+def _event_from(row: Row) -> Event:
+    id, at_us, kind, subject, details = row
+    return Event(
+        id=EventId(id),
+        at=_EPOCH + timedelta(microseconds=at_us),
+        kind=kind,
+        subject=subject,
+        details=msgspec.json.decode(details, type=_Details),
+    )

@@ -1,0 +1,50 @@
+"""A GPU as `tera gpus --json` has it."""
+
+import msgspec
+
+from teraflock.catalog.model import Accelerator, Card
+
+
+class GpuShape(msgspec.Struct, frozen=True, kw_only=True):
+    gpu: str
+    name: str
+    kind: str
+    """`gpu`, or what else it is: `tpu`, `fpga` …"""
+    family: str
+    maker: str
+    year: int | None = None
+    architecture: str = ""
+    compute_capability: str = ""
+    form: str = ""
+    memory_bytes: int | None
+    usable_memory_bytes: int | None = None
+    memory_type: str = ""
+    bandwidth_gbs: float | None = None
+    sms: int | None = None
+    fp32_tflops: float | None = None
+    fp16_tflops: float | None = None
+    tf32_tensor_tflops: float | None = None
+    fp16_tensor_tflops: float | None = None
+    bf16: bool | None = None
+    tdp_watts: float | None = None
+    nvlink_gbs: float | None = None
+    note: str = ""
+    source: str = ""
+    usable_source: str = ""
+
+
+def shape_card(card: Card) -> GpuShape:
+    same = {name: getattr(card, name) for name in GpuShape.__struct_fields__ if hasattr(card, name)}
+    return GpuShape(gpu=card.id, kind="gpu", **same)
+
+
+def shape_accelerator(other: Accelerator) -> GpuShape:
+    return GpuShape(
+        gpu=other.id,
+        name=other.name,
+        kind=other.kind,
+        family=other.id,
+        maker=other.maker,
+        memory_bytes=other.memory_bytes,
+        note=other.note,
+    )

@@ -1,0 +1,114 @@
+"""An offer as `tera offers --json` has it: in the currency and period asked for, with the quoted price beside."""
+
+from datetime import date
+
+import msgspec
+
+from teraflock.base.exchange import Rates
+from teraflock.base.money import MICROS, Period, micros_per
+from teraflock.offer.model import Offer
+from teraflock.offer.rules import in_currency
+
+
+class QuotedShape(msgspec.Struct, frozen=True):
+    """The price as the source has it."""
+
+    price_micros: int
+    currency: str
+    per: str
+    basis: str
+
+
+class OfferShape(msgspec.Struct, frozen=True, kw_only=True):
+    provider: str
+    region: str
+    zone: str
+    instance_type: str
+    gpu: str | None
+    gpu_name: str
+    gpu_count: int | None
+    gpu_share: float
+    gpu_memory_bytes: int | None
+    gpu_memory_total_bytes: int | None
+    gpu_fp32_tflops: float | None
+    vcpus: float | int | None
+    cpu: str
+    ram_bytes: int | None
+    disk_gb: float | None
+    network_gbps: float | None
+    mode: str | None
+    term_months: int | None
+    standing: str
+    price_micros: int | None
+    price_per_gpu_micros: int | None
+    currency: str
+    per: str
+    price_usd_per_hour: float | None
+    quoted: QuotedShape | None
+    since: str
+    as_of: str
+    source: str
+    cited: str
+    flags: tuple[str, ...]
+    note: str
+    id: str
+
+
+def shape_offer(offer: Offer, *, currency: str, per: Period, rates: Rates, on: date) -> OfferShape:
+    price = each = usd = None
+    if offer.price_micros_per_month is not None:
+        monthly = in_currency(offer.price_micros_per_month, offer.currency, currency, rates, on)
+        price = micros_per(monthly, per)
+        each = round(price / offer.gpu_count) if offer.gpu_count else None
+        usd_monthly = in_currency(offer.price_micros_per_month, offer.currency, "USD", rates, on)
+        usd = micros_per(usd_monthly, "hour") / MICROS
+    quoted = offer.quoted
+    vcpus = offer.vcpus
+    return OfferShape(
+        provider=offer.provider,
+        region=offer.region,
+        zone=offer.zone,
+        instance_type=offer.instance_type,
+        gpu=offer.gpu or None,
+        gpu_name=offer.gpu_name,
+        gpu_count=offer.gpu_count,
+        gpu_share=offer.gpu_share,
+        gpu_memory_bytes=offer.gpu_memory_bytes,
+        gpu_memory_total_bytes=offer.gpu_memory_total_bytes,
+        gpu_fp32_tflops=offer.gpu_tflops,
+        vcpus=int(vcpus) if vcpus is not None and vcpus == int(vcpus) else vcpus,
+        cpu=offer.cpu,
+        ram_bytes=offer.ram_bytes,
+        disk_gb=offer.disk_gb,
+        network_gbps=offer.network_gbps,
+        mode=offer.mode,
+        term_months=offer.term_months,
+        standing=offer.standing,
+        price_micros=price,
+        price_per_gpu_micros=each,
+        currency=currency,
+        per=per,
+        price_usd_per_hour=usd,
+        quoted=QuotedShape(quoted.micros, quoted.currency, quoted.per, offer.basis) if quoted else None,
+        since=offer.since,
+        as_of=offer.as_of,
+        source=offer.source,
+        cited=offer.cited,
+        flags=offer.flags,
+        note=offer.note,
+        id=f"{offer.id & 0xFFFFFFFFFFFFFFFF:016x}",
+    )
+
+
+_QUOTED = QuotedShape.__struct_fields__
+_PLAIN = tuple(name for name in OfferShape.__struct_fields__ if name != "quoted")
+
+
+def csv_header() -> tuple[str, ...]:
+    return (*_PLAIN, *(f"quoted_{name}" for name in _QUOTED))
+
+
+def csv_cells(shape: OfferShape) -> tuple[object, ...]:
+    plain = (getattr(shape, name) for name in _PLAIN)
+    quoted = (getattr(shape.quoted, name) if shape.quoted else None for name in _QUOTED)
+    return (*(" ".join(cell) if isinstance(cell, tuple) else cell for cell in plain), *quoted)

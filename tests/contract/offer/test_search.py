@@ -1,0 +1,125 @@
+"""Every question gets the answer of a plain scan: from the store on both engines, and from the index."""
+
+from datetime import date
+from random import Random
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from tests.unit.offer.random_offers import ON, RATES, random_offers, random_query
+
+from teraflock.offer import store
+from teraflock.offer.index import OfferIndex
+from teraflock.offer.model import Offer, Query
+from teraflock.offer.rules import matches, sort_key, weights
+from teraflock.storage.database import Database, Transaction
+
+EXAMPLES = settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+SEEDS = st.integers(0, 2**32)
+SIZES = (0, 1, 2, 12, 60)
+QUERIES = 25
+
+
+def scanned(all_offers: list[Offer], query: Query, on: date = ON) -> list[Offer]:
+    fitting = [offer for offer in all_offers if matches(offer, query, RATES, on)]
+    return sorted(fitting, key=sort_key(query, weights(RATES, on)))
+
+
+def put(database: Database, standing: list[Offer], past: list[Offer] = []) -> None:  # noqa: B006
+    def work(tx: Transaction) -> None:
+        for table in ("offer", "offer_past", "offer_source"):
+            tx.run(f"DELETE FROM {table}")
+        store.add(tx, ((offer, offer.id, offer.since) for offer in past), 1)
+        tx.run("INSERT INTO offer_past SELECT * FROM offer")
+        tx.run("DELETE FROM offer")
+        store.add(tx, ((offer, offer.id, offer.since) for offer in standing), 2)
+        for name in ("shipped", "other"):
+            source = store.Source(
+                name=name, layout="teraflock", import_number=2, place="", checksum="", as_of="", imported_at="",
+                offers=0, currencies="CNY EUR USD",
+            )  # fmt: skip
+            store.put_source(tx, source)
+
+    database.write(work)
+
+
+@EXAMPLES
+@given(seed=SEEDS)
+def test_store_answers_as_a_plain_scan_does(database: Database, seed: int) -> None:
+    random = Random(seed)
+    all_offers = random_offers(random, random.choice(SIZES))
+    put(database, all_offers)
+    with database.read() as tx:
+        for query in (random_query(random) for _ in range(QUERIES)):
+            expected = scanned(all_offers, query)
+            assert list(store.search(tx, query, RATES, ON)) == expected
+            summary = store.summarise(tx, query, RATES, ON)
+            assert summary.matched == len(expected)
+            assert summary.newest == max((offer.as_of for offer in expected), default="")
+            assert summary.oldest == min((offer.as_of for offer in expected if offer.as_of), default="")
+
+
+@EXAMPLES
+@given(seed=SEEDS)
+def test_past_prices_answer_as_of_their_day(database: Database, seed: int) -> None:
+    random = Random(seed)
+    standing = random_offers(random, random.choice(SIZES))
+    ended = [
+        replace(offer, until=random.choice(("2019", "2020-02", "2022-07-15"))) for offer in standing[::2]
+    ]
+    standing = standing[1::2]
+    put(database, standing, ended)
+    with database.read() as tx:
+        for _ in range(QUERIES):
+            day = random.choice((date(2018, 1, 1), date(2019, 6, 30), date(2022, 7, 15), ON))
+            query = replace(random_query(random), as_of=day)
+            assert list(store.search(tx, query, RATES, day)) == scanned(standing + ended, query, day)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=SEEDS)
+def test_index_answers_as_a_plain_scan_does(seed: int) -> None:
+    random = Random(seed)
+    all_offers = random_offers(random, random.choice(SIZES))
+    index = OfferIndex(all_offers, RATES, ON)
+    for query in (random_query(random) for _ in range(QUERIES)):
+        expected = scanned(all_offers, query)
+        limit = random.randrange(1, len(all_offers) + 5)
+        assert index.search(query, limit=limit) == tuple(expected[:limit])
+        assert index.outcome(query).matched == len(expected)
+        assert index.outcome(query).newest == max((offer.as_of for offer in expected), default="")
+
+
+@EXAMPLES
+@given(seed=SEEDS)
+def test_an_empty_answer_names_the_filter_that_emptied_it(database: Database, seed: int) -> None:
+    random = Random(seed)
+    all_offers = random_offers(random, random.choice(SIZES))
+    put(database, all_offers)
+    with database.read() as tx:
+        for query in (random_query(random) for _ in range(QUERIES)):
+            removal = store.removal(tx, query, RATES, ON)
+            shown = scanned(all_offers, replace(query, refused=True))
+            assert (removal is None) == bool(shown)
+            assert removal is None or (removal.removed <= len(all_offers) and removal.filter.startswith("--"))
+
+
+@EXAMPLES
+@given(seed=SEEDS)
+def test_what_is_left_out_is_counted(database: Database, seed: int) -> None:
+    random = Random(seed)
+    all_offers = random_offers(random, random.choice(SIZES))
+    put(database, all_offers)
+    with database.read() as tx:
+        for query in (random_query(random) for _ in range(QUERIES)):
+            everything = replace(query, refused=True)
+            refused = store.summarise(tx, query, RATES, ON).refused
+            assert refused == sum(
+                o.standing == "refused" and matches(o, everything, RATES, ON) for o in all_offers
+            )
+            without = replace(everything, gpus=(), kinds=("none",))
+            assert store.without_gpu(tx, query, RATES, ON) == sum(
+                matches(o, without, RATES, ON) for o in all_offers
+            )

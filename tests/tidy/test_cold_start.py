@@ -1,0 +1,54 @@
+"""What a cold command must not load. Times are for `make bench`; which modules are loaded can be tested."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = (
+    "numpy",
+    "psycopg",
+    "asyncio",
+    "http",
+    "urllib.request",
+    "email",
+    "ssl",
+    "fractions",
+    "difflib",
+    "tomllib",
+)
+
+
+def loaded_by(arguments: list[str], home: Path) -> set[str]:
+    """The modules in memory when `tera` ends."""
+    code = (
+        "import sys, teraflock.cli.main as m\n"
+        f"sys.argv = ['tera', *{arguments!r}]\n"
+        "try: m.run()\n"
+        "finally: print('\\n'.join(sys.modules), file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "TERA_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["offers", "--gpu", "A100", "--json"], ["gpus"]], ids=" ".join
+)
+def test_a_cold_command_loads_nothing_heavy(arguments: list[str], tmp_path: Path) -> None:
+    loaded_by(arguments, tmp_path)  # the first run makes the database
+    loaded = loaded_by(arguments, tmp_path)
+    assert "click" in loaded
+    assert sorted(name for name in HEAVY if name in loaded) == []
+
+
+def test_help_loads_no_database(tmp_path: Path) -> None:
+    assert "sqlite3" not in loaded_by(["--help"], tmp_path)
+    assert not any(tmp_path.iterdir())

@@ -1,0 +1,85 @@
+"""Imports point one way: a folder may import only what stands above it, and edges import each other only as noted.
+
+Unchecked, folders do not layer Python: most large code bases end with their packages in one cycle.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "src" / "teraflock"
+
+DOMAIN = (
+    "base", "storage", "tenant", "workload", "catalog", "offer", "estimate", "plan", "network", "image", "instance",
+    "meter", "bill", "market", "run", "reconcile",
+)  # fmt: skip
+"""From the top of the way of the data to its end: each may import those before it."""
+
+EDGES = {
+    "drivers": set[str](),
+    "host": set[str](),
+    "wire": set[str](),
+    "client": {"wire"},
+    "api": {"wire"},
+    "cli": {"wire", "client", "app"},
+    "console": {"client", "wire"},
+    "app": {"drivers", "api", "console", "host", "wire"},
+}
+"""Edges import the whole domain, and these edges besides."""
+
+
+def folders() -> list[str]:
+    return sorted(path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.glob("*.py")))
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """The line and the folder of every import of our own in a file, those inside functions too."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno} imports by dots: write the name in full"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "teraflock" and len(parts) > 1 and (PACKAGE / parts[1]).is_dir():
+                yield node.lineno, parts[1]
+
+
+def allowed(folder: str) -> set[str]:
+    if folder in EDGES:
+        return {*DOMAIN, folder, *EDGES[folder]}
+    return {*DOMAIN[: DOMAIN.index(folder) + 1]}
+
+
+@pytest.mark.parametrize("folder", folders())
+def test_imports_point_one_way(folder: str) -> None:
+    assert folder in DOMAIN or folder in EDGES, f"{folder}/ has no place in the order: give it one here"
+    wrong = [
+        f"{path.relative_to(PACKAGE)}:{line} imports {target}/"
+        for path in sorted((PACKAGE / folder).rglob("*.py"))
+        for line, target in imports(path)
+        if target not in allowed(folder)
+    ]
+    assert wrong == []
+
+
+def test_the_check_sees_imports_of_every_kind(tmp_path: Path) -> None:
+    file = tmp_path / "sample.py"
+    file.write_text(
+        "import teraflock.offer.model\nfrom teraflock import cli\ndef f():\n    from teraflock.storage.open import x\n"
+    )
+    assert sorted(imports(file)) == [(1, "offer"), (2, "cli"), (4, "storage")]
+
+
+def test_every_folder_has_a_head() -> None:
+    bare = [
+        folder
+        for folder in folders()
+        if not ast.get_docstring(ast.parse((PACKAGE / folder / "__init__.py").read_text()))
+    ]
+    assert bare == []

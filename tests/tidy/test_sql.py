@@ -1,0 +1,39 @@
+"""SQL stands only in `store.py` files and in `storage/`: who looks for a query finds it in one of few places."""
+
+import ast
+import re
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[2] / "src" / "teraflock"
+
+STATEMENT = re.compile(
+    r"\bSELECT\b.+\bFROM\b|\bINSERT\s+INTO\b|\bUPDATE\b.+\bSET\b|\bDELETE\s+FROM\b|\bCREATE\s+(TABLE|INDEX)\b",
+    re.DOTALL,
+)
+
+
+def statements(source: str) -> list[int]:
+    """The lines of all texts in a file that are SQL."""
+    tree = ast.parse(source)
+    return sorted(
+        {
+            node.lineno
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and STATEMENT.search(node.value)
+        }
+    )
+
+
+def test_sql_stands_only_in_stores() -> None:
+    astray = [
+        f"{path.relative_to(PACKAGE)}:{line}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path.name != "store.py" and path.relative_to(PACKAGE).parts[0] != "storage"
+        for line in statements(path.read_text("utf-8"))
+    ]
+    assert astray == []
+
+
+def test_the_check_sees_sql() -> None:
+    source = 'a = "SELECT id\\n FROM t"\nb = f"DELETE FROM {a}"\nc = "Select a plan from the list"\n'
+    assert statements(source) == [1, 2]

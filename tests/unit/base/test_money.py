@@ -1,0 +1,125 @@
+"""Money never changes by slicing, splitting, converting back or another period."""
+
+from datetime import date
+from fractions import Fraction
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teraflock.base.exchange import Exchanged, Rate, Rates
+from teraflock.base.money import (
+    SECONDS,
+    Money,
+    Period,
+    Price,
+    decimal_text,
+    divided,
+    micros_per,
+    parse_micros,
+)
+
+amounts = st.integers(-(10**15), 10**15)
+prices = st.builds(Price, st.integers(0, 10**13), st.just("USD"), st.sampled_from(list(SECONDS)))
+CURRENCIES = ("USD", "CNY", "EUR", "JPY")
+rates = st.builds(
+    lambda micros: Rates(
+        Rate(date(2024, 1, 1), c, m, "test") for c, m in zip(CURRENCIES[1:], micros, strict=True)
+    ),
+    st.tuples(*[st.integers(1_000, 10**9)] * 3),
+)
+ON = date(2026, 1, 1)
+
+
+@given(prices, st.lists(st.integers(0, 10**8), max_size=20))
+def test_slices_of_a_time_cost_what_the_time_costs(price: Price, cuts: list[int]) -> None:
+    edges = sorted({0, *cuts})
+    slices = [price.accrued_between(a, b) for a, b in pairwise(edges)]
+    assert sum((part.micros for part in slices), 0) == price.accrued(edges[-1]).micros
+
+
+@given(amounts, st.integers(1, 200))
+def test_a_split_sums_to_the_whole_and_is_even(micros: int, parts: int) -> None:
+    pieces = Money(micros, "CNY").split(parts)
+    assert len(pieces) == parts
+    assert sum(piece.micros for piece in pieces) == micros
+    assert max(piece.micros for piece in pieces) - min(piece.micros for piece in pieces) <= 1
+
+
+@given(amounts, rates, st.lists(st.sampled_from(CURRENCIES), max_size=6), st.sampled_from(CURRENCIES))
+def test_converting_back_gives_what_was_quoted(micros: int, table: Rates, way: list[str], start: str) -> None:
+    quoted = Money(micros, start)
+    amount: Money | Exchanged = quoted
+    for currency in way:
+        amount = table.exchange(amount, currency, on=ON)
+    assert table.exchange(amount, start, on=ON).money == quoted
+
+
+@given(amounts, rates, st.sampled_from(CURRENCIES), st.sampled_from(CURRENCIES))
+def test_an_exchange_is_the_exact_amount_rounded_once(
+    micros: int, table: Rates, start: str, end: str
+) -> None:
+    exact = Fraction(micros) * table.rate(end, ON).micros_per_usd / table.rate(start, ON).micros_per_usd
+    converted = table.exchange(Money(micros, start), end, on=ON).money
+    assert converted.currency == end
+    assert abs(converted.micros - exact) <= Fraction(1, 2)
+
+
+@given(prices)
+def test_every_period_has_an_exact_month(price: Price) -> None:
+    exact = Fraction(price.micros) / SECONDS[price.per] * SECONDS["month"]
+    assert price.micros_per_month == exact
+    assert price.per_period(price.per) == price
+
+
+@given(prices, st.sampled_from(list(SECONDS)))
+def test_another_period_is_right_to_half_a_micro(price: Price, per: Period) -> None:
+    exact = Fraction(price.micros_per_month) * SECONDS[per] / SECONDS["month"]
+    assert abs(price.per_period(per).micros - exact) <= Fraction(1, 2)
+    assert price.per_period(per).micros == micros_per(price.micros_per_month, per)
+
+
+@given(st.integers(-(10**20), 10**20), st.integers(-(10**9), 10**9).filter(bool))
+def test_the_one_rounding_is_half_to_even(numerator: int, denominator: int) -> None:
+    assert divided(numerator, denominator) == round(Fraction(numerator, denominator))
+
+
+@given(st.decimals(min_value=-(10**9), max_value=10**9, allow_nan=False, allow_infinity=False, places=6))
+def test_six_decimals_are_read_exactly(value: object) -> None:
+    assert Fraction(parse_micros(str(value))) == Fraction(str(value)) * 10**6
+
+
+@given(st.integers(-(10**15), 10**15), st.integers(0, 6))
+def test_what_is_written_reads_back_to_its_decimals(micros: int, decimals: int) -> None:
+    text = decimal_text(micros, decimals).replace(",", "")
+    assert abs(parse_micros(text) - micros) * 2 <= 10 ** (6 - decimals)
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", ".", "-", "abc", "1.2.3", "NaN", "inf", "1e99", "٣", "1,5", "0x10", "--1"]
+)
+def test_what_is_no_amount_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse_micros(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "micros"),
+    [
+        ("1.275", 1_275_000),
+        ("1e-05", 10),
+        (".5", 500_000),
+        ("5.8854999999999995", 5_885_500),
+        ("-2", -2_000_000),
+        ("0.0000005", 0),
+        ("0.0000015", 2),
+    ],
+)
+def test_amounts_are_read(text: str, micros: int) -> None:
+    assert parse_micros(text) == micros
+
+
+def test_currencies_do_not_mix() -> None:
+    with pytest.raises(ValueError, match="CNY cannot be added to USD"):
+        Money(1, "USD") + Money(1, "CNY")

@@ -1,0 +1,157 @@
+"""The table of cards: whole, plausible, and true to the figures it was made from."""
+
+import csv
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from teraflock.base.errors import UnknownName
+from teraflock.base.quantities import GIB
+from teraflock.catalog.cards import all_accelerators, all_cards, all_slices, card, families
+from teraflock.catalog.model import Card
+
+SPECS = Path(__file__).parents[4] / "shared" / "facts" / "gpu_specs.csv"
+NOT_CHECKED = "public data sheet figure, not checked"
+
+
+@pytest.fixture(params=all_cards(), ids=lambda each: each.id)
+def each_card(request: pytest.FixtureRequest) -> Card:
+    found = request.param
+    assert isinstance(found, Card)
+    return found
+
+
+def test_ids_names_and_places_are_unique() -> None:
+    ids = [each.id for each in all_cards()] + [each.id for each in all_accelerators()]
+    assert [each for each, count in Counter(ids).items() if count > 1] == []
+    names = Counter(each.name for each in all_cards())
+    assert [each for each, count in names.items() if count > 1] == []
+    for family, cards in families().items():
+        assert [each.rank for each in cards] == list(range(1, len(cards) + 1)), family
+
+
+def test_figures_are_plausible(each_card: Card) -> None:
+    assert 2010 <= each_card.year <= 2026
+    assert 4 <= each_card.memory_gb <= 300
+    assert each_card.memory_bytes == each_card.memory_gb * GIB
+    assert 60 <= (each_card.bandwidth_gbs or 0) <= 8500
+    assert each_card.sms is None or 8 <= each_card.sms <= 320
+    assert each_card.fp32_tflops is None or 2 <= each_card.fp32_tflops <= 170
+    assert each_card.tdp_watts is None or 25 <= each_card.tdp_watts <= 1400
+    assert each_card.nvlink_gbs is None or 0 <= each_card.nvlink_gbs <= 1800
+
+
+def test_tensor_rates_are_dense_and_above_plain_ones(each_card: Card) -> None:
+    if not each_card.fp16_tensor_tflops:
+        assert not each_card.bf16 or each_card.fp16_tensor_tflops is None
+        assert not each_card.tf32_tensor_tflops
+        return
+    assert each_card.fp32_tflops is not None
+    # A sparse figure would be twice the dense one, and no maker has more than 35 times FP32.
+    assert 1.9 * each_card.fp32_tflops <= each_card.fp16_tensor_tflops <= 35 * each_card.fp32_tflops
+    if each_card.tf32_tensor_tflops:
+        assert each_card.fp16_tensor_tflops == pytest.approx(2 * each_card.tf32_tensor_tflops, rel=0.03)
+
+
+def test_usable_memory_is_a_little_below_the_nominal(each_card: Card) -> None:
+    if each_card.usable_memory_mib is None:
+        assert each_card.usable_memory_bytes is None
+        return
+    assert 0.9 <= each_card.usable_memory_mib / (each_card.memory_gb * 1024) <= 1.0
+    assert each_card.usable_source != "none"
+
+
+def test_every_card_says_where_its_figures_come_from(each_card: Card) -> None:
+    assert each_card.source
+    assert each_card.usable_source
+
+
+def test_cuda_is_what_nvidia_has(each_card: Card) -> None:
+    assert each_card.cuda == (each_card.maker == "NVIDIA")
+
+
+def test_unknown_figures_are_empty_and_absent_things_are_zero() -> None:
+    assert card("RTXPRO4500-Server").fp16_tensor_tflops is None
+    assert card("P40").fp16_tensor_tflops == 0
+    assert not card("P40").tensor_cores
+    assert card("H100-SXM5").tensor_cores
+
+
+def test_an_unknown_id_names_the_nearest() -> None:
+    with pytest.raises(UnknownName) as caught:
+        card("V100-SXM3")
+    assert "`V100-SXM2`" in caught.value.hint
+
+
+def test_a_part_is_no_larger_than_its_card() -> None:
+    for part in all_slices():
+        cards = [each for each in families()[part.family] if each.memory_gb == part.card_memory_gb]
+        assert cards, part
+        assert 0 < part.share <= 1
+        assert part.memory_gb <= part.card_memory_gb
+        assert part.profile.endswith(f".{part.memory_gb}gb")
+
+
+def test_boards_with_several_dies_are_listed_by_the_die() -> None:
+    for name in ("K80", "M60", "A16", "MI250X", "SG1", "GB200"):
+        assert card(name).note.startswith("PER "), name
+
+
+@pytest.mark.skipif(not SPECS.exists(), reason="the table of checked figures is not beside the repository")
+def test_the_56_rows_equal_the_table_they_were_taken_from() -> None:
+    with SPECS.open(newline="") as lines:
+        specs = list(csv.DictReader(lines))
+    assert len(specs) == 56
+    assert [_as_spec(card(spec["gpu"])) for spec in specs] == [_numbers(spec) for spec in specs]
+    assert len(all_cards()) - len(specs) == sum(each.source == NOT_CHECKED for each in all_cards())
+
+
+_SAME = {
+    "year": "year",
+    "arch": "architecture",
+    "compute_capability": "compute_capability",
+    "sms": "sms",
+    "mem_gb": "memory_gb",
+    "usable_mib_nvidia_smi": "usable_memory_mib",
+    "mem_type": "memory_type",
+    "bw_gbs": "bandwidth_gbs",
+    "fp32_tflops": "fp32_tflops",
+    "fp16_plain_tflops": "fp16_tflops",
+    "tf32_tensor_dense_tflops": "tf32_tensor_tflops",
+    "fp16_tensor_dense_tflops_fp32acc": "fp16_tensor_tflops",
+    "tdp_w": "tdp_watts",
+    "nvlink_gbs": "nvlink_gbs",
+    "note": "note",
+    "source": "source",
+    "usable_source": "usable_source",
+}
+
+
+def _as_spec(each: Card) -> dict[str, object]:
+    return {column: getattr(each, field) for column, field in _SAME.items()} | {"bf16": each.bf16}
+
+
+def _numbers(spec: dict[str, str]) -> dict[str, object]:
+    texts = {"arch", "compute_capability", "mem_type", "note", "source", "usable_source"}
+    row: dict[str, object] = {
+        column: spec[column] if column in texts else float(spec[column]) if spec[column] else None
+        for column in _SAME
+    }
+    return row | {"bf16": spec["bf16"] == "yes"}
+
+
+def test_a_cold_start_loads_nothing_slow() -> None:
+    script = (
+        "import json, sys; before = set(sys.modules); import msgspec; base = set(sys.modules);"
+        "from teraflock.catalog.names import find_kinds; find_kinds('A100');"
+        "from teraflock.catalog.providers import provider_id; provider_id('aws');"
+        "print(json.dumps(sorted(set(sys.modules) - base)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = set(json.loads(done.stdout))
+    assert "teraflock.catalog.names" in loaded
+    assert loaded & {"numpy", "pathlib", "inspect", "importlib.resources", "tomllib", "difflib"} == set()

@@ -1,0 +1,153 @@
+"""Providers: names that lead to them, and facts that say how sure they are."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teraflock.base.errors import UnknownName
+from teraflock.catalog.providers import (
+    Fact,
+    Provider,
+    ProviderFacts,
+    all_providers,
+    find_provider,
+    provider_facts,
+    provider_id,
+)
+
+WITH_FACTS = "tencent alibaba baidu huawei genesis lambda ibm oci azure vast gcp aws paperspace colab"
+FOURTEEN = WITH_FACTS.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "known_id"),
+    [
+        ("Tencent Cloud", "tencent"),
+        ("腾讯云", "tencent"),
+        ("Alibaba Cloud", "alibaba"),
+        ("Baidu Cloud", "baidu"),
+        ("Huawei Cloud", "huawei"),
+        ("Genesis Cloud", "genesis"),
+        ("Lambda Labs", "lambda"),
+        ("lambdalabs", "lambda"),
+        ("IBM Cloud", "ibm"),
+        ("Oracle Cloud (OCI)", "oci"),
+        ("Azure N-series", "azure"),
+        ("Vast.ai", "vast"),
+        ("vastai", "vast"),
+        ("Google Compute Engine", "gcp"),
+        ("Amazon EC2", "aws"),
+        ("AWS", "aws"),
+        ("Paperspace CORE", "paperspace"),
+        ("Paperspace Gradient", "paperspace"),
+        ("Google Colab", "colab"),
+        ("(own laptop)", "own"),
+        ("DigitalOcean", "do"),
+        ("datacrunch", "verda"),
+        ("Prime Intellect", "primeintellect"),
+    ],
+)
+def test_a_provider_is_found_by_what_people_call_it(text: str, known_id: str) -> None:
+    assert find_provider(text).id == known_id
+    assert provider_id(text) == known_id
+
+
+def test_every_name_leads_to_one_provider() -> None:
+    ids = [each.id for each in all_providers()]
+    assert len(set(ids)) == len(ids)
+    for provider in all_providers():
+        for name in provider.names:
+            assert find_provider(name) == provider, name
+
+
+def test_every_cloud_of_the_real_catalog_is_known() -> None:
+    folders = (
+        "aws azure cudo do fluidstack gcp hyperbolic hyperstack ibm lambda mithril nebius oci ovhcloud"
+        " paperspace primeintellect runpod scaleway scp seeweb shadeform vast verda yotta"
+    )
+    assert {find_provider(folder).id for folder in folders.split()} == set(folders.split())
+
+
+def test_an_unknown_provider_is_refused_by_a_query_and_kept_by_an_import() -> None:
+    with pytest.raises(UnknownName) as caught:
+        find_provider("Tencnt")
+    assert "`tencent`" in caught.value.hint
+    assert provider_id("Some New Cloud, Inc.") == "some-new-cloud-inc"
+    assert provider_id("") == "unnamed"
+
+
+@given(st.text())
+def test_an_id_is_its_own_id(text: str) -> None:
+    known_id = provider_id(text)
+    assert known_id
+    assert provider_id(known_id) == known_id
+
+
+def test_the_fourteen_and_no_others_have_facts() -> None:
+    assert [each.id for each in all_providers() if each.facts] == FOURTEEN
+    assert [each.id for each in all_providers() if provider_facts(each.id)] == FOURTEEN
+
+
+@pytest.mark.parametrize("known_id", FOURTEEN)
+def test_every_fact_says_something(known_id: str) -> None:
+    facts = provider_facts(known_id)
+    assert facts is not None
+    for fact in _all_facts(facts):
+        assert fact.text or fact.value is not None
+        assert fact.confirmed == (fact.evidence in {"sdk", "docs", "catalog", "run"})
+
+
+@pytest.mark.parametrize(
+    ("known_id", "field", "value", "confirmed"),
+    [
+        ("tencent", "billing_step_seconds", 1, True),
+        ("tencent", "notice_seconds", 120, False),
+        ("tencent", "regions", ("Guangzhou", "Shanghai", "Beijing", "Singapore"), False),
+        ("lambda", "spot", False, False),
+        ("azure", "notice_seconds", 30, True),
+        ("ibm", "billing_minimum_seconds", 0, True),
+        ("gcp", "billing_minimum_seconds", 60, False),
+        ("aws", "notice_seconds", 120, True),
+        ("paperspace", "billing_step_seconds", 3600, True),
+    ],
+)
+def test_what_nobody_confirmed_is_told_apart(
+    known_id: str, field: str, value: object, confirmed: bool
+) -> None:
+    fact = getattr(provider_facts(known_id), field)
+    assert isinstance(fact, Fact)
+    assert (fact.value, fact.confirmed) == (value, confirmed)
+
+
+def test_traps_of_stopping_are_kept() -> None:
+    for known_id in ("tencent", "oci", "azure", "paperspace"):
+        facts = provider_facts(known_id)
+        assert facts is not None
+        assert facts.stop_billing, known_id
+
+
+def test_seconds_are_numbers_and_questions_are_answered_yes_or_no() -> None:
+    for known_id in FOURTEEN:
+        facts = provider_facts(known_id)
+        assert facts is not None
+        for fact in (facts.billing_step_seconds, facts.billing_minimum_seconds, facts.notice_seconds):
+            assert fact is None or fact.value is None or type(fact.value) is int
+        for fact in (facts.spot, facts.bid, facts.resize):
+            assert fact is None or fact.value is None or type(fact.value) is bool
+
+
+def test_own_servers_are_a_provider_too() -> None:
+    own = find_provider("own servers")
+    assert isinstance(own, Provider)
+    assert (own.id, own.kind) == ("own", "own")
+
+
+def _all_facts(facts: ProviderFacts) -> list[Fact]:
+    found: list[Fact] = []
+    for field in facts.__struct_fields__:
+        value = getattr(facts, field)
+        if isinstance(value, Fact):
+            found.append(value)
+        elif isinstance(value, tuple):
+            found.extend(value)
+    return found

@@ -1,0 +1,54 @@
+"""Disks that are full or cannot be written, as far as this machine lets a test have them."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+
+@contextmanager
+def small_disk(folder: Path, size_bytes: int) -> Iterator[None]:
+    """A disk of its own on `folder`, or the test is skipped."""
+    _mount("-t", "tmpfs", "-o", f"size={size_bytes}", "teraflock-test", str(folder))
+    try:
+        yield
+    finally:
+        _unmount(folder)
+
+
+def resize_disk(folder: Path, size_bytes: int) -> None:
+    _mount("-o", f"remount,size={size_bytes}", str(folder))
+
+
+@contextmanager
+def unwritable(folder: Path) -> Iterator[None]:
+    """Nobody can write in `folder`, not even root; or the test is skipped."""
+    if os.getuid() != 0:
+        folder.chmod(0o555)
+        try:
+            yield
+        finally:
+            folder.chmod(0o755)
+        return
+    _mount("--bind", str(folder), str(folder))
+    try:
+        _mount("-o", "remount,bind,ro", str(folder))
+        yield
+    finally:
+        _unmount(folder)
+
+
+def _mount(*words: str) -> None:
+    try:
+        done = subprocess.run(["mount", *words], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("there is no `mount` on this machine")
+    if done.returncode:
+        pytest.skip(f"no disk can be mounted here: {done.stderr.strip()}")
+
+
+def _unmount(folder: Path) -> None:
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)

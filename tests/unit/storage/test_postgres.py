@@ -1,0 +1,202 @@
+"""What only PostgreSQL can do to a caller: be away, break the line, and collide for ever."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.postgres_server import PostgresServer
+
+from teraflock.base.errors import BadInput, Refused, StorageFailed, TeraflockError, Unavailable
+from teraflock.storage.database import Database, Transaction
+
+psycopg = pytest.importorskip("psycopg")
+
+from teraflock.storage import postgres  # noqa: E402
+from teraflock.storage.postgres import ATTEMPTS_MAX, open_postgres  # noqa: E402
+from teraflock.storage.postgres_transaction import copy_into  # noqa: E402
+
+HANG_UP = "SELECT pg_terminate_backend(pg_backend_pid())"
+
+
+@pytest.fixture
+def database(postgres_address: str) -> Iterator[Database]:
+    database = open_postgres(postgres_address)
+    database.write(lambda tx: tx.run("CREATE TABLE thing (id BIGINT PRIMARY KEY)"))
+    yield database
+    database.close()
+
+
+def count(database: Database) -> int:
+    with database.read() as tx:
+        row = tx.one("SELECT COUNT(*) FROM thing")
+        return int(row[0]) if row else -1
+
+
+def hang_up_all(address: str) -> None:
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE pid <> pg_backend_pid() AND application_name = current_setting('application_name')"
+        )
+
+
+def test_lines_that_broke_while_idle_are_passed_over(database: Database, postgres_address: str) -> None:
+    hang_up_all(postgres_address)
+    assert count(database) == 0
+    hang_up_all(postgres_address)
+    database.write(lambda tx: tx.run("INSERT INTO thing (id) VALUES (1)"))
+    assert count(database) == 1
+
+
+def test_a_line_that_breaks_inside_a_work_means_another_attempt(database: Database) -> None:
+    attempts = []
+
+    def work(tx: Transaction) -> None:
+        attempts.append(1)
+        tx.run("INSERT INTO thing (id) VALUES (1)")
+        if len(attempts) == 1:
+            tx.run(HANG_UP)
+
+    database.write(work)
+    assert len(attempts) == 2
+    assert count(database) == 1
+
+
+def test_a_line_that_breaks_under_a_stream_is_told(database: Database) -> None:
+    def breaks() -> None:
+        with database.read() as tx:
+            next(tx.each("SELECT generate_series(1, 100000)"))
+            tx.run(HANG_UP)
+
+    with pytest.raises(Unavailable, match="cannot be reached"):
+        breaks()
+    assert count(database) == 0
+
+
+def test_a_line_that_always_breaks_is_given_up(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "ATTEMPTS_MAX", 3)
+    attempts = []
+
+    def work(tx: Transaction) -> None:
+        attempts.append(1)
+        tx.run(HANG_UP)
+
+    with pytest.raises(Unavailable, match="cannot be reached"):
+        database.write(work)
+    assert len(attempts) == 3
+    assert count(database) == 0
+
+
+def test_a_line_that_breaks_during_the_commit_leaves_it_open(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = psycopg.Connection.commit
+
+    def breaks(connection: Any) -> None:
+        connection.execute(HANG_UP)
+        commit(connection)
+
+    attempts: list[Transaction] = []
+    monkeypatch.setattr(psycopg.Connection, "commit", breaks)
+    with pytest.raises(StorageFailed, match="was lost while a change was being kept") as lost:
+        database.write(attempts.append)
+    assert "Look whether" in lost.value.hint
+    assert len(attempts) == 1
+
+
+def test_collisions_are_repeated_within_a_bound(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("teraflock.storage.postgres.time.sleep", pauses.append)
+    attempts = []
+
+    def collides(tx: Transaction) -> None:
+        attempts.append(1)
+        tx.run("DO 'BEGIN RAISE SQLSTATE ''40001''; END'")
+
+    with pytest.raises(Unavailable, match="Another `tera` is writing"):
+        database.write(collides)
+    assert len(attempts) == ATTEMPTS_MAX == len(pauses) + 1
+    assert all(0 <= pause <= postgres.PAUSE_SECONDS_MAX for pause in pauses)
+
+
+def test_no_free_connection_is_told(postgres_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "CONNECTIONS_MAX", 1)
+    monkeypatch.setattr(postgres, "CONNECTION_SECONDS_MAX", 1)
+    database = open_postgres(postgres_address)
+    with database.read(), pytest.raises(Unavailable, match="are in use"), database.read():
+        pass
+    database.close()
+
+
+def test_a_commit_is_durable_however_lax_the_server(database: Database) -> None:
+    with database.read() as tx:
+        assert tx.one("SHOW synchronous_commit") == ("on",)
+
+
+@pytest.mark.parametrize(
+    ("sql", "copy"),
+    [
+        ("INSERT INTO t (a, b) VALUES (:a, :b)", b"COPY t (a, b) FROM STDIN"),
+        ("\n insert into t(a)\nvalues ( :a )\n", b"COPY t (a) FROM STDIN"),
+        ("INSERT INTO t (a, b) VALUES (:a, 1)", None),
+        ("INSERT INTO t (a) VALUES (:a + 1)", None),
+        ("INSERT INTO t (a) VALUES (:a) ON CONFLICT DO NOTHING", None),
+        ("INSERT INTO t VALUES (:a)", None),
+        ("UPDATE t SET a = :a", None),
+    ],
+)
+def test_plain_inserts_are_copied(sql: str, copy: bytes | None) -> None:
+    assert copy_into(sql) == copy
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://me:secret@127.0.0.1:1/name",
+        "postgresql://me:secret@/name?host=/nowhere",
+    ],
+)
+def test_a_server_that_is_away_is_told_without_the_password(address: str) -> None:
+    with pytest.raises(Unavailable, match="cannot be reached") as away:
+        open_postgres(address)
+    assert "secret" not in away.value.sentence + away.value.hint
+
+
+def test_an_address_that_cannot_be_read_is_not_repeated() -> None:
+    with pytest.raises(BadInput) as bad:
+        open_postgres("postgresql://me:secret@host:port/name?nonsense")
+    assert "secret" not in bad.value.sentence + bad.value.hint
+    assert bad.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    "made_with", ["ENCODING 'SQL_ASCII' LOCALE 'C'", "LOCALE_PROVIDER icu ICU_LOCALE 'en'"]
+)
+def test_a_server_that_sorts_otherwise_is_refused(postgres_server: PostgresServer, made_with: str) -> None:
+    with psycopg.connect(postgres_server.address(), autocommit=True) as connection:
+        try:
+            connection.execute(f"CREATE DATABASE other TEMPLATE template0 {made_with}")
+        except psycopg.Error as error:
+            pytest.skip(f"this server has no such databases: {error}")
+        try:
+            with pytest.raises(Refused, match="does not sort text by code point"):
+                open_postgres(postgres_server.address(database="other"))
+        finally:
+            connection.execute("DROP DATABASE other")
+
+
+def test_a_user_without_rights_is_told(database: Database) -> None:
+    def work(tx: Transaction) -> None:
+        schema = tx.one("SELECT current_schema()")
+        assert schema
+        tx.run(f"GRANT USAGE ON SCHEMA {schema[0]} TO pg_monitor")
+        tx.run("SET LOCAL ROLE pg_monitor")
+        tx.run("DELETE FROM thing")
+
+    with pytest.raises(TeraflockError, match="does not let this user"):
+        database.write(work)
+
+
+def test_where_has_no_secrets() -> None:
+    assert postgres._where("postgresql://me:secret@db.example:99/name") == "postgresql://db.example:99/name"
+    assert postgres._where("host=/run/db dbname=name password=secret") == "postgresql:///run/db:5432/name"
