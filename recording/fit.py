@@ -15,9 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from teraflock.base.errors import BadInput
+from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Shaped, Work, work
-from teraflock.estimate.speed import PEAKS_H200, curve_keys, features, floor_seconds, place
+from teraflock.estimate.speed import PEAKS_H200, Measured, curve_keys, features, floor_seconds, place
+from teraflock.estimate.step import StepWork
+from teraflock.workload.model import Workload
 from teraflock.workload.trace import DTYPE_BYTES
+from teraflock.workload.zoo import symbols_for, trace_for
 
 HERE = Path(__file__).parent
 OUT = HERE.parent / "src/teraflock/estimate/data/h200.json"
@@ -26,12 +31,16 @@ GROUP = re.compile(r"^([a-z?])\*(\d+):(\d+)$")
 POINTS_MIN = 6
 
 
-def jobs() -> Iterator[dict[str, Any]]:
+def all_jobs() -> Iterator[dict[str, Any]]:
     with gzip.open(HERE / "measured/fit.jsonl.gz", "rt") as lines:
         for line in lines:
             job = json.loads(line)
-            if "ops" in job:
+            if "median" in job:
                 yield job
+
+
+def jobs() -> Iterator[dict[str, Any]]:
+    return (job for job in all_jobs() if "ops" in job)
 
 
 def tensors(text: str) -> list[Shaped]:
@@ -56,8 +65,8 @@ def attributes(name: str, text: str) -> list[int]:
     return [*first, int(words[at + 3] == "True"), groups, *mask]
 
 
-def measured() -> Iterator[tuple[Work, float, int, str, int]]:
-    """Each distinct operation: its view, microseconds, hidden bytes, precision, bytes of images."""
+def measured() -> Iterator[tuple[Work, float, int, str, int, str]]:
+    """Each distinct operation: its view, microseconds, hidden bytes, precision, bytes of images, model."""
     for job in jobs():
         for name, given, made, count, total, _, peak, kept in job["ops"]:
             if name.startswith("profiler"):
@@ -72,7 +81,7 @@ def measured() -> Iterator[tuple[Work, float, int, str, int]]:
                 sizes = [int(np.prod(s)) * DTYPE_BYTES[d] for d, s, _ in inputs]
                 out = [int(np.prod(s)) * DTYPE_BYTES[d] for d, s, _ in outputs]
                 images = sizes[0] + sizes[1] + 2 * sizes[2] if name.endswith("backward") else sizes[0] + out[0] + 2 * sizes[1]
-            yield view, total / count, peak - max(kept, 0), job["job"]["precision"], images
+            yield view, total / count, peak - max(kept, 0), job["job"]["precision"], images, job["job"]["model"]
 
 
 def fit_workspace(rows: list[tuple[Work, float, int, str, int]]) -> dict[str, float]:
@@ -135,34 +144,88 @@ EVENT_SECONDS = 1.5e-6
 FLOOR_SECONDS = 1e-6
 
 
-def fit_host() -> list[float]:
-    """Seconds of host time per operation with a kernel, per view, and per parameter the optimizer visits."""
+def scene_of(job: dict[str, Any]) -> Scene:
+    spec = job["job"]
+    workload = Workload(
+        model=spec["model"], task=spec["task"], batch=spec["batch"], seq=spec["seq"], image_size=spec["px"],
+        precision=spec["precision"], optimizer=spec["optimizer"] or "sgd",
+        gradient_checkpointing=bool(spec["ckpt"]), lora_rank=spec["lora"] or None,
+    )  # fmt: skip
+    trace = trace_for(workload)
+    return Scene(trace, symbols_for(workload, trace), {})
+
+
+def with_scenes() -> Iterator[tuple[dict[str, Any], Scene]]:
+    for job in all_jobs():
+        try:
+            yield job, scene_of(job)
+        except BadInput as error:
+            print("left out:", error.sentence)
+
+
+def fit_host(found: list[tuple[dict[str, Any], Scene]]) -> list[float]:
+    """Seconds of host time per operation, per view, and per parameter tensor, over runs the host decided."""
     a, b = [], []
-    for job in jobs():
-        gpu = sum(op[4] for op in job["ops"]) * 1e-6
+    for job, scene in found:
+        gpu = sum(op[4] for op in job["ops"]) * 1e-6 if "ops" in job else 0.0
         if gpu > 0.8 * job["median"]:
             continue
-        count = sum(op[3] for op in job["ops"] if not op[0].startswith(("profiler", "_local")))
-        back = float(job["job"]["task"] == "train")
-        a.append([count, job["views"], back * 0.002])
+        operations = sum(1 for _ in scene.step_works())
+        trained = sum(p.trainable for p in scene.trace.parameters) if scene.trace.has_backward else 0
+        a.append([operations, scene.trace.views, trained])
         b.append(job["median"])
-    x, y = np.array(a), np.array(b)
-    scale = 1 / y
-    solution, *_ = np.linalg.lstsq(x * scale[:, None], y * scale, rcond=None)
-    return [round(float(v), 9) for v in solution]
+    x, y = np.array(a, float), np.array(b)
+    from itertools import combinations
+
+    best: tuple[float, list[float]] = (1e9, [3e-5, 5e-6, 3e-5])
+    for size in (3, 2, 1):  # least squares with no negative rate: few columns, so every subset is tried
+        for columns in combinations(range(3), size):
+            part = x[:, columns] / y[:, None]
+            solution, *_ = np.linalg.lstsq(part, np.ones_like(y), rcond=None)
+            error = float(np.sum((part @ solution - 1) ** 2))
+            if (solution >= 0).all() and error < best[0]:
+                full = [0.0, 0.0, 0.0]
+                for column, value in zip(columns, solution, strict=True):
+                    full[column] = round(float(value), 9)
+                best = (error, full)
+    return best[1]
+
+
+FOLDS = 6
+
+
+def fit_spread(rows: list[Any], found: list[tuple[dict[str, Any], Scene]], data: dict[str, Any]) -> dict[str, list[float]]:
+    """Residuals of whole steps, each predicted by curves that never saw its model."""
+    models = sorted({job["job"]["model"] for job, _ in found})
+    residuals: dict[str, list[float]] = {"gpu": [], "host": []}
+    for fold in range(FOLDS):
+        held = set(models[fold::FOLDS])
+        curves, points = fit_time([row[:-1] for row in rows if row[-1] not in held])
+        host = fit_host([each for each in found if each[0]["job"]["model"] not in held])
+        known = Measured({}, curves, points, host, {})
+        for job, scene in found:
+            if job["job"]["model"] in held:
+                step = StepWork(scene, job["job"]["optimizer"], known, tf32=job["job"]["precision"] == "tf32")
+                hosted = step.host_seconds > 0.8 * step.gpu_seconds(PEAKS_H200)
+                residuals["host" if hosted else "gpu"].append(float(np.log(job["median"] / step.seconds(PEAKS_H200))))
+    for kind, values in residuals.items():
+        print(kind, len(values), "held-out error: median", round(float(np.median(np.abs(values))), 3), "p90", round(float(np.quantile(np.abs(values), 0.9)), 3))
+    return {kind: [round(float(np.quantile(values, q)), 4) for q in (0.1, 0.9)] for kind, values in residuals.items()}
 
 
 def main() -> None:
     rows = list(measured())
-    curves, points = fit_time(rows)
-    data = {
-        "workspace": fit_workspace(rows),
+    found = list(with_scenes())
+    curves, points = fit_time([row[:-1] for row in rows])
+    data: dict[str, Any] = {
+        "workspace": fit_workspace([row[:-1] for row in rows]),
         "time": curves,
         "points": points,
-        "host": fit_host(),
+        "host": fit_host(found),
     }
+    data["spread"] = fit_spread(rows, found, data)
     OUT.write_text(json.dumps(data, sort_keys=True, separators=(",", ":")) + "\n")
-    print(len(rows), "operations", len(data["time"]) // 2, "curves; host", data["host"])
+    print(len(rows), "operations", len(data["time"]) // 2, "curves; host", data["host"], data["spread"])
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from teraflock.estimate.allocator import Block, CachingAllocator
+from teraflock.estimate.allocator import Block, CachingAllocator, OutOfMemory
 from teraflock.estimate.operation import MATMULS, Work, work_of
 from teraflock.estimate.workspace import workspace_bytes
 from teraflock.workload.expression import evaluate_all
@@ -129,7 +129,7 @@ class _Player:
                 if matmuls[argument]:
                     self._handle()
                 if workspaces[argument]:
-                    self._dead(self.birth(workspaces[argument], "w"), "w")
+                    self._workspace(workspaces[argument])
                 if self.record:
                     self.timeline.append(self.allocator.live_bytes)
             elif argument == Mark.BACKWARD:
@@ -175,6 +175,13 @@ class _Player:
             breakdown={KINDS[letter]: size for letter, size in self.at_peak.items() if size},
             timeline=[max(self.timeline[i : i + stride]) for i in range(0, len(self.timeline), stride)],
         )
+
+    def _workspace(self, size: int) -> None:
+        try:
+            block = self.birth(size, "w")
+        except OutOfMemory:
+            return  # cuDNN then takes a slower way that needs none
+        self._dead(block, "w")
 
     def _handle(self) -> None:
         side = "backward" if self.backward else "forward"

@@ -57,7 +57,7 @@ def work(name: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], attribu
         moved += float(prod(outputs[0][1]) * DTYPE_BYTES.get(outputs[0][0], 4)) if outputs else 0.0
     if base == "embedding" and outputs:
         moved = 2.0 * prod(outputs[0][1]) * DTYPE_BYTES.get(outputs[0][0], 4)
-    if base == "native_batch_norm" and len(outputs) > 1 and not prod(outputs[1][1]):
+    if base in ("native_batch_norm", "cudnn_batch_norm") and len(outputs) > 1 and not prod(outputs[1][1]):
         base = "batch_norm_eval"
     return Work(base, "bytes", dtype, 0.0, moved, _tail(inputs or outputs))
 

@@ -32,8 +32,30 @@ CONVOLUTIONS = {"convolution": 3, "convolution_backward": 4}
 """Where the stride stands among the arguments of each."""
 FULL_MASKS = ("aten::all", "aten::eq")
 """A truth read off one of these, over whole numbers, is taken as true: masks are full, positions in order."""
-PAD = "aten::constant_pad_nd"
 SILENT = {"detach", "alias", "_unsafe_view", "_reshape_alias", "lift_fresh", "record_stream", "is_same_size"}
+
+
+def _padded(tensor: Any, pad: Any, *rest: Any) -> Any:
+    shape = list(tensor.shape)
+    for place in range(len(pad) // 2):
+        shape[-1 - place] = shape[-1 - place] + pad[2 * place] + pad[2 * place + 1]
+    return tensor.new_empty(shape)
+
+
+def _upsampled(tensor: Any, size: Any, *rest: Any) -> Any:
+    return tensor.new_empty([tensor.shape[0], tensor.shape[1], *size])
+
+
+def _upsampled_back(gradient: Any, size: Any, input_size: Any, *rest: Any) -> Any:
+    return gradient.new_empty(list(input_size))
+
+
+SHAPED = {
+    "aten::constant_pad_nd": _padded,
+    "aten::upsample_nearest2d": _upsampled,
+    "aten::upsample_nearest2d_backward": _upsampled_back,
+}
+"""Operations whose fake form fixes symbolic sizes to the numbers they stand for; these do not."""
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped here
@@ -57,7 +79,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped her
         kwargs = kwargs or {}
         if func._schema.name == "aten::_local_scalar_dense":
             return self._guessed(args[0])
-        out = _padded(args[0], args[1]) if func._schema.name == PAD else func(*args, **kwargs)
+        shaped = SHAPED.get(func._schema.name)
+        out = shaped(*args) if shaped else func(*args, **kwargs)
         if func._schema.name in FULL_MASKS and not args[0].is_floating_point():
             self._all.add(out.untyped_storage()._cdata)
         if self.paused or func.namespace not in ("aten", "teraflock"):
@@ -168,14 +191,6 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped her
         stride, padding, dilation, transposed, _, groups = args[at : at + 6]
         mask = [int(each) for each in args[at + 6]] if name == "convolution_backward" else []
         return [int(stride[0]), int(padding[0]), int(dilation[0]), int(transposed), int(groups), *mask]
-
-
-def _padded(tensor: Any, pad: Any) -> Any:
-    """The fake form of padding fixes symbolic sizes to the numbers they stand for; this one does not."""
-    shape = list(tensor.shape)
-    for place in range(len(pad) // 2):
-        shape[-1 - place] = shape[-1 - place] + pad[2 * place] + pad[2 * place + 1]
-    return tensor.new_empty(shape)
 
 
 def expression_of(value: Any) -> Expression:
