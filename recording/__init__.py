@@ -1,0 +1,1 @@
+"""Scripts that record the zoo's traces and fit the model of time. Not part of the package."""

@@ -1,0 +1,1 @@
+"""What a workload needs on each GPU: replay of the allocator, time per operation, intervals."""

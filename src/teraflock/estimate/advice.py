@@ -1,0 +1,48 @@
+"""What would make a workload fit that fits nowhere: fewer samples, checkpointing, LoRA, 16 bits, more GPUs."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from teraflock.base.errors import BadInput
+from teraflock.base.quantities import GIB
+from teraflock.estimate.answer import Estimate, Estimator
+from teraflock.workload.model import Workload
+
+
+def advice(estimate: Estimate, room_bytes: int) -> Iterator[str]:
+    workload = estimate.workload
+    largest = max((row.largest_batch or 0 for row in estimate.gpus), default=0)
+    if largest:
+        yield f"a batch of {largest} or less"
+    changes: list[tuple[str, dict[str, Any]]] = []
+    if workload.task == "train":
+        if not workload.gradient_checkpointing:
+            changes.append(("gradient checkpointing", {"gradient_checkpointing": True}))
+        if workload.precision in ("fp32", "tf32"):
+            changes.append(("bf16 autocast", {"precision": "amp-bf16"}))
+        if workload.precision not in ("bf16", "fp16"):
+            changes.append(("bf16 weights", {"precision": "bf16"}))
+        if not workload.lora_rank:
+            changes.append(("LoRA of rank 16", {"lora_rank": 16}))
+            changes.append(("LoRA, checkpointing and bf16 weights", {"lora_rank": 16, "gradient_checkpointing": True, "precision": "bf16"}))
+    elif workload.precision == "fp32":
+        changes.append(("bf16 weights", {"precision": "bf16"}))
+    for name, fields in changes:
+        need = _need(msgspec.structs.replace(workload, **fields))
+        if need is not None:
+            verdict = "fits" if need < 0.985 * room_bytes else "not enough alone"
+            yield f"{name}: {need / GIB:.1f} GB instead of {estimate.memory.live_peak_bytes / GIB:.1f} ({verdict})"
+    states = sum(estimate.memory.breakdown.get(kind, 0) for kind in ("parameters", "gradients", "optimizer"))
+    rest = estimate.memory.live_peak_bytes - states
+    if states and rest < room_bytes:
+        gpus = -(-states // max(1, room_bytes - rest))
+        yield f"sharding weights, gradients and optimizer state over {gpus} or more GPUs: {states / GIB:.1f} GB are such"
+
+
+def _need(workload: Workload) -> int | None:
+    try:
+        return Estimator(workload).memory().live_peak_bytes
+    except BadInput:
+        return None  # not recorded in that form

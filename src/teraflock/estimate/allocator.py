@@ -1,0 +1,126 @@
+"""PyTorch's CUDA caching allocator, replayed.
+
+The rules are those of c10/cuda/CUDACachingAllocator.cpp with default settings: sizes are rounded to
+512 bytes; up to 1 MiB comes from 2 MiB segments, below 10 MiB from 20 MiB segments, above from segments in
+multiples of 2 MiB; the smallest block that fits is taken and split; freed neighbours merge. What holds:
+- `live_bytes` counts whole blocks, as `torch.cuda.memory_allocated` does, and never exceeds `reserved_bytes`;
+- with a limit, segments that are wholly free are given back before the allocator says it is out of memory.
+"""
+
+from bisect import bisect_left, insort
+from typing import Final
+
+MIB: Final = 1 << 20
+ROUND_BYTES: Final = 512
+SMALL_BYTES_MAX: Final = MIB
+SMALL_SEGMENT_BYTES: Final = 2 * MIB
+MIDDLE_BYTES_MIN: Final = 10 * MIB
+MIDDLE_SEGMENT_BYTES: Final = 20 * MIB
+LARGE_ROUND_BYTES: Final = 2 * MIB
+
+
+class OutOfMemory(Exception):
+    """The replay could not place a block within the limit."""
+
+
+class Block:
+    __slots__ = ("address", "before", "after", "free", "size", "small")
+
+    def __init__(self, size: int, small: bool, address: int) -> None:
+        self.size = size
+        self.small = small
+        self.address = address
+        self.free = False
+        self.before: Block | None = None
+        self.after: Block | None = None
+
+
+class CachingAllocator:
+    def __init__(self, limit_bytes: int | None = None, *, expandable_segments: bool = False) -> None:
+        self.limit_bytes = limit_bytes
+        self.expandable = expandable_segments
+        self.live_bytes = 0
+        self.live_peak_bytes = 0
+        self.reserved_bytes = 0
+        self.reserved_peak_bytes = 0
+        self._next_address = 0
+        # Free blocks of the small and the large pool, by size and then address.
+        self._free: tuple[list[tuple[int, int, Block]], list[tuple[int, int, Block]]] = ([], [])
+
+    def allocate(self, size_bytes: int) -> Block:
+        size = max(ROUND_BYTES, -(-size_bytes // ROUND_BYTES) * ROUND_BYTES)
+        small = size <= SMALL_BYTES_MAX
+        free = self._free[0] if small else self._free[1]
+        at = bisect_left(free, (size, -1))  # type: ignore[type-var]
+        block = free.pop(at)[2] if at < len(free) else self._segment(size, small)
+        rest = block.size - size
+        if rest >= ROUND_BYTES if small or self.expandable else rest > SMALL_BYTES_MAX:
+            self._split(block, size)
+        block.free = False
+        self.live_bytes += block.size
+        if self.live_bytes > self.live_peak_bytes:
+            self.live_peak_bytes = self.live_bytes
+        return block
+
+    def release(self, block: Block) -> None:
+        self.live_bytes -= block.size
+        before, after = block.before, block.after
+        if before is not None and before.free:
+            self._unlist(before)
+            before.size += block.size
+            before.after = after
+            if after is not None:
+                after.before = before
+            block = before
+        if after is not None and after.free:
+            self._unlist(after)
+            block.size += after.size
+            block.after = after.after
+            if block.after is not None:
+                block.after.before = block
+        self._list(block)
+
+    def _segment(self, size: int, small: bool) -> Block:
+        if self.expandable:
+            need = -(-size // LARGE_ROUND_BYTES) * LARGE_ROUND_BYTES
+        elif small:
+            need = SMALL_SEGMENT_BYTES
+        elif size < MIDDLE_BYTES_MIN:
+            need = MIDDLE_SEGMENT_BYTES
+        else:
+            need = -(-size // LARGE_ROUND_BYTES) * LARGE_ROUND_BYTES
+        if self.limit_bytes is not None and self.reserved_bytes + need > self.limit_bytes:
+            self._give_back()
+            if self.reserved_bytes + need > self.limit_bytes:
+                raise OutOfMemory
+        self.reserved_bytes += need
+        if self.reserved_bytes > self.reserved_peak_bytes:
+            self.reserved_peak_bytes = self.reserved_bytes
+        address = self._next_address
+        self._next_address += need
+        return Block(need, small, address)
+
+    def _split(self, block: Block, size: int) -> None:
+        rest = Block(block.size - size, block.small, block.address + size)
+        rest.before, rest.after = block, block.after
+        if block.after is not None:
+            block.after.before = rest
+        block.after = rest
+        block.size = size
+        self._list(rest)
+
+    def _give_back(self) -> None:
+        """Return every segment that is wholly free to the device."""
+        for free in self._free:
+            kept = [entry for entry in free if entry[2].before is not None or entry[2].after is not None]
+            self.reserved_bytes -= sum(entry[0] for entry in free) - sum(entry[0] for entry in kept)
+            free[:] = kept
+
+    def _list(self, block: Block) -> None:
+        block.free = True
+        insort(self._free[0] if block.small else self._free[1], (block.size, block.address, block))
+
+    def _unlist(self, block: Block) -> None:
+        block.free = False
+        free = self._free[0] if block.small else self._free[1]
+        del free[bisect_left(free, (block.size, block.address))]  # type: ignore[type-var]

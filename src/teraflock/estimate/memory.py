@@ -1,0 +1,211 @@
+"""The memory of a step: a trace replayed through the allocator, with the optimizer asked for.
+
+Two steps are replayed, since the optimizer's state is born in the first and weighs on the second. The
+timeline is what lives after every event of the second step.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from typing import Final
+
+import msgspec
+
+from teraflock.estimate.allocator import Block, CachingAllocator, OutOfMemory
+from teraflock.estimate.operation import MATMULS, Work, work_of
+from teraflock.estimate.workspace import workspace_bytes
+from teraflock.workload.expression import evaluate_all
+from teraflock.workload.trace import DTYPE_BYTES, EVENT_KINDS, KINDS, EventKind, Mark, Trace
+
+TIMELINE_POINTS_MAX: Final = 400
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True):
+    live_peak_bytes: int
+    reserved_peak_bytes: int
+    breakdown: dict[str, int]
+    """What lived at the peak, by kind."""
+    timeline: list[int]
+    """Live bytes over the second step."""
+
+
+class Scene:
+    """A trace with its sizes worked out for one choice of batch, sequence and image."""
+
+    def __init__(self, trace: Trace, symbols: Mapping[str, int], shares: Mapping[str, float]) -> None:
+        self.trace = trace
+        self.sizes = evaluate_all(trace.expressions, symbols)
+        self.works: list[Work] = [work_of(each, self.sizes) for each in trace.operations]
+        self.workspaces = [
+            workspace_bytes(operation, work, self.sizes, shares)
+            for operation, work in zip(trace.operations, self.works, strict=True)
+        ]
+        self.matmuls = [work.name in MATMULS for work in self.works]
+        self.setup, self.step = _parts(trace)
+
+    def parameter_sizes(self) -> list[tuple[list[int], str]]:
+        """Shape and type of every trainable parameter."""
+        return [([self.sizes[i] for i in p.shape], p.dtype) for p in self.trace.parameters if p.trainable]
+
+    def step_works(self) -> Iterator[Work]:
+        """The operations of the last step, each as often as it runs."""
+        for event in self.step:
+            if event % EVENT_KINDS == EventKind.OPERATE:
+                yield self.works[event // EVENT_KINDS]
+
+
+def replay(
+    scene: Scene,
+    optimizer: str,
+    *,
+    cublas_bytes: int,
+    limit_bytes: int | None = None,
+    expandable_segments: bool = False,
+    kv_cache_bytes: int = 0,
+) -> Memory:
+    """Raises `OutOfMemory` where a limit is given and does not suffice."""
+    player = _Player(scene, cublas_bytes, CachingAllocator(limit_bytes, expandable_segments=expandable_segments))
+    player.play(scene.setup)
+    if kv_cache_bytes:
+        player.state.append(player.birth(kv_cache_bytes, "k"))
+    if scene.trace.has_optimizer or not scene.trace.has_backward:
+        player.record = True
+        player.play(scene.step)
+        return player.memory()
+    for turn in (1, 2):
+        player.record = turn == 2
+        player.new_step()
+        player.play(scene.step)
+        player.optimize(optimizer, scene.parameter_sizes(), first=turn == 1)
+    return player.memory()
+
+
+def live_peak(scene: Scene, optimizer: str, *, cublas_bytes: int) -> int:
+    return replay(scene, optimizer, cublas_bytes=cublas_bytes).live_peak_bytes
+
+
+def optimizer_state(optimizer: str, shape: Sequence[int], size: int) -> list[int]:
+    """Bytes of each state tensor a parameter of `size` bytes gets."""
+    if optimizer == "sgd":
+        return [size]
+    if optimizer in ("adam", "adamw"):
+        return [size, size]
+    if optimizer == "adafactor":
+        if len(shape) < 2:
+            return [size]
+        width = max(1, size // max(1, prod(shape)))
+        return [size // max(1, shape[-1]), width * prod(shape[:-2]) * shape[-1]]
+    return []
+
+
+class _Player:
+    def __init__(self, scene: Scene, cublas_bytes: int, allocator: CachingAllocator) -> None:
+        self.scene = scene
+        self.allocator = allocator
+        self.cublas_bytes = cublas_bytes
+        self.handles = {"forward": False, "backward": False}
+        self.blocks: list[Block | None] = []
+        self.letters: list[str] = []
+        self.setup_count = scene.trace.kinds and _births(scene.setup)
+        self.live_by_kind = dict.fromkeys(KINDS, 0)
+        self.at_peak: dict[str, int] = {}
+        self.state: list[Block] = []
+        self.record = False
+        self.timeline: list[int] = []
+        self.backward = False
+
+    def play(self, events: Sequence[int]) -> None:
+        sizes, kinds = self.scene.sizes, self.scene.trace.kinds
+        workspaces, matmuls = self.scene.workspaces, self.scene.matmuls
+        blocks = self.blocks
+        for event in events:
+            kind, argument = event % EVENT_KINDS, event // EVENT_KINDS
+            if kind == EventKind.ALLOCATE:
+                letter = kinds[len(blocks)]
+                self.letters.append(letter)
+                blocks.append(self.birth(sizes[argument], letter))
+            elif kind == EventKind.FREE:
+                self._death(len(blocks) - argument)
+            elif kind == EventKind.OPERATE:
+                if matmuls[argument]:
+                    self._handle()
+                if workspaces[argument]:
+                    self._workspace(workspaces[argument])
+                if self.record:
+                    self.timeline.append(self.allocator.live_bytes)
+            elif argument == Mark.BACKWARD:
+                self.backward = True
+
+    def birth(self, size: int, letter: str) -> Block:
+        allocator = self.allocator
+        before = allocator.live_peak_bytes
+        block = allocator.allocate(size)
+        self.live_by_kind[letter] += block.size
+        if allocator.live_peak_bytes > before:
+            self.at_peak = {}
+        if not self.at_peak and allocator.live_bytes == allocator.live_peak_bytes:
+            self.at_peak = dict(self.live_by_kind)
+        return block
+
+    def new_step(self) -> None:
+        """What a step leaves behind is freed when the next begins: gradients, the loss, odd ends."""
+        count = _births(self.scene.setup)
+        for index in range(count, len(self.blocks)):
+            self._death(index)
+        del self.blocks[count:], self.letters[count:]
+        self.backward = False
+
+    def optimize(self, optimizer: str, parameters: Sequence[tuple[list[int], str]], *, first: bool) -> None:
+        sizes = [prod(shape) * DTYPE_BYTES[dtype] for shape, dtype in parameters]
+        if first:
+            for (shape, _), size in zip(parameters, sizes, strict=True):
+                self.state += [self.birth(each, "o") for each in optimizer_state(optimizer, shape, size)]
+        if optimizer in ("adam", "adamw", "adafactor"):
+            # The square root of the second moment is taken for all parameters in one list operation.
+            temporaries = [self.birth(size, "t") for size in sizes]
+            for block in temporaries:
+                self._dead(block, "t")
+        if self.record:
+            self.timeline.append(self.allocator.live_bytes)
+
+    def memory(self) -> Memory:
+        stride = -(-len(self.timeline) // TIMELINE_POINTS_MAX) or 1
+        return Memory(
+            live_peak_bytes=self.allocator.live_peak_bytes,
+            reserved_peak_bytes=self.allocator.reserved_peak_bytes,
+            breakdown={KINDS[letter]: size for letter, size in self.at_peak.items() if size},
+            timeline=[max(self.timeline[i : i + stride]) for i in range(0, len(self.timeline), stride)],
+        )
+
+    def _workspace(self, size: int) -> None:
+        try:
+            block = self.birth(size, "w")
+        except OutOfMemory:
+            return  # cuDNN then takes a slower way that needs none
+        self._dead(block, "w")
+
+    def _handle(self) -> None:
+        side = "backward" if self.backward else "forward"
+        if not self.handles[side]:
+            self.handles[side] = True
+            self.state.append(self.birth(self.cublas_bytes, "w"))
+
+    def _death(self, index: int) -> None:
+        block = self.blocks[index]
+        if block is not None:
+            self._dead(block, self.letters[index])
+            self.blocks[index] = None
+
+    def _dead(self, block: Block, letter: str) -> None:
+        self.live_by_kind[letter] -= block.size
+        self.allocator.release(block)
+
+
+def _parts(trace: Trace) -> tuple[list[int], list[int]]:
+    """The events before the first step, and from there on."""
+    start = Mark.STEP * EVENT_KINDS + EventKind.MARK
+    at = trace.events.index(start) if start in trace.events else 0
+    return trace.events[:at], trace.events[at:]
+
+
+def _births(events: Sequence[int]) -> int:
+    return sum(event % EVENT_KINDS == EventKind.ALLOCATE for event in events)

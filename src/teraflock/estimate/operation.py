@@ -1,0 +1,123 @@
+"""What an operation of a trace computes and moves: its family, floating-point operations and bytes.
+
+Everything downstream (hidden memory, time) looks at an operation through this one view, with the sizes of
+its tensors already known.
+"""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Final
+
+from teraflock.workload.trace import DTYPE_BYTES, Operation
+
+MATMULS: Final = {"mm", "addmm", "bmm", "baddbmm", "addmv", "mv", "dot"}
+NO_KERNEL: Final = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "_local_scalar_dense", "resize_"}
+
+
+class Work:
+    """One operation with its sizes: `family` decides which curve applies, `dims` where on it."""
+
+    __slots__ = ("bytes", "count", "dims", "dtype", "family", "flops", "kernel", "name")
+
+    def __init__(self, name: str, family: str, dtype: str, flops: float, moved: float, dims: tuple[float, ...]) -> None:
+        self.name = name
+        self.family = family
+        self.dtype = dtype
+        self.flops = flops
+        self.bytes = moved
+        self.dims = dims
+        self.count = 1
+        self.kernel = True
+
+
+def work_of(operation: Operation, sizes: Sequence[int]) -> Work:
+    shapes = [(t.dtype, [sizes[i] for i in t.shape], t.contiguous) for t in operation.inputs]
+    outputs = [(t.dtype, [sizes[i] for i in t.shape], t.contiguous) for t in operation.outputs]
+    return work(operation.name, shapes, outputs, operation.attributes)
+
+
+Shaped = tuple[str, list[int], bool]
+
+
+def work(name: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], attributes: Sequence[int]) -> Work:
+    base = name.split(".")[0]
+    moved = float(sum(prod(shape) * DTYPE_BYTES.get(dtype, 4) for dtype, shape, _ in (*inputs, *outputs)))
+    dtype = _dtype(inputs or outputs)
+    if base in NO_KERNEL or not (inputs or outputs):
+        made = Work(base, "none", dtype, 0.0, 0.0, ())
+        made.kernel = False
+        return made
+    if base in MATMULS:
+        return _matmul(base, inputs, outputs, moved)
+    if base.startswith("convolution"):
+        return _convolution(base, inputs, outputs, attributes, moved)
+    if "attention" in base and any(len(each[1]) == 4 for each in inputs):
+        return _attention(base, inputs, moved)
+    if base == "embedding_dense_backward":
+        moved += float(prod(outputs[0][1]) * DTYPE_BYTES.get(outputs[0][0], 4)) if outputs else 0.0
+    if base == "embedding" and outputs:
+        moved = 2.0 * prod(outputs[0][1]) * DTYPE_BYTES.get(outputs[0][0], 4)
+    if base in ("native_batch_norm", "cudnn_batch_norm") and len(outputs) > 1 and not prod(outputs[1][1]):
+        base = "batch_norm_eval"
+    return Work(base, "bytes", dtype, 0.0, moved, _tail(inputs or outputs))
+
+
+def _dtype(tensors: Sequence[Shaped]) -> str:
+    largest = max(tensors, key=lambda each: prod(each[1]))
+    return {"b": "h", "h": "h", "f": "f", "d": "d"}.get(largest[0], "f")
+
+
+def _tail(tensors: Sequence[Shaped]) -> tuple[float, ...]:
+    """Length of a row (of an image: its pixels), whether all lies contiguous, and the channels of an image."""
+    shape = max(tensors, key=lambda each: prod(each[1]))[1]
+    image = len(shape) == 4
+    row = float(shape[-1] * shape[-2] if image else shape[-1] if shape else 1)
+    return row, 0.0 if all(each[2] for each in tensors) else 1.0, float(shape[1]) if image else 1.0
+
+
+def _matmul(base: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], moved: float) -> Work:
+    left, right = [each for each in inputs if len(each[1]) >= 1][-2:]
+    batch = prod(left[1][:-2]) if len(left[1]) > 2 else 1
+    m = left[1][-2] if len(left[1]) >= 2 else 1
+    k = left[1][-1]
+    n = right[1][-1] if len(right[1]) >= 2 else 1
+    dtype = {"b": "h", "h": "h"}.get(left[0], "f")
+    return Work(base, "matmul", dtype, 2.0 * batch * m * n * k, moved, (float(m), float(n), float(k), float(batch)))
+
+
+def _convolution(
+    base: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], attributes: Sequence[int], moved: float
+) -> Work:
+    backward = base == "convolution_backward"
+    x, weight = (inputs[1], inputs[2]) if backward else (inputs[0], inputs[1])
+    y = inputs[0] if backward else outputs[0]
+    stride, _, _, transposed, groups, *mask = attributes or [1, 0, 1, 0, 1]
+    kernel = prod(weight[1][2:])
+    spatial = prod(x[1] if transposed else y[1]) // max(1, (x[1] if transposed else y[1])[1])
+    flops = 2.0 * spatial * prod(weight[1])
+    channels_in, channels_out = x[1][1], y[1][1]
+    if backward:
+        flops *= sum(mask[:2]) if mask else 2
+    kind = "depthwise" if groups > 1 and groups == channels_in else "grouped" if groups > 1 else "plain"
+    shape = "1" if kernel == 1 else "k"
+    family = f"conv{'b' if backward else 'f'}:{kind}:{shape}{'s' if stride > 1 else ''}"
+    if kind == "plain" and channels_in <= 4:
+        family = f"conv{'b' if backward else 'f'}:stem"
+    elif kernel == 1 and prod(y[1][2:]) == 1:
+        family = f"conv{'b' if backward else 'f'}:point"
+    dtype = {"b": "h", "h": "h"}.get(x[0], "f")
+    rows = float(spatial)
+    return Work(base, family, dtype, flops, moved, (rows, float(channels_out), channels_in / groups * kernel, float(groups)))
+
+
+def _attention(base: str, inputs: Sequence[Shaped], moved: float) -> Work:
+    four = [each for each in inputs if len(each[1]) == 4]
+    backward = "backward" in base
+    query, key = (four[1], four[2]) if backward and len(four) > 3 else (four[0], four[1] if len(four) > 1 else four[0])
+    batch, heads, rows, width = query[1]
+    flops = 4.0 * batch * heads * rows * key[1][2] * width * (2.5 if backward else 1.0)
+    dtype = {"b": "h", "h": "h"}.get(query[0], "f")
+    kind = "cudnn" if "cudnn" in base else "efficient"
+    return Work(
+        base, f"attention{'b' if backward else 'f'}:{kind}", dtype, flops, moved, (float(rows), float(batch * heads), float(width))
+    )

@@ -1,0 +1,30 @@
+"""Several GPUs of one machine, each with its own batch: gradients are averaged while the backward pass runs.
+
+Ring all-reduce over NVLink where the card has it, else over PCIe. Not measured here: from data sheets, with
+the share of the link that rings are known to reach.
+"""
+
+from typing import Final
+
+from teraflock.catalog.model import Card
+
+GPUS_MAX: Final = 8
+NVLINK_REACH: Final = 0.7
+PCIE_REACH: Final = 0.6
+OVERLAP: Final = 0.55
+"""Share of a step in which gradients can travel unseen: most of the backward pass."""
+SYNC_SHARE: Final = 0.02
+
+
+def step_seconds(seconds: float, gradient_bytes: int, card: Card, gpus: int) -> float:
+    if gpus <= 1:
+        return seconds
+    travel = 2 * (gpus - 1) / gpus * gradient_bytes / link_bytes_per_second(card)
+    return seconds * (1 + SYNC_SHARE) + max(0.0, travel - OVERLAP * seconds)
+
+
+def link_bytes_per_second(card: Card) -> float:
+    if card.nvlink_gbs:
+        return card.nvlink_gbs / 2 * 1e9 * NVLINK_REACH
+    lanes16 = 64e9 if card.year >= 2022 and card.architecture.startswith(("Hopper", "Blackwell")) else 0.0
+    return (lanes16 or (32e9 if card.year >= 2020 else 16e9)) * PCIE_REACH

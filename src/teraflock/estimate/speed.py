@@ -1,0 +1,181 @@
+"""Seconds of one operation on one card: a roofline, times what was measured above it.
+
+The floor is the larger of arithmetic over peak rate and bytes over bandwidth. How far an operation stays
+above its floor was measured on an H200 and fitted per family as a curve of its sizes (`data/h200.json`);
+another card keeps the curve and changes the floor, corrected by how much of their peaks older cards reach.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from functools import cache
+from importlib import resources
+from math import exp, log, log2
+from typing import Final
+
+import msgspec
+
+from teraflock.estimate.operation import Work
+
+LAUNCH_SECONDS: Final = 2.2e-6
+FLOOR_SECONDS: Final = 1e-6
+
+
+class Peaks(msgspec.Struct, frozen=True, kw_only=True):
+    """What a card can do at best, per second."""
+
+    bandwidth: float
+    fp32: float
+    tf32: float
+    half: float
+    sms: int
+    fp32_reach: float = 1.0
+    """Share of its fp32 peak a matrix product reaches, against the H200's."""
+    bandwidth_reach: float = 1.0
+    square: float = 0.0
+    """What 3x3 fp32 convolutions reach per second where no TF32 exists, counted directly (Winograd does fewer)."""
+    other: float = 0.0
+    """The same for other convolutions."""
+
+
+PEAKS_H200: Final = Peaks(bandwidth=4.8e12, fp32=67e12, tf32=494.7e12, half=989.4e12, sms=132)
+
+
+class Measured(msgspec.Struct, frozen=True):
+    workspace: dict[str, float]
+    time: dict[str, list[float]]
+    points: dict[str, list[list[float]]]
+    """Curve → measured operations by their first coordinate, each followed by its distance from the curve."""
+    host: list[float]
+    """Seconds per operation, per view, per parameter tensor trained."""
+    spread: dict[str, list[float]]
+    """Logarithms of measured over predicted time, tenth and ninetieth percentile, models held out."""
+
+
+@cache
+def measured() -> Measured:
+    data = resources.files("teraflock.estimate").joinpath("data/h200.json").read_bytes()
+    return msgspec.json.decode(data, type=Measured)
+
+
+def floor_seconds(work: Work, peaks: Peaks, *, tf32: bool) -> float:
+    """The least time: arithmetic or memory, whichever is more."""
+    moved = work.bytes / (peaks.bandwidth * peaks.bandwidth_reach)
+    if not work.flops:
+        return moved
+    return max(moved, work.flops / _rate(work, peaks, tf32=tf32))
+
+
+def _rate(work: Work, peaks: Peaks, *, tf32: bool) -> float:
+    if work.family.endswith(":depthwise:k") or ":depthwise" in work.family:
+        return peaks.fp32 * peaks.fp32_reach
+    if work.dtype == "h":
+        return peaks.half
+    if work.family.startswith("conv"):
+        return peaks.tf32 or peaks.other or peaks.fp32 * peaks.fp32_reach
+    if tf32 and work.family == "matmul" and peaks.tf32:
+        return peaks.tf32
+    return peaks.fp32 * peaks.fp32_reach
+
+
+def features(work: Work, floor: float) -> list[float]:
+    """Where an operation stands on its curve: constant first, then logarithms of its sizes."""
+    scale = log2(max(floor, 1e-9) / 1e-6) / 10
+    if work.family == "matmul" or work.family.startswith("conv"):
+        rows, columns, inner, batch = work.dims
+        m, n, k = (log2(max(1.0, each)) / 10 for each in (rows, columns, inner))
+        intensity = log2(max(1.0, work.flops / max(1.0, work.bytes))) / 10
+        return [
+            1.0, scale, scale * scale, m, n, k, n * n, k * k, intensity, intensity * intensity,
+            log2(max(1.0, batch)) / 10, float(int(columns) % 8 != 0 or int(inner) % 8 != 0),
+        ]  # fmt: skip
+    if work.family.startswith("attention"):
+        rows, heads, width = work.dims
+        return [1.0, scale, log2(rows) / 10, log2(heads) / 10, log2(width) / 10]
+    row, strided, channels = work.dims
+    return [1.0, scale, scale * scale, log2(max(1.0, row)) / 10, strided, log2(max(1.0, channels)) / 10]
+
+
+def place(work: Work, floor: float) -> tuple[float, ...]:
+    """Coordinates by which two operations of one family are near each other; 0.1 is a factor of two."""
+    scale = log2(max(floor, 1e-9) / 1e-6) / 10
+    if work.family == "bytes":
+        row, strided, channels = work.dims
+        return scale, log2(max(1.0, row)) / 20, strided / 4, log2(max(1.0, channels)) / 20
+    return scale, *(log2(max(1.0, each)) / 10 for each in work.dims)
+
+
+def curve_keys(work: Work, *, tf32: bool) -> list[str]:
+    """From the most particular curve to the most general."""
+    dtype = "t" if tf32 and work.family == "matmul" and work.dtype == "f" else work.dtype
+    if work.family == "bytes":
+        name = BATCH_NORMS.get(work.name, work.name)
+        return [f"{name}:{dtype}", f"bytes:{name}", "bytes"]
+    if work.family == "matmul":
+        return [f"matmul:{dtype}", "matmul"]
+    head, _, _ = work.family.partition(":")
+    return [f"{work.family}:{dtype}", work.family, head]
+
+
+BATCH_NORMS: Final = {"cudnn_batch_norm": "native_batch_norm", "cudnn_batch_norm_backward": "native_batch_norm_backward"}
+LOG_MAX: Final = 4.0  # an operation e**4 above its floor is outside all that was measured
+
+
+PLAIN_PASSES: Final = 1.2
+"""Passes over memory of an fp32 convolution that needs no other layout, against one."""
+NEAR: Final = 0.06  # how far a measured operation still tells about another, in coordinates
+DOUBT: Final = 0.3  # one operation right on the spot counts 1 / (1 + DOUBT)
+
+
+def seconds_h200(work: Work, known: Measured, *, tf32: bool) -> float:
+    """Time of one operation on the H200, its launch gap included."""
+    floor = floor_seconds(work, PEAKS_H200, tf32=tf32)
+    return exp(_above(work, floor, known, tf32=tf32)) * max(floor, FLOOR_SECONDS)
+
+
+def seconds_on(work: Work, seconds_there: float, peaks: Peaks, *, tf32: bool) -> float:
+    """The same on another card, from the time on the H200."""
+    if work.dtype == "f" and peaks.other and work.family.startswith("conv") and ":depthwise" not in work.family:
+        rate = peaks.square if work.family.endswith(":k") else peaks.other
+        moved = PLAIN_PASSES * work.bytes / (peaks.bandwidth * peaks.bandwidth_reach)
+        return LAUNCH_SECONDS + max(moved, work.flops / rate)
+    here = floor_seconds(work, PEAKS_H200, tf32=tf32)
+    there = floor_seconds(work, peaks, tf32=tf32)
+    fixed = min(seconds_there, LAUNCH_SECONDS)
+    return fixed + (seconds_there - fixed) * there / max(here, 1e-12)
+
+
+def _above(work: Work, floor: float, known: Measured, *, tf32: bool) -> float:
+    """Logarithm of time over floor: the family's curve, and what its nearest measured operations add."""
+    for key in curve_keys(work, tf32=tf32):
+        curve = known.time.get(key)
+        if curve:
+            total = _on_curve(features(work, floor), curve, known.time[key + "|range"])
+            total += _nearby(place(work, floor), known.points.get(key, ()))
+            return min(max(total, -1.0), LOG_MAX)
+    return log(2.0)
+
+
+def _on_curve(row: Sequence[float], curve: Sequence[float], bounds: Sequence[float]) -> float:
+    # Beyond what was measured the curve goes on level: polynomials do not extrapolate.
+    total = curve[0]
+    for at in range(1, len(row)):
+        total += curve[at] * min(max(row[at], bounds[2 * at - 2]), bounds[2 * at - 1])
+    return total
+
+
+def _nearby(spot: tuple[float, ...], points: Sequence[Sequence[float]]) -> float:
+    reach = 3 * NEAR
+    low = bisect_left(points, [spot[0] - reach])
+    weight = total = 0.0
+    for index in range(low, len(points)):
+        point = points[index]
+        if point[0] > spot[0] + reach:
+            break
+        distance = 0.0
+        for mine, its in zip(spot, point, strict=False):
+            distance += (mine - its) ** 2
+        if distance < reach * reach:
+            share = exp(-distance / (NEAR * NEAR))
+            weight += share
+            total += share * point[-1]
+    return total / (weight + DOUBT)

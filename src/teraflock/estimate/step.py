@@ -1,0 +1,92 @@
+"""The time of a step: the GPU's work, the host's work, whichever is more, as an interval.
+
+The host issues every operation in Python and C++; a short step waits for it. Its cost was fitted on runs
+that were bound by it, on one server CPU: a slower host is slower still.
+"""
+
+from collections import Counter
+from math import exp
+from typing import Final
+
+import msgspec
+
+from teraflock.estimate.memory import Scene
+from teraflock.estimate.operation import Work, work
+from teraflock.estimate.speed import PEAKS_H200, Measured, Peaks, seconds_h200, seconds_on
+
+JOINT: Final = 6.0
+"""How sharply the larger of host and GPU wins; near the crossing each delays the other a little."""
+
+
+class Seconds(msgspec.Struct, frozen=True):
+    p10: float
+    p50: float
+    p90: float
+
+
+class StepWork:
+    """The operations of one step with their time on the H200: made once, then scaled to any card."""
+
+    def __init__(self, scene: Scene, optimizer: str, known: Measured, *, tf32: bool) -> None:
+        self.tf32 = tf32
+        counts = Counter(id(each) for each in scene.step_works())
+        self.items: list[tuple[Work, int, float]] = [
+            (each, counts[id(each)], seconds_h200(each, known, tf32=tf32))
+            for each in scene.works
+            if counts.get(id(each)) and each.kernel
+        ]
+        if scene.trace.has_backward and not scene.trace.has_optimizer:
+            for each in optimizer_works(optimizer, scene):
+                self.items.append((each, 1, seconds_h200(each, known, tf32=tf32)))
+        trained = sum(each.trainable for each in scene.trace.parameters) if scene.trace.has_backward else 0
+        self.host_seconds = sum(
+            rate * count
+            for rate, count in zip(known.host, (sum(counts.values()), scene.trace.views, trained), strict=True)
+        )
+
+    def gpu_seconds(self, peaks: Peaks) -> float:
+        if peaks is PEAKS_H200:
+            return sum(count * seconds for _, count, seconds in self.items)
+        return sum(count * seconds_on(each, seconds, peaks, tf32=self.tf32) for each, count, seconds in self.items)
+
+    def seconds(self, peaks: Peaks) -> float:
+        gpu = self.gpu_seconds(peaks)
+        return float((gpu**JOINT + self.host_seconds**JOINT) ** (1 / JOINT))
+
+    def interval(self, middle: float, peaks: Peaks, known: Measured, width: float) -> Seconds:
+        """Wider where the host decides: host time scatters more than kernels do."""
+        hosted = self.host_seconds > 0.8 * self.gpu_seconds(peaks)
+        low, high = known.spread["host" if hosted else "gpu"]
+        return Seconds(middle * exp(low * width), middle, middle * exp(high * width))
+
+
+def optimizer_works(optimizer: str, scene: Scene) -> list[Work]:
+    """The list operations of one optimizer step, as PyTorch's foreach form runs them."""
+    elements: Counter[str] = Counter()
+    for shape, dtype in scene.parameter_sizes():
+        size = 1
+        for each in shape:
+            size *= each
+        elements[dtype] += size
+    made = []
+    for dtype, count in elements.items():
+        for name, lists in FOREACH.get(optimizer, ()):
+            made.append(work(name, [(dtype, [count], True)] * lists, [], ()))
+    return made
+
+
+_ADAM: Final = (
+    ("_foreach_lerp_", 2),
+    ("_foreach_mul_", 1),
+    ("_foreach_addcmul_", 3),
+    ("_foreach_sqrt", 1),
+    ("_foreach_div_", 1),
+    ("_foreach_add_", 1),
+    ("_foreach_addcdiv_", 3),
+)
+FOREACH: Final = {
+    "sgd": (("_foreach_mul_", 1), ("_foreach_add_", 2), ("_foreach_add_", 2)),
+    "adam": _ADAM,
+    "adamw": (("_foreach_mul_", 1), *_ADAM),
+    "adafactor": (("_foreach_mul_", 1), *_ADAM, ("_foreach_mul_", 2)),
+}

@@ -1,0 +1,76 @@
+"""Memory that kernels take for themselves while they run, and give back at once.
+
+cuDNN lays images out anew (a copy of input and output) for its tensor-core kernels; attention's backward
+pass accumulates in float32; a few others sort or widen. The shares were measured on an H200 operation by
+operation (`recording/fit.py` writes them); an operation without a share is taken to need nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Final
+
+from teraflock.estimate.operation import Work
+from teraflock.workload.trace import DTYPE_BYTES, Operation
+
+CUBLAS_WORKSPACE_BYTES: Final = {"Hopper": 32 << 20, "Blackwell": 32 << 20}
+CUBLAS_WORKSPACE_BYTES_OLD: Final = 8519680
+"""Per handle, before Hopper: 4096 KiB twice and 128 KiB, PyTorch's default."""
+
+
+def workspace_bytes(operation: Operation, work: Work, sizes: Sequence[int], shares: Mapping[str, float]) -> int:
+    """Bytes one operation takes beyond its outputs while it runs."""
+    if work.family.startswith("conv"):
+        share = shares.get(f"{work.family}:{work.dtype}", 0.0)
+        if not share:
+            return 0
+        tensors = operation.inputs[:3] if operation.name == "convolution_backward" else [operation.inputs[0], *operation.outputs]
+        images = sum(_bytes(each.dtype, each.shape, sizes) for each in tensors if len(each.shape) == 4)
+        if operation.name == "convolution_backward":
+            images -= _bytes(operation.inputs[2].dtype, operation.inputs[2].shape, sizes)
+        weight = operation.inputs[2 if operation.name == "convolution_backward" else 1]
+        return int(share * (images + 2 * _bytes(weight.dtype, weight.shape, sizes)))
+    if work.name in _SPECIAL:
+        return _SPECIAL[work.name](operation, sizes)
+    return 0
+
+
+def _bytes(dtype: str, shape: Sequence[int], sizes: Sequence[int]) -> int:
+    return prod(sizes[i] for i in shape) * DTYPE_BYTES.get(dtype, 4)
+
+
+def _largest_input(operation: Operation, sizes: Sequence[int]) -> int:
+    return max(_bytes(each.dtype, each.shape, sizes) for each in operation.inputs)
+
+
+def _attention_backward(operation: Operation, sizes: Sequence[int]) -> int:
+    query = next(each for each in operation.inputs if len(each.shape) == 4)
+    elements = prod(sizes[i] for i in query.shape)
+    return 4 * elements + 4 * elements // max(1, sizes[query.shape[-1]])
+
+
+def _softmax_backward(operation: Operation, sizes: Sequence[int]) -> int:
+    return _largest_input(operation, sizes)
+
+
+def _uncontiguous_input(operation: Operation, sizes: Sequence[int]) -> int:
+    return max((_bytes(each.dtype, each.shape, sizes) for each in operation.inputs if not each.contiguous), default=0)
+
+
+def _roll(operation: Operation, sizes: Sequence[int]) -> int:
+    return _largest_input(operation, sizes)
+
+
+def _embedding_backward(operation: Operation, sizes: Sequence[int]) -> int:
+    gradient = operation.inputs[0]
+    return _bytes(gradient.dtype, gradient.shape, sizes) if gradient.dtype == "f" and len(operation.inputs) > 1 else 0
+
+
+_SPECIAL: Final = {
+    "_scaled_dot_product_efficient_attention_backward": _attention_backward,
+    "_scaled_dot_product_cudnn_attention_backward": _attention_backward,
+    "_scaled_dot_product_flash_attention_backward": _attention_backward,
+    "_softmax_backward_data": _softmax_backward,
+    "native_layer_norm": _uncontiguous_input,
+    "native_layer_norm_backward": _uncontiguous_input,
+    "roll": _roll,
+}

@@ -1,0 +1,63 @@
+"""A workload: what is to be run, said in the words of the command line and checked once, here."""
+
+from typing import Final, Literal, get_args
+
+import msgspec
+
+from teraflock.base.errors import BadInput, unknown_name
+
+Precision = Literal["fp32", "tf32", "amp-bf16", "amp-fp16", "bf16", "fp16"]
+Optimizer = Literal["sgd", "adam", "adamw", "adafactor"]
+Task = Literal["train", "infer"]
+
+PRECISIONS: Final = get_args(Precision)
+OPTIMIZERS: Final = get_args(Optimizer)
+TASKS: Final = get_args(Task)
+
+BATCH_MAX: Final = 1 << 22
+SEQ_MAX: Final = 1 << 20
+IMAGE_MIN: Final = 32
+IMAGE_MAX: Final = 8192
+LORA_RANK_MAX: Final = 1024
+
+
+class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
+    model: str
+    """A name of the zoo, or the path of a trace."""
+    task: str = "train"
+    batch: int
+    seq: int | None = None
+    image_size: int | None = None
+    precision: str = "fp32"
+    optimizer: str = ""
+    gradient_checkpointing: bool = False
+    lora_rank: int | None = None
+    kv_cache: bool = False
+
+
+def checked(workload: Workload) -> Workload:
+    """The workload, or one sentence on what cannot be taken as it is."""
+    if workload.batch < 1:
+        raise BadInput(f"A batch holds at least one sample, not {workload.batch}")
+    if workload.batch > BATCH_MAX:
+        raise BadInput(f"A batch of {workload.batch:,} is more than the {BATCH_MAX:,} taken here")
+    _one_of("task", workload.task, TASKS)
+    _one_of("precision", workload.precision, PRECISIONS)
+    if workload.task == "train":
+        _one_of("optimizer", workload.optimizer, OPTIMIZERS)
+    _between("sequence", workload.seq, 1, SEQ_MAX, "tokens")
+    _between("image size", workload.image_size, IMAGE_MIN, IMAGE_MAX, "pixels")
+    _between("LoRA rank", workload.lora_rank, 1, LORA_RANK_MAX, "")
+    if workload.task == "infer" and (workload.gradient_checkpointing or workload.lora_rank):
+        raise BadInput("Checkpointing and LoRA are for training", hint="Leave them out, or say `--task train`")
+    return workload
+
+
+def _one_of(kind: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise unknown_name(kind, value, known, see="Known: " + ", ".join(f"`{each}`" for each in known))
+
+
+def _between(kind: str, value: int | None, low: int, high: int, unit: str) -> None:
+    if value is not None and not low <= value <= high:
+        raise BadInput(f"The {kind} lies between {low:,} and {high:,} {unit}".rstrip() + f", not at {value:,}")

@@ -1,0 +1,148 @@
+"""A trace: what one training or inference step allocates, frees and computes, in order.
+
+Shapes are expressions of the trace's symbols, so one trace answers for every batch. What holds:
+- storages are numbered by the order of their birth; a storage is freed at most once, after its birth;
+- `events` begins with the building of the model; `Mark.STEP` starts a step, `Mark.BACKWARD` its backward
+  pass, `Mark.OPTIMIZER` the optimizer's;
+- where `has_optimizer` is false the optimizer is not in the events: the estimate adds the one asked for.
+
+On disk: 16 bytes of head (magic, version, checksum) and a zlib-packed MessagePack body, so that a file
+of another version or one cut short is told from a whole one.
+"""
+
+import zlib
+from enum import IntEnum
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from teraflock.base.errors import BadInput
+from teraflock.workload.expression import Expression
+
+MAGIC: Final = b"TERATRC\n"
+VERSION: Final = 1
+HEAD_BYTES: Final = 16
+BODY_BYTES_MAX: Final = 256 << 20  # a trace of a hundred thousand ops unpacks to a tenth of this
+
+EVENT_KINDS: Final = 4
+
+
+class EventKind(IntEnum):
+    """The two low bits of an event; the rest is its argument."""
+
+    ALLOCATE = 0
+    """Argument: index of the size in bytes among the expressions."""
+    FREE = 1
+    """Argument: how many births ago the storage was born; 1 is the last one."""
+    OPERATE = 2
+    """Argument: index of the operation."""
+    MARK = 3
+    """Argument: a `Mark`."""
+
+
+class Mark(IntEnum):
+    STEP = 0
+    BACKWARD = 1
+    OPTIMIZER = 2
+    END = 3
+
+
+KINDS: Final = {
+    "p": "parameters",
+    "b": "buffers",
+    "i": "inputs",
+    "g": "gradients",
+    "o": "optimizer",
+    "a": "activations",
+    "c": "autocast_copies",
+    "k": "kv_cache",
+    "t": "temporaries",
+    "w": "workspaces",
+}
+"""The letter of a storage in `Trace.kinds`, and its name in a breakdown."""
+
+
+class Tensor(msgspec.Struct, frozen=True, array_like=True):
+    dtype: str
+    """`f` float32, `b` bfloat16, `h` float16, `d` float64, `l` int64, `i` int32, `u` one byte, `?` bool."""
+    shape: list[int]
+    """Indices among the expressions."""
+    contiguous: bool = True
+
+
+class Operation(msgspec.Struct, frozen=True, array_like=True):
+    name: str
+    inputs: list[Tensor]
+    outputs: list[Tensor]
+    attributes: list[int] = []
+    """Of convolutions: stride, padding and dilation (first of each), transposed, groups, gradient mask."""
+
+
+class Parameter(msgspec.Struct, frozen=True, array_like=True):
+    shape: list[int]
+    """Indices among the expressions."""
+    dtype: str
+    trainable: bool
+
+
+class Trace(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    torch: str
+    symbols: dict[str, int]
+    """Symbol → the value it had while recording. A trace without symbols stands for one size only."""
+    expressions: list[Expression]
+    operations: list[Operation]
+    parameters: list[Parameter]
+    events: list[int]
+    kinds: str
+    """One letter of `KINDS` per storage, by birth."""
+    has_optimizer: bool = False
+    has_backward: bool = True
+    precision: str = "fp32"
+    views: int = 0
+    """Operations of one step that start no kernel but cost the host time."""
+    samples: int = 0
+    """Samples per step where `batch` is no symbol; 0 if unknown."""
+
+
+DTYPE_BYTES: Final = {"f": 4, "b": 2, "h": 2, "d": 8, "l": 8, "i": 4, "u": 1, "?": 1, "s": 2, "z": 8}
+
+
+def write_trace(trace: Trace) -> bytes:
+    body = zlib.compress(msgspec.msgpack.encode(trace), 9)
+    return MAGIC + VERSION.to_bytes(4, "little") + zlib.crc32(body).to_bytes(4, "little") + body
+
+
+def read_trace(data: bytes, *, name: str) -> Trace:
+    if data[: len(MAGIC)] != MAGIC:
+        raise BadInput(f"`{name}` is no trace", hint="`tera trace train.py -o job.trace` writes one")
+    version = int.from_bytes(data[8:12], "little")
+    if len(data) >= HEAD_BYTES and version != VERSION:
+        raise BadInput(
+            f"`{name}` is a trace of version {version}, and this `tera` reads version {VERSION}",
+            hint="Record it again with `tera trace`",
+        )
+    body = data[HEAD_BYTES:]
+    if len(data) < HEAD_BYTES or zlib.crc32(body) != int.from_bytes(data[12:16], "little"):
+        raise BadInput(f"`{name}` is cut short or damaged", hint="Record it again with `tera trace`")
+    return _unpacked(body, name)
+
+
+def read_trace_file(path: Path) -> Trace:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"`{path}` cannot be read: {error.strerror}") from None
+    return read_trace(data, name=path.name)
+
+
+def _unpacked(body: bytes, name: str) -> Trace:
+    unpacker = zlib.decompressobj()
+    try:
+        raw = unpacker.decompress(body, BODY_BYTES_MAX)
+        if unpacker.unconsumed_tail:
+            raise BadInput(f"`{name}` unpacks to more than {BODY_BYTES_MAX >> 20} MiB")
+        return msgspec.msgpack.decode(raw, type=Trace)
+    except (zlib.error, msgspec.DecodeError):
+        raise BadInput(f"`{name}` is damaged", hint="Record it again with `tera trace`") from None

@@ -1,0 +1,230 @@
+"""The recorder: every operation of a run under FakeTensorMode, and the birth and death of every storage.
+
+It stands above FakeTensorMode, so it sees what PyTorch's dispatcher sees after autograd: the forward
+operations, the backward ones and the optimizer's. A storage is born with the operation that returns it
+and dies when Python and autograd let go of it, which is when CUDA's allocator would get it back.
+"""
+
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from teraflock.workload.expression import Expression
+from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark, Operation, Parameter, Tensor, Trace
+
+DTYPES = {
+    torch.float32: "f",
+    torch.bfloat16: "b",
+    torch.float16: "h",
+    torch.float64: "d",
+    torch.int64: "l",
+    torch.int32: "i",
+    torch.int16: "s",
+    torch.uint8: "u",
+    torch.int8: "u",
+    torch.bool: "?",
+    torch.complex64: "z",
+}
+CONVOLUTIONS = {"convolution": 3, "convolution_backward": 4}
+"""Where the stride stands among the arguments of each."""
+FULL_MASKS = ("aten::all", "aten::eq")
+"""A truth read off one of these, over whole numbers, is taken as true: masks are full, positions in order."""
+SILENT = {"detach", "alias", "_unsafe_view", "_reshape_alias", "lift_fresh", "record_stream", "is_same_size"}
+
+
+def _padded(tensor: Any, pad: Any, *rest: Any) -> Any:
+    shape = list(tensor.shape)
+    for place in range(len(pad) // 2):
+        shape[-1 - place] = shape[-1 - place] + pad[2 * place] + pad[2 * place + 1]
+    return tensor.new_empty(shape)
+
+
+def _upsampled(tensor: Any, size: Any, *rest: Any) -> Any:
+    return tensor.new_empty([tensor.shape[0], tensor.shape[1], *size])
+
+
+def _upsampled_back(gradient: Any, size: Any, input_size: Any, *rest: Any) -> Any:
+    return gradient.new_empty(list(input_size))
+
+
+SHAPED = {
+    "aten::constant_pad_nd": _padded,
+    "aten::upsample_nearest2d": _upsampled,
+    "aten::upsample_nearest2d_backward": _upsampled_back,
+}
+"""Operations whose fake form fixes symbolic sizes to the numbers they stand for; these do not."""
+
+
+class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped here
+    def __init__(self) -> None:
+        super().__init__()
+        self.expressions: list[Expression] = []
+        self.operations: list[Operation] = []
+        self.events: list[int] = []
+        self.kinds: list[str] = []
+        self.views = 0
+        self.paused = False
+        self.phase = "b"
+        self._expression_index: dict[Any, int] = {}
+        self._operation_index: dict[Any, int] = {}
+        self._number_by_storage: dict[int, int] = {}
+        self._references: dict[int, Any] = {}
+        self._all: set[int] = set()
+
+    # What the dispatcher calls for every operation.
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func._schema.name == "aten::_local_scalar_dense":
+            return self._guessed(args[0])
+        shaped = SHAPED.get(func._schema.name)
+        out = shaped(*args) if shaped else func(*args, **kwargs)
+        if func._schema.name in FULL_MASKS and not args[0].is_floating_point():
+            self._all.add(out.untyped_storage()._cdata)
+        if self.paused or func.namespace not in ("aten", "teraflock"):
+            return out
+        name = func._schema.name.split("::")[1]
+        outputs = [each for each in _flat(out) if isinstance(each, torch.Tensor)]
+        if func.is_view or name in SILENT:
+            self.views += 1
+            for tensor in outputs:
+                self.birth(tensor)
+            return out
+        inputs = [each for each in _flat((args, kwargs.values())) if isinstance(each, torch.Tensor)]
+        for tensor in outputs:
+            self.birth(tensor)
+        if outputs or inputs:
+            if name.startswith("_foreach") or name.startswith("_fused_"):
+                inputs, outputs = self._foreach_group(args), []
+            self._operate(self._name(func, name), inputs, outputs, self._attributes(name, args))
+        return out
+
+    def birth(self, tensor: Any, kind: str = "") -> None:
+        """Note the storage of a tensor as born, unless it is known already."""
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key in self._number_by_storage:
+            return
+        number = len(self.kinds)
+        self._number_by_storage[key] = number
+        self._references[key] = weakref.ref(storage, lambda _: self._death(key, number))
+        self.kinds.append(kind or self.phase)
+        self.events.append(self._size_index(tensor, storage) * EVENT_KINDS + EventKind.ALLOCATE)
+
+    def mark(self, mark: Mark) -> None:
+        self.events.append(mark * EVENT_KINDS + EventKind.MARK)
+
+    def tag(self, tensors: Iterable[Any], kind: str) -> None:
+        for tensor in tensors:
+            number = self._number_by_storage.get(tensor.untyped_storage()._cdata)
+            if number is not None:
+                self.kinds[number] = kind
+
+    def parameter(self, tensor: Any) -> Parameter:
+        return Parameter([self.index(each) for each in tensor.shape], DTYPES[tensor.dtype], tensor.requires_grad)
+
+    def index(self, value: Any) -> int:
+        """The place of a size among the expressions of the trace."""
+        key = value if isinstance(value, int) else str(value)
+        known = self._expression_index.get(key)
+        if known is None:
+            known = self._expression_index[key] = len(self.expressions)
+            self.expressions.append(expression_of(value))
+        return known
+
+    def _guessed(self, tensor: Any) -> Any:
+        """What a script reads off a tensor that has no numbers: a loss of 1, `all` true, other truths false."""
+        if tensor.dtype == torch.bool:
+            return tensor.untyped_storage()._cdata in self._all
+        return 1.0 if tensor.is_floating_point() else 1
+
+    def _death(self, key: int, number: int) -> None:
+        if self._number_by_storage.get(key) != number:
+            return
+        del self._number_by_storage[key], self._references[key]
+        self._all.discard(key)
+        self.events.append((len(self.kinds) - number) * EVENT_KINDS + EventKind.FREE)
+
+    def _size_index(self, tensor: Any, storage: Any) -> int:
+        size = storage.nbytes()
+        return self.index(size if isinstance(size, (int, torch.SymInt)) else int(size))
+
+    def _operate(self, name: str, inputs: list[Any], outputs: list[Any], attributes: list[int]) -> None:
+        operation = Operation(
+            name, [self._described(t) for t in inputs], [self._described(t) for t in outputs], attributes
+        )
+        key = (name, str(operation.inputs), str(operation.outputs), str(attributes))
+        known = self._operation_index.get(key)
+        if known is None:
+            known = self._operation_index[key] = len(self.operations)
+            self.operations.append(operation)
+        self.events.append(known * EVENT_KINDS + EventKind.OPERATE)
+
+    def _described(self, tensor: Any) -> Tensor:
+        if isinstance(tensor, Tensor):
+            return tensor
+        return Tensor(
+            DTYPES.get(tensor.dtype, "f"), [self.index(each) for each in tensor.shape], bool(tensor.is_contiguous())
+        )
+
+    def _foreach_group(self, args: Any) -> list[Tensor]:
+        """A list operation as one tensor per list, flattened: only the bytes matter."""
+        groups = [each for each in args if isinstance(each, (list, tuple)) and each]
+        return [
+            Tensor(DTYPES.get(group[0].dtype, "f"), [self.index(sum(t.numel() for t in group))])
+            for group in groups
+            if isinstance(group[0], torch.Tensor)
+        ]
+
+    @staticmethod
+    def _name(func: Any, name: str) -> str:
+        overload = func._overloadname
+        return f"{name}.{overload}" if overload in ("dim_IntList", "Scalar") else name
+
+    @staticmethod
+    def _attributes(name: str, args: Any) -> list[int]:
+        if name not in CONVOLUTIONS:
+            return []
+        at = CONVOLUTIONS[name]
+        stride, padding, dilation, transposed, _, groups = args[at : at + 6]
+        mask = [int(each) for each in args[at + 6]] if name == "convolution_backward" else []
+        return [int(stride[0]), int(padding[0]), int(dilation[0]), int(transposed), int(groups), *mask]
+
+
+def expression_of(value: Any) -> Expression:
+    """A Python or symbolic integer of PyTorch as an expression of ours."""
+    if isinstance(value, int) and not isinstance(value, torch.SymInt):
+        return value
+    return _from_sympy(value.node.expr)
+
+
+def _from_sympy(expr: Any) -> Expression:
+    import sympy
+
+    if isinstance(expr, (int, sympy.Integer)):
+        return int(expr)
+    if isinstance(expr, sympy.Symbol):
+        return str(expr)
+    kind = type(expr).__name__
+    if kind in ("CeilToInt", "FloorToInt", "TruncToInt") and type(expr.args[0]).__name__ == "IntTrueDiv":
+        whole, part = (_from_sympy(each) for each in expr.args[0].args)
+        return ["//", ["+", whole, part, -1] if kind == "CeilToInt" else whole, part]
+    operands = [_from_sympy(each) for each in expr.args]
+    operator = {
+        "Add": "+", "Mul": "*", "Pow": "**", "PowByNatural": "**", "FloorDiv": "//", "CleanDiv": "//",
+        "Mod": "%", "PythonMod": "%", "Max": "max", "Min": "min",
+    }.get(kind)  # fmt: skip
+    if operator is None:
+        raise ValueError(f"a size has the form {kind}, which a trace cannot hold: {expr}")
+    return [operator, *operands]
+
+
+def _flat(value: Any) -> list[Any]:
+    if isinstance(value, (list, tuple)) or type(value).__name__ == "dict_values":
+        return [leaf for each in value for leaf in _flat(each)]
+    return [value]
+
+
+__all__ = ["Recorder", "Trace", "expression_of"]

@@ -1,0 +1,255 @@
+"""Running a user's script for two steps, with shapes and without numbers, and the trace of it.
+
+The first step belongs to the setting up, since it makes the optimizer's state; the second is the step that
+is timed. After it the script is stopped. A script that cannot be traced is told by line and reason.
+"""
+
+import contextlib
+import importlib
+import inspect
+import runpy
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from teraflock.base.errors import BadInput
+from teraflock.workload.trace import Mark, Trace
+from teraflock.workload.tracing.cuda import CudaChoices, pretending
+from teraflock.workload.tracing.recorder import DTYPES, Recorder
+
+STEPS = 2
+BATCH_HINT = 6
+REASONS = {
+    "DataDependentOutputException": "it needs the value of a tensor, and a trace has shapes only",
+    "GuardOnDataDependentSymNode": "it needs the value of a tensor, and a trace has shapes only",
+    "DynamicOutputShapeException": "the shape of a result depends on the values of a tensor",
+    "UnsupportedFakeTensorException": "it leaves PyTorch (numpy or a data pointer), where a trace cannot follow",
+    "UnsupportedOperatorException": "it uses an operator that has no form without numbers",
+    "OSError": "a file or a download is missing: build the model from a config, and the data from `torch.randn`",
+    "FileNotFoundError": "a file is missing: a trace needs no data, so make some with `torch.randn`",
+    "ModuleNotFoundError": "a package is missing here",
+}
+
+
+class _Enough(BaseException):
+    """Ends the script after its second step; no `except Exception` of the script may hold it up."""
+
+
+def trace_script(script: Path, *, arguments: list[str] | None = None) -> Trace:
+    """The trace of a Python file that trains at its top level or under `__main__`."""
+    if not script.is_file():
+        raise BadInput(f"There is no file `{script}`")
+
+    def run() -> None:
+        with mock.patch.object(sys, "argv", [str(script), *(arguments or [])]):
+            runpy.run_path(str(script), run_name="__main__")
+
+    with _on_path(script.resolve().parent):
+        return _Session(script.stem, {str(script), str(script.resolve())}).record(run)
+
+
+def trace_entry(entry: str, *, folder: Path) -> Trace:
+    """The trace of `module:function`. A parameter called `batch` is given as a symbol: any batch is answered."""
+    module_name, _, function_name = entry.partition(":")
+    if not module_name or not function_name:
+        raise BadInput(f"`{entry}` is no entry", hint="Write it as `module:function`")
+    with _on_path(folder):
+        try:
+            module = importlib.import_module(module_name)
+            function = getattr(module, function_name)
+        except ModuleNotFoundError as error:
+            raise BadInput(f"The module of `{entry}` cannot be imported: {error}") from None
+        except AttributeError:
+            raise BadInput(f"`{module_name}` has no function `{function_name}`") from None
+        wants_batch = "batch" in inspect.signature(function).parameters
+        session = _Session(function_name, {str(getattr(module, "__file__", ""))})
+        if wants_batch:
+            return session.record(lambda: function(batch=session.symbol("batch", BATCH_HINT)), symbolic=True)
+        return session.record(function)
+
+
+class _Session:
+    """One recording: hooks that see the steps, and what is known when they end."""
+
+    def __init__(self, name: str, files: set[str]) -> None:
+        self.name = name
+        self.files = files
+        self.recorder, self.choices = Recorder(), CudaChoices()
+        self.steps = 0
+        self.samples = 0
+        self.views_before = 0
+        self.parameters: list[Any] = []
+        self.autocast: Any = None
+        self.symbols: dict[str, int] = {}
+        self._env: Any = None
+        self._names: dict[str, str] = {}
+        self.choices.on_copy = self._copied
+
+    def symbol(self, name: str, hint: int) -> Any:
+        from torch._dynamo.source import ConstantSource
+        from torch.fx.experimental.symbolic_shapes import DimDynamic
+
+        made = self._env.create_symbol(
+            hint, source=ConstantSource(name), dynamic_dim=DimDynamic.DYNAMIC, constraint_dim=None
+        )
+        self.symbols[name] = hint
+        self._names[str(made)] = name
+        return self._env.create_symintnode(made, hint=hint)
+
+    def record(self, run: Callable[[], Any], *, symbolic: bool = False) -> Trace:
+        if symbolic:
+            from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+            self._env = ShapeEnv()
+        mode = FakeTensorMode(shape_env=self._env, allow_non_fake_inputs=True)
+        with pretending(self.choices), self._hooks(), mode, self.recorder, self.choices:
+            try:
+                run()
+            except _Enough:
+                pass
+            except SystemExit as error:
+                if error.code not in (None, 0):
+                    raise BadInput(f"The script ended itself with exit code {error.code}") from None
+            except Exception as error:
+                raise self._explained(error) from None
+            finally:
+                self.recorder.paused = True
+            return self._trace()
+
+    def _trace(self) -> Trace:
+        recorder = self.recorder
+        trained = self.steps > 0
+        if self.steps < STEPS:
+            if trained:
+                raise BadInput("The script took one optimizer step and ended; two are needed", hint="Let it run two or more")
+            if not recorder.operations:
+                raise BadInput("The script computed nothing with PyTorch")
+        recorder.mark(Mark.END)
+        return Trace(
+            name=self.name,
+            torch=str(torch.__version__),
+            symbols=self.symbols,
+            expressions=[self._renamed(each) for each in recorder.expressions],
+            operations=recorder.operations,
+            parameters=[recorder.parameter(each) for each in self.parameters],
+            events=recorder.events,
+            kinds="".join(recorder.kinds),
+            has_optimizer=True,
+            has_backward=trained,
+            precision=self._precision(),
+            views=recorder.views - self.views_before,
+            samples=self.samples,
+        )
+
+    def _renamed(self, each: Any) -> Any:
+        if isinstance(each, str):
+            return self._names[each]
+        return [each[0], *[self._renamed(part) for part in each[1:]]] if isinstance(each, list) else each
+
+    def _precision(self) -> str:
+        if self.autocast is not None:
+            return "amp-fp16" if self.autocast == torch.float16 else "amp-bf16"
+        letters = {DTYPES.get(each.dtype, "f") for each in self.parameters}
+        if letters == {"b"}:
+            return "bf16"
+        if letters == {"h"}:
+            return "fp16"
+        return "tf32" if torch.backends.cuda.matmul.allow_tf32 else "fp32"
+
+    @contextlib.contextmanager
+    def _hooks(self) -> Iterator[None]:
+        optimizer_module = importlib.import_module("torch.optim.optimizer")
+        before = optimizer_module.register_optimizer_step_pre_hook(self._before_step)
+        after = optimizer_module.register_optimizer_step_post_hook(self._after_step)
+        forward = torch.nn.modules.module.register_module_forward_pre_hook(self._before_forward)
+        real_backward = torch.autograd.backward
+
+        def backward(*args: Any, **kwargs: Any) -> Any:
+            self.recorder.mark(Mark.BACKWARD)
+            self.recorder.phase = "t"
+            result = real_backward(*args, **kwargs)
+            self.recorder.phase = "a"
+            return result
+
+        def step(scaler: Any, optimizer: Any, state: Any, *args: Any, **kwargs: Any) -> Any:
+            return optimizer.step(*args, **kwargs)  # no number says whether a gradient is infinite: none is
+
+        devices = optimizer_module._get_foreach_kernels_supported_devices
+        patches = [
+            mock.patch.object(torch.autograd, "backward", backward),
+            mock.patch.object(torch.amp.GradScaler, "_maybe_opt_step", step),
+            mock.patch.object(optimizer_module, "_get_foreach_kernels_supported_devices", lambda: [*devices(), "cpu"]),
+        ]
+        self.recorder.phase = "a"
+        for patch in patches:
+            patch.start()
+        try:
+            yield
+        finally:
+            for patch in reversed(patches):
+                patch.stop()
+            for handle in (before, after, forward):
+                handle.remove()
+
+    def _before_forward(self, module: Any, inputs: Any) -> None:
+        if self.choices.autocast_dtype is not None:
+            self.autocast = self.choices.autocast_dtype
+        tensor = next((each for each in inputs if isinstance(each, torch.Tensor) and each.dim() > 1), None)
+        if not self.samples and tensor is not None:
+            self.samples = 0 if isinstance(tensor.shape[0], torch.SymInt) else int(tensor.shape[0])
+        if tensor is not None and not self.parameters:
+            self.recorder.tag([tensor], "i")
+
+    def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        self.parameters = [each for group in optimizer.param_groups for each in group["params"]]
+        self.recorder.tag(self.parameters, "p")
+        self.recorder.tag([each.grad for each in self.parameters if each.grad is not None], "g")
+        self.recorder.mark(Mark.OPTIMIZER)
+        self.recorder.phase = "t"
+
+    def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        states = [value for state in optimizer.state.values() for value in state.values()]
+        self.recorder.tag([each for each in states if isinstance(each, torch.Tensor)], "o")
+        self.recorder.phase = "a"
+        self.steps += 1
+        if self.steps == STEPS:
+            raise _Enough
+        self.views_before = self.recorder.views
+        self.recorder.mark(Mark.STEP)
+
+    def _copied(self, copy: Any) -> None:
+        self.recorder.tag([copy], "c")
+
+    def _explained(self, error: Exception) -> BadInput:
+        """One sentence with the line of the user's file that failed, and why."""
+        line = next(
+            (f"{Path(f.filename).name}, line {f.lineno}" for f in reversed(traceback.extract_tb(error.__traceback__))
+             if f.filename in self.files),
+            self.name,
+        )  # fmt: skip
+        if isinstance(error, BadInput):
+            return error
+        kind = type(error).__name__
+        first = str(error).strip().splitlines()[0][:200] if str(error).strip() else ""
+        reason = REASONS.get(kind, "")
+        if isinstance(error, OSError) and not reason:
+            reason = REASONS["OSError"]
+        return BadInput(
+            f"{line}: this cannot be traced: {reason or f'{kind}: {first}'}",
+            hint=f"PyTorch says: {first}" if reason and first else "",
+        )
+
+
+@contextlib.contextmanager
+def _on_path(folder: Path) -> Iterator[None]:
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))

@@ -1,0 +1,153 @@
+"""The model zoo: names, what may be asked of each, and the trace that answers.
+
+A trace exists per variant (task, precision, checkpointing, LoRA). Precisions that allocate alike share one:
+fp16 that of bf16, tf32 that of fp32.
+"""
+
+from functools import cache
+from importlib import resources
+from typing import Final
+
+import msgspec
+
+from teraflock.base.errors import BadInput, unknown_name
+from teraflock.workload.model import Workload
+from teraflock.workload.trace import Trace, read_trace
+
+
+class Entry(msgspec.Struct, frozen=True):
+    name: str
+    kind: str
+    """`image`, `text` or `generator`."""
+    seq_max: int = 0
+    """Positions of a text model; 0 where positions are relative or there are none."""
+    kv_elements_per_token: int = 0
+    """Keys and values of all layers that a cache keeps for each token."""
+    image: int = 0
+
+
+def _image(names: str, pixels: int = 224) -> list[Entry]:
+    return [Entry(name, "image", image=pixels) for name in names.split()]
+
+
+ENTRIES: Final[dict[str, Entry]] = {
+    each.name: each
+    for each in [
+        *_image(
+            "alexnet vgg11 vgg16 vgg19 resnet18 resnet50 resnet152 resnext50_32x4d wide_resnet50_2 densenet121"
+            " googlenet mobilenet_v2 mobilenet_v3_large efficientnet_b0 convnext_tiny convnext_base vit_b_16 vit_l_16"
+            " swin_t regnet_y_8gf squeezenet1_0 shufflenet_v2_x1_0"
+        ),
+        *_image("inception_v3", 299),
+        *_image("efficientnet_b4", 380),
+        Entry("bert-base", "text", 512, 2 * 12 * 768),
+        Entry("bert-large", "text", 512, 2 * 24 * 1024),
+        Entry("roberta-base", "text", 512, 2 * 12 * 768),
+        Entry("distilbert", "text", 512, 2 * 6 * 768),
+        Entry("gpt2", "text", 1024, 2 * 12 * 768),
+        Entry("gpt2-medium", "text", 1024, 2 * 24 * 1024),
+        Entry("gpt2-large", "text", 1024, 2 * 36 * 1280),
+        Entry("gpt2-xl", "text", 1024, 2 * 48 * 1600),
+        Entry("t5-base", "text", 0, 4 * 12 * 768),
+        Entry("llama-1b", "text", 4096, 2 * 16 * 8 * 64),
+        Entry("llama-3b", "text", 4096, 2 * 28 * 8 * 128),
+        Entry("llama-8b", "text", 4096, 2 * 32 * 8 * 128),
+        Entry("qwen2-0.5b", "text", 32768, 2 * 24 * 2 * 64),
+        Entry("opt-1.3b", "text", 2048, 2 * 24 * 2048),
+        Entry("biggan-128", "generator", image=128),
+        Entry("unet-diffusion-sd15", "generator", image=64),
+        Entry("dcgan", "generator", image=64),
+    ]
+}
+ALIASES: Final = {"gpt2-small": "gpt2", "distilbert-base": "distilbert", "unet-sd15": "unet-diffusion-sd15"}
+RECORDED_AS: Final = {"fp16": "bf16", "tf32": "fp32", "amp-fp16": "amp-bf16"}
+LORA_RANK_RECORDED: Final = 16
+
+
+def entry(name: str) -> Entry:
+    folded = name.strip().lower().replace(" ", "")
+    for candidate in (folded, folded.replace("-", "_"), folded.replace("_", "-"), ALIASES.get(folded, "")):
+        if candidate in ENTRIES:
+            return ENTRIES[candidate]
+    raise unknown_name("model", name, ENTRIES, see="`tera estimate --models` lists them")
+
+
+def variant(workload: Workload) -> str:
+    words = [workload.task, RECORDED_AS.get(workload.precision, workload.precision)]
+    if workload.gradient_checkpointing:
+        words.append("checkpoint")
+    if workload.lora_rank:
+        words.append("lora")
+    return "+".join(words)
+
+
+def trace_for(workload: Workload) -> Trace:
+    """The recorded step of a zoo model. What was not recorded is said, with what was."""
+    known = entry(workload.model)
+    _check_sizes(known, workload)
+    wanted = variant(workload)
+    found = _read(known.name, wanted)
+    if found is None:
+        raise BadInput(
+            f"{known.name} was not recorded as {wanted.replace('+', ', ')}",
+            hint="Recorded: " + "; ".join(each.replace("+", ", ") for each in variants_of(known.name)),
+        )
+    return found
+
+
+def symbols_for(workload: Workload, trace: Trace) -> dict[str, int]:
+    """The values of the trace's symbols; what is not said stays as it was recorded."""
+    symbols = dict(trace.symbols)
+    for symbol, value in (("batch", workload.batch), ("seq", workload.seq), ("image", workload.image_size)):
+        if symbol in symbols and value is not None:
+            symbols[symbol] = value
+    return symbols
+
+
+SEQ_DEFAULT: Final = 512
+
+
+def with_sizes(workload: Workload) -> Workload:
+    """The workload with the sizes its model takes by default written in."""
+    known = entry(workload.model)
+    seq, image = workload.seq, workload.image_size
+    if known.kind == "text" and seq is None:
+        seq = SEQ_DEFAULT
+    if known.kind != "text" and image is None:
+        image = known.image
+    return msgspec.structs.replace(workload, model=known.name, seq=seq, image_size=image)
+
+
+def variants_of(name: str) -> list[str]:
+    folder = resources.files("teraflock.workload").joinpath("data/traces")
+    names = (each.name for each in folder.iterdir())
+    return sorted(each[len(name) + 1 : -6] for each in names if each.startswith(f"{name}+") and each.endswith(".trace"))
+
+
+@cache
+def _read(name: str, wanted: str) -> Trace | None:
+    file = resources.files("teraflock.workload").joinpath(f"data/traces/{name}+{wanted}.trace")
+    return read_trace(file.read_bytes(), name=f"{name}+{wanted}.trace") if file.is_file() else None
+
+
+def _check_sizes(known: Entry, workload: Workload) -> None:
+    if known.kind == "text":
+        if workload.image_size is not None:
+            raise BadInput(f"{known.name} reads text and has no image size", hint="Leave `--image-size` out")
+        if known.seq_max and workload.seq is not None and workload.seq > known.seq_max:
+            raise BadInput(
+                f"{known.name} has {known.seq_max:,} positions, so a sequence of {workload.seq:,} tokens does not fit",
+                hint=f"Say `--seq {known.seq_max}` or less",
+            )
+        return
+    if workload.seq is not None:
+        raise BadInput(f"{known.name} reads images and has no sequence", hint="Leave `--seq` out, or say `--image-size`")
+    if known.name in IMAGE_FIXED and workload.image_size not in (None, known.image):
+        raise BadInput(f"{known.name} was recorded for images of {known.image} pixels only", hint="Leave `--image-size` out")
+    if workload.kv_cache:
+        raise BadInput(f"{known.name} has no KV cache", hint="Leave `--kv-cache` out")
+    if workload.lora_rank or workload.gradient_checkpointing:
+        raise BadInput(f"LoRA and checkpointing are recorded for language models, and {known.name} is none")
+
+
+IMAGE_FIXED: Final = {"swin_t", "biggan-128", "dcgan", "unet-diffusion-sd15"}
