@@ -87,8 +87,8 @@ def test_buy_or_rent_says_where_it_turns(tera: Tera, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--gpus", "2"], "Say how long"),
-        (["--hours", "5", "--hours-per-month", "5"], "Say how long"),
+        (["--gpus", "2"], "Say what is to be planned"),
+        (["--hours", "5", "--hours-per-month", "5"], "Say what is to be planned"),
         (["--hours", "0"], "cannot be had for 0 hours"),
         (["--hours-per-month", "731"], "cannot be had for 731 hours"),
         (["--hours", "5", "--deadline", "2020-01-01"], "is past"),

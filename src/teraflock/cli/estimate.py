@@ -65,7 +65,7 @@ def command(model: str | None, **options: Any) -> None:
         raise BadInput("Say which model, or give a CSV with `--from`", hint="`tera estimate --models` lists them")
     from teraflock.estimate.answer import answer
 
-    workload = _workload(model, options)
+    workload = workload_from(model, options)
     question = _question(options, cards=_cards(options["gpu_names"], limits=options["limits"]))
     estimate = answer(workload, question)
     if options["plot"] is not None:
@@ -80,7 +80,7 @@ def command(model: str | None, **options: Any) -> None:
     _show(estimate, options)
 
 
-def _workload(model: str, options: dict[str, Any]) -> "Workload":
+def workload_from(model: str, options: dict[str, Any]) -> "Workload":
     from teraflock.estimate.answer import is_trace
     from teraflock.workload.model import Workload
     from teraflock.workload.zoo import entry

@@ -15,14 +15,17 @@ from teraflock.cli.output import complain
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "gpus": ("teraflock.cli.gpus", "GPU models: memory, speed, and who offers them"),
     "offers": ("teraflock.cli.offers", "Every GPU offer there is, cheapest first"),
-    "plan": ("teraflock.cli.plan", "The cheapest way to have a machine for the hours you need"),
+    "plan": ("teraflock.cli.plan", "From a job to the cheapest way to finish it"),
     "compare": ("teraflock.cli.compare", "Providers, cards and prices in one table, for a document"),
     "hosts": ("teraflock.cli.hosts", "Own servers and what their hours cost"),
     "providers": (
         "teraflock.cli.providers",
         "Clouds: how they bill, what spot means there, which traps they have",
     ),
-    "estimate": ("teraflock.cli.estimate", "What a training step needs on every GPU: memory, largest batch, time"),
+    "estimate": (
+        "teraflock.cli.estimate",
+        "What a training step needs on every GPU: memory, largest batch, time",
+    ),
     "trace": ("teraflock.cli.trace", "Record a training script of yours, without a GPU, for `tera estimate`"),
     "rates": ("teraflock.cli.rates", "Exchange rates: show them, or put your own in place"),
     "completion": ("teraflock.cli.completion", "Shell completion for bash, zsh or fish"),

@@ -17,10 +17,10 @@ from teraflock.cli.hosts import read_book
 from teraflock.cli.offers.filters import OneOf, parse_count, parse_provider
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
-from teraflock.offer.model import MODES
+from teraflock.offer.model import MODES, Shape
 from teraflock.plan.assumptions import Assumptions, shipped_assumptions
 from teraflock.plan.model import SORTS, Choice, Misfit, Plan, Wish
-from teraflock.plan.rules import hours_text
+from teraflock.plan.rules import Estimator, hours_text
 from teraflock.plan.service import plan as make_plan
 from teraflock.wire.plan import shape_plan
 
@@ -34,13 +34,17 @@ class NoPlan(TeraflockError):
     exit_code = 3
 
 
-HELP: Final = """The cheapest way to have a machine for the hours you need, over all offers and own servers.
+HELP: Final = """From a job to the cheapest way to finish it, over all offers and own servers.
+
+MODEL is a name of the zoo or a trace, as in `tera estimate`; or plan a plain machine with `--hours` or
+`--hours-per-month`.
 
 What is paid is more than price × hours: billing steps and minimums, whole months of monthly offers with what goes
-unused, disks. Every other offer has one reason why it was not chosen (`--why`).
+unused, disks, and on spot the work that is lost. Every other offer has one reason why it was not chosen (`--why`).
 
 \b
 Examples:
+  tera plan vgg16 --batch 256 --epochs 90 --samples 1281167 --deadline 7d --budget 500
   tera plan --memory-total-min 48 --gpus 2-4 --hours-per-month 200
   tera plan --gpus 1 --hours 100 --deadline 7d --budget 200
   tera plan --hours-per-month 5 --disk 50 --explain
@@ -62,6 +66,24 @@ class _Plan(click.Group):
 
 
 @click.command("for", help=HELP)
+@click.argument("model", required=False)
+@click.option("--batch", type=int, help="Samples per step on each GPU.")
+@click.option("--seq", type=int, help="Tokens per sample.")
+@click.option("--image-size", type=int, help="Pixels on a side.")
+@click.option(
+    "--precision", default="fp32", show_default=True, help="fp32, tf32, amp-bf16, amp-fp16, bf16, fp16."
+)
+@click.option("--optimizer", default=None, help="sgd, adam, adamw, adafactor.")
+@click.option("--gradient-checkpointing", is_flag=True, help="Recompute activations in the backward pass.")
+@click.option("--lora-rank", type=int, help="Train LoRA matrices of this rank, and nothing else.")
+@click.option("--task", default="train", show_default=True, help="train or infer.")
+@click.option("--kv-cache", is_flag=True, help="Inference that keeps keys and values of all tokens.")
+@click.option("--steps", type=float, help="Steps to run.")
+@click.option("--epochs", type=float, help="With --samples: passes over the data.")
+@click.option("--samples", type=float, help="With --epochs: samples in the data.")
+@click.option(
+    "--interruptions", type=float, metavar="PER_HOUR", help="How often a spot machine is taken away."
+)
 @click.option("--hours", type=float, help="A machine for so many hours, once.")
 @click.option("--hours-per-month", type=float, help="A machine for so many hours of every month.")
 @click.option("--gpus", default="1+", show_default=True, metavar="N", help="GPUs: `4`, `2-8` or `4+`.")
@@ -83,17 +105,26 @@ class _Plan(click.Group):
 @click.option("--why", is_flag=True, help="List every offer that was not chosen, with its reason.")
 @click.option("--explain", is_flag=True, help="The arithmetic of the first choice, in full.")
 @click.option("--json", "as_json", is_flag=True, help="The whole plan as JSON on stdout.")
-def plain(top: int, why: bool, explain: bool, as_json: bool, region: tuple[str, ...], **words: Any) -> None:
+def plain(
+    model: str | None,
+    top: int,
+    why: bool,
+    explain: bool,
+    as_json: bool,
+    region: tuple[str, ...],
+    **words: Any,
+) -> None:
     with Local() as local:
         currency = local.currency(words["currency"])
-        wish = _wish(words, currency, local.clock)
+        wish = _wish(words, currency, local.clock, job=model is not None)
+        estimate = _job(model, words) if model is not None else _no_estimate
         wish = replace(
             wish,
             providers=tuple(parse_provider(name, local.offers().providers) for name in words["provider"]),
         )
-        assumptions = shipped_assumptions()
+        assumptions = _assumptions(words["interruptions"])
         plan = make_plan(
-            local.database(), local.rates, local.clock, wish, _no_estimate, assumptions,
+            local.database(), local.rates, local.clock, wish, estimate, assumptions,
             servers=read_book(local.home), regions=region, top=top,
         )  # fmt: skip
         day = today(local.clock)
@@ -108,24 +139,55 @@ def plain(top: int, why: bool, explain: bool, as_json: bool, region: tuple[str, 
 command = _Plan("plan", commands={"for": plain, "buy-or-rent": buy_or_rent})
 
 
-def _no_estimate(shape: object) -> Misfit:
+def _no_estimate(shape: Shape) -> Misfit:
     return Misfit("no_estimate", "no estimate of the work was asked for")
 
 
-def _wish(words: dict[str, Any], currency: str, clock: Clock) -> Wish:
+def _job(model: str, words: dict[str, Any]) -> Estimator:
+    from teraflock.cli.estimate import workload_from
+    from teraflock.plan.job import Job
+
+    if (words["epochs"] is None) != (words["samples"] is None):
+        raise BadInput("`--epochs` and `--samples` belong together", hint="Or say `--steps`")
+    samples = words["epochs"] * words["samples"] if words["epochs"] is not None else None
+    if (words["steps"] is None) == (samples is None):
+        raise BadInput("Say how much there is to do", hint="Give `--epochs` and `--samples`, or `--steps`")
+    if min(each for each in (words["steps"], samples) if each is not None) <= 0:
+        raise BadInput("There must be something to do", hint="Steps, epochs and samples are above zero")
+    return Job(workload_from(model, words), steps=words["steps"], samples=samples)
+
+
+def _assumptions(interruptions: float | None) -> Assumptions:
+    assumed = shipped_assumptions()
+    if interruptions is None:
+        return assumed
+    if not 0 <= interruptions <= 60:
+        raise BadInput(f"{interruptions:g} interruptions an hour cannot be planned with", hint="Give 0 to 60")
+    return replace(
+        assumed,
+        interruptions_per_hour=interruptions,
+        interruptions_by_provider={},
+        interruptions_because="as you said",
+    )
+
+
+def _wish(words: dict[str, Any], currency: str, clock: Clock, *, job: bool) -> Wish:
     hours, monthly = words["hours"], words["hours_per_month"]
-    if (hours is None) == (monthly is None):
+    if job and (hours is not None or monthly is not None):
+        raise BadInput("A job takes the hours it takes", hint="Leave out `--hours` and `--hours-per-month`")
+    if not job and (hours is None) == (monthly is None):
         raise BadInput(
-            "Say how long the machine is needed", hint="Give `--hours` or `--hours-per-month`, not both"
+            "Say what is to be planned",
+            hint="A MODEL to train, or a machine for `--hours` or `--hours-per-month`",
         )
-    wanted = hours if hours is not None else monthly
-    if not 0 < wanted <= 100_000 or (monthly or 0) > 730:
+    wanted = 0.0 if job else hours if hours is not None else monthly
+    if not job and (not 0 < wanted <= 100_000 or (monthly or 0) > 730):
         raise BadInput(f"A machine cannot be had for {wanted:g} hours", hint="A month has 730 hours")
     if words["disk"] < 0:
         raise BadInput("A disk cannot be smaller than nothing")
     gpus_min, gpus_max = parse_count(words["gpus"])
     return Wish(
-        use="hours" if hours is not None else "monthly",
+        use="job" if job else "hours" if hours is not None else "monthly",
         hours=wanted,
         gpus_min=gpus_min or 1,
         gpus_max=gpus_max,
