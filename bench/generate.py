@@ -100,14 +100,18 @@ def offers(count: int, *, seed: int = SEED, providers: Collection[str] = ()) -> 
         first, end = number * total // count, (number + 1) * total // count
         combination = first if end - first == 1 else random.randrange(first, end)
         kind, way = divmod(combination, ways)
-        yield _offer(random, combination, chosen[kind], spelling[chosen[kind].provider][way // 2], way % 2, days)
+        yield _offer(
+            random, combination, chosen[kind], spelling[chosen[kind].provider][way // 2], way % 2, days
+        )
 
 
 def write_gpuhunt(folder: Path, count: int) -> None:
     """Priced offers in US dollars in gpuhunt's layout, a file for each provider, the cheapest first as it has them."""
     rows: dict[str, list[tuple[float, Sequence[object]]]] = {name: [] for name in GPUHUNT_PROVIDERS.values()}
     spare = count // 10  # for those without a price, which that layout cannot say
-    priced = (offer for offer in offers(count + spare, providers=GPUHUNT_PROVIDERS) if offer.standing == "priced")
+    priced = (
+        offer for offer in offers(count + spare, providers=GPUHUNT_PROVIDERS) if offer.standing == "priced"
+    )
     for offer, _ in zip(priced, range(count), strict=False):
         price, row = _gpuhunt_row(offer)
         rows[GPUHUNT_PROVIDERS[offer.provider]].append((price, row))
@@ -134,7 +138,9 @@ def instance_types(random: Random) -> list[InstanceType]:
 def _type(random: Random, number: int, provider: str, card: Card) -> InstanceType:
     count = random.choice((1, 1, 1, 2, 2, 4, 4, 8, 8))
     vcpus = count * random.choice((4, 6, 8, 12, 16, 24))
-    each = 0.1 + 0.012 * card.memory_gb + 0.015 * (card.fp32_tflops or 30)  # USD an hour; near enough to the market
+    each = (
+        0.1 + 0.012 * card.memory_gb + 0.015 * (card.fp32_tflops or 30)
+    )  # USD an hour; near enough to the market
     cents = round(100 * count * each * random.uniform(0.6, 1.8)) + 1
     yuan = provider in IN_YUAN
     return InstanceType(

@@ -34,12 +34,14 @@ class Variant:
         self.cache = "cache" in words
 
 
-class Lora(torch.nn.Module):  # type: ignore[misc]
+class Lora(torch.nn.Module):
     def __init__(self, base: Any, rank: Any) -> None:
         super().__init__()
         self.base = base
         dtype = base.weight.dtype
-        wide, out = (base.in_features, base.out_features) if hasattr(base, "in_features") else (base.nx, base.nf)
+        wide, out = (
+            (base.in_features, base.out_features) if hasattr(base, "in_features") else (base.nx, base.nf)
+        )
         self.a = torch.nn.Linear(wide, rank, bias=False, dtype=dtype)
         self.b = torch.nn.Linear(rank, out, bias=False, dtype=dtype)
 
@@ -62,7 +64,9 @@ def add_lora(net: Any) -> None:
 
 
 def symbol(env: Any, name: str, value: int) -> Any:
-    made = env.create_symbol(value, source=ConstantSource(name), dynamic_dim=DimDynamic.DYNAMIC, constraint_dim=None)
+    made = env.create_symbol(
+        value, source=ConstantSource(name), dynamic_dim=DimDynamic.DYNAMIC, constraint_dim=None
+    )
     return env.create_symintnode(made, hint=value)
 
 
@@ -200,8 +204,7 @@ def entries() -> dict[str, tuple[Any, dict[str, int], tuple[str, ...]]]:
         found[name] = (build_vision(make, pixels), {"batch": 6, "image": pixels}, VISION_VARIANTS)
         if name in IMAGE_FIXED:
             found[name] = (found[name][0], {"batch": 6}, VISION_VARIANTS)
-    for name, (build, hints, variants) in others.MODELS.items():
-        found[name] = (build, hints, variants)
+    found.update(others.MODELS)
     return found
 
 
@@ -237,14 +240,13 @@ def main() -> None:
 def not_tracing() -> Any:
     """transformers takes other paths where it believes itself compiled; a training step is not."""
     import contextlib
-
     import sys
 
     stack = contextlib.ExitStack()
 
     for module in list(sys.modules.values()):
         if getattr(module, "__name__", "").startswith("transformers") and "is_tracing" in vars(module):
-            stack.enter_context(mock.patch.object(module, "is_tracing", lambda *a, **k: False))
+            stack.enter_context(mock.patch.object(module, "is_tracing", return_value=False))
     return stack
 
 

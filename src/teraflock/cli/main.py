@@ -18,7 +18,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "teraflock.cli.providers",
         "Clouds: how they bill, what spot means there, which traps they have",
     ),
-    "estimate": ("teraflock.cli.estimate", "What a training step needs on every GPU: memory, largest batch, time"),
+    "estimate": (
+        "teraflock.cli.estimate",
+        "What a training step needs on every GPU: memory, largest batch, time",
+    ),
     "trace": ("teraflock.cli.trace", "Record a training script of yours, without a GPU, for `tera estimate`"),
     "rates": ("teraflock.cli.rates", "Exchange rates: show them, or put your own in place"),
     "completion": ("teraflock.cli.completion", "Shell completion for bash, zsh or fish"),

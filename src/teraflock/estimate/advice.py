@@ -26,7 +26,12 @@ def advice(estimate: Estimate, room_bytes: int) -> Iterator[str]:
             changes.append(("bf16 weights", {"precision": "bf16"}))
         if not workload.lora_rank:
             changes.append(("LoRA of rank 16", {"lora_rank": 16}))
-            changes.append(("LoRA, checkpointing and bf16 weights", {"lora_rank": 16, "gradient_checkpointing": True, "precision": "bf16"}))
+            changes.append(
+                (
+                    "LoRA, checkpointing and bf16 weights",
+                    {"lora_rank": 16, "gradient_checkpointing": True, "precision": "bf16"},
+                )
+            )
     elif workload.precision == "fp32":
         changes.append(("bf16 weights", {"precision": "bf16"}))
     for name, fields in changes:
@@ -38,7 +43,7 @@ def advice(estimate: Estimate, room_bytes: int) -> Iterator[str]:
     rest = estimate.memory.live_peak_bytes - states
     if states and rest < room_bytes:
         gpus = -(-states // max(1, room_bytes - rest))
-        yield f"sharding weights, gradients and optimizer state over {gpus} or more GPUs: {states / GIB:.1f} GB are such"
+        yield f"{gpus} or more GPUs that share weights, gradients and optimizer state ({states / GIB:.1f} GB)"
 
 
 def _need(workload: Workload) -> int | None:

@@ -20,7 +20,9 @@ BATCH_MAX: Final = 1 << 20
 class BatchFinder:
     """Answers for one workload; `scene_of` gives the trace at a batch."""
 
-    def __init__(self, scene_of: Callable[[int], Scene], optimizer: str, cublas_bytes: int, extra_bytes: int = 0) -> None:
+    def __init__(
+        self, scene_of: Callable[[int], Scene], optimizer: str, cublas_bytes: int, extra_bytes: int = 0
+    ) -> None:
         self._scene_of = scene_of
         self._optimizer = optimizer
         self._cublas_bytes = cublas_bytes
@@ -57,7 +59,11 @@ class BatchFinder:
                     break
             else:
                 high = probe
-            probe = (low + high) // 2 if high and low > 1 else (int(probe * 1.02) + 1 if not high else int(probe * 0.97))
+            probe = (
+                (low + high) // 2
+                if high and low > 1
+                else (int(probe * 1.02) + 1 if not high else int(probe * 0.97))
+            )
         return low
 
     def largest_near(self, limit_bytes: int, reference_bytes: int) -> int:
@@ -77,7 +83,7 @@ class BatchFinder:
         while True:
             first, second = self.need_bytes(near), self.need_bytes(2 * near)
             slope = (second - first) / near
-            if slope > 0 and second >= 1.2 * one or near >= BATCH_MAX // 2:
+            if (slope > 0 and second >= 1.2 * one) or near >= BATCH_MAX // 2:
                 break
             near *= 8
         if slope <= 0:
@@ -87,6 +93,7 @@ class BatchFinder:
     def _lean(self, batch: int) -> Scene:
         scene = self._scene_of(batch)
         scene.workspaces = [
-            0 if work.family.startswith("conv") else size for work, size in zip(scene.works, scene.workspaces, strict=True)
+            0 if work.family.startswith("conv") else size
+            for work, size in zip(scene.works, scene.workspaces, strict=True)
         ]
         return scene

@@ -116,7 +116,10 @@ def curve_keys(work: Work, *, tf32: bool) -> list[str]:
     return [f"{work.family}:{dtype}", work.family, head]
 
 
-BATCH_NORMS: Final = {"cudnn_batch_norm": "native_batch_norm", "cudnn_batch_norm_backward": "native_batch_norm_backward"}
+BATCH_NORMS: Final = {
+    "cudnn_batch_norm": "native_batch_norm",
+    "cudnn_batch_norm_backward": "native_batch_norm_backward",
+}
 LOG_MAX: Final = 4.0  # an operation e**4 above its floor is outside all that was measured
 
 
@@ -134,7 +137,12 @@ def seconds_h200(work: Work, known: Measured, *, tf32: bool) -> float:
 
 def seconds_on(work: Work, seconds_there: float, peaks: Peaks, *, tf32: bool) -> float:
     """The same on another card, from the time on the H200."""
-    if work.dtype == "f" and peaks.other and work.family.startswith("conv") and ":depthwise" not in work.family:
+    if (
+        work.dtype == "f"
+        and peaks.other
+        and work.family.startswith("conv")
+        and ":depthwise" not in work.family
+    ):
         rate = peaks.square if work.family.endswith(":k") else peaks.other
         moved = PLAIN_PASSES * work.bytes / (peaks.bandwidth * peaks.bandwidth_reach)
         return LAUNCH_SECONDS + max(moved, work.flops / rate)
@@ -163,7 +171,7 @@ def _on_curve(row: Sequence[float], curve: Sequence[float], bounds: Sequence[flo
     return total
 
 
-def _nearby(spot: tuple[float, ...], points: Sequence[Sequence[float]]) -> float:
+def _nearby(spot: tuple[float, ...], points: Sequence[list[float]]) -> float:
     reach = 3 * NEAR
     low = bisect_left(points, [spot[0] - reach])
     weight = total = 0.0

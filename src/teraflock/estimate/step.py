@@ -41,13 +41,17 @@ class StepWork:
         trained = sum(each.trainable for each in scene.trace.parameters) if scene.trace.has_backward else 0
         self.host_seconds = sum(
             rate * count
-            for rate, count in zip(known.host, (sum(counts.values()), scene.trace.views, trained), strict=True)
+            for rate, count in zip(
+                known.host, (sum(counts.values()), scene.trace.views, trained), strict=True
+            )
         )
 
     def gpu_seconds(self, peaks: Peaks) -> float:
         if peaks is PEAKS_H200:
             return sum(count * seconds for _, count, seconds in self.items)
-        return sum(count * seconds_on(each, seconds, peaks, tf32=self.tf32) for each, count, seconds in self.items)
+        return sum(
+            count * seconds_on(each, seconds, peaks, tf32=self.tf32) for each, count, seconds in self.items
+        )
 
     def seconds(self, peaks: Peaks) -> float:
         gpu = self.gpu_seconds(peaks)

@@ -127,7 +127,10 @@ class _Session:
         trained = self.steps > 0
         if self.steps < STEPS:
             if trained:
-                raise BadInput("The script took one optimizer step and ended; two are needed", hint="Let it run two or more")
+                raise BadInput(
+                    "The script took one optimizer step and ended; two are needed",
+                    hint="Let it run two or more",
+                )
             if not recorder.operations:
                 raise BadInput("The script computed nothing with PyTorch")
         recorder.mark(Mark.END)
@@ -181,10 +184,12 @@ class _Session:
             return optimizer.step(*args, **kwargs)  # no number says whether a gradient is infinite: none is
 
         devices = optimizer_module._get_foreach_kernels_supported_devices
-        patches = [
+        patches: list[Any] = [
             mock.patch.object(torch.autograd, "backward", backward),
             mock.patch.object(torch.amp.GradScaler, "_maybe_opt_step", step),
-            mock.patch.object(optimizer_module, "_get_foreach_kernels_supported_devices", lambda: [*devices(), "cpu"]),
+            mock.patch.object(
+                optimizer_module, "_get_foreach_kernels_supported_devices", lambda: [*devices(), "cpu"]
+            ),
         ]
         self.recorder.phase = "a"
         for patch in patches:
