@@ -90,6 +90,10 @@ def plain(sections: Iterable[Section]) -> list[dict[str, Any]]:
     ]
 
 
+def milliseconds(seconds: Sequence[float]) -> tuple[float, ...]:
+    return tuple(value * 1000 for value in seconds)
+
+
 def _lines(
     sections: Sequence[Section], rows: Sequence[Sequence[Sequence[str]]], widths: Sequence[int]
 ) -> Iterator[str]:

@@ -67,7 +67,7 @@ class InstanceType(NamedTuple):
     provider: str
     name: str
     card: Card
-    count: int
+    gpu_count: int
     vcpus: int
     ram_bytes: int
     network_gbps: float | None
@@ -109,12 +109,12 @@ def write_gpuhunt(folder: Path, count: int) -> None:
     """Priced offers in US dollars in gpuhunt's layout, a file for each provider, the cheapest first as it has them."""
     rows: dict[str, list[tuple[float, Sequence[object]]]] = {name: [] for name in GPUHUNT_PROVIDERS.values()}
     spare = count // 10  # for those without a price, which that layout cannot say
-    priced = (
-        offer for offer in offers(count + spare, providers=GPUHUNT_PROVIDERS) if offer.standing == "priced"
-    )
-    for offer, _ in zip(priced, range(count), strict=False):
-        price, row = _gpuhunt_row(offer)
-        rows[GPUHUNT_PROVIDERS[offer.provider]].append((price, row))
+    priced = [
+        each for each in offers(count + spare, providers=GPUHUNT_PROVIDERS) if each.standing == "priced"
+    ]
+    for number in range(count):
+        offer = priced[number * len(priced) // count]
+        rows[GPUHUNT_PROVIDERS[offer.provider]].append(_gpuhunt_row(offer))
     for name, of_provider in rows.items():
         with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
@@ -147,7 +147,7 @@ def _type(random: Random, number: int, provider: str, card: Card) -> InstanceTyp
         provider=provider,
         name=f"{card.family.lower()}.{count}x{vcpus}-{number}",
         card=card,
-        count=count,
+        gpu_count=count,
         vcpus=vcpus,
         ram_bytes=vcpus * random.choice((4, 6, 8)) * GIB,
         network_gbps=random.choice((None, 10.0, 25.0, 100.0)),
@@ -192,7 +192,7 @@ def _offer(
         kind="gpu",
         gpu=each.card.id,
         gpu_name=each.card.family,
-        gpu_count=each.count,
+        gpu_count=each.gpu_count,
         gpu_memory_bytes=each.card.memory_bytes,
         gpu_tflops=each.card.fp32_tflops,
         vcpus=float(each.vcpus),
@@ -211,7 +211,8 @@ def _offer(
 
 
 def _gpuhunt_row(offer: Offer) -> tuple[float, Sequence[object]]:
-    assert offer.quoted is not None and offer.ram_bytes is not None
+    assert offer.quoted is not None
+    assert offer.ram_bytes is not None
     made = card(offer.gpu)
     price = offer.quoted.micros / MICROS
     return price, (

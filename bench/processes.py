@@ -70,6 +70,11 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     return {**kept, **(more or {})}
 
 
+def at_home(home: Path) -> dict[str, str]:
+    """What makes `tera` keep its data there."""
+    return {"TERA_HOME": str(home)}
+
+
 def own_peak_bytes() -> int:
     """The most this process ever had, since its exec."""
     for line in Path("/proc/self/status").read_text().splitlines():

@@ -4,20 +4,22 @@ Reading works in every case: where the folder cannot be written and holds nothin
 into memory. Writing needs the folder, and says so.
 """
 
+import csv
+import os
 from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
+from teraflock import base
 from teraflock.app.home import DATABASE_NAME, RATES_NAME, home
 from teraflock.base.clock import Clock, SystemClock
-from teraflock.base.errors import StorageFailed, unknown_name
+from teraflock.base.errors import BadInput, StorageFailed, unknown_name
 from teraflock.base.exchange import Rates, read_rates
 
 if TYPE_CHECKING:
     from teraflock.offer.service import OfferService
     from teraflock.storage.database import Database
 
-SHIPPED_RATES = Path(__file__).parent.parent / "base" / "data" / "rates.csv"
+SHIPPED_RATES: Final = f"{os.path.dirname(base.__file__)}/data/rates.csv"  # noqa: PTH120 -- see home.py
 
 
 class Local:
@@ -27,6 +29,8 @@ class Local:
         self.home = home()
         self.clock: Clock = clock or SystemClock()
         self._database: Database | None = None
+        self._unwritable: StorageFailed | None = None
+        """Why the database is one in memory, if it is."""
         self._rates: Rates | None = None
 
     def __enter__(self) -> Self:
@@ -38,15 +42,17 @@ class Local:
 
     @property
     def rates(self) -> Rates:
-        """The user's table of exchange rates if there is one, else the shipped one."""
+        """The user's table of exchange rates if there is one; the shipped one for the currencies it does not name."""
         if self._rates is None:
             self._rates = load_rates(self.rates_path)
+            if self.rates_path != SHIPPED_RATES:
+                self._rates = filled_up(self._rates)
         return self._rates
 
     @property
-    def rates_path(self) -> Path:
-        own = self.home / RATES_NAME
-        return own if own.exists() else SHIPPED_RATES
+    def rates_path(self) -> str:
+        own = f"{self.home}/{RATES_NAME}"
+        return own if _is_there(own) else SHIPPED_RATES
 
     def currency(self, code: str) -> str:
         """A currency for which there is a rate."""
@@ -63,28 +69,40 @@ class Local:
         """The database of this user, with the shipped offers in it."""
         if self._database is None:
             self._database = self._open(to_write)
+        if to_write and self._unwritable:
+            raise self._unwritable
         return self._database
 
     def _open(self, to_write: bool) -> "Database":
         from teraflock.offer.imports import ensure_shipped
         from teraflock.storage.open import open_database
 
-        path = self.home / DATABASE_NAME
+        def opened(address: str) -> "Database":
+            database = open_database(address, self.clock)
+            try:
+                ensure_shipped(database, self.rates, self.clock)
+            except BaseException:
+                database.close()
+                raise
+            return database
+
+        path = f"{self.home}/{DATABASE_NAME}"
         try:
             with suppress(FileExistsError):
-                self.home.mkdir(parents=True, exist_ok=True)
-            database = open_database(str(path), self.clock)
-            ensure_shipped(database, self.rates, self.clock)
-            return database
+                os.makedirs(self.home, exist_ok=True)  # noqa: PTH103 -- see home.py
+            return opened(path)
         except (OSError, StorageFailed) as error:
-            if to_write or path.exists():
-                raise _cannot_write(self.home, error) from None
-        database = open_database(":memory:", self.clock)
-        ensure_shipped(database, self.rates, self.clock)
-        return database
+            self._unwritable = _cannot_write(self.home, error)
+            if to_write or _is_there(path):
+                raise self._unwritable from None
+        return opened(":memory:")
 
 
-def _cannot_write(folder: Path, error: Exception) -> StorageFailed:
+def _is_there(path: str) -> bool:
+    return os.path.exists(path)  # noqa: PTH110 -- `Path.exists` raises where a folder on the way is shut
+
+
+def _cannot_write(folder: str, error: Exception) -> StorageFailed:
     if isinstance(error, StorageFailed):
         return error
     reason = error.strerror if isinstance(error, OSError) else str(error)
@@ -94,6 +112,16 @@ def _cannot_write(folder: Path, error: Exception) -> StorageFailed:
     )
 
 
-def load_rates(path: Path) -> Rates:
-    with path.open(encoding="utf-8", newline="") as file:
-        return read_rates(file, name=f"`{path.name}`")
+def load_rates(path: str) -> Rates:
+    name = os.path.basename(path)  # noqa: PTH119 -- see home.py
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:  # noqa: PTH123
+            return read_rates(file, name=f"`{name}`")
+    except (UnicodeDecodeError, csv.Error):
+        raise BadInput(f"`{name}` is no CSV file in UTF-8", hint=f"It lies at {path}") from None
+
+
+def filled_up(own: Rates) -> Rates:
+    """The user's rates, and the shipped ones of other currencies: offers in these must not vanish."""
+    shipped = load_rates(SHIPPED_RATES).rows()
+    return Rates([*own.rows(), *(rate for rate in shipped if not own.knows(rate.currency))])

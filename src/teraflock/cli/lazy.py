@@ -29,7 +29,8 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self.commands_by_name and not args[0].startswith("-"):
+        known = not args or args[0] in self.commands_by_name or args[0].startswith("-")
+        if not known and not ctx.resilient_parsing:  # a shell that completes wants no errors
             raise unknown_name(
                 "command", args[0], self.commands_by_name, see=f"`{ctx.command_path} --help` lists them"
             )

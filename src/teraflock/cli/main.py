@@ -2,6 +2,7 @@
 
 import os
 import sys
+from io import TextIOWrapper
 from typing import ClassVar, Final, NoReturn
 
 import click
@@ -56,10 +57,14 @@ def tera() -> None:
 
 def run() -> NoReturn:
     """The entry point. No traceback reaches a user unless `TERA_DEBUG` asks for it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal of old has no `●`; better a `?` than no answer
+            stream.reconfigure(errors="replace")
     sys.exit(_run())
 
 
 def _run() -> int:
+    stdout = sys.stdout
     try:
         tera.main(prog_name="tera", standalone_mode=False)
         sys.stdout.flush()
@@ -82,6 +87,9 @@ def _run() -> int:
         # the reader has had enough (`tera offers | head`); nothing more can be written, not even on exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except SystemExit as ending:
+        # click puts another stdout in place when the reader has had enough, and would call that a failure
+        return ending.code if sys.stdout is stdout and isinstance(ending.code, int) else 0
     except OSError as error:
         complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
         return 1

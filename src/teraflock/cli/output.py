@@ -43,7 +43,10 @@ def write_json(value: object) -> None:
 
 def write_csv(header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     import csv
+    from io import TextIOWrapper
 
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")  # data is whole, whatever the terminal can show
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(header)
     writer.writerows(rows)

@@ -8,14 +8,17 @@ import click
 import msgspec
 
 from teraflock.app.home import RATES_NAME
-from teraflock.app.local import Local, load_rates
+from teraflock.app.local import SHIPPED_RATES, Local, filled_up, load_rates
+from teraflock.base.errors import Refused, TeraflockError
+from teraflock.base.exchange import Rates
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
 
 HELP: Final = """Exchange rates: a dated table, by which prices in several currencies are compared.
 
 For a day the newest rate not after it counts. `tera rates import FILE.csv` puts your own table in place of the
-shipped one; its columns are date, currency, per_usd, source. `tera rates reset` goes back to the shipped table.
+shipped one; its columns are date, currency, per_usd, source. Currencies it does not name keep their shipped rates.
+`tera rates reset` goes back to the shipped table.
 """
 
 
@@ -27,7 +30,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
         return
     with Local() as local:
         rates, place = local.rates.rows(), local.rates_path
-        shipped = place != local.home / RATES_NAME
+        shipped = place == SHIPPED_RATES
     if as_json:
         write_json([msgspec.structs.asdict(rate) for rate in rates])
         return
@@ -47,10 +50,11 @@ def command(ctx: click.Context, as_json: bool) -> None:
 )
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def import_rates(file: Path) -> None:
-    rates = load_rates(file)
+    rates = filled_up(load_rates(str(file)))
     with Local() as local:
-        local.home.mkdir(parents=True, exist_ok=True)
-        target = local.home / RATES_NAME
+        _check_none_is_lost(local, rates)
+        target = Path(local.home, RATES_NAME)
+        target.parent.mkdir(parents=True, exist_ok=True)
         # written beside and moved over: a reader sees the old table or the new one, never half of one
         beside = target.with_suffix(f".{os.getpid()}.new")
         try:
@@ -64,5 +68,23 @@ def import_rates(file: Path) -> None:
 @command.command("reset", help="Go back to the rates that come with Teraflock.")
 def reset() -> None:
     with Local() as local:
-        (local.home / RATES_NAME).unlink(missing_ok=True)
+        _check_none_is_lost(local, load_rates(SHIPPED_RATES))
+        Path(local.home, RATES_NAME).unlink(missing_ok=True)
     remark("The rates that come with Teraflock are in place")
+
+
+def _check_none_is_lost(local: Local, rates: Rates) -> None:
+    """Offers in a currency without a rate could not be compared with others, and would vanish from every list."""
+    lost = sorted(currency for currency in _currencies_in_use(local) if not rates.knows(currency))
+    if lost:
+        raise Refused(
+            f"Offers in {', '.join(lost)} are stored, and these rates have none for it",
+            hint=f"Import a table that has a rate for {', '.join(lost)}",
+        )
+
+
+def _currencies_in_use(local: Local) -> set[str]:
+    try:
+        return {currency for source in local.offers().sources() for currency in source.currencies.split()}
+    except TeraflockError:
+        return set()  # a broken table or database must not keep a new table out

@@ -29,6 +29,7 @@ class Column(msgspec.Struct, frozen=True):
 
 def render(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> str:
     """The table as text, without a line end after the last row."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     kept = _columns_that_fit(columns, rows, width)
     widths = [_natural(columns[i], rows, i) for i in kept]
     _shorten([columns[i] for i in kept], widths, width)
@@ -80,6 +81,11 @@ def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int]
         space = " " * (width - display_width(text))
         padded.append(space + text if column.right else text + space)
     return GAP.join(padded).rstrip()
+
+
+def printable(text: str) -> str:
+    """A catalog may hold line ends and commands to the terminal; a cell shows neither."""
+    return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
 
 
 def shortened(text: str, width: int) -> str:

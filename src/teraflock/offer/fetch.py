@@ -4,6 +4,7 @@ Nothing here touches the database. What comes is written into a folder of the ca
 is too large, too slow or not what its checksum says ends in one clear error, and the old catalog stays.
 """
 
+import errno
 import hashlib
 import http.client
 import tarfile
@@ -11,7 +12,6 @@ import time
 import urllib.error
 import urllib.request
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from email.utils import parsedate_to_datetime
 from pathlib import Path, PurePosixPath
@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from teraflock.base.errors import BadInput, BrokenSource, Unavailable
+from teraflock.base.errors import BadInput, BrokenSource, StorageFailed, TeraflockError, Unavailable
 
 TIMEOUT_SECONDS: Final = 30.0  # without a byte: a server that is alive sends something within it
 TOTAL_SECONDS_MAX: Final = 900.0  # for a server that drips: a catalog of 20 MB takes this long at 22 kB/s
@@ -28,6 +28,7 @@ BYTES_MAX: Final = 1 << 30  # the largest catalog known is 20 MB; beyond this it
 UNPACKED_FILES_MAX: Final = 10_000
 CHUNK_BYTES: Final = 1 << 16
 SHA256_CHARACTERS: Final = 64
+NAME_CHARACTERS_MAX: Final = 100  # of a file, as far as we choose it; file systems hold 255 bytes
 
 Progress = Callable[[int, int | None], None]
 
@@ -59,14 +60,13 @@ def fetch(
     progress: Progress = lambda done, total: None,
 ) -> Fetched | None:
     """The catalog at `url`, or `None` if it is still the one with that `etag` or date."""
-    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-        raise BadInput(f"`{url}` is no web address", hint="It begins with `https://` or `http://`")
+    _check(url)
     expected = sha256 or _published_checksum(url, timeout_seconds)
     conditions = {"If-None-Match": etag, "If-Modified-Since": last_modified}
     request = urllib.request.Request(url, headers={k: v for k, v in conditions.items() if v})  # noqa: S310
     try:
         with urllib.request.urlopen(request, timeout=timeout_seconds) as response:  # noqa: S310
-            file = into / (PurePosixPath(urlsplit(url).path).name or "catalog")
+            file = _place(url, into)
             found = _save(response, file, url, progress)
             headers = response.headers
     except urllib.error.HTTPError as error:
@@ -77,8 +77,7 @@ def fetch(
     except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
         raise _unreachable(url, error) from None
     except (http.client.HTTPException, OSError) as error:
-        if isinstance(error, OSError) and error.filename:
-            raise  # the disk, not the network
+        _raise_if_of_disk(error)
         raise BrokenSource(
             f"The download of {url} broke off", hint="Try again; nothing was changed"
         ) from None
@@ -89,6 +88,46 @@ def fetch(
         )
     path = _unpacked(file, into / "unpacked")
     return Fetched(path, found, headers.get("ETag", ""), headers.get("Last-Modified", ""))
+
+
+def _check(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        url.encode("ascii")
+        (parts.hostname or "").encode("idna")  # as the resolver will: no part of it longer than 63 characters
+    except ValueError:
+        usable = False
+    if not usable or any(character <= " " for character in url):
+        raise BadInput(
+            f"`{url}` is no web address",
+            hint="It begins with `https://` or `http://`; what is not ASCII in it is written with `%`",
+        )
+
+
+def _place(url: str, into: Path) -> Path:
+    """Where the download is written. The last two names of the URL are kept: readers learn the cloud from them."""
+    names = [
+        part[-NAME_CHARACTERS_MAX:] for part in PurePosixPath(urlsplit(url).path).parts if part.strip("/.")
+    ]
+    file = into.joinpath("download", *names[-2:]) if names else into / "download" / "catalog"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return file
+
+
+DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+DISK_SHUT: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO})
+
+
+def _raise_if_of_disk(error: Exception) -> None:
+    """The disk's errors are not the network's, nor the archive's."""
+    if isinstance(error, OSError) and error.errno in DISK_FULL:
+        raise StorageFailed(
+            "The disk is full: the download was given up",
+            hint="Free some space, then try again; nothing was changed",
+        ) from error
+    if isinstance(error, OSError) and error.errno in DISK_SHUT and error.filename:
+        raise error
 
 
 def _save(response: http.client.HTTPResponse, file: Path, url: str, progress: Progress) -> str:
@@ -121,13 +160,17 @@ def _save(response: http.client.HTTPResponse, file: Path, url: str, progress: Pr
 
 def _published_checksum(url: str, timeout_seconds: float) -> str:
     """What `URL.sha256` says, where the publisher has such a file."""
+    parts = urlsplit(url)
+    if not parts.path.strip("/"):
+        return ""
+    beside = parts._replace(path=f"{parts.path}.sha256").geturl()
     try:
-        with urllib.request.urlopen(f"{url}.sha256", timeout=timeout_seconds) as response:  # noqa: S310
+        with urllib.request.urlopen(beside, timeout=timeout_seconds) as response:  # noqa: S310
             words = response.read(1024).decode("ascii", "replace").split()
     except urllib.error.HTTPError as error:
         error.close()
         return ""  # most publishers have none
-    except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException) as error:
+    except (OSError, http.client.HTTPException) as error:
         raise _unreachable(url, error) from None
     word = words[0].lower() if words else ""
     return word if len(word) == SHA256_CHARACTERS and set(word) <= set("0123456789abcdef") else ""
@@ -144,6 +187,10 @@ def _unreachable(url: str, error: Exception) -> Unavailable:
 # --- archives ------------------------------------------------------------------------------------------------------
 
 
+PACKED: Final = (b"PK\x03\x04", b"\x1f\x8b", b"BZh91AY&SY", b"\xfd7zXZ")
+"""How zip, gzip, bzip2 and xz files begin: what begins so and cannot be unpacked is no CSV either."""
+
+
 def _unpacked(file: Path, folder: Path) -> Path:
     """The file itself, or the CSV files of an archive in `folder`."""
     try:
@@ -153,15 +200,27 @@ def _unpacked(file: Path, folder: Path) -> Path:
                 return _extract(((m.filename, archive.open(m)) for m in names if _is_csv(m.filename)), folder)
         if tarfile.is_tarfile(file):
             with tarfile.open(file) as archive:
-                return _extract(_tar_members(archive), folder)
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        if isinstance(error, OSError) and error.filename:
-            raise
+                root = _extract(_tar_members(archive), folder)
+                _read_to_the_end(archive)
+                return root
+        with file.open("rb") as content:
+            if content.read(16).startswith(PACKED):
+                raise tarfile.ReadError
+    except TeraflockError:
+        raise
+    except Exception as error:  # Python's readers raise a dozen kinds over bytes that are no archive
+        _raise_if_of_disk(error)
         raise BrokenSource(
-            f"The archive `{file.name}` cannot be unpacked: it is damaged",
+            f"The archive `{file.name}` cannot be unpacked: it is damaged, or neither zip nor tar",
             hint="Try again; nothing was changed",
         ) from None
     return file
+
+
+def _read_to_the_end(archive: tarfile.TarFile) -> None:
+    """The checksum of what is packed stands at its end, which a tar may leave unread."""
+    while archive.fileobj.read(CHUNK_BYTES):
+        pass
 
 
 def _tar_members(archive: tarfile.TarFile) -> Iterator[tuple[str, IO[bytes]]]:

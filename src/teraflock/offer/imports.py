@@ -4,23 +4,29 @@ What holds: an import is seen whole or not at all; a file that cannot be read to
 the same file again changes nothing either; a price that changed or went is kept in the past, with its days.
 """
 
+import os
+import threading
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from teraflock.base.clock import Clock, today
-from teraflock.base.errors import BrokenSource, Refused
+from teraflock.base.errors import BrokenSource, Refused, StorageFailed, Unavailable
+from teraflock.base.events import Event
 from teraflock.base.exchange import Rates
+from teraflock.base.ids import EventId, new_id
 from teraflock.offer import store
 from teraflock.offer.model import Offer
 from teraflock.storage.database import Database, Transaction
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 SHIPPED: Final = "shipped"
-SHIPPED_PATH: Final = Path(__file__).parent / "data" / "offers.csv"
+SHIPPED_PATH: Final = f"{os.path.dirname(__file__)}/data/offers.csv"  # noqa: PTH120 -- pathlib costs a cold start 7 ms
 
 REASON_EXAMPLES_MAX: Final = 3  # enough to find the fault in the file; the rest are counted
 PROGRESS_ROWS: Final = 1_000
@@ -60,7 +66,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 
     source: str
     layout: str
-    path: Path
+    path: "Path"
     as_of: str
     checksum: str = ""
     url: str = ""
@@ -79,9 +85,11 @@ def import_offers(
     # loaded here: only imports need the readers, and a cold `tera offers` is quicker without them
     from teraflock.offer.importers import reader
     from teraflock.offer.intake import Rejected, identified, offer_from
+    from teraflock.storage.events import record_event
 
     on = today(clock)
     read = reader(origin.layout)
+    given_up = threading.Event()
 
     def work(tx: Transaction) -> Report:
         before = store.source(tx, origin.source)
@@ -96,6 +104,8 @@ def import_offers(
 
         def count() -> None:
             tally.rows += 1
+            if given_up.is_set():
+                raise Refused("The import was stopped")
             if tally.rows % PROGRESS_ROWS == 0:
                 progress(tally.rows)
 
@@ -115,15 +125,39 @@ def import_offers(
         store.add(tx, taken(), import_number)
         if not tally.ids:
             raise BrokenSource(
-                f"`{origin.path}` has no offer that can be taken: {tally.rows:,} rows were read",
+                f"`{origin.url or origin.path}` has no offer that can be taken: {tally.rows:,} rows were read",
                 hint=tally.first_reason(),
             )
-        gone = standing.keys() - tally.ids
-        store.supersede(tx, origin.source, import_number, origin.as_of)
-        store.put_source(tx, tally.source(origin, import_number, clock))
-        return tally.report(origin, gone=len(gone))
+        gone = standing.keys() - tally.ids.keys()
+        store.supersede(tx, origin.source, import_number, origin.as_of or on.isoformat())
+        store.count_anew(tx, origin.source)
+        store.put_source(tx, tally.source(origin, import_number, clock, url=before.url if before else ""))
+        report = tally.report(origin, gone=len(gone))
+        record_event(tx, _imported(report, clock))
+        return report
 
-    return database.write(work)
+    try:
+        return database.write(work)
+    except BaseException:
+        given_up.set()  # Ctrl-C reaches the caller, not the writer's thread, which would read to the end first
+        raise
+
+
+def _imported(report: Report, clock: Clock) -> Event:
+    """What the planner and others learn of it by: they are never called from here."""
+    return Event(
+        id=EventId(new_id("event", clock.now(), os.urandom)),
+        at=clock.now(),
+        kind="offers.imported",
+        subject=report.source,
+        details={
+            "as_of": report.as_of,
+            "offers": report.offers_taken,
+            "new": report.new,
+            "changed": report.changed,
+            "gone": report.gone,
+        },
+    )
 
 
 class _Tally:
@@ -131,7 +165,7 @@ class _Tally:
 
     def __init__(self, standing: dict[int, store.Standing]) -> None:
         self.rows = 0
-        self.ids: set[int] = set()
+        self.ids: dict[int, int] = {}
         self._standing = standing
         self._kept = self._changed = 0
         self._standings: Counter[str] = Counter()
@@ -160,7 +194,8 @@ class _Tally:
             self._changed += 1
         return offer.since
 
-    def source(self, origin: Origin, import_number: int, clock: Clock) -> store.Source:
+    def source(self, origin: Origin, import_number: int, clock: Clock, *, url: str) -> store.Source:
+        """What is remembered of the source; its old `url` stays when it is imported from a file once."""
         return store.Source(
             name=origin.source,
             layout=origin.layout,
@@ -171,7 +206,7 @@ class _Tally:
             imported_at=clock.now().isoformat(timespec="seconds"),
             offers=len(self.ids),
             currencies=" ".join(sorted(self._currencies)),
-            url=origin.url,
+            url=origin.url or url,
             etag=origin.etag,
             last_modified=origin.last_modified,
         )
@@ -221,9 +256,17 @@ def _kind_of_fault(note: str) -> str:
 
 def ensure_shipped(database: Database, rates: Rates, clock: Clock) -> None:
     """Have the shipped offers in the database, once, and again when a new version of Teraflock brings others."""
-    checksum = f"{zlib.crc32(SHIPPED_PATH.read_bytes()):08x}"
+    with open(SHIPPED_PATH, "rb") as file:  # noqa: PTH123 -- as above
+        checksum = f"{zlib.crc32(file.read()):08x}"
     with database.read() as tx:
         before = store.source(tx, SHIPPED)
     if before is None or before.checksum != checksum:
-        origin = Origin(source=SHIPPED, layout="teraflock", path=SHIPPED_PATH, as_of="", checksum=checksum)
-        import_offers(database, rates, clock, origin)
+        from pathlib import Path
+
+        path = Path(SHIPPED_PATH)
+        origin = Origin(source=SHIPPED, layout="teraflock", path=path, as_of="", checksum=checksum)
+        try:
+            import_offers(database, rates, clock, origin)
+        except (StorageFailed, Unavailable):
+            if before is None:
+                raise  # else those of an earlier version do for now: a home that cannot be written can still be read

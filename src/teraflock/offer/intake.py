@@ -19,6 +19,9 @@ from teraflock.offer.model import Basis, Kind, Mode, Offer, Standing
 from teraflock.offer.rules import absurd_price, in_currency
 
 GPU_COUNT_MAX: Final = 100_000  # a TPU pod slice has some thousand chips; beyond this a column was misread
+RAM_GIB_MAX: Final = 1_000_000  # the largest machines let have some 32,000
+PRICE_MICROS_PER_MONTH_MAX: Final = 10**17
+"""A hundred thousand million a month, in any currency: beyond it, a column was misread. A 64-bit column holds more."""
 
 
 class Row(msgspec.Struct, kw_only=True, gc=False):
@@ -76,6 +79,8 @@ def offer_from(row: Row, *, source: str, as_of: str, rates: Rates, on: date) -> 
     price = row.price_micros
     if price is not None and price < 0:
         return Rejected(row.where, "the price is negative")
+    if not 0 <= (row.ram_gib or 0) <= RAM_GIB_MAX or (row.vcpus or 0) < 0:
+        return Rejected(row.where, "no machine has so much or so little RAM or vCPUs")
     if not rates.knows(row.currency):
         return Rejected(row.where, f"no exchange rate is known for {row.currency or 'an unnamed currency'}")
     if hardware.kind == "gpu" and hardware.count is None and price and "from-price" not in row.flags:
@@ -93,42 +98,20 @@ def offer_from(row: Row, *, source: str, as_of: str, rates: Rates, on: date) -> 
         if row.basis == "gpu":
             monthly *= hardware.count or 1
             flags += ("price-per-gpu",)
+        if monthly > PRICE_MICROS_PER_MONTH_MAX:
+            return Rejected(row.where, "the price is beyond any price")
         if fault := row.fault or _absurd(row, hardware, monthly, rates, on):
             standing, monthly = "refused", None
             flags += ("price-refused",)
             note = f"{fault}. {note}".removesuffix(". ")
     day = row.as_of or as_of
-    return Offer(
-        source=source,
-        cited=row.cited,
-        provider=row.provider,
-        region=row.region,
-        zone=row.zone,
-        instance_type=row.instance_type,
-        kind=hardware.kind,
-        gpu=hardware.gpu,
-        gpu_name=row.gpu_name,
-        gpu_count=hardware.count,
-        gpu_share=hardware.share,
-        gpu_memory_bytes=hardware.memory_bytes,
-        gpu_tflops=hardware.tflops,
-        vcpus=row.vcpus,
-        cpu=row.cpu,
-        ram_bytes=None if row.ram_gib is None else round(row.ram_gib * GIB),
-        disk_gb=row.disk_gb,
-        network_gbps=row.network_gbps,
-        mode=row.mode,
-        term_months=row.term_months,
-        standing=standing,
-        quoted=quoted,
-        basis=row.basis,
-        currency=row.currency,
-        price_micros_per_month=monthly,
-        since=day,
-        as_of=day,
-        flags=flags,
-        note=note,
-    )
+    ram_bytes = None if row.ram_gib is None else round(row.ram_gib * GIB)
+    return Offer(  # by position, in the order of the fields
+        source, row.provider, hardware.kind, standing, 0, row.cited, row.region, row.zone, row.instance_type,
+        hardware.gpu, row.gpu_name, hardware.count, hardware.share, hardware.memory_bytes, hardware.tflops, row.vcpus,
+        row.cpu, ram_bytes, row.disk_gb, row.network_gbps, row.mode, row.term_months, quoted, row.basis, row.currency,
+        monthly, day, day, "", flags, note,
+    )  # fmt: skip
 
 
 def _absurd(row: Row, hardware: _Hardware, monthly: int, rates: Rates, on: date) -> str:
@@ -146,20 +129,20 @@ MEMORY_TOLERANCE: Final = 0.08  # catalogs write 22,888 MiB for 24 GB; no two va
 @cache  # a catalog names a few hundred shapes in a hundred thousand rows
 def _hardware(name: str, count: float | None, memory_mib: float | None) -> _Hardware | str:
     """What the row computes with, or why it cannot be told."""
-    if not name:
-        return (
-            _Hardware(kind="none", count=0) if not count else _Hardware(kind="unstated", count=_whole(count))
-        )
+    if not name and not count:
+        return _Hardware(kind="none", count=0)
     if count is not None and not 0 < count <= GPU_COUNT_MAX:
         return f"{count:g} is no number of GPUs"
+    if not name:
+        return _Hardware(kind="unstated", count=_whole(count))
     found = resolve(name, memory_mib)
     if found is None:
         return _Hardware(kind="unstated", count=_whole(count))
     flags: tuple[str, ...] = ("inferred:variant",) if found.inferred else ()
     share, memory_bytes = found.share, found.memory_bytes
     if count is not None and count < 1:
+        memory_bytes = None if memory_bytes is None else round(memory_bytes * count)
         share, count = share * count, 1
-        memory_bytes = None if memory_bytes is None else round(memory_bytes * share)
     elif (
         memory_mib and memory_bytes and abs(memory_mib * MIB - memory_bytes) > MEMORY_TOLERANCE * memory_bytes
     ):
@@ -182,14 +165,22 @@ def _whole(count: float | None) -> int | None:
     return int(count) if count is not None and count == int(count) else None
 
 
-def identified(offer: Offer, taken: set[int]) -> int:
-    """A 64-bit id of what the offer is, whatever its price. Equal rows of one source count up."""
+def identified(offer: Offer, taken: dict[int, int]) -> int:
+    """A 64-bit id of what the offer is, whatever its price. Equal rows of one source count up.
+
+    `taken` holds the ids given so far, each with how often it was wanted again.
+    """
     words = (
         offer.source, offer.provider, offer.region, offer.zone, offer.instance_type, offer.gpu_name,
         str(offer.gpu_count), str(offer.gpu_share), str(offer.mode), str(offer.term_months), offer.cited,
     )  # fmt: skip
-    digest = hashlib.blake2b("\x1f".join(words).encode(), digest_size=8)
-    while (number := int.from_bytes(digest.digest(), "big", signed=True)) in taken:
-        digest.update(b"again")
-    taken.add(number)
+    first = number = _hashed("\x1f".join(words))
+    while number in taken:
+        taken[first] += 1
+        number = _hashed(f"{first} again {taken[first]}")
+    taken[number] = 0
     return number
+
+
+def _hashed(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)

@@ -81,19 +81,32 @@ def _within(offer: Offer, limit: PriceLimit | None, rates: Rates, on: date) -> b
     return offer.price_micros_per_month <= limit_per_month(limit, offer.currency, rates, on)
 
 
+LARGEST_STORED: Final = (1 << 63) - 1
+"""What a 64-bit column holds. A limit beyond it is as good as none, or as one that nothing meets."""
+
+
 def limit_per_month(limit: PriceLimit, currency: str, rates: Rates, on: date) -> int:
     """The largest integer price per month in `currency` that is within the limit. Exact, so the edge is inclusive."""
     per_month = limit.micros * (SECONDS["month"] // SECONDS[limit.per])
-    if currency == limit.currency:
-        return per_month
-    return (
-        per_month * rates.rate(currency, on).micros_per_usd // rates.rate(limit.currency, on).micros_per_usd
-    )
+    if currency != limit.currency:
+        per_unit = rates.rate(limit.currency, on).micros_per_usd
+        per_month = per_month * rates.rate(currency, on).micros_per_usd // per_unit
+    return min(per_month, LARGEST_STORED)
 
 
 def place_of(offer: Offer) -> str:
     """Where it stands, as regions are searched in."""
-    return f"{offer.region} {offer.zone}".strip().casefold()
+    return place_text(offer.region, offer.zone)
+
+
+def place_text(region: str, zone: str) -> str:
+    return f"{region} {zone}".strip().casefold()
+
+
+def only_kinds(query: Query) -> bool:
+    """Whether the question asks for nothing but cards or kinds, in some order."""
+    plain = Query(kinds=query.kinds, gpus=query.gpus, sort=query.sort, refused=query.refused)
+    return query == plain
 
 
 def usable_ram(offer: Offer) -> int | None:

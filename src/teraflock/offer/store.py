@@ -11,25 +11,30 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from itertools import chain, groupby
 from sys import intern
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from teraflock.base.exchange import Rates
 from teraflock.base.money import Price
 from teraflock.offer.model import SUSPECT_RAM, Offer, Query, Removal
-from teraflock.offer.rules import limit_per_month, place_of, sort_key, weights
+from teraflock.offer.rules import limit_per_month, only_kinds, place_of, sort_key, weights
 from teraflock.storage.database import Row, Transaction
 
 COLUMNS: Final = (
-    "id", "import_number", "source", "cited", "provider", "region", "zone", "place", "instance_type", "kind", "gpu",
-    "gpu_name", "gpu_count", "gpu_share", "gpu_memory_bytes", "gpu_tflops", "vcpus", "cpu", "ram_bytes",
-    "disk_gb", "network_gbps", "mode", "term_months", "standing", "quoted_micros", "quoted_per",
-    "basis", "currency", "price_micros_per_month", "since", "as_of", "until", "flags", "note",
+    "import_number", "place", "source", "provider", "kind", "standing", "id", "cited", "region", "zone",
+    "instance_type", "gpu", "gpu_name", "gpu_count", "gpu_share", "gpu_memory_bytes", "gpu_tflops", "vcpus", "cpu",
+    "ram_bytes", "disk_gb", "network_gbps", "mode", "term_months", "quoted_micros", "quoted_per", "basis", "currency",
+    "price_micros_per_month", "since", "as_of", "until", "flags", "note",
 )  # fmt: skip
+"""Two of the store's own, then the fields of `Offer` in their order, `quoted` as two."""
 _LIST: Final = ", ".join(COLUMNS)
 _INSERT: Final = f"INSERT INTO offer ({_LIST}) VALUES ({', '.join(':' + name for name in COLUMNS)})"
-_OLD_LIST: Final = ", ".join(":until" if name == "until" else f"old.{name}" for name in COLUMNS)
+_UNTIL: Final = (
+    "COALESCE(NULLIF(new.since, ''), :until)"  # the day from which the next price holds, if there is one
+)
+_OLD_LIST: Final = ", ".join(_UNTIL if name == "until" else f"old.{name}" for name in COLUMNS)
 _STANDING_AND_PAST: Final = f"(SELECT {_LIST} FROM offer UNION ALL SELECT {_LIST} FROM offer_past)"
 
 BATCH_ROWS: Final = (
@@ -116,11 +121,12 @@ def search(tx: Transaction, query: Query, rates: Rates, on: date) -> Iterator[Of
 
 def summarise(tx: Transaction, query: Query, rates: Rates, on: date) -> Summary:
     """How many fit, how old their prices are, and how many only their refused price keeps out."""
-    filters = filters_of(query, rates, on, _currencies(tx))
-    where, values = _where([*filters, *_kind_filter(query)])
+    counted = only_kinds(replace(query, sources=()))
+    table, number = ("offer_count", "SUM(offers)") if counted else (_from(query), "COUNT(*)")
+    where, values = _where([*filters_of(query, rates, on, _currencies(tx)), *_kind_filter(query)])
     rows = tx.all(
-        f"SELECT standing, COUNT(*), MAX(as_of), MIN(NULLIF(as_of, '')) FROM {_from(query)} AS offer WHERE {where}"
-        " GROUP BY standing",
+        f"SELECT standing, CAST({number} AS BIGINT), MAX(as_of), MIN(NULLIF(as_of, '')) FROM {table} AS offer"
+        f" WHERE {where} GROUP BY standing",
         **values,
     )
     fitting = [row for row in rows if query.refused or row[0] != "refused"]
@@ -145,8 +151,7 @@ def unstated(tx: Transaction, query: Query, rates: Rates, on: date) -> list[tupl
 
 def without_gpu(tx: Transaction, query: Query, rates: Rates, on: date) -> int:
     """How many offers without any GPU pass the other filters."""
-    filters = filters_of(query, rates, on, _currencies(tx))
-    return _count(tx, query, [*filters, Filter("", "kind = 'none'", {})])
+    return summarise(tx, replace(query, gpus=(), kinds=("none",), refused=True), rates, on).matched
 
 
 def removal(tx: Transaction, query: Query, rates: Rates, on: date) -> Removal | None:
@@ -348,7 +353,10 @@ def add(tx: Transaction, offers: Iterable[tuple[Offer, int, str]], import_number
 
 
 def supersede(tx: Transaction, name: str, import_number: int, until: str) -> None:
-    """Drop the source's offers of earlier imports; those whose price is another now, or gone, go into the past."""
+    """Drop the source's offers of earlier imports; those whose price is another now, or gone, go into the past.
+
+    A price held until the next one began; one that is gone, until the day `until`.
+    """
     tx.run(
         f"INSERT INTO offer_past ({_LIST}) SELECT {_OLD_LIST} FROM offer AS old LEFT JOIN offer AS new"
         " ON new.id = old.id AND new.import_number = :import_number"
@@ -363,6 +371,17 @@ def supersede(tx: Transaction, name: str, import_number: int, until: str) -> Non
         "DELETE FROM offer WHERE source = :name AND import_number < :import_number",
         name=name,
         import_number=import_number,
+    )
+
+
+def count_anew(tx: Transaction, name: str) -> None:
+    """Bring the counts of a source in line with its offers."""
+    tx.run("DELETE FROM offer_count WHERE source = :name", name=name)
+    tx.run(
+        "INSERT INTO offer_count (source, kind, gpu, standing, as_of, offers)"
+        " SELECT source, kind, gpu, standing, as_of, COUNT(*) FROM offer WHERE source = :name"
+        " GROUP BY source, kind, gpu, standing, as_of",
+        name=name,
     )
 
 
@@ -389,27 +408,18 @@ _SOURCE_LIST: Final = ", ".join(_SOURCE_COLUMNS)
 def _row_from(offer: Offer, id: int, since: str, import_number: int) -> Row:
     quoted = offer.quoted
     return (
-        id, import_number, offer.source, offer.cited, offer.provider, offer.region, offer.zone, place_of(offer),
-        offer.instance_type, offer.kind, offer.gpu, offer.gpu_name, offer.gpu_count, offer.gpu_share,
+        import_number, place_of(offer), offer.source, offer.provider, offer.kind, offer.standing, id, offer.cited,
+        offer.region, offer.zone, offer.instance_type, offer.gpu, offer.gpu_name, offer.gpu_count, offer.gpu_share,
         offer.gpu_memory_bytes, offer.gpu_tflops, offer.vcpus, offer.cpu, offer.ram_bytes, offer.disk_gb,
-        offer.network_gbps, offer.mode or "", offer.term_months, offer.standing,
-        quoted.micros if quoted else None, quoted.per if quoted else "", offer.basis, offer.currency,
-        offer.price_micros_per_month, since, offer.as_of, offer.until, " ".join(offer.flags), offer.note,
+        offer.network_gbps, offer.mode, offer.term_months, quoted.micros if quoted else None,
+        quoted.per if quoted else None, offer.basis, offer.currency, offer.price_micros_per_month, since, offer.as_of,
+        offer.until, " ".join(offer.flags), offer.note,
     )  # fmt: skip
 
 
 def _offer_from(row: Row) -> Offer:
-    (
-        id, _, source, cited, provider, region, zone, _, instance_type, kind, gpu, gpu_name, gpu_count, gpu_share,
-        gpu_memory_bytes, gpu_tflops, vcpus, cpu, ram_bytes, disk_gb, network_gbps, mode, term_months, standing,
-        quoted_micros, quoted_per, basis, currency, price_micros_per_month, since, as_of, until, flags, note,
-    ) = row  # fmt: skip
-    return Offer(
-        id=id, source=source, cited=cited, provider=provider, region=region, zone=zone, instance_type=instance_type,
-        kind=kind, gpu=gpu, gpu_name=gpu_name, gpu_count=gpu_count, gpu_share=gpu_share,
-        gpu_memory_bytes=gpu_memory_bytes, gpu_tflops=gpu_tflops, vcpus=vcpus, cpu=cpu, ram_bytes=ram_bytes,
-        disk_gb=disk_gb, network_gbps=network_gbps, mode=mode or None, term_months=term_months, standing=standing,
-        quoted=None if quoted_micros is None else Price(quoted_micros, currency, quoted_per), basis=basis,
-        currency=currency, price_micros_per_month=price_micros_per_month, since=since, as_of=as_of, until=until,
-        flags=tuple(flags.split()), note=note,
-    )  # fmt: skip
+    quoted_micros, quoted_per, basis, currency = row[24:28]
+    quoted = None if quoted_micros is None else Price(quoted_micros, currency, quoted_per)
+    flags = tuple(row[32].split()) if row[32] else ()
+    fields: list[Any] = [*row[2:24], quoted, basis, currency, *row[28:32], flags, row[33]]
+    return Offer(*fields)

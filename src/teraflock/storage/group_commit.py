@@ -25,6 +25,9 @@ T = TypeVar("T")
 WORKS_PER_COMMIT_MAX: Final = 512
 """Bounds how long the first of a batch waits for the last. Threads that wait are fewer in practice."""
 
+SIGNAL_SECONDS_MAX: Final = 0.5
+"""A signal that comes in the instant before a wait begins is noticed only when the wait ends."""
+
 
 class _Job:
     __slots__ = ("answered", "error", "result", "withdrawn", "work")
@@ -64,14 +67,10 @@ class GroupCommit:
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         job = _Job(work)
-        with self._lock:
-            if self._closed:
-                raise Misuse("the database is closed")
-            if not self._thread.is_alive():
-                self._thread.start()
-            self._queue.put(job)
         try:
-            job.answered.acquire()
+            self._put(job)
+            while not job.answered.acquire(timeout=SIGNAL_SECONDS_MAX):
+                continue
         except BaseException:
             job.withdrawn = True
             raise
@@ -88,6 +87,14 @@ class GroupCommit:
             self._closed = True
         if self._thread.is_alive():
             self._thread.join()
+
+    def _put(self, job: _Job) -> None:
+        with self._lock:
+            if self._closed:
+                raise Misuse("the database is closed")
+            if not self._thread.is_alive():
+                self._thread.start()
+            self._queue.put(job)
 
     def _loop(self) -> None:
         more = True

@@ -5,6 +5,7 @@ Strings, quoted names, comments and `::` casts are passed over, so a `:`, `%` or
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
 from typing import Final, NamedTuple, cast
@@ -37,9 +38,10 @@ class Parsed(NamedTuple):
 
     def values(self, given: Mapping[str, object]) -> tuple[object, ...]:
         """The values in the order of the names; each must be there, and no other."""
-        if len(given) != len(self.names) or any(name not in given for name in self.names):
-            raise Misuse(f"the SQL needs the values {sorted(self.names)}, and got {sorted(given)}")
-        return tuple(given[name] for name in self.names)
+        if len(given) == len(self.names):
+            with suppress(KeyError):
+                return tuple([given[name] for name in self.names])
+        raise Misuse(f"the SQL needs the values {sorted(self.names)}, and got {sorted(given)}")
 
     def sequences(self, rows: Rows) -> Iterator[Sequence[object]]:
         """Rows of either form as sequences in the order of the names. The first row says which form it is."""

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-BUSY_SECONDS_MAX: Final = 5.0
-"""How long to wait for another process that writes: an import of 200,000 offers takes less, a hang more."""
+BUSY_SECONDS_MAX: Final = 20.0
+"""How long to wait for another process that writes: an import of 130,000 offers takes less on a busy machine."""
 READERS_IDLE_MAX: Final = 8  # kept open between reads; each costs a file handle and its page cache
 CACHE_KIB: Final = 64 * 1024  # of the writer: an import touches its indexes all over
 LOG_BYTES_KEPT: Final = 64 * 1024 * 1024  # a log that grew beyond is cut after its next turn

@@ -8,7 +8,8 @@ from teraflock.storage.database import Misuse, Row, Rows
 from teraflock.storage.sql_text import Parsed, parsed
 from teraflock.storage.transaction import Guarded
 
-ROWS_PER_FETCH: Final = 256  # spares the way through `_do` for each row; small enough to hold in memory
+ROWS_PER_FETCH_FIRST: Final = 16  # whoever wants the first few of a long stream reads little more than those
+ROWS_PER_FETCH_MAX: Final = 512  # spares the way through `_do` for each row; small enough to hold in memory
 
 
 class SqliteTransaction(Guarded):
@@ -64,9 +65,11 @@ class SqliteTransaction(Guarded):
         return self._connection.execute(sql, values)
 
     def _fetched(self, cursor: sqlite3.Cursor) -> Iterator[Row]:
+        wanted = ROWS_PER_FETCH_FIRST
         try:
-            while rows := self._do(lambda: cursor.fetchmany(ROWS_PER_FETCH)):
+            while rows := self._do(lambda: cursor.fetchmany(wanted)):  # noqa: B023 -- called at once
                 yield from rows
+                wanted = min(2 * wanted, ROWS_PER_FETCH_MAX)
         finally:
             cursor.close()
             self._streams.discard(cursor)

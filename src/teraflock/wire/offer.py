@@ -5,7 +5,7 @@ from datetime import date
 import msgspec
 
 from teraflock.base.exchange import Rates
-from teraflock.base.money import MICROS, Period, micros_per
+from teraflock.base.money import MICROS, Period, divided, micros_per
 from teraflock.offer.model import Offer
 from teraflock.offer.rules import in_currency
 
@@ -59,7 +59,7 @@ def shape_offer(offer: Offer, *, currency: str, per: Period, rates: Rates, on: d
     if offer.price_micros_per_month is not None:
         monthly = in_currency(offer.price_micros_per_month, offer.currency, currency, rates, on)
         price = micros_per(monthly, per)
-        each = round(price / offer.gpu_count) if offer.gpu_count else None
+        each = divided(price, offer.gpu_count) if offer.gpu_count else None
         usd_monthly = in_currency(offer.price_micros_per_month, offer.currency, "USD", rates, on)
         usd = micros_per(usd_monthly, "hour") / MICROS
     quoted = offer.quoted

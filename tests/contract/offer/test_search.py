@@ -41,6 +41,7 @@ def put(database: Database, standing: list[Offer], past: list[Offer] = []) -> No
                 offers=0, currencies="CNY EUR USD",
             )  # fmt: skip
             store.put_source(tx, source)
+            store.count_anew(tx, name)
 
     database.write(work)
 
@@ -87,9 +88,12 @@ def test_index_answers_as_a_plain_scan_does(seed: int) -> None:
     for query in (random_query(random) for _ in range(QUERIES)):
         expected = scanned(all_offers, query)
         limit = random.randrange(1, len(all_offers) + 5)
-        assert index.search(query, limit=limit) == tuple(expected[:limit])
-        assert index.outcome(query).matched == len(expected)
-        assert index.outcome(query).newest == max((offer.as_of for offer in expected), default="")
+        answer = index.answer(query, limit=limit)
+        assert answer.offers == tuple(expected[:limit])
+        assert answer.matched == len(expected)
+        assert answer.newest == max((offer.as_of for offer in expected), default="")
+        assert answer.oldest == min((offer.as_of for offer in expected if offer.as_of), default="")
+        assert index.answer(query, limit=None).offers == tuple(expected)
 
 
 @EXAMPLES

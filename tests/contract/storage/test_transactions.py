@@ -149,11 +149,12 @@ def test_a_stream_ends_with_its_transaction(store: Database) -> None:
         return rows
 
     with store.read() as tx:
-        rows_of_read = work(tx)
-    for rows in (rows_of_read, store.write(work)):
+        of_read = work(tx)
+    of_write = store.write(work)
+    store.write(lambda tx: tx.run("DROP TABLE thing"))  # which an open stream would hinder
+    for rows in (of_read, of_write):
         with pytest.raises(Misuse, match="over"):
             list(rows)
-    store.write(lambda tx: tx.run("DROP TABLE thing"))  # which an open stream would hinder
 
 
 def test_another_transaction_inside_a_work_is_refused_and_not_waited_for(store: Database) -> None:

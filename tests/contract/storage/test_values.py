@@ -79,6 +79,10 @@ def test_none_is_null_and_can_switch_a_filter_off(store: Database) -> None:
         assert tx.all(filtered, name="two") == [(2,)]
 
 
+def test_text_is_text_wherever_it_stands(store: Database) -> None:
+    assert answer(store, "SELECT 1 WHERE :name IS NOT NULL", name="7") == (1,)
+
+
 def test_signs_in_literals_and_comments_mean_nothing(store: Database) -> None:
     sql = """
         SELECT 'a :name 100% $1 ? it''s', "name", :name  -- :comment 50% isn't

@@ -47,7 +47,7 @@ def _mount(*words: str) -> None:
     except FileNotFoundError:
         pytest.skip("there is no `mount` on this machine")
     if done.returncode:
-        pytest.skip(f"no disk can be mounted here: {done.stderr.strip()}")
+        pytest.skip(f"no disk can be mounted here: {done.stderr.partition(chr(10))[0]}")
 
 
 def _unmount(folder: Path) -> None:

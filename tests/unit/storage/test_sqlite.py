@@ -11,7 +11,7 @@ import pytest
 from tests.unit.storage.disks import resize_disk, small_disk, unwritable
 
 from teraflock.base.errors import StorageFailed, TeraflockError, Unavailable
-from teraflock.storage.database import Transaction
+from teraflock.storage.database import Misuse, Transaction
 from teraflock.storage.sqlite import SqliteDatabase, open_sqlite
 
 MIB = 1024 * 1024
@@ -266,3 +266,12 @@ def test_memory_needs_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert tx.all("SELECT id FROM thing") == []
     database.close()
     assert not list(tmp_path.iterdir())
+
+
+def test_in_memory_a_write_inside_a_read_is_refused() -> None:
+    """With one connection it would change what the read sees."""
+    database = open_sqlite(":memory:")
+    with database.read(), pytest.raises(Misuse, match="inside a read"):
+        database.write(make_table)
+    database.write(make_table)
+    database.close()

@@ -1,6 +1,6 @@
 """The options that say which offers are meant, and how they become a question."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from teraflock.base.errors import BadInput, UnknownName, unknown_name
 from teraflock.base.money import Period, parse_micros
 from teraflock.base.quantities import parse_memory_bytes
 from teraflock.offer.model import MODES, SORTS, WITH_GPU, Kind, Mode, PriceLimit, Query, Sort
+from teraflock.offer.rules import LARGEST_STORED
 
 Command = Callable[..., Any]
 
@@ -55,6 +56,20 @@ def _complete_provider(ctx: click.Context, param: click.Parameter, incomplete: s
     return [each.id for each in all_providers() if each.id.startswith(incomplete.lower())]
 
 
+class OneOf(click.Choice[str]):
+    """One of a few words. Another is told as every unknown name is: with the nearest ones."""
+
+    def __init__(self, kind: str, words: Sequence[str]) -> None:
+        super().__init__(words)
+        self._kind = kind
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in self.choices:
+            there_are = f"There are {', '.join(f'`{word}`' for word in self.choices)}"
+            raise unknown_name(self._kind, value, self.choices, see=there_are)
+        return str(value)
+
+
 _OPTIONS: Final = (
     click.option("--gpu", multiple=True, metavar="NAME", help="A card by any of its names; may be repeated.",
                  shell_complete=_complete_gpu),
@@ -66,11 +81,11 @@ _OPTIONS: Final = (
     click.option("--provider", multiple=True, metavar="NAME", help="A cloud; may be repeated.",
                  shell_complete=_complete_provider),
     click.option("--region", multiple=True, metavar="TEXT", help="Part of a region's or zone's name; may be repeated."),
-    click.option("--mode", multiple=True, type=click.Choice(MODES), help="How it is bought; may be repeated."),
+    click.option("--mode", multiple=True, type=OneOf("mode", MODES), help="How it is bought; may be repeated."),
     click.option("--source", multiple=True, metavar="NAME", help="What was imported under this name; may be repeated."),
     click.option("--price-max", metavar="AMOUNT", help="For the instance, in `--currency` per `--per`."),
-    click.option("--sort", type=click.Choice(SORTS), default="price", show_default=True, help="What is cheapest."),
-    click.option("--per", type=click.Choice(["hour", "month"]), default="hour", show_default=True,
+    click.option("--sort", type=OneOf("order", SORTS), default="price", show_default=True, help="What is cheapest."),
+    click.option("--per", type=OneOf("period", ("hour", "month")), default="hour", show_default=True,
                  help="Period of the prices shown; a month is 730 hours."),
     click.option("--currency", default="USD", show_default=True, metavar="CODE", help="Currency of the prices shown."),
     click.option("--as-of", metavar="DATE", help="Prices as they stood on that day, such as `2022-12-31`."),
@@ -95,14 +110,18 @@ def query_from(asked: Asked, known_providers: Callable[[], list[str]]) -> Query:
         sources=asked.source,
         count_min=count_min,
         count_max=count_max,
-        memory_bytes_min=parse_memory_bytes(asked.memory_min) if asked.memory_min else None,
-        memory_total_bytes_min=parse_memory_bytes(asked.memory_total_min) if asked.memory_total_min else None,
+        memory_bytes_min=_memory(asked.memory_min),
+        memory_total_bytes_min=_memory(asked.memory_total_min),
         vcpus_min=asked.vcpu_min,
-        ram_bytes_min=parse_memory_bytes(asked.ram_min) if asked.ram_min else None,
+        ram_bytes_min=_memory(asked.ram_min),
         price_max=_price_max(asked) if asked.price_max else None,
         as_of=parse_day(asked.as_of) if asked.as_of else None,
         sort=sort,
     )
+
+
+def _memory(text: str | None) -> int | None:
+    return min(parse_memory_bytes(text), LARGEST_STORED) if text else None
 
 
 def _provider(name: str, known_providers: Callable[[], list[str]]) -> str:
@@ -127,17 +146,20 @@ def _count(text: str | None) -> tuple[int | None, int | None]:
         low, high = low[:-1], ""
     elif not dash:
         high = low
-    if (
-        not (low.isascii() and low.isdigit())
-        or (high and not (high.isascii() and high.isdigit()))
-        or (dash and not high)
-    ):
+    if not _whole(low) or (high and not _whole(high)) or (dash and not high):
         raise BadInput(f"`{text}` is no number of GPUs", hint="Write it as `4`, `2-8` or `4+`")
     if high and int(high) < int(low):
         raise BadInput(
             f"No number of GPUs lies between {low} and {high}", hint=f"Did you mean `{high}-{low}`?"
         )
     return int(low), int(high) if high else None
+
+
+COUNT_DIGITS_MAX: Final = 9  # the database counts no further
+
+
+def _whole(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= COUNT_DIGITS_MAX
 
 
 def _price_max(asked: Asked) -> PriceLimit:
@@ -165,7 +187,8 @@ def parse_day(text: str) -> date:
             return date(numbers[0], 12, 31)
         if len(numbers) == 2:
             year, month = numbers
-            return date.fromordinal(date(year + month // 12, month % 12 + 1, 1).toordinal() - 1)
+            first = date(year, month, 1)
+            return date.fromordinal(first.replace(year + month // 12, month % 12 + 1).toordinal() - 1)
         return date(*numbers)
     except ValueError:
         raise BadInput(f"`{text}` is no date", hint="Write it as `2022-12-31`, `2022-12` or `2022`") from None

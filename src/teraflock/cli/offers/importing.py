@@ -38,7 +38,8 @@ Examples:
 def command(source: str, path: Path, layout: str | None, as_of: str | None, as_json: bool) -> None:
     check_source(source)
     with Local() as local:
-        day = parse_day(as_of) if as_of else newest_file_day(path, today(local.clock))
+        latest = today(local.clock)
+        day = day_of_prices(as_of, latest) if as_of else newest_file_day(path, latest)
         origin = Origin(source=source, layout=layout or layout_of(source), path=path, as_of=day.isoformat())
         with Progress("Reading", "rows") as progress:
             report = import_offers(
@@ -60,9 +61,18 @@ def layout_of(source: str) -> str:
     return source if source in READERS else "teraflock"
 
 
+def day_of_prices(text: str, latest: date) -> date:
+    """The day the user names; of a month or year that is not over, today. One to come would bar later imports."""
+    day = parse_day(text)
+    if day > latest and not latest.isoformat().startswith(text.strip()):
+        raise BadInput(f"`{text}` is yet to come", hint="Prices are those of today or of an earlier day")
+    return min(day, latest)
+
+
 def newest_file_day(path: Path, latest: date) -> date:
     """The day of the newest CSV in a file or folder; never one that is yet to come."""
-    files = [path] if path.is_file() else list(path.rglob("*.csv"))
+    # no deeper than a reader looks: a user may name `/` by mistake
+    files = [path] if path.is_file() else [*path.glob("*.csv"), *path.glob("*/*.csv")]
     days = [datetime.fromtimestamp(file.stat().st_mtime, UTC).date() for file in files]
     return min(max(days, default=latest), latest)
 

@@ -22,6 +22,7 @@ from teraflock.offer.rules import in_currency
 from teraflock.offer.service import OfferService
 
 LIMIT: Final = 50
+LIMIT_MAX: Final = 10**9  # what Python counts to while it skips; `--all` has no limit
 
 
 class _Offers(LazyGroup):
@@ -50,7 +51,11 @@ Examples:
 @click.group(cls=_Offers, invoke_without_command=True, help=HELP)
 @filter_options
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True, help="Show at most so many."
+    "--limit",
+    type=click.IntRange(1, LIMIT_MAX),
+    default=LIMIT,
+    show_default=True,
+    help="Show at most so many.",
 )
 @click.option(
     "--all", "everything", is_flag=True, help="Show all, refused prices included, with their reason."

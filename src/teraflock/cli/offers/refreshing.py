@@ -5,12 +5,12 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 import click
+from msgspec.structs import replace
 
 from teraflock.app.local import Local
 from teraflock.base.clock import today
 from teraflock.base.errors import BadInput, unknown_name
-from teraflock.cli.offers.filters import parse_day
-from teraflock.cli.offers.importing import check_source, layout_of, tell
+from teraflock.cli.offers.importing import check_source, day_of_prices, layout_of, tell
 from teraflock.cli.output import remark
 from teraflock.cli.progress import Progress
 from teraflock.offer.fetch import TIMEOUT_SECONDS, fetch
@@ -47,8 +47,8 @@ def command(
     source: str | None, url: str | None, layout: str | None, sha256: str, timeout: float, as_of: str | None,
     force: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    day = parse_day(as_of).isoformat() if as_of else ""
     with Local() as local:
+        day = day_of_prices(as_of, today(local.clock)).isoformat() if as_of else ""
         for each in _targets(local, source, url, layout):
             _refresh(local, each, sha256=sha256, timeout=timeout, day=day, force=force, as_json=as_json)
 
@@ -67,14 +67,16 @@ def _targets(local: Local, name: str | None, url: str | None, layout: str | None
         )
     check_source(name)
     before = known.get(name)
-    if url:
-        same = before if before and before.url == url else None
-        return [same or Source(name=name, layout=layout or layout_of(name), import_number=0, place=url, checksum="",
-                               as_of="", imported_at="", offers=0, currencies="", url=url)]  # fmt: skip
+    layout = layout or (before.layout if before else layout_of(name))
+    if url and not (before and (before.url, before.layout) == (url, layout)):
+        return [Source(name=name, layout=layout, import_number=0, place=url, checksum="", as_of="", imported_at="",
+                       offers=0, currencies="", url=url)]  # fmt: skip
     if before is None:
         raise unknown_name("source", name, known, see="`tera offers sources` lists them")
     if not before.url:
         raise BadInput(f"The source `{name}` has no URL yet", hint="Give it once with `--url`")
+    if before.layout != layout:  # what was fetched before must be read anew
+        return [replace(before, layout=layout, etag="", last_modified="", checksum="")]
     return [before]
 
 
@@ -97,11 +99,12 @@ def _refresh(
         if fetched is None or (fetched.sha256 == source.checksum and not force):
             remark(f"{source.name}: unchanged since {source.imported_at}")
             return
+        latest = today(local.clock).isoformat()
         origin = Origin(
             source=source.name,
             layout=source.layout,
             path=fetched.path,
-            as_of=day or fetched.day or today(local.clock).isoformat(),
+            as_of=day or min(fetched.day or latest, latest),  # a server's clock may be ahead
             checksum=fetched.sha256,
             url=source.url,
             etag=fetched.etag,

@@ -4,6 +4,7 @@ A cell of `gpu` or `mode` with several values apart by `|` stands for one offer 
 """
 
 from collections.abc import Callable, Iterator
+from datetime import date
 from itertools import product
 from pathlib import Path
 from typing import Final, get_args
@@ -14,6 +15,7 @@ from teraflock.offer.importers.table import amount, csv_files, number, read_tabl
 from teraflock.offer.intake import Rejected, Row
 from teraflock.offer.model import FLAGS, MODES
 from teraflock.offer.pairing import spot_checked
+from teraflock.offer.rules import first_day
 
 NEEDED: Final = ("provider", "gpu", "gpu_count", "mode", "price", "currency", "per")
 OPTIONAL: Final = (
@@ -85,9 +87,9 @@ def _row_from(cells: dict[str, str], gpu: str, mode: str, where: str) -> Row | R
 
 def _is_day(text: str) -> bool:
     """Empty, a year, a month or a day."""
-    parts = text.split("-")
-    return text == "" or (
-        len(parts) <= 3
-        and all(part.isascii() and part.isdigit() for part in parts)
-        and [len(part) for part in parts] == [4, 2, 2][: len(parts)]
-    )
+    if len(text) not in (0, 4, 7, 10):
+        return False
+    try:
+        return text == "" or date.fromisoformat(first_day(text)).isoformat() == first_day(text)
+    except ValueError:
+        return False

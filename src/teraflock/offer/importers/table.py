@@ -5,6 +5,7 @@ catalog must never take the place of a whole one.
 """
 
 import csv
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -21,7 +22,7 @@ def read_table(path: Path, needed: Iterable[str]) -> Iterator[tuple[int, dict[st
     csv.field_size_limit(FIELD_CHARACTERS_MAX)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            yield from _rows(path.name, file, set(needed))
+            yield from _rows(path.name, map(_text, file), set(needed))
     except UnicodeDecodeError:
         raise BrokenSource(f"`{path.name}` is not text in UTF-8") from None
     except csv.Error as error:
@@ -43,6 +44,8 @@ def _rows(name: str, file: Iterable[str], needed: set[str]) -> Iterator[tuple[in
             f"`{name}` has no column {', '.join(f'`{column}`' for column in sorted(missing))}",
             hint=f"Its columns are: {', '.join(header)[:200]}",
         )
+    if twice := [column for column, times in Counter(header).items() if column and times > 1]:
+        raise BrokenSource(f"`{name}` has the column `{twice[0]}` twice", hint="Leave one of them")
     width = len(header)
     for cells in reader:
         if len(cells) == width:
@@ -52,6 +55,12 @@ def _rows(name: str, file: Iterable[str], needed: set[str]) -> Iterator[tuple[in
                 f"`{name}`, line {reader.line_num}: {width} columns are needed, {len(cells)} are there",
                 hint="The file may have been cut short; fetch it again",
             )
+
+
+def _text(line: str) -> str:
+    if "\0" in line:
+        raise csv.Error("it holds a NUL character, which no text has")
+    return line
 
 
 def csv_files(path: Path) -> list[Path]:
@@ -72,7 +81,7 @@ def number(text: str) -> float | None:
     if not text:
         return None
     value = float(text)
-    if not -1e15 < value < 1e15:  # false for NaN too
+    if not -1e15 < value < 1e15 or "_" in text:  # false for NaN too; Python would read `1_000`
         raise ValueError(f"not a usable number: {text!r}")
     return value
 
@@ -80,4 +89,6 @@ def number(text: str) -> float | None:
 @lru_cache(maxsize=1 << 16)  # a catalog repeats a price for every zone
 def amount(text: str) -> int | None:
     """Micro-units, or `None` for an empty cell. Raises `ValueError` on anything else."""
+    if "_" in text:
+        raise ValueError(f"not an amount: {text!r}")
     return parse_micros(text) if text else None

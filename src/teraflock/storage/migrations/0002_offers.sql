@@ -19,16 +19,17 @@ CREATE TABLE offer_source (
 -- (id, import_number) names a row. No key says so: ids are hashes, and keeping 100,000 of them in order would cost an
 -- import a sixth of its time, while the importer itself sees to it that they differ.
 CREATE TABLE offer (
-    id BIGINT NOT NULL,
     import_number BIGINT NOT NULL,
+    place TEXT NOT NULL,
     source TEXT NOT NULL,
-    cited TEXT NOT NULL,
     provider TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    standing TEXT NOT NULL,
+    id BIGINT NOT NULL,
+    cited TEXT NOT NULL,
     region TEXT NOT NULL,
     zone TEXT NOT NULL,
-    place TEXT NOT NULL,
     instance_type TEXT NOT NULL,
-    kind TEXT NOT NULL,
     gpu TEXT NOT NULL,
     gpu_name TEXT NOT NULL,
     gpu_count BIGINT,
@@ -40,11 +41,10 @@ CREATE TABLE offer (
     ram_bytes BIGINT,
     disk_gb DOUBLE PRECISION,
     network_gbps DOUBLE PRECISION,
-    mode TEXT NOT NULL,
+    mode TEXT,
     term_months BIGINT,
-    standing TEXT NOT NULL,
     quoted_micros BIGINT,
-    quoted_per TEXT NOT NULL,
+    quoted_per TEXT,
     basis TEXT NOT NULL,
     currency TEXT NOT NULL,
     price_micros_per_month BIGINT,
@@ -60,16 +60,17 @@ CREATE INDEX offer_by_gpu ON offer (gpu, standing, currency, price_micros_per_mo
 CREATE INDEX offer_by_kind ON offer (kind, standing, currency, price_micros_per_month, as_of);
 
 CREATE TABLE offer_past (
-    id BIGINT NOT NULL,
     import_number BIGINT NOT NULL,
+    place TEXT NOT NULL,
     source TEXT NOT NULL,
-    cited TEXT NOT NULL,
     provider TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    standing TEXT NOT NULL,
+    id BIGINT NOT NULL,
+    cited TEXT NOT NULL,
     region TEXT NOT NULL,
     zone TEXT NOT NULL,
-    place TEXT NOT NULL,
     instance_type TEXT NOT NULL,
-    kind TEXT NOT NULL,
     gpu TEXT NOT NULL,
     gpu_name TEXT NOT NULL,
     gpu_count BIGINT,
@@ -81,11 +82,10 @@ CREATE TABLE offer_past (
     ram_bytes BIGINT,
     disk_gb DOUBLE PRECISION,
     network_gbps DOUBLE PRECISION,
-    mode TEXT NOT NULL,
+    mode TEXT,
     term_months BIGINT,
-    standing TEXT NOT NULL,
     quoted_micros BIGINT,
-    quoted_per TEXT NOT NULL,
+    quoted_per TEXT,
     basis TEXT NOT NULL,
     currency TEXT NOT NULL,
     price_micros_per_month BIGINT,
@@ -97,3 +97,15 @@ CREATE TABLE offer_past (
 );
 
 CREATE INDEX offer_past_by_gpu ON offer_past (gpu, since) WHERE gpu <> '';
+
+-- How many offers there are of each card, standing and date: what the line under every list says, without counting
+-- a hundred thousand entries of an index for it. Written with the offers themselves.
+CREATE TABLE offer_count (
+    source TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    gpu TEXT NOT NULL,
+    standing TEXT NOT NULL,
+    as_of TEXT NOT NULL,
+    offers BIGINT NOT NULL,
+    PRIMARY KEY (kind, gpu, standing, as_of, source)
+);

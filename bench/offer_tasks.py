@@ -1,0 +1,202 @@
+"""What `bench.offers` measures inside a process: each task runs in one of its own and prints its figures as JSON.
+
+`python -m bench.offer_tasks fill COUNT`, `warm`, `write FOLDER COUNT`, `beside FOLDER`. The database is that of
+`TERA_HOME`.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+from bench import generate
+from bench.processes import Fault, own_peak_bytes, own_resident_bytes
+from teraflock.app.local import Local
+from teraflock.base.clock import today
+from teraflock.base.quantities import GIB
+from teraflock.catalog.names import find_kinds
+from teraflock.offer import store
+from teraflock.offer.model import Offer, PriceLimit, Query
+from teraflock.storage.database import Transaction
+
+if TYPE_CHECKING:
+    from teraflock.offer.index import OfferIndex
+
+WARM_UP: Final = 20
+REPEATS: Final = 2_000
+SECONDS_MAX: Final = 8.0  # of one question: slow ones are asked less often, and the table says how often
+TURNS: Final = 5
+LIMIT: Final = 50  # what `tera offers` shows
+
+
+def questions() -> dict[str, Query]:
+    a100 = find_kinds("A100")
+    return {
+        "a100": Query(gpus=a100),
+        "a100_filtered": Query(
+            gpus=a100, count_min=4, ram_bytes_min=256 * GIB, regions=("us-",), modes=("on-demand",)
+        ),
+        "a100_price_max": Query(gpus=a100, price_max=PriceLimit(10_000_000, "USD", "hour")),
+        "a100_per_gpu": Query(gpus=a100, sort="price-per-gpu"),
+        "unfiltered": Query(),
+    }
+
+
+def fill(count: int) -> dict[str, Any]:
+    """Put so many generated offers into the database, as an import would: in one transaction."""
+    began = perf_counter()
+    for _ in generate.offers(count):
+        pass
+    making_seconds = perf_counter() - began
+    with Local() as local:
+        database = local.database(to_write=True)
+        began = perf_counter()
+        database.write(lambda tx: _write(tx, count, local))
+        write_seconds = perf_counter() - began
+        home = Path(local.home)
+    return {
+        "making_seconds": making_seconds,
+        "write_seconds": write_seconds,
+        "close_seconds": perf_counter() - began - write_seconds,
+        "file_bytes": sum(file.stat().st_size for file in home.iterdir()),
+    }
+
+
+def _write(tx: Transaction, count: int, local: Local) -> None:
+    number = store.next_import_number(tx)
+    made = ((offer, offer.id, offer.since) for offer in generate.offers(count))
+    store.add(tx, made, number)
+    store.supersede(tx, generate.SOURCE, number, generate.AS_OF.isoformat())
+    source = store.Source(
+        name=generate.SOURCE,
+        layout="teraflock",
+        import_number=number,
+        place="",
+        checksum="",
+        as_of=generate.AS_OF.isoformat(),
+        imported_at=local.clock.now().isoformat(timespec="seconds"),
+        offers=count,
+        currencies=generate.CURRENCIES,
+    )
+    store.count_anew(tx, generate.SOURCE)
+    store.put_source(tx, source)
+
+
+def warm() -> dict[str, Any]:
+    """Put all offers of the database into an index, and ask it."""
+    empty_bytes = own_resident_bytes()
+    from teraflock.offer.index import OfferIndex  # here, so that numpy counts as the index's memory
+
+    with Local() as local:
+        on = today(local.clock)
+        began = perf_counter()
+        with local.database().read() as tx:
+            index = OfferIndex(store.every(tx), local.rates, on)
+        build_seconds = perf_counter() - began
+        resident_bytes = own_resident_bytes()
+        asked = {
+            name: {
+                "matched": index.answer(query, limit=1).matched,
+                "seconds": _timed(partial(_ask, index, query)),
+            }
+            for name, query in questions().items()
+        }
+        peak_bytes = own_peak_bytes()
+        with local.database().read() as tx:
+            for name, query in questions().items():
+                stored = islice(store.search(tx, query, local.rates, on), LIMIT)
+                if _ids(tuple(stored)) != _ids(index.answer(query, limit=LIMIT).offers):
+                    raise Fault(f"index and store do not answer `{name}` alike")
+    return {
+        "offers": len(index),
+        "build_seconds": build_seconds,
+        "empty_bytes": empty_bytes,
+        "resident_bytes": resident_bytes,
+        "peak_bytes": peak_bytes,
+        "questions": asked,
+    }
+
+
+def beside(folder: Path) -> dict[str, Any]:
+    """Read the files that gpuhunt reads too, and ask for every A100 in them, the cheapest first; then for every card.
+
+    The cards in turn are all different questions, so that remembering the last answer would not help.
+    """
+    from teraflock.offer.imports import Origin, import_offers
+    from teraflock.offer.index import OfferIndex
+
+    origin = Origin(source="gpuhunt", layout="gpuhunt", path=folder, as_of=generate.AS_OF.isoformat())
+    with Local() as local:
+        import_offers(local.database(to_write=True), local.rates, local.clock, origin)
+        with local.database().read() as tx:
+            of_folder = [offer for offer in store.every(tx) if offer.source == origin.source]
+    index = OfferIndex(of_folder, local.rates, today(local.clock))
+    cards = [Query(gpus=find_kinds(name)) for name in sorted({offer.gpu_name for offer in of_folder})]
+    query = questions()["a100"]
+    matched = index.answer(query, limit=1).matched
+    return {
+        "offers": len(index),
+        "prices": [_usd_per_hour(offer) for offer in index.answer(query, limit=matched).offers],
+        "all_seconds": _timed(partial(index.answer, query, limit=matched)),
+        "first_seconds": _timed(partial(index.answer, query, limit=LIMIT)),
+        "cards": len(cards),
+        "found_in_turn": sum(len(index.answer(each, limit=None).offers) for each in cards),
+        "turn_seconds": [_turn(index, cards) for _ in range(TURNS)],
+    }
+
+
+def _turn(index: "OfferIndex", cards: Sequence[Query]) -> float:
+    began = perf_counter()
+    for each in cards:
+        index.answer(each, limit=None)
+    return (perf_counter() - began) / len(cards)
+
+
+def _ask(index: "OfferIndex", query: Query) -> object:
+    """What an edge needs for one answer: the offers to show, and what is known of all that fit."""
+    return index.answer(query, limit=LIMIT)
+
+
+def _usd_per_hour(offer: Offer) -> float:
+    assert offer.quoted is not None
+    return offer.quoted.micros / 1_000_000
+
+
+def _ids(offers: tuple[Offer, ...]) -> list[int]:
+    return [offer.id for offer in offers]
+
+
+def _timed(ask: Callable[[], object]) -> list[float]:
+    """How long each of many calls took, after some that do not count."""
+    for _ in range(WARM_UP):
+        ask()
+    seconds: list[float] = []
+    end = perf_counter() + SECONDS_MAX
+    while len(seconds) < REPEATS and (began := perf_counter()) < end:
+        ask()
+        seconds.append(perf_counter() - began)
+    return seconds
+
+
+def main(task: str, *words: str) -> None:
+    figures: dict[str, Any] = {}
+    match task, words:
+        case "fill", (count,):
+            figures = fill(int(count))
+        case "warm", ():
+            figures = warm()
+        case "write", (folder, count):
+            generate.write_gpuhunt(Path(folder), int(count))
+        case "beside", (folder,):
+            figures = beside(Path(folder))
+        case _:
+            sys.exit(f"no such task: {task} {' '.join(words)}")
+    json.dump(figures, sys.stdout)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

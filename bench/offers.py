@@ -1,0 +1,201 @@
+"""How fast offers are imported and found: cold, as a command; warm, in a process; and beside gpuhunt.
+
+The bars are those of the issue that asked for `tera offers`. Commands are the installed console script, run as a
+user runs it, with its bytecode compiled; each round runs the floors too, so that all figures share the machine's mood.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from bench.figures import Figure, Section, Unit, milliseconds
+from bench.gpuhunt import beside_gpuhunt
+from bench.processes import ROOT, TERA, Fault, Run, at_home, run, run_task
+
+CATALOG: Final = ROOT.parent / "shared" / "data" / "skypilot-catalog"
+"""A real catalog, if one lies beside the project: 112,000 rows of 25 clouds."""
+
+CATALOG_ROWS: Final = 112_000
+MANY_OFFERS: Final = 1_000_000
+COLD_ROUNDS: Final = 15
+COLD_WARM_UPS: Final = 3
+IMPORT_ROUNDS: Final = 3
+DEAREST_SHOWN: Final = 6
+
+SHOWN: Final = 50  # what `tera offers` shows unless told otherwise
+QUESTION: Final = ("offers", "--gpu", "A100", "--json")
+LIBRARIES: Final = "import click, sqlite3, msgspec"
+MB: Final = 1_000_000
+
+TASKS: Final = "bench.offer_tasks"
+
+
+def measure() -> Iterator[Section]:
+    run([sys.executable, "-m", "compileall", "-q", ROOT / "src", ROOT / "bench"])
+    with TemporaryDirectory(prefix="tera-bench-") as folder:
+        yield from _catalog(Path(folder) / "catalog")
+        yield from _many(Path(folder) / "many")
+        yield beside_gpuhunt(Path(folder) / "gpuhunt")
+
+
+# --- a real catalog: taken in, and asked cold -----------------------------------------------------------------------
+
+
+def _catalog(home: Path) -> Iterator[Section]:
+    if CATALOG.is_dir():
+        yield _import(home)
+        title = f"`tera {' '.join(QUESTION)}`, cold, the catalog imported"
+    else:
+        run_task(TASKS, "fill", str(CATALOG_ROWS), env=at_home(home))
+        yield Section(
+            title="import of the catalog", notes=(f"left out: there is no {CATALOG.name} beside the project",)
+        )
+        title = f"`tera {' '.join(QUESTION)}`, cold, {CATALOG_ROWS:,} generated offers"
+    runs, passing, loading = _cold(home)
+    traced = [_import_ms(run([TERA, *QUESTION], env={**at_home(home), "PYTHONPROFILEIMPORTTIME": "1"}))
+              for _ in range(COLD_ROUNDS)]  # fmt: skip
+    yield Section(
+        title=title,
+        figures=(
+            Figure(what="wall", unit="ms", samples=_wall(runs), bar=150),
+            Figure(what="of which imports", unit="ms", samples=tuple(sum(each.values()) for each in traced), bar=80),
+            Figure(what="processor time of the same runs", unit="ms", samples=_cpu(runs)),
+            Figure(what="peak memory", unit="MB", samples=_peak(runs)),
+            Figure(what="floor: `python -c pass`", unit="ms", samples=_wall(passing)),
+            Figure(what=f"floor: `python -c '{LIBRARIES}'`", unit="ms", samples=_wall(loading)),
+        ),
+        notes=(
+            "imports: all that `-X importtime` counts in runs of their own, with Python's own start and the counting",
+            f"the dearest modules themselves: {_dearest(traced)}",
+        ),
+    )  # fmt: skip
+
+
+def _import(home: Path) -> Section:
+    runs = []
+    for number in range(IMPORT_ROUNDS):
+        fresh = at_home(home if number == 0 else home.with_name(f"{home.name}-{number}"))
+        run([TERA, "offers", "sources"], env=fresh)  # makes the database, with what ships in it
+        runs.append(run([TERA, "offers", "import", "skypilot", CATALOG, "--json"], env=fresh))
+    again = run([TERA, "offers", "import", "skypilot", CATALOG, "--json"], env=at_home(home))
+    report = json.loads(runs[0].stdout)
+    rows = report["rows_read"]
+    return Section(
+        title=f"`tera offers import skypilot`, {rows:,} rows, {report['offers_taken']:,} offers taken",
+        figures=(
+            Figure(what="wall", unit="s", samples=_wall(runs, "s"), bar=5),
+            Figure(what="processor time of the same runs", unit="s", samples=_cpu(runs, "s")),
+            Figure(what="rows read", unit="rows/s", samples=tuple(rows / each.wall_seconds for each in runs)),
+            Figure(what="peak memory", unit="MB", samples=_peak(runs)),
+            Figure(what="the same once more, nothing changed", unit="s", samples=_wall([again], "s")),
+        ),
+    )
+
+
+# --- a million offers -----------------------------------------------------------------------------------------------
+
+
+def _many(home: Path) -> Iterator[Section]:
+    filled = run_task(TASKS, "fill", str(MANY_OFFERS), env=at_home(home))
+    writing = filled["write_seconds"] + filled["close_seconds"]
+    runs, _, _ = _cold(home)
+    yield Section(
+        title=f"`tera {' '.join(QUESTION)}`, cold, {MANY_OFFERS:,} generated offers",
+        figures=(
+            Figure(what="wall", unit="ms", samples=_wall(runs), bar=200),
+            Figure(what="processor time of the same runs", unit="ms", samples=_cpu(runs)),
+            Figure(what="peak memory", unit="MB", samples=_peak(runs), bar=150),
+            Figure(what="writing them, in one transaction", unit="s", samples=(writing,)),
+            Figure(what="of which making them up", unit="s", samples=(filled["making_seconds"],)),
+            Figure(what="the file", unit="MB", samples=(filled["file_bytes"] / MB,)),
+        ),
+    )
+    yield _warm(run_task(TASKS, "warm", env=at_home(home)))
+
+
+ASKED: Final = {
+    "a100": "--gpu A100",
+    "a100_filtered": "… --count 4+ --ram-min 256 --region us- --mode on-demand",
+    "a100_price_max": "… --price-max 10",
+    "a100_per_gpu": "… --sort price-per-gpu",
+    "unfiltered": "all offers",
+}
+
+
+def _warm(figures: dict[str, Any]) -> Section:
+    asked = (
+        Figure(
+            what=f"{ASKED[name]}: {each['matched']:,} fit",
+            unit="ms",
+            samples=milliseconds(each["seconds"]),
+            bar=2 if name == "a100" else None,
+        )
+        for name, each in figures["questions"].items()
+    )
+    return Section(
+        title=f"the same in a running process, {figures['offers']:,} offers in the index",
+        figures=(
+            *asked,
+            Figure(what="peak memory of the process", unit="MB", samples=(figures["peak_bytes"] / MB,), bar=150),
+            Figure(what="memory when built", unit="MB", samples=(figures["resident_bytes"] / MB,)),
+            Figure(what="memory before, without numpy", unit="MB", samples=(figures["empty_bytes"] / MB,)),
+            Figure(what="building the index from the file", unit="s", samples=(figures["build_seconds"],)),
+        ),
+        notes=("each question: the first 50 offers, how many fit, how old they are; answers checked against SQL",),
+    )  # fmt: skip
+
+
+# --- commands and their figures -------------------------------------------------------------------------------------
+
+
+def _cold(home: Path) -> tuple[list[Run], list[Run], list[Run]]:
+    """The question as a command, and in the same rounds what Python and the libraries alone cost."""
+    commands: tuple[list[str | Path], ...] = (
+        [TERA, *QUESTION],
+        [sys.executable, "-c", "pass"],
+        [sys.executable, "-c", LIBRARIES],
+    )
+    for number in range(COLD_WARM_UPS):
+        answer, *_ = [run(command, env=at_home(home)) for command in commands]
+        if number == 0:
+            _check_answer(json.loads(answer.stdout))
+    rounds = [[run(command, env=at_home(home)) for command in commands] for _ in range(COLD_ROUNDS)]
+    ours, passing, loading = (list(runs) for runs in zip(*rounds, strict=True))
+    return ours, passing, loading
+
+
+def _check_answer(offers: list[dict[str, Any]]) -> None:
+    if len(offers) != SHOWN or not all(each["gpu"].startswith("A100") for each in offers):
+        raise Fault(
+            f"`tera {' '.join(QUESTION)}` wrote {len(offers)} offers; {SHOWN} of A100s were to be expected"
+        )
+
+
+def _import_ms(traced: Run) -> dict[str, float]:
+    """What each module itself took to import, without those that it imports."""
+    lines = (line for line in traced.stderr.splitlines() if line.startswith("import time:"))
+    cells = [line.removeprefix("import time:").split("|") for line in lines]
+    return {name.strip(): int(own) / 1000 for own, _, name in cells if own.strip().isdigit()}
+
+
+def _dearest(traced: Sequence[dict[str, float]]) -> str:
+    names = set().union(*traced)
+    typical = {name: median(each.get(name, 0.0) for each in traced) for name in names}
+    first = sorted(typical, key=lambda name: -typical[name])[:DEAREST_SHOWN]
+    return ", ".join(f"{name} {typical[name]:.1f} ms" for name in first)
+
+
+def _wall(runs: Sequence[Run], unit: Unit = "ms") -> tuple[float, ...]:
+    return tuple(each.wall_seconds * (1000 if unit == "ms" else 1) for each in runs)
+
+
+def _cpu(runs: Sequence[Run], unit: Unit = "ms") -> tuple[float, ...]:
+    return tuple(each.cpu_seconds * (1000 if unit == "ms" else 1) for each in runs)
+
+
+def _peak(runs: Sequence[Run]) -> tuple[float, ...]:
+    return tuple(each.peak_bytes / MB for each in runs)

@@ -1,0 +1,1 @@
+"""Programs that run peers on the data we run on, each in the environment of the peers."""

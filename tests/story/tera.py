@@ -1,0 +1,94 @@
+"""The command as a user runs it: a process of its own, with a home of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+SECONDS_MAX = 60  # for a machine that is busy with other tests; a command takes a fraction of one
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def hint(self) -> str:
+        return self.err.partition("\nhint: ")[2].strip()
+
+
+class Tera:
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    def run(
+        self,
+        *words: str | Path,
+        columns: int = 100,
+        more: dict[str, str] | None = None,
+        before: Callable[[], None] | None = None,
+    ) -> Done:
+        """Run to the end. Whatever happens, no user ever sees a traceback."""
+        done = subprocess.run(
+            self.command(*words),
+            env=self.environment(columns) | (more or {}),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=SECONDS_MAX,
+            check=False,
+            preexec_fn=before,
+        )
+        return checked(done.returncode, done.stdout, done.stderr)
+
+    def start(self, *words: str | Path) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            self.command(*words),
+            env=self.environment(100),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def ok(self, *words: str | Path, columns: int = 100) -> Done:
+        done = self.run(*words, columns=columns)
+        assert done.code == 0, done.err
+        return done
+
+    def offers(self, *words: str) -> list[dict[str, Any]]:
+        """What `tera offers … --json` writes."""
+        offers: list[dict[str, Any]] = self.ok("offers", *words, "--json").json
+        return offers
+
+    @staticmethod
+    def command(*words: str | Path) -> list[str]:
+        return [sys.executable, "-m", "teraflock", *map(str, words)]
+
+    def environment(self, columns: int) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("TERA_", "_TERA_"))}
+        own = {
+            "TERA_HOME": str(self.home),
+            "COLUMNS": str(columns),
+            "NO_COLOR": "1",
+            "PYTHONWARNINGS": "error",
+        }
+        return kept | own
+
+
+def checked(code: int, out: bytes, err: bytes) -> Done:
+    done = Done(code, out.decode(errors="replace"), err.decode(errors="replace"))
+    for word in ("Traceback", "went wrong inside", "Exception ignored", "Warning"):
+        assert word not in done.err, done.err
+    return done
+
+
+def finished(process: "subprocess.Popen[bytes]") -> Done:
+    out, err = process.communicate(timeout=SECONDS_MAX)
+    return checked(process.returncode, out, err)

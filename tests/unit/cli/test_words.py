@@ -1,0 +1,105 @@
+"""Progress, footers and the width of the page."""
+
+from datetime import date
+
+import pytest
+from tests.unit.offer.random_offers import ON, RATES
+
+from teraflock.cli.offers.footer import age, footer
+from teraflock.cli.output import columns
+from teraflock.cli.progress import Progress
+from teraflock.offer.model import Line, Listing, Offer
+
+TODAY = date(2026, 11, 15)
+OFFER = Offer(
+    source="s", provider="aws", kind="gpu", standing="priced", currency="CNY", price_micros_per_month=1
+)
+
+
+@pytest.mark.parametrize(
+    ("day", "words"),
+    [
+        ("2026-11-15", "today"),
+        ("2026-11-14", "1 day old"),
+        ("2026-10-01", "45 days old"),
+        ("2026-08", "3 months old"),
+        ("2025", "22 months old"),
+        ("2019-01", "7 years old"),
+        ("2027-01-01", "today"),
+    ],
+)
+def test_age_in_the_words_people_use(day: str, words: str) -> None:
+    assert age(day, TODAY) == words
+
+
+def listing(**more: object) -> Listing:
+    usual: dict[str, object] = {
+        "matched": 1,
+        "newest": "2022-07",
+        "oldest": "2019",
+        "left_out": (),
+        "lines": (),
+    }
+    return Listing(**usual | more)  # type: ignore[arg-type]
+
+
+def told(listing: Listing, currency: str = "CNY") -> str:
+    return "\n".join(footer(listing, RATES, currency, today=TODAY, on=ON))
+
+
+def test_the_footer_says_how_many_how_old_and_what_was_left_out() -> None:
+    text = told(
+        listing(
+            matched=90,
+            lines=(Line(OFFER, ("a", "b"), 2), Line(OFFER, ("c",), 1)),
+            left_out=(("price refused as absurd", 1200), ("without a GPU", 6)),
+        )
+    )
+    assert "3 of 90 offers in 2 lines" in text
+    assert "`--all` shows the rest" in text
+    assert "newest of 2022-07 (4 years old), oldest of 2019 (7 years old)" in text
+    assert (
+        "1,200 price refused as absurd (`--all` shows them), 6 without a GPU (`--count 0` shows them)" in text
+    )
+    assert "Exchange" not in text
+
+
+def test_the_footer_says_at_which_rate() -> None:
+    lines = (Line(OFFER, ("a",), 1),)
+    assert "Exchange: 1 USD = 7.189 CNY (2024-01-01" in told(listing(lines=lines), "USD")
+    assert "Exchange: 1 CNY = 0.06955 EUR" in told(listing(lines=lines), "EUR")
+
+
+def test_nothing_found_says_nothing_of_ages() -> None:
+    assert told(listing(matched=0, newest="", oldest="")) == ""
+    assert "of unknown date" in told(listing(newest="", oldest=""))
+
+
+@pytest.mark.parametrize(("set_to", "width"), [("60", 60), (None, 200)])
+def test_columns_are_honoured(monkeypatch: pytest.MonkeyPatch, set_to: str | None, width: int) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if set_to:
+        monkeypatch.setenv("COLUMNS", set_to)
+    assert columns() == width
+
+
+def test_progress_is_shown_on_a_terminal_only(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress("Reading", "rows") as progress:
+        progress(1000)
+    assert capsys.readouterr().err == ""
+
+
+def test_progress_is_drawn_over_and_taken_away(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with Progress("Fetching", "bytes") as progress:
+        progress(50, 200)
+        progress(60, 200)  # too soon to draw again
+        progress(200, 200)
+    drawn = capsys.readouterr().err
+    assert " 25 % of 200 bytes" in drawn
+    assert " 30 %" not in drawn
+    assert "100 % of 200 bytes" in drawn
+    assert "\n" not in drawn
+    assert drawn.endswith("\r\x1b[K")

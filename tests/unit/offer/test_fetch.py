@@ -1,0 +1,386 @@
+"""Fetching from a server on loopback that answers well, breaks off, lies, or says nothing."""
+
+import errno
+import hashlib
+import io
+import socket
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from tests.unit.offer.web import Web, body, chunked, cut_short, redirect, status, web_server
+
+from teraflock.base.errors import BadInput, BrokenSource, StorageFailed, Unavailable
+from teraflock.offer import fetch as module
+from teraflock.offer.fetch import Fetched, fetch
+
+CSV = b"provider,gpu\naws,T4\n"
+DATE = "Sat, 22 Aug 2026 10:00:00 GMT"
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    with web_server() as web:
+        yield web
+
+
+@pytest.fixture
+def into(tmp_path: Path) -> Path:
+    folder = tmp_path / "into"
+    folder.mkdir()
+    return folder
+
+
+def fetched(url: str, into: Path, sha256: str = "") -> Fetched:
+    result = fetch(url, into, timeout_seconds=5, sha256=sha256)
+    assert result is not None
+    return result
+
+
+# --- what comes whole ----------------------------------------------------------------------------------------------
+
+
+def test_a_file_comes_whole_with_what_the_server_says_of_it(web: Web, into: Path) -> None:
+    web.pages["/prices.csv"] = body(CSV, ETag='"one"', Last_Modified=DATE)
+    seen: list[tuple[int, int | None]] = []
+    result = fetch(web.at("/prices.csv"), into, progress=lambda done, total: seen.append((done, total)))
+    assert result is not None
+    assert result.path.read_bytes() == CSV
+    assert result.path.name == "prices.csv"
+    assert result.sha256 == hashlib.sha256(CSV).hexdigest()
+    assert (result.etag, result.last_modified, result.day) == ('"one"', DATE, "2026-08-22")
+    assert seen[-1] == (len(CSV), len(CSV))
+
+
+def test_an_unchanged_file_is_not_sent_again(web: Web, into: Path) -> None:
+    web.pages["/prices.csv"] = body(CSV, ETag='"one"', Last_Modified=DATE)
+    url = web.at("/prices.csv")
+    assert fetch(url, into, etag='"one"') is None
+    assert fetch(url, into, last_modified=DATE) is None
+    assert fetch(url, into, etag='"two"') is not None
+    assert web.asked[1][1]["If-None-Match"] == '"one"'
+    assert web.asked[3][1]["If-Modified-Since"] == DATE
+
+
+def test_a_chunked_answer_without_length_or_dates_will_do(web: Web, into: Path) -> None:
+    web.pages["/prices.csv"] = chunked(CSV, whole=True)
+    result = fetched(web.at("/prices.csv"), into)
+    assert result.path.read_bytes() == CSV
+    assert (result.etag, result.last_modified, result.day) == ("", "", "")
+
+
+def test_a_redirection_is_followed(web: Web, into: Path) -> None:
+    web.pages["/old.csv"] = redirect("/new.csv")
+    web.pages["/new.csv"] = body(CSV)
+    assert fetched(web.at("/old.csv"), into).path.read_bytes() == CSV
+
+
+def test_a_redirection_to_a_file_of_this_machine_is_not(web: Web, into: Path) -> None:
+    web.pages["/prices.csv"] = redirect("file:///etc/hostname")
+    with pytest.raises(Unavailable, match="302"):
+        fetch(web.at("/prices.csv"), into)
+
+
+@pytest.mark.parametrize(
+    ("path", "folder", "name"),
+    [
+        ("/catalogs/v8/aws/vms.csv", "aws", "vms.csv"),
+        ("/prices.csv", "download", "prices.csv"),
+        ("/", "download", "catalog"),
+        ("", "download", "catalog"),
+        ("/a/..", "download", "a"),
+        ("/unpacked", "download", "unpacked"),
+        ("/x?file=prices.csv", "download", "x"),
+        ("/" + "n" * 500 + ".csv", "download", "n" * 96 + ".csv"),
+    ],
+    ids=["cloud", "plain", "root", "host", "dots", "our own word", "query", "long"],
+)
+def test_the_cloud_and_the_file_keep_their_names(
+    web: Web, into: Path, path: str, folder: str, name: str
+) -> None:
+    web.pages[path or "/"] = body(CSV)
+    result = fetched(web.at(path), into)
+    assert (result.path.parent.name, result.path.name) == (folder, name)
+    assert result.path.is_relative_to(into)
+
+
+# --- checksums -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["{}", "{}  prices.csv\n", "  {}\n"], ids=["bare", "as sha256sum", "spaces"])
+def test_a_published_checksum_is_checked(web: Web, into: Path, form: str) -> None:
+    web.pages["/prices.csv"] = body(CSV)
+    web.pages["/prices.csv.sha256"] = body(form.format(hashlib.sha256(CSV).hexdigest().upper()).encode())
+    assert fetched(web.at("/prices.csv"), into).path.read_bytes() == CSV
+    web.pages["/prices.csv.sha256"] = body(form.format("0" * 64).encode())
+    with pytest.raises(BrokenSource, match="not what its checksum says"):
+        fetch(web.at("/prices.csv"), into)
+
+
+def test_a_checksum_given_by_the_user_is_checked_instead(web: Web, into: Path) -> None:
+    web.pages["/prices.csv"] = body(CSV)
+    right = hashlib.sha256(CSV).hexdigest()
+    assert fetched(web.at("/prices.csv"), into, sha256=right.upper()).sha256 == right
+    assert web.paths_asked() == ["/prices.csv"]
+    with pytest.raises(BrokenSource, match="not what its checksum says"):
+        fetch(web.at("/prices.csv"), into, sha256="f" * 64)
+
+
+@pytest.mark.parametrize("content", [b"", b"<html>not found</html>", b"g" * 64, b"abc\n", b"\xff\xfe"])
+def test_what_is_no_checksum_is_none(web: Web, into: Path, content: bytes) -> None:
+    web.pages["/prices.csv"] = body(CSV)
+    web.pages["/prices.csv.sha256"] = body(content)
+    assert fetched(web.at("/prices.csv"), into).path.read_bytes() == CSV
+
+
+def test_the_checksum_lies_beside_the_file_whatever_is_asked_of_it(web: Web, into: Path) -> None:
+    web.pages["/prices.csv?day=1"] = body(CSV)
+    fetch(web.at("/prices.csv?day=1"), into)
+    assert web.paths_asked() == ["/prices.csv.sha256?day=1", "/prices.csv?day=1"]
+
+
+# --- what goes wrong -----------------------------------------------------------------------------------------------
+
+
+def test_a_download_that_breaks_off_half_way_is_told(web: Web, into: Path) -> None:
+    web.pages["/prices.csv"] = cut_short(CSV, 1000)
+    with pytest.raises(BrokenSource, match="broke off") as told:
+        fetch(web.at("/prices.csv"), into)
+    assert told.value.hint == "Try again; nothing was changed"
+
+
+def test_a_chunked_download_that_breaks_off_is_told(web: Web, into: Path) -> None:
+    web.pages["/prices.csv"] = chunked(CSV, whole=False)
+    with pytest.raises(BrokenSource, match="broke off"):
+        fetch(web.at("/prices.csv"), into)
+
+
+@pytest.mark.parametrize("code", [404, 410, 500, 503])
+def test_a_server_that_refuses_is_told(web: Web, into: Path, code: int) -> None:
+    web.pages["/prices.csv"] = status(code)
+    with pytest.raises(Unavailable, match=f"answered {code}"):
+        fetch(web.at("/prices.csv"), into)
+
+
+@pytest.mark.parametrize("silent_at", ["/prices.csv", "/prices.csv.sha256"])
+def test_a_silent_server_is_not_waited_for_for_ever(web: Web, into: Path, silent_at: str) -> None:
+    web.pages["/prices.csv"] = body(CSV)
+    web.pages[silent_at] = web.silent
+    with pytest.raises(Unavailable, match="did not answer in time"):
+        fetch(web.at("/prices.csv"), into, timeout_seconds=0.2)
+
+
+def test_a_server_that_falls_silent_half_way_is_told(web: Web, into: Path) -> None:
+    def half(request: object) -> None:
+        cut_short(CSV, 1000)(request)  # type: ignore[arg-type]
+        web.ended.wait(10)
+
+    web.pages["/prices.csv"] = half
+    with pytest.raises(Unavailable, match="did not answer in time"):
+        fetch(web.at("/prices.csv"), into, timeout_seconds=0.2)
+
+
+def test_a_server_that_drips_is_given_up(web: Web, into: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "TOTAL_SECONDS_MAX", -1.0)
+    web.pages["/prices.csv"] = body(CSV)
+    with pytest.raises(Unavailable, match="sends too slowly"):
+        fetch(web.at("/prices.csv"), into)
+
+
+@pytest.mark.parametrize("answer", [body(CSV), chunked(CSV, whole=True)], ids=["said", "unsaid"])
+def test_what_is_too_large_is_no_catalog(
+    web: Web, into: Path, monkeypatch: pytest.MonkeyPatch, answer: object
+) -> None:
+    monkeypatch.setattr(module, "BYTES_MAX", len(CSV) - 1)
+    web.pages["/prices.csv"] = answer  # type: ignore[assignment]
+    with pytest.raises(BrokenSource, match="is no catalog of prices"):
+        fetch(web.at("/prices.csv"), into)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "prices.csv", "/etc/passwd", "file:///etc/passwd", "ftp://127.0.0.1/x.csv", "http://", "https:///x.csv",
+     "http://[::1", "http://127.0.0.1:99999/x", "http://127.0.0.1:port/x", "http://127.0.0.1/größe.csv",
+     "http://127.0.0.1/a b.csv", "http://127.0.0.1/a\r\nb", f"http://{'a' * 64}.example/x", "http://a..b/x"],
+)  # fmt: skip
+def test_what_is_no_web_address_is_the_users_mistake(into: Path, url: str) -> None:
+    with pytest.raises(BadInput, match="is no web address"):
+        fetch(url, into)
+
+
+def test_a_port_where_nobody_listens_is_told(into: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(Unavailable, match="cannot be reached: Connection refused"):
+        fetch(f"http://127.0.0.1:{port}/prices.csv", into)
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EFBIG])
+@pytest.mark.parametrize("unpacking", [False, True])
+def test_a_full_disk_is_not_taken_for_a_broken_download(
+    web: Web, into: Path, monkeypatch: pytest.MonkeyPatch, code: int, unpacking: bool
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(code, "no room")
+
+    web.pages["/c.zip"] = body(zipped({"a.csv": CSV}))
+    monkeypatch.setattr(module, "_extract" if unpacking else "_save", full)
+    with pytest.raises(StorageFailed, match="The disk is full"):
+        fetch(web.at("/c.zip"), into)
+
+
+def test_a_folder_that_is_shut_is_told_as_such(web: Web, into: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def shut(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "/somewhere")
+
+    monkeypatch.setattr(module, "_save", shut)
+    web.pages["/prices.csv"] = body(CSV)
+    with pytest.raises(PermissionError):
+        fetch(web.at("/prices.csv"), into)
+
+
+# --- archives ------------------------------------------------------------------------------------------------------
+
+
+def zipped(files: Mapping[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return out.getvalue()
+
+
+def tarred(files: Mapping[str, bytes], kind: str) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode=f"w:{kind}") as archive:  # type: ignore[call-overload]
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return out.getvalue()
+
+
+VERSIONS = {
+    "catalog-main/README.md": b"# hello",
+    "catalog-main/catalogs/v7/aws/vms.csv": b"old\n",
+    "catalog-main/catalogs/v8/aws/vms.csv": b"new\n",
+    "catalog-main/catalogs/v8/gcp/vms.csv": b"new too\n",
+    "catalog-main/catalogs/v8/common/metadata.csv": b"other\n",
+    "catalog-main/catalogs/v10-draft/aws/vms.csv": b"draft\n",
+}
+
+
+@pytest.mark.parametrize("kind", ["zip", "", "gz", "bz2", "xz"])
+def test_of_an_archive_the_newest_version_is_taken(web: Web, into: Path, kind: str) -> None:
+    web.pages["/catalog"] = body(zipped(VERSIONS) if kind == "zip" else tarred(VERSIONS, kind))
+    path = fetched(web.at("/catalog"), into).path
+    assert path.name == "v8"
+    assert {file.parent.name: file.read_bytes() for file in path.glob("*/vms.csv")} == {
+        "aws": b"new\n",
+        "gcp": b"new too\n",
+    }
+    assert not list(into.rglob("README.md"))
+
+
+@pytest.mark.parametrize("kind", ["zip", "gz"])
+def test_names_that_lead_out_of_the_folder_do_not(web: Web, into: Path, kind: str) -> None:
+    files = {"../../x.csv": CSV, "/etc/y.csv": CSV, "a/../../z.csv": CSV, "..\\..\\w.csv": CSV}
+    web.pages["/c"] = body(zipped(files) if kind == "zip" else tarred(files, kind))
+    fetch(web.at("/c"), into)
+    assert sorted(path.name for path in into.rglob("*.csv")) == ["w.csv", "x.csv", "y.csv", "z.csv"]
+    assert not list(into.parent.glob("*.csv"))
+    assert not Path("/etc/y.csv").exists()
+
+
+def test_links_in_an_archive_are_passed_over(web: Web, into: Path) -> None:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as archive:
+        link = tarfile.TarInfo("secret.csv")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+    web.pages["/c.tar.gz"] = body(out.getvalue())
+    with pytest.raises(BrokenSource, match="holds no CSV file"):
+        fetch(web.at("/c.tar.gz"), into)
+
+
+def spoilt(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return (
+        content[:middle]
+        + bytes(255 - byte for byte in content[middle : middle + 64])
+        + content[middle + 64 :]
+    )
+
+
+LARGE = {"aws/vms.csv": bytes(hashlib.shake_256(b"noise").digest(20_000)), "gcp/vms.csv": CSV}
+
+
+@pytest.mark.parametrize("kind", ["zip", "gz", "bz2", "xz"])
+def test_a_damaged_archive_is_told(web: Web, into: Path, kind: str) -> None:
+    web.pages["/c"] = body(spoilt(zipped(LARGE) if kind == "zip" else tarred(LARGE, kind)))
+    with pytest.raises(BrokenSource, match="cannot be unpacked: it is damaged"):
+        fetch(web.at("/c"), into)
+
+
+@pytest.mark.parametrize("kind", ["zip", "", "gz", "bz2", "xz"])
+def test_half_an_archive_is_told(web: Web, into: Path, kind: str) -> None:
+    whole = zipped(LARGE) if kind == "zip" else tarred(LARGE, kind)
+    web.pages["/c"] = body(whole[: len(whole) // 2])
+    with pytest.raises(BrokenSource, match="cannot be unpacked: it is damaged"):
+        fetch(web.at("/c"), into)
+
+
+def test_a_tar_that_ends_between_two_files_is_told(web: Web, into: Path) -> None:
+    """Nothing in the tar itself shows it: only that the packed stream goes on."""
+    packed = zlib.compressobj(wbits=31)
+    start = packed.compress(tarred(LARGE, "")[: 512 + 20_480]) + packed.flush(zlib.Z_FULL_FLUSH)
+    web.pages["/c.tar.gz"] = body(start)
+    with pytest.raises(BrokenSource, match="cannot be unpacked: it is damaged"):
+        fetch(web.at("/c.tar.gz"), into)
+
+
+def test_an_encrypted_archive_is_told(web: Web, into: Path) -> None:
+    content = bytearray(zipped({"a.csv": CSV}))
+    for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.index(signature) + offset] |= 1  # the flag that says so
+    web.pages["/c.zip"] = body(bytes(content))
+    with pytest.raises(BrokenSource, match="cannot be unpacked"):
+        fetch(web.at("/c.zip"), into)
+
+
+def test_names_that_no_disk_takes_are_told(web: Web, into: Path) -> None:
+    for names in (["n" * 300 + ".csv"], ["a.csv", "a.csv/b.csv"]):
+        web.pages["/c.zip"] = body(zipped(dict.fromkeys(names, CSV)))
+        with pytest.raises(BrokenSource, match="cannot be unpacked"):
+            fetch(web.at("/c.zip"), into)
+
+
+def test_an_archive_that_grows_too_large_is_given_up(
+    web: Web, into: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = zipped({"a.csv": b"0" * 1_000_000})
+    monkeypatch.setattr(module, "BYTES_MAX", 10_000)
+    assert len(content) < 10_000
+    web.pages["/c.zip"] = body(content)
+    with pytest.raises(BrokenSource, match="too large when unpacked"):
+        fetch(web.at("/c.zip"), into)
+    assert sum(path.stat().st_size for path in into.rglob("*.csv")) < 200_000
+
+
+def test_an_archive_of_too_many_files_is_given_up(
+    web: Web, into: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "UNPACKED_FILES_MAX", 3)
+    web.pages["/c.zip"] = body(zipped({f"{i}.csv": CSV for i in range(5)}))
+    with pytest.raises(BrokenSource, match="too large when unpacked"):
+        fetch(web.at("/c.zip"), into)
+
+
+def test_an_archive_without_a_csv_is_told(web: Web, into: Path) -> None:
+    web.pages["/c.zip"] = body(zipped({"README.md": b"nothing"}))
+    with pytest.raises(BrokenSource, match="holds no CSV file"):
+        fetch(web.at("/c.zip"), into)
