@@ -10,7 +10,6 @@ import time
 import warnings
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import torch
 from torch._dynamo.source import ConstantSource
@@ -19,6 +18,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
 from teraflock.workload.trace import Mark, Trace, write_trace
 from teraflock.workload.tracing.cuda import CudaChoices, pretending
+from teraflock.workload.tracing.eager import transformers_eager
 from teraflock.workload.tracing.recorder import Recorder
 
 HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -228,26 +228,13 @@ def main() -> None:
                 continue
             start = time.perf_counter()
             try:
-                with not_tracing():
+                with transformers_eager():
                     data = write_trace(record(name, Variant(text), build, hints))
             except Exception as error:  # one entry that fails must not hide the others
                 print(f"{name} {text}: FAILED {type(error).__name__}: {str(error)[:300]}", flush=True)
                 continue
             path.write_bytes(data)
             print(f"{name} {text}: {len(data):,} bytes, {time.perf_counter() - start:.1f} s", flush=True)
-
-
-def not_tracing() -> Any:
-    """transformers takes other paths where it believes itself compiled; a training step is not."""
-    import contextlib
-    import sys
-
-    stack = contextlib.ExitStack()
-
-    for module in list(sys.modules.values()):
-        if getattr(module, "__name__", "").startswith("transformers") and "is_tracing" in vars(module):
-            stack.enter_context(mock.patch.object(module, "is_tracing", return_value=False))
-    return stack
 
 
 if __name__ == "__main__":

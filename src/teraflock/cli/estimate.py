@@ -97,6 +97,7 @@ def command(model: str | None, **options: Any) -> None:
 
     workload = _workload(model, options)
     question = _question(options, cards=_cards(options["gpu_names"], limits=options["limits"]))
+    _refuse_all(question.cards, workload.precision)
     estimate = answer(workload, question)
     if options["plot"] is not None:
         from teraflock.estimate.answer import Estimator
@@ -137,6 +138,19 @@ def _workload(model: str, options: dict[str, Any]) -> "Workload":
         lora_rank=options["lora_rank"],
         kv_cache=options["kv_cache"],
     )
+
+
+def _refuse_all(cards: "Sequence[Card]", precision: str) -> None:
+    """Where every card asked for refuses the precision, that is a mistake and not an answer."""
+    from teraflock.estimate.cards import refuses
+
+    if cards and all(refuses(card, precision) for card in cards):
+        raise BadInput(
+            f"{cards[0].id}: {refuses(cards[0], precision)}",
+            hint="Choose another precision, or newer cards"
+            if len(cards) == 1
+            else "None of these cards has it",
+        )
 
 
 def _question(options: dict[str, Any], *, cards: "Sequence[Card]") -> "Question":

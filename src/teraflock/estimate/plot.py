@@ -55,9 +55,7 @@ def _timeline(memory: Memory) -> list[str]:
 
 
 def _bars(rows: list[OnGpu], top: float) -> list[str]:
-    timed = [
-        (row, row.step_seconds) for row in rows if isinstance(row, OnGpu) and row.step_seconds is not None
-    ]
+    timed = [(row, row.step_seconds) for row in rows if row.step_seconds is not None]
     if not timed:
         return []
     longest = max(seconds.p90 for _, seconds in timed)
