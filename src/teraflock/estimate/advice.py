@@ -8,6 +8,7 @@ import msgspec
 from teraflock.base.errors import BadInput
 from teraflock.base.quantities import GIB
 from teraflock.estimate.answer import Estimate, Estimator
+from teraflock.estimate.batch import LIMIT_SHARE
 from teraflock.workload.model import Workload
 
 
@@ -37,7 +38,7 @@ def advice(estimate: Estimate, room_bytes: int) -> Iterator[str]:
     for name, fields in changes:
         need = _need(msgspec.structs.replace(workload, **fields))
         if need is not None:
-            verdict = "fits" if need < 0.985 * room_bytes else "not enough alone"
+            verdict = "fits" if need < LIMIT_SHARE * room_bytes else "not enough alone"
             yield f"{name}: {need / GIB:.1f} GB instead of {estimate.memory.live_peak_bytes / GIB:.1f} ({verdict})"
     states = sum(estimate.memory.breakdown.get(kind, 0) for kind in ("parameters", "gradients", "optimizer"))
     rest = estimate.memory.live_peak_bytes - states

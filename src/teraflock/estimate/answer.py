@@ -164,9 +164,15 @@ def is_trace(model: str) -> bool:
 def _finder(estimator: Estimator, extra_bytes: int) -> BatchFinder | None:
     if "batch" not in estimator.trace.symbols:
         return None
-    scenes = cache(lambda batch: estimator.scene(batch))
     return BatchFinder(
-        scenes, estimator.optimizer, estimator.cublas_bytes, extra_bytes + estimator.kv_cache_bytes()
+        cache(lambda batch: estimator.scene(batch)),
+        estimator.optimizer,
+        estimator.cublas_bytes,
+        extra_bytes=extra_bytes + estimator.kv_cache_bytes(),
+        near=estimator.workload.batch,
+        share=LIMIT_SHARE
+        if any(each.name.startswith("convolution") for each in estimator.trace.operations)
+        else 1.0,
     )
 
 

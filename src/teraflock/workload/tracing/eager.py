@@ -1,4 +1,4 @@
-"""Keeping transformers on its eager path: fake tensors it takes for a compiler's, and builds masks it else leaves out."""
+"""Keeping transformers on its eager path: it takes fake tensors for a compiler's and builds needless masks."""
 
 import contextlib
 import importlib
