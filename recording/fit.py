@@ -61,7 +61,11 @@ def attributes(name: str, text: str) -> list[int]:
     at = 4 if name == "convolution_backward" else 3
     first = [int(words[at + i].strip("()").split(",")[0]) for i in range(3)]
     groups = int(words[at + 5])
-    mask = [int(w == "True") for w in words[at + 6].strip("()").split(",")] if name == "convolution_backward" else []
+    mask = (
+        [int(w == "True") for w in words[at + 6].strip("()").split(",")]
+        if name == "convolution_backward"
+        else []
+    )
     return [*first, int(words[at + 3] == "True"), groups, *mask]
 
 
@@ -80,8 +84,19 @@ def measured() -> Iterator[tuple[Work, float, int, str, int, str]]:
             if name.startswith("convolution"):
                 sizes = [int(np.prod(s)) * DTYPE_BYTES[d] for d, s, _ in inputs]
                 out = [int(np.prod(s)) * DTYPE_BYTES[d] for d, s, _ in outputs]
-                images = sizes[0] + sizes[1] + 2 * sizes[2] if name.endswith("backward") else sizes[0] + out[0] + 2 * sizes[1]
-            yield view, total / count, peak - max(kept, 0), job["job"]["precision"], images, job["job"]["model"]
+                images = (
+                    sizes[0] + sizes[1] + 2 * sizes[2]
+                    if name.endswith("backward")
+                    else sizes[0] + out[0] + 2 * sizes[1]
+                )
+            yield (
+                view,
+                total / count,
+                peak - max(kept, 0),
+                job["job"]["precision"],
+                images,
+                job["job"]["model"],
+            )
 
 
 def fit_workspace(rows: list[tuple[Work, float, int, str, int]]) -> dict[str, float]:
@@ -110,7 +125,9 @@ def fit_time(
         seconds = max(microseconds * 1e-6 - EVENT_SECONDS, 1e-6)
         target = np.log(seconds / max(floor, FLOOR_SECONDS))
         weight = np.sqrt(seconds)
-        spots[curve_keys(view, tf32=tf32)[0]].append((place(view, floor), float(target), features(view, floor)))
+        spots[curve_keys(view, tf32=tf32)[0]].append(
+            (place(view, floor), float(target), features(view, floor))
+        )
         for key in curve_keys(view, tf32=tf32):
             by[key].append((features(view, floor), float(target), float(weight)))
     curves = {}
@@ -133,7 +150,12 @@ def fit_time(
             continue
         merged: dict[tuple[float, ...], list[float]] = defaultdict(list)
         for spot, target, row in found:
-            inside = [min(max(v, lo), hi) for v, lo, hi in zip(row[1:], curves[key + "|range"][::2], curves[key + "|range"][1::2], strict=True)]
+            inside = [
+                min(max(v, lo), hi)
+                for v, lo, hi in zip(
+                    row[1:], curves[key + "|range"][::2], curves[key + "|range"][1::2], strict=True
+                )
+            ]
             residual = target - curves[key][0] - float(np.dot(curves[key][1:], inside))
             merged[tuple(round(v, 2) for v in spot)].append(residual)
         points[key] = [[*spot, round(float(np.mean(r)), 2)] for spot, r in sorted(merged.items())]
@@ -194,7 +216,9 @@ def fit_host(found: list[tuple[dict[str, Any], Scene]]) -> list[float]:
 FOLDS = 6
 
 
-def fit_spread(rows: list[Any], found: list[tuple[dict[str, Any], Scene]], data: dict[str, Any]) -> dict[str, list[float]]:
+def fit_spread(
+    rows: list[Any], found: list[tuple[dict[str, Any], Scene]], data: dict[str, Any]
+) -> dict[str, list[float]]:
     """Residuals of whole steps, each predicted by curves that never saw its model."""
     models = sorted({job["job"]["model"] for job, _ in found})
     residuals: dict[str, list[float]] = {"gpu": [], "host": []}
@@ -207,10 +231,22 @@ def fit_spread(rows: list[Any], found: list[tuple[dict[str, Any], Scene]], data:
             if job["job"]["model"] in held:
                 step = StepWork(scene, job["job"]["optimizer"], known, tf32=job["job"]["precision"] == "tf32")
                 hosted = step.host_seconds > 0.8 * step.gpu_seconds(PEAKS_H200)
-                residuals["host" if hosted else "gpu"].append(float(np.log(job["median"] / step.seconds(PEAKS_H200))))
+                residuals["host" if hosted else "gpu"].append(
+                    float(np.log(job["median"] / step.seconds(PEAKS_H200)))
+                )
     for kind, values in residuals.items():
-        print(kind, len(values), "held-out error: median", round(float(np.median(np.abs(values))), 3), "p90", round(float(np.quantile(np.abs(values), 0.9)), 3))
-    return {kind: [round(float(np.quantile(values, q)), 4) for q in (0.1, 0.9)] for kind, values in residuals.items()}
+        print(
+            kind,
+            len(values),
+            "held-out error: median",
+            round(float(np.median(np.abs(values))), 3),
+            "p90",
+            round(float(np.quantile(np.abs(values), 0.9)), 3),
+        )
+    return {
+        kind: [round(float(np.quantile(values, q)), 4) for q in (0.1, 0.9)]
+        for kind, values in residuals.items()
+    }
 
 
 def main() -> None:

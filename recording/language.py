@@ -56,7 +56,11 @@ MODELS = {
     ),
     "opt-1.3b": lambda: hf.OPTForCausalLM(
         hf.OPTConfig(
-            hidden_size=2048, num_hidden_layers=24, ffn_dim=8192, num_attention_heads=32, word_embed_proj_dim=2048
+            hidden_size=2048,
+            num_hidden_layers=24,
+            ffn_dim=8192,
+            num_attention_heads=32,
+            word_embed_proj_dim=2048,
         )
     ),
 }

@@ -5,6 +5,7 @@ A step of the U-Net predicts the noise in latents (`image` counts latent pixels:
 with 77 embedded tokens of text; neither the text encoder nor the autoencoder is in it.
 """
 
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -25,10 +26,18 @@ class Pair(nn.Module):
 
 def dcgan_pair() -> Pair:
     def up(cin: int, cout: int, stride: int, padding: int) -> list[nn.Module]:
-        return [nn.ConvTranspose2d(cin, cout, 4, stride, padding, bias=False), nn.BatchNorm2d(cout), nn.ReLU(True)]
+        return [
+            nn.ConvTranspose2d(cin, cout, 4, stride, padding, bias=False),
+            nn.BatchNorm2d(cout),
+            nn.ReLU(True),
+        ]
 
     def down(cin: int, cout: int) -> list[nn.Module]:
-        return [nn.Conv2d(cin, cout, 4, 2, 1, bias=False), nn.BatchNorm2d(cout), nn.LeakyReLU(0.2, inplace=True)]
+        return [
+            nn.Conv2d(cin, cout, 4, 2, 1, bias=False),
+            nn.BatchNorm2d(cout),
+            nn.LeakyReLU(0.2, inplace=True),
+        ]
 
     generator = nn.Sequential(
         *up(100, 512, 1, 0), *up(512, 256, 2, 1), *up(256, 128, 2, 1), *up(128, 64, 2, 1),
@@ -71,7 +80,10 @@ class ConditionalNorm(nn.Module):
     def __init__(self, channels: int, condition: int) -> None:
         super().__init__()
         self.norm = nn.BatchNorm2d(channels, affine=False)
-        self.gain, self.bias = nn.Linear(condition, channels, bias=False), nn.Linear(condition, channels, bias=False)
+        self.gain, self.bias = (
+            nn.Linear(condition, channels, bias=False),
+            nn.Linear(condition, channels, bias=False),
+        )
 
     def forward(self, x: Any, y: Any) -> Any:
         gain = (1 + self.gain(y)).view(y.size(0), -1, 1, 1)
@@ -120,7 +132,7 @@ class BigGenerator(nn.Module):
         self.shared = nn.Embedding(1000, 128)
         self.linear = nn.Linear(20, 16 * ch * 16)
         widths = [16 * ch, 16 * ch, 8 * ch, 4 * ch, 2 * ch, ch]
-        self.blocks = nn.ModuleList([GenerateBlock(a, b, 148) for a, b in zip(widths[:-1], widths[1:], strict=True)])
+        self.blocks = nn.ModuleList([GenerateBlock(a, b, 148) for a, b in pairwise(widths)])
         self.attention = SelfAttention(2 * ch)
         self.out = nn.Sequential(nn.BatchNorm2d(ch), nn.ReLU(True), nn.Conv2d(ch, 3, 3, padding=1))
         self.ch = ch
@@ -159,7 +171,7 @@ class BigDiscriminator(nn.Module):
     def __init__(self, ch: int = 96) -> None:
         super().__init__()
         widths = [3, ch, 2 * ch, 4 * ch, 8 * ch, 16 * ch, 16 * ch]
-        pairs = list(zip(widths[:-1], widths[1:], strict=True))
+        pairs = list(pairwise(widths))
         self.blocks = nn.ModuleList([JudgeBlock(a, b, i == 0, i < 5) for i, (a, b) in enumerate(pairs)])
         self.attention = SelfAttention(ch)
         self.linear, self.embed = nn.Linear(16 * ch, 1), nn.Embedding(1000, 16 * ch)
@@ -234,7 +246,11 @@ class TransformerBlock(nn.Module):
         self.norm, self.into = nn.GroupNorm(32, width, eps=1e-6), nn.Conv2d(width, width, 1)
         self.norm1, self.attn1 = nn.LayerNorm(width), CrossAttention(width, width)
         self.norm2, self.attn2 = nn.LayerNorm(width), CrossAttention(width, 768)
-        self.norm3, self.up, self.down = nn.LayerNorm(width), nn.Linear(width, 8 * width), nn.Linear(4 * width, width)
+        self.norm3, self.up, self.down = (
+            nn.LayerNorm(width),
+            nn.Linear(width, 8 * width),
+            nn.Linear(4 * width, width),
+        )
         self.back = nn.Conv2d(width, width, 1)
 
     def forward(self, x: Any, context: Any) -> Any:
@@ -258,7 +274,9 @@ class UNet(nn.Module):
         widths, skips, width = (320, 640, 1280, 1280), [320], 320
         for level, out in enumerate(widths):
             for _ in range(2):
-                self.down.append(nn.ModuleList([ResBlock(width, out), *([TransformerBlock(out)] if level < 3 else [])]))
+                self.down.append(
+                    nn.ModuleList([ResBlock(width, out), *([TransformerBlock(out)] if level < 3 else [])])
+                )
                 width = out
                 skips.append(width)
             if level < 3:

@@ -1,7 +1,7 @@
 """How much of their peaks older cards reach, from public single-operator latencies: prints what cards.py holds.
 
-`python -m recording.reach FOLDER` reads conv, linear, bmm, add, softmax, ln and gelu .csv.gz (fp32, forward) and says by what
-factor the scaled H200 curve must be divided on each card. The files themselves are not part of the project.
+`python -m recording.reach FOLDER` reads the latencies (fp32, forward; one .csv.gz per operator) and says by what factor
+the scaled H200 curve must be divided on each card. The files themselves are not part of the project.
 """
 
 import csv
@@ -36,12 +36,19 @@ def view(name: str, row: dict[str, str]) -> Work:
         )
     if name == "linear":
         rows, i, o = n("rows"), n("in_features"), n("out_features")
-        return work("addmm", [("f", [o], True), ("f", [rows, i], True), ("f", [i, o], True)], [("f", [rows, o], True)], [])
+        return work(
+            "addmm",
+            [("f", [o], True), ("f", [rows, i], True), ("f", [i, o], True)],
+            [("f", [rows, o], True)],
+            [],
+        )
     if name == "bmm":
         b, m, k, o = n("batch"), n("m"), n("k"), n("n")
         return work("bmm", [("f", [b, m, k], True), ("f", [b, k, o], True)], [("f", [b, m, o], True)], [])
     shape = ("f", [n("rows"), n("cols")], True)
-    label = {"add": "add", "softmax": "_softmax", "ln": "native_layer_norm", "gelu": "gelu", "relu": "relu"}[name]
+    label = {"add": "add", "softmax": "_softmax", "ln": "native_layer_norm", "gelu": "gelu", "relu": "relu"}[
+        name
+    ]
     return work(label, [shape, shape] if name == "add" else [shape], [shape], [])
 
 
@@ -58,8 +65,10 @@ def main() -> None:
                 if index % EVERY or seconds < LATENCY_MIN or there is None:
                     continue
                 one = view(name, row)
-                found[row["gpu"]].append(seconds_on(one, seconds_h200(one, known, tf32=False), there, tf32=False) / seconds)
-        print(name, {gpu: f"{median(v):.2f} (n={len(v)}, p10 {sorted(v)[len(v)//10]:.2f}, p90 {sorted(v)[len(v)*9//10]:.2f})" for gpu, v in found.items()})
+                found[row["gpu"]].append(
+                    seconds_on(one, seconds_h200(one, known, tf32=False), there, tf32=False) / seconds
+                )
+        print(name, {gpu: f"{median(v):.2f} of {len(v)}" for gpu, v in found.items()})
 
 
 if __name__ == "__main__":

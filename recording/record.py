@@ -10,7 +10,6 @@ import time
 import warnings
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import torch
 from torch._dynamo.source import ConstantSource
@@ -19,6 +18,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
 from teraflock.workload.trace import Mark, Trace, write_trace
 from teraflock.workload.tracing.cuda import CudaChoices, pretending
+from teraflock.workload.tracing.eager import transformers_eager
 from teraflock.workload.tracing.recorder import Recorder
 
 HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -34,12 +34,14 @@ class Variant:
         self.cache = "cache" in words
 
 
-class Lora(torch.nn.Module):  # type: ignore[misc]
+class Lora(torch.nn.Module):
     def __init__(self, base: Any, rank: Any) -> None:
         super().__init__()
         self.base = base
         dtype = base.weight.dtype
-        wide, out = (base.in_features, base.out_features) if hasattr(base, "in_features") else (base.nx, base.nf)
+        wide, out = (
+            (base.in_features, base.out_features) if hasattr(base, "in_features") else (base.nx, base.nf)
+        )
         self.a = torch.nn.Linear(wide, rank, bias=False, dtype=dtype)
         self.b = torch.nn.Linear(rank, out, bias=False, dtype=dtype)
 
@@ -62,7 +64,9 @@ def add_lora(net: Any) -> None:
 
 
 def symbol(env: Any, name: str, value: int) -> Any:
-    made = env.create_symbol(value, source=ConstantSource(name), dynamic_dim=DimDynamic.DYNAMIC, constraint_dim=None)
+    made = env.create_symbol(
+        value, source=ConstantSource(name), dynamic_dim=DimDynamic.DYNAMIC, constraint_dim=None
+    )
     return env.create_symintnode(made, hint=value)
 
 
@@ -200,8 +204,7 @@ def entries() -> dict[str, tuple[Any, dict[str, int], tuple[str, ...]]]:
         found[name] = (build_vision(make, pixels), {"batch": 6, "image": pixels}, VISION_VARIANTS)
         if name in IMAGE_FIXED:
             found[name] = (found[name][0], {"batch": 6}, VISION_VARIANTS)
-    for name, (build, hints, variants) in others.MODELS.items():
-        found[name] = (build, hints, variants)
+    found.update(others.MODELS)
     return found
 
 
@@ -225,27 +228,13 @@ def main() -> None:
                 continue
             start = time.perf_counter()
             try:
-                with not_tracing():
+                with transformers_eager():
                     data = write_trace(record(name, Variant(text), build, hints))
             except Exception as error:  # one entry that fails must not hide the others
                 print(f"{name} {text}: FAILED {type(error).__name__}: {str(error)[:300]}", flush=True)
                 continue
             path.write_bytes(data)
             print(f"{name} {text}: {len(data):,} bytes, {time.perf_counter() - start:.1f} s", flush=True)
-
-
-def not_tracing() -> Any:
-    """transformers takes other paths where it believes itself compiled; a training step is not."""
-    import contextlib
-
-    import sys
-
-    stack = contextlib.ExitStack()
-
-    for module in list(sys.modules.values()):
-        if getattr(module, "__name__", "").startswith("transformers") and "is_tracing" in vars(module):
-            stack.enter_context(mock.patch.object(module, "is_tracing", lambda *a, **k: False))
-    return stack
 
 
 if __name__ == "__main__":

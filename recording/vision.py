@@ -14,7 +14,13 @@ from torch import nn
 
 
 def conv_bn(
-    cin: int, cout: int, kernel: Any = 3, stride: int = 1, padding: Any = None, groups: int = 1, act: Any = nn.ReLU
+    cin: int,
+    cout: int,
+    kernel: Any = 3,
+    stride: int = 1,
+    padding: Any = None,
+    groups: int = 1,
+    act: Any = nn.ReLU,
 ) -> nn.Sequential:
     padding = (kernel - 1) // 2 if padding is None else padding
     layers = [nn.Conv2d(cin, cout, kernel, stride, padding, groups=groups, bias=False), nn.BatchNorm2d(cout)]
@@ -58,7 +64,13 @@ def alexnet() -> nn.Module:
         nn.Conv2d(256, 256, 3, padding=1), relu(), nn.MaxPool2d(3, 2),
     )  # fmt: skip
     head = nn.Sequential(
-        nn.Dropout(), nn.Linear(256 * 36, 4096), relu(), nn.Dropout(), nn.Linear(4096, 4096), relu(), nn.Linear(4096, 1000)
+        nn.Dropout(),
+        nn.Linear(256 * 36, 4096),
+        relu(),
+        nn.Dropout(),
+        nn.Linear(4096, 4096),
+        relu(),
+        nn.Linear(4096, 1000),
     )
     return Classifier(features, AdaptivePool(6), head)
 
@@ -139,7 +151,9 @@ class BasicBlock(nn.Module):
 class Bottleneck(nn.Module):
     expansion = 4
 
-    def __init__(self, cin: int, planes: int, stride: int, down: Any, groups: int = 1, base: int = 64) -> None:
+    def __init__(
+        self, cin: int, planes: int, stride: int, down: Any, groups: int = 1, base: int = 64
+    ) -> None:
         super().__init__()
         width = int(planes * (base / 64.0)) * groups
         self.conv1, self.bn1 = nn.Conv2d(cin, width, 1, bias=False), nn.BatchNorm2d(width)
@@ -166,7 +180,11 @@ class Bottleneck(nn.Module):
 
 
 def resnet(block: Any, counts: tuple[int, ...], groups: int = 1, base: int = 64) -> nn.Module:
-    layers: list[nn.Module] = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True)]
+    layers: list[nn.Module] = [
+        nn.Conv2d(3, 64, 7, 2, 3, bias=False),
+        nn.BatchNorm2d(64),
+        nn.ReLU(inplace=True),
+    ]
     layers.append(nn.MaxPool2d(3, 2, 1))
     channels = 64
     for stage, count in enumerate(counts):
@@ -220,7 +238,11 @@ class DenseBlock(nn.Module):
 class DenseNet(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        layers: list[nn.Module] = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True)]
+        layers: list[nn.Module] = [
+            nn.Conv2d(3, 64, 7, 2, 3, bias=False),
+            nn.BatchNorm2d(64),
+            nn.ReLU(inplace=True),
+        ]
         layers.append(nn.MaxPool2d(3, 2, 1))
         channels = 64
         for place, count in enumerate((6, 12, 24, 16)):
@@ -271,8 +293,12 @@ def googlenet() -> nn.Module:
     def block(cin: int, one: int, red3: int, three: int, red5: int, five: int, pool: int) -> nn.Module:
         return Branches(
             BasicConv(cin, one, kernel_size=1),
-            nn.Sequential(BasicConv(cin, red3, kernel_size=1), BasicConv(red3, three, kernel_size=3, padding=1)),
-            nn.Sequential(BasicConv(cin, red5, kernel_size=1), BasicConv(red5, five, kernel_size=3, padding=1)),
+            nn.Sequential(
+                BasicConv(cin, red3, kernel_size=1), BasicConv(red3, three, kernel_size=3, padding=1)
+            ),
+            nn.Sequential(
+                BasicConv(cin, red5, kernel_size=1), BasicConv(red5, five, kernel_size=3, padding=1)
+            ),
             nn.Sequential(nn.MaxPool2d(3, 1, 1, ceil_mode=True), BasicConv(cin, pool, kernel_size=1)),
         )
 
@@ -286,7 +312,9 @@ def googlenet() -> nn.Module:
         block(528, 256, 160, 320, 32, 128, 128), nn.MaxPool2d(2, 2, ceil_mode=True),
         block(832, 256, 160, 320, 32, 128, 128), block(832, 384, 192, 384, 48, 128, 128),
     )  # fmt: skip
-    return Classifier(features, nn.AdaptiveAvgPool2d(1), nn.Sequential(nn.Dropout(0.2), nn.Linear(1024, 1000)))
+    return Classifier(
+        features, nn.AdaptiveAvgPool2d(1), nn.Sequential(nn.Dropout(0.2), nn.Linear(1024, 1000))
+    )
 
 
 class AveragePool(nn.Module):
@@ -319,7 +347,9 @@ def inception_v3() -> nn.Module:
             conv(cin, 64, kernel_size=1),
             nn.Sequential(conv(cin, 48, kernel_size=1), conv(48, 64, kernel_size=5, padding=2)),
             nn.Sequential(
-                conv(cin, 64, kernel_size=1), conv(64, 96, kernel_size=3, padding=1), conv(96, 96, kernel_size=3, padding=1)
+                conv(cin, 64, kernel_size=1),
+                conv(64, 96, kernel_size=3, padding=1),
+                conv(96, 96, kernel_size=3, padding=1),
             ),
             nn.Sequential(AveragePool(), conv(cin, pool, kernel_size=1)),
         )
@@ -328,7 +358,9 @@ def inception_v3() -> nn.Module:
         return Branches(
             conv(cin, 384, kernel_size=3, stride=2),
             nn.Sequential(
-                conv(cin, 64, kernel_size=1), conv(64, 96, kernel_size=3, padding=1), conv(96, 96, kernel_size=3, stride=2)
+                conv(cin, 64, kernel_size=1),
+                conv(64, 96, kernel_size=3, padding=1),
+                conv(96, 96, kernel_size=3, stride=2),
             ),
             MaxPool(),
         )
@@ -340,7 +372,9 @@ def inception_v3() -> nn.Module:
         return Branches(
             conv(768, 192, kernel_size=1),
             nn.Sequential(conv(768, c7, kernel_size=1), row(c7, c7), column(c7, 192)),
-            nn.Sequential(conv(768, c7, kernel_size=1), column(c7, c7), row(c7, c7), column(c7, c7), row(c7, 192)),
+            nn.Sequential(
+                conv(768, c7, kernel_size=1), column(c7, c7), row(c7, c7), column(c7, c7), row(c7, 192)
+            ),
             nn.Sequential(AveragePool(), conv(768, 192, kernel_size=1)),
         )
 
@@ -348,7 +382,10 @@ def inception_v3() -> nn.Module:
         return Branches(
             nn.Sequential(conv(768, 192, kernel_size=1), conv(192, 320, kernel_size=3, stride=2)),
             nn.Sequential(
-                conv(768, 192, kernel_size=1), row(192, 192), column(192, 192), conv(192, 192, kernel_size=3, stride=2)
+                conv(768, 192, kernel_size=1),
+                row(192, 192),
+                column(192, 192),
+                conv(192, 192, kernel_size=3, stride=2),
             ),
             MaxPool(),
         )
@@ -359,7 +396,11 @@ def inception_v3() -> nn.Module:
         return Branches(
             conv(cin, 320, kernel_size=1),
             Fork(conv(cin, 384, kernel_size=1), left(), right()),
-            Fork(nn.Sequential(conv(cin, 448, kernel_size=1), conv(448, 384, kernel_size=3, padding=1)), left(), right()),
+            Fork(
+                nn.Sequential(conv(cin, 448, kernel_size=1), conv(448, 384, kernel_size=3, padding=1)),
+                left(),
+                right(),
+            ),
             nn.Sequential(AveragePool(), conv(cin, 192, kernel_size=1)),
         )
 
@@ -455,7 +496,9 @@ def mobilenet_v3_large() -> nn.Module:
         body += [nn.Conv2d(hidden, cout, 1, bias=False), bn(cout)]
         layers.append(Residual(nn.Sequential(*body), stride == 1 and cin == cout))
     layers.append(conv_bn(160, 960, 1, act=swish))
-    head = nn.Sequential(nn.Linear(960, 1280), swish(inplace=True), nn.Dropout(0.2, inplace=True), nn.Linear(1280, 1000))
+    head = nn.Sequential(
+        nn.Linear(960, 1280), swish(inplace=True), nn.Dropout(0.2, inplace=True), nn.Linear(1280, 1000)
+    )
     return Classifier(nn.Sequential(*layers), nn.AdaptiveAvgPool2d(1), head)
 
 
@@ -479,7 +522,9 @@ def efficientnet(width: float, depth: float, dropout: float) -> nn.Module:
             body += [conv_bn(hidden, hidden, kernel, step, groups=hidden, act=act)]
             body += [SqueezeExcite(hidden, max(1, here // 4), partial(act, inplace=True))]
             body += [nn.Conv2d(hidden, cout, 1, bias=False), nn.BatchNorm2d(cout)]
-            layers.append(Residual(nn.Sequential(*body), step == 1 and here == cout, 0.2 * made / total or 1e-9))
+            layers.append(
+                Residual(nn.Sequential(*body), step == 1 and here == cout, 0.2 * made / total or 1e-9)
+            )
             made += 1
     cin = divisible(320 * width)
     layers.append(conv_bn(cin, 4 * cin, 1, act=act))
@@ -618,7 +663,9 @@ def convnext(widths: tuple[int, ...], counts: tuple[int, ...], drop: float) -> n
             layers.append(ConvNeXtBlock(width, drop * made / (total - 1.0)))
             made += 1
         if stage < 3:
-            layers.append(nn.Sequential(LayerNorm2d(width, eps=1e-6), nn.Conv2d(width, widths[stage + 1], 2, 2)))
+            layers.append(
+                nn.Sequential(LayerNorm2d(width, eps=1e-6), nn.Conv2d(width, widths[stage + 1], 2, 2))
+            )
     head = nn.Sequential(LayerNorm2d(widths[-1], eps=1e-6), nn.Flatten(1), nn.Linear(widths[-1], 1000))
     return nn.Sequential(nn.Sequential(*layers), nn.AdaptiveAvgPool2d(1), head)
 
@@ -631,7 +678,11 @@ class EncoderBlock(nn.Module):
         self.dropout = nn.Dropout(0.0)
         self.ln_2 = nn.LayerNorm(width, eps=1e-6)
         self.mlp = nn.Sequential(
-            nn.Linear(width, mlp), nn.GELU(), nn.Dropout(0.0, inplace=False), nn.Linear(mlp, width), nn.Dropout(0.0)
+            nn.Linear(width, mlp),
+            nn.GELU(),
+            nn.Dropout(0.0, inplace=False),
+            nn.Linear(mlp, width),
+            nn.Dropout(0.0),
         )
 
     def forward(self, input: Any) -> Any:
@@ -739,7 +790,7 @@ class WindowAttention(nn.Module):
         mask = mask.view(high // window, window, wide // window, window)
         mask = mask.permute(0, 2, 1, 3).reshape(windows, window * window)
         mask = mask.unsqueeze(1) - mask.unsqueeze(2)
-        return mask.masked_fill(mask != 0, float(-100.0)).masked_fill(mask == 0, 0.0)
+        return mask.masked_fill(mask != 0, (-100.0)).masked_fill(mask == 0, 0.0)
 
 
 class SwinBlock(nn.Module):
@@ -749,7 +800,11 @@ class SwinBlock(nn.Module):
         self.drop = drop
         self.norm2 = nn.LayerNorm(width, eps=1e-5)
         self.mlp = nn.Sequential(
-            nn.Linear(width, 4 * width), nn.GELU(), nn.Dropout(0.0), nn.Linear(4 * width, width), nn.Dropout(0.0)
+            nn.Linear(width, 4 * width),
+            nn.GELU(),
+            nn.Dropout(0.0),
+            nn.Linear(4 * width, width),
+            nn.Dropout(0.0),
         )
 
     def forward(self, x: Any) -> Any:
@@ -760,7 +815,10 @@ class SwinBlock(nn.Module):
 class PatchMerging(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.reduction, self.norm = nn.Linear(4 * width, 2 * width, bias=False), nn.LayerNorm(4 * width, eps=1e-5)
+        self.reduction, self.norm = (
+            nn.Linear(4 * width, 2 * width, bias=False),
+            nn.LayerNorm(4 * width, eps=1e-5),
+        )
 
     def merged(self, x: Any) -> Any:
         x0, x1 = x[..., 0::2, 0::2, :], x[..., 1::2, 0::2, :]
@@ -774,7 +832,9 @@ class PatchMerging(nn.Module):
 class Swin(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        layers: list[nn.Module] = [nn.Sequential(nn.Conv2d(3, 96, 4, 4), Permute(0, 2, 3, 1), nn.LayerNorm(96, eps=1e-5))]
+        layers: list[nn.Module] = [
+            nn.Sequential(nn.Conv2d(3, 96, 4, 4), Permute(0, 2, 3, 1), nn.LayerNorm(96, eps=1e-5))
+        ]
         made, width = 0, 96
         for stage, (count, heads) in enumerate(((2, 3), (2, 6), (6, 12), (2, 24))):
             for index in range(count):
@@ -784,7 +844,11 @@ class Swin(nn.Module):
                 layers.append(PatchMerging(width))
                 width *= 2
         self.features, self.norm = nn.Sequential(*layers), nn.LayerNorm(width, eps=1e-5)
-        self.permute, self.pool, self.head = Permute(0, 3, 1, 2), nn.AdaptiveAvgPool2d(1), nn.Linear(width, 1000)
+        self.permute, self.pool, self.head = (
+            Permute(0, 3, 1, 2),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Linear(width, 1000),
+        )
 
     def forward(self, x: Any) -> Any:
         x = self.features(x)

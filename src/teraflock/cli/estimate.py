@@ -35,21 +35,49 @@ Examples:
 @click.option("--batch", type=int, help="Samples per step on each GPU.")
 @click.option("--seq", type=int, help="Tokens per sample.  [default: 512]")
 @click.option("--image-size", type=int, help="Pixels on a side.  [default: the model's own]")
-@click.option("--precision", default="fp32", show_default=True, help="fp32, tf32, amp-bf16, amp-fp16, bf16, fp16.")
-@click.option("--optimizer", default=None, help="sgd, adam, adamw, adafactor.  [default: sgd for images, adamw for text]")
+@click.option(
+    "--precision", default="fp32", show_default=True, help="fp32, tf32, amp-bf16, amp-fp16, bf16, fp16."
+)
+@click.option(
+    "--optimizer",
+    default=None,
+    help="sgd, adam, adamw, adafactor.  [default: sgd for images, adamw for text]",
+)
 @click.option("--gradient-checkpointing", is_flag=True, help="Recompute activations in the backward pass.")
 @click.option("--lora-rank", type=int, help="Train LoRA matrices of this rank on q and v, and nothing else.")
 @click.option("--task", default="train", show_default=True, help="train or infer.")
 @click.option("--kv-cache", is_flag=True, help="Inference that keeps keys and values of all tokens.")
-@click.option("--gpu", "gpu_names", multiple=True, metavar="NAME", help="A card, however it is written; repeat it.  [default: all]")
-@click.option("--gpus", type=click.IntRange(1, 8), default=1, show_default=True, help="GPUs of one machine, data parallel.")
-@click.option("--memory-limit", "limits", multiple=True, metavar="SIZE", help="Ask about a budget that PyTorch may reserve, such as 11GiB.")
+@click.option(
+    "--gpu",
+    "gpu_names",
+    multiple=True,
+    metavar="NAME",
+    help="A card, however it is written; repeat it.  [default: all]",
+)
+@click.option(
+    "--gpus",
+    type=click.IntRange(1, 8),
+    default=1,
+    show_default=True,
+    help="GPUs of one machine, data parallel.",
+)
+@click.option(
+    "--memory-limit",
+    "limits",
+    multiple=True,
+    metavar="SIZE",
+    help="Ask about a budget that PyTorch may reserve, such as 11GiB.",
+)
 @click.option("--steps", type=float, help="Steps to run: adds the hours.")
 @click.option("--epochs", type=float, help="With --samples: passes over the data.")
 @click.option("--samples", type=float, help="With --epochs: samples in the data.")
 @click.option("--expandable-segments", is_flag=True, help="The allocator's setting of that name.")
-@click.option("--from", "source", type=click.Path(path_type=Path), help="A CSV of workloads: one JSON object per line.")
-@click.option("--plot", type=click.Path(path_type=Path), help="Draw memory over the step and time per card as SVG.")
+@click.option(
+    "--from", "source", type=click.Path(path_type=Path), help="A CSV of workloads: one JSON object per line."
+)
+@click.option(
+    "--plot", type=click.Path(path_type=Path), help="Draw memory over the step and time per card as SVG."
+)
 @click.option("--models", is_flag=True, help="List the models of the zoo.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object on stdout.")
 def command(model: str | None, **options: Any) -> None:
@@ -62,11 +90,14 @@ def command(model: str | None, **options: Any) -> None:
         _many(options["source"], options)
         return
     if model is None:
-        raise BadInput("Say which model, or give a CSV with `--from`", hint="`tera estimate --models` lists them")
+        raise BadInput(
+            "Say which model, or give a CSV with `--from`", hint="`tera estimate --models` lists them"
+        )
     from teraflock.estimate.answer import answer
 
     workload = workload_from(model, options)
     question = _question(options, cards=_cards(options["gpu_names"], limits=options["limits"]))
+    _refuse_all(question.cards, workload.precision)
     estimate = answer(workload, question)
     if options["plot"] is not None:
         from teraflock.estimate.answer import Estimator
@@ -109,6 +140,19 @@ def workload_from(model: str, options: dict[str, Any]) -> "Workload":
     )
 
 
+def _refuse_all(cards: "Sequence[Card]", precision: str) -> None:
+    """Where every card asked for refuses the precision, that is a mistake and not an answer."""
+    from teraflock.estimate.cards import refuses
+
+    if cards and all(refuses(card, precision) for card in cards):
+        raise BadInput(
+            f"{cards[0].id}: {refuses(cards[0], precision)}",
+            hint="Choose another precision, or newer cards"
+            if len(cards) == 1
+            else "None of these cards has it",
+        )
+
+
 def _question(options: dict[str, Any], *, cards: "Sequence[Card]") -> "Question":
     from teraflock.estimate.answer import Limit, Question
 
@@ -149,7 +193,11 @@ def _many(source: Path, options: dict[str, Any]) -> None:
 
     from teraflock.estimate.answer import answer
 
-    named = _cards(options["gpu_names"], limits=options["limits"]) if options["gpu_names"] or options["limits"] else None
+    named = (
+        _cards(options["gpu_names"], limits=options["limits"])
+        if options["gpu_names"] or options["limits"]
+        else None
+    )
     for workload, gpu in _rows(source):
         cards = named if named is not None else _cards([gpu] if gpu else ["all"])
         estimate = answer(workload, _question(options, cards=cards))
@@ -175,17 +223,20 @@ def _rows(source: Path) -> "Iterator[tuple[Workload, str]]":
         where = f"{source}, line {reader.line_num}"
         try:
             task = row.get("task") or "train"
-            yield Workload(
-                model=row["model"],
-                task=task,
-                batch=int(row["batch"]),
-                seq=int(row["seq"]) if row.get("seq") else None,
-                image_size=int(row["image_size"]) if row.get("image_size") else None,
-                precision=row.get("precision") or "fp32",
-                optimizer=row.get("optimizer") or ("sgd" if task == "train" else ""),
-                gradient_checkpointing=row.get("gradient_checkpointing") in ("1", "true", "True"),
-                lora_rank=int(row["lora_rank"]) if row.get("lora_rank") else None,
-            ), row.get("gpu") or ""
+            yield (
+                Workload(
+                    model=row["model"],
+                    task=task,
+                    batch=int(row["batch"]),
+                    seq=int(row["seq"]) if row.get("seq") else None,
+                    image_size=int(row["image_size"]) if row.get("image_size") else None,
+                    precision=row.get("precision") or "fp32",
+                    optimizer=row.get("optimizer") or ("sgd" if task == "train" else ""),
+                    gradient_checkpointing=row.get("gradient_checkpointing") in ("1", "true", "True"),
+                    lora_rank=int(row["lora_rank"]) if row.get("lora_rank") else None,
+                ),
+                row.get("gpu") or "",
+            )
         except ValueError:
             raise BadInput(f"{where}: a number was expected") from None
         except TeraflockError as error:
@@ -221,9 +272,14 @@ def _show(estimate: "Estimate", options: dict[str, Any]) -> None:
     parts = sorted(memory.breakdown.items(), key=lambda each: -each[1])
     remark(
         f"\nPeak: {_gib(memory.live_peak_bytes)} live, {_gib(memory.reserved_peak_bytes)} reserved if it may,"
-        f" {_gib(memory.device_peak_bytes)} on the device. A tight fit needs {_gib(estimate.gpus[0].need_bytes) if estimate.gpus else '?'}"
+        f" {_gib(memory.device_peak_bytes)} on the device"
     )
-    remark("At the peak: " + ", ".join(f"{_gib(size)} {name.replace('_', ' ')}" for name, size in parts if size > 1 << 20))
+    if estimate.gpus:
+        remark(f"A tight fit needs {_gib(estimate.gpus[0].need_bytes)}, without convolution workspaces")
+    remark(
+        "At the peak: "
+        + ", ".join(f"{_gib(size)} {name.replace('_', ' ')}" for name, size in parts if size > 1 << 20)
+    )
     remark("The data pipeline is assumed not to limit; hours hold for steps back to back")
     if estimate.gpus and not any(row.fits for row in estimate.gpus):
         _suggest(estimate, options)
@@ -234,7 +290,9 @@ def _suggest(estimate: "Estimate", options: dict[str, Any]) -> None:
     from teraflock.estimate.advice import advice
 
     room = max(row.memory_bytes for row in estimate.gpus)
-    remark(f"\nNone of these cards has room: the largest leaves {_gib(room)} to PyTorch. What would change that:")
+    remark(
+        f"\nNone of these cards has room: the largest leaves {_gib(room)} to PyTorch. What would change that:"
+    )
     for line in advice(estimate, room):
         remark(f"  {line}")
 
@@ -243,7 +301,8 @@ def _cells(row: "OnGpu", batch: int) -> list[str]:
     spare = row.memory_bytes - row.need_bytes
     return [
         row.gpu,
-        ("yes" if row.fits else "no") + (f", OOM {row.oom_probability:.0%}" if 0.01 < row.oom_probability < 0.99 else ""),
+        ("yes" if row.fits else "no")
+        + (f", OOM {row.oom_probability:.0%}" if 0.01 < row.oom_probability < 0.99 else ""),
         f"{spare / GIB:+.1f} GB",
         "?" if row.largest_batch is None else f"{row.largest_batch:,}",
         _interval(row),

@@ -49,4 +49,6 @@ def command(script: Path | None, arguments: tuple[str, ...], entry: str | None, 
         out.write_bytes(data)
     except OSError as error:
         raise BadInput(f"`{out}` cannot be written: {error.strerror}") from None
-    remark(f"Wrote {out}: {len(trace.operations):,} kinds of operation, {len(data):,} bytes. Next: tera estimate {out}")
+    remark(
+        f"Wrote {out}: {len(trace.operations):,} kinds of operation, {len(data):,} bytes. Next: tera estimate {out}"
+    )

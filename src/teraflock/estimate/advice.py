@@ -8,6 +8,7 @@ import msgspec
 from teraflock.base.errors import BadInput
 from teraflock.base.quantities import GIB
 from teraflock.estimate.answer import Estimate, Estimator
+from teraflock.estimate.batch import LIMIT_SHARE
 from teraflock.workload.model import Workload
 
 
@@ -26,19 +27,24 @@ def advice(estimate: Estimate, room_bytes: int) -> Iterator[str]:
             changes.append(("bf16 weights", {"precision": "bf16"}))
         if not workload.lora_rank:
             changes.append(("LoRA of rank 16", {"lora_rank": 16}))
-            changes.append(("LoRA, checkpointing and bf16 weights", {"lora_rank": 16, "gradient_checkpointing": True, "precision": "bf16"}))
+            changes.append(
+                (
+                    "LoRA, checkpointing and bf16 weights",
+                    {"lora_rank": 16, "gradient_checkpointing": True, "precision": "bf16"},
+                )
+            )
     elif workload.precision == "fp32":
         changes.append(("bf16 weights", {"precision": "bf16"}))
     for name, fields in changes:
         need = _need(msgspec.structs.replace(workload, **fields))
         if need is not None:
-            verdict = "fits" if need < 0.985 * room_bytes else "not enough alone"
+            verdict = "fits" if need < LIMIT_SHARE * room_bytes else "not enough alone"
             yield f"{name}: {need / GIB:.1f} GB instead of {estimate.memory.live_peak_bytes / GIB:.1f} ({verdict})"
     states = sum(estimate.memory.breakdown.get(kind, 0) for kind in ("parameters", "gradients", "optimizer"))
     rest = estimate.memory.live_peak_bytes - states
     if states and rest < room_bytes:
         gpus = -(-states // max(1, room_bytes - rest))
-        yield f"sharding weights, gradients and optimizer state over {gpus} or more GPUs: {states / GIB:.1f} GB are such"
+        yield f"{gpus} or more GPUs that share weights, gradients and optimizer state ({states / GIB:.1f} GB)"
 
 
 def _need(workload: Workload) -> int | None:

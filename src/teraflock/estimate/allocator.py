@@ -24,7 +24,7 @@ class OutOfMemory(Exception):
 
 
 class Block:
-    __slots__ = ("address", "before", "after", "free", "size", "small")
+    __slots__ = ("address", "after", "before", "free", "size", "small")
 
     def __init__(self, size: int, small: bool, address: int) -> None:
         self.size = size
@@ -51,7 +51,7 @@ class CachingAllocator:
         size = max(ROUND_BYTES, -(-size_bytes // ROUND_BYTES) * ROUND_BYTES)
         small = size <= SMALL_BYTES_MAX
         free = self._free[0] if small else self._free[1]
-        at = bisect_left(free, (size, -1))  # type: ignore[type-var]
+        at = bisect_left(free, (size, -1))
         block = free.pop(at)[2] if at < len(free) else self._segment(size, small)
         rest = block.size - size
         if rest >= ROUND_BYTES if small or self.expandable else rest > SMALL_BYTES_MAX:
@@ -123,4 +123,4 @@ class CachingAllocator:
     def _unlist(self, block: Block) -> None:
         block.free = False
         free = self._free[0] if block.small else self._free[1]
-        del free[bisect_left(free, (block.size, block.address))]  # type: ignore[type-var]
+        del free[bisect_left(free, (block.size, block.address))]

@@ -14,7 +14,15 @@ from teraflock.base.quantities import GIB, MIB
 from teraflock.catalog.model import Card
 from teraflock.estimate import parallel
 from teraflock.estimate.batch import LIMIT_SHARE, BatchFinder
-from teraflock.estimate.cards import GENERATIONS, MEASURED_ID, context_bytes, generation, peaks, refuses, reservable_bytes
+from teraflock.estimate.cards import (
+    GENERATIONS,
+    MEASURED_ID,
+    context_bytes,
+    generation,
+    peaks,
+    refuses,
+    reservable_bytes,
+)
 from teraflock.estimate.memory import Memory, Scene, replay
 from teraflock.estimate.speed import measured
 from teraflock.estimate.step import Seconds, StepWork
@@ -127,7 +135,11 @@ def answer(workload: Workload, question: Question) -> Estimate:
     buckets = estimator.gradient_bytes() if question.gpus > 1 else 0
     finder = _finder(estimator, buckets)
     room = {card.id: reservable_bytes(card) for card in question.cards}
-    able = [size for card in question.cards if (size := room[card.id]) and not refuses(card, estimator.workload.precision)]
+    able = [
+        size
+        for card in question.cards
+        if (size := room[card.id]) and not refuses(card, estimator.workload.precision)
+    ]
     reference = int(median(able)) if able else 0
     rows = [_on_limit(estimator, finder, limit) for limit in question.limits]
     for card in question.cards:
@@ -152,8 +164,16 @@ def is_trace(model: str) -> bool:
 def _finder(estimator: Estimator, extra_bytes: int) -> BatchFinder | None:
     if "batch" not in estimator.trace.symbols:
         return None
-    scenes = cache(lambda batch: estimator.scene(batch))
-    return BatchFinder(scenes, estimator.optimizer, estimator.cublas_bytes, extra_bytes + estimator.kv_cache_bytes())
+    return BatchFinder(
+        cache(lambda batch: estimator.scene(batch)),
+        estimator.optimizer,
+        estimator.cublas_bytes,
+        extra_bytes=extra_bytes + estimator.kv_cache_bytes(),
+        near=estimator.workload.batch,
+        share=LIMIT_SHARE
+        if any(each.name.startswith("convolution") for each in estimator.trace.operations)
+        else 1.0,
+    )
 
 
 def _on_limit(estimator: Estimator, finder: BatchFinder | None, limit: Limit) -> OnGpu:
@@ -161,7 +181,9 @@ def _on_limit(estimator: Estimator, finder: BatchFinder | None, limit: Limit) ->
     need = _need(estimator, finder)
     return OnGpu(
         gpu=limit.text,
-        fits=largest >= estimator.workload.batch if largest is not None else need <= LIMIT_SHARE * limit.size_bytes,
+        fits=largest >= estimator.workload.batch
+        if largest is not None
+        else need <= LIMIT_SHARE * limit.size_bytes,
         oom_probability=_oom_probability(need, limit.size_bytes),
         largest_batch=largest,
         step_seconds=None,
@@ -217,7 +239,9 @@ def _need(estimator: Estimator, finder: BatchFinder | None) -> int:
     return replay(estimator.scene(), estimator.optimizer, cublas_bytes=estimator.cublas_bytes).live_peak_bytes
 
 
-def _seconds(estimator: Estimator, step: StepWork, card: Card, question: Question, buckets: int) -> Seconds | None:
+def _seconds(
+    estimator: Estimator, step: StepWork, card: Card, question: Question, buckets: int
+) -> Seconds | None:
     there, known = peaks(card), generation(card)
     if there is None or known is None:
         return None

@@ -2,7 +2,7 @@
 
 Short of memory PyTorch gives its cache back and cuDNN takes ways that need no workspace, so the question is
 not what a comfortable run reserves but whether the replay without convolution workspaces finds room. The
-margin left below the limit was taken from nothing measured here: it covers what the replay cannot see.
+margin left below the limit, only where there are convolutions, covers the workspaces that remain.
 """
 
 from collections.abc import Callable
@@ -11,22 +11,34 @@ from typing import Final
 from teraflock.estimate.allocator import OutOfMemory
 from teraflock.estimate.memory import Scene, replay
 
-LIMIT_SHARE: Final = 0.985
+LIMIT_SHARE: Final = 0.978
 RESOLUTION: Final = 0.004
 """Of the batch: finer than the two to three per cent the measured answers resolve."""
+RESOLUTION_COARSE: Final = 0.02
 BATCH_MAX: Final = 1 << 20
 
 
 class BatchFinder:
     """Answers for one workload; `scene_of` gives the trace at a batch."""
 
-    def __init__(self, scene_of: Callable[[int], Scene], optimizer: str, cublas_bytes: int, extra_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        scene_of: Callable[[int], Scene],
+        optimizer: str,
+        cublas_bytes: int,
+        *,
+        extra_bytes: int = 0,
+        near: int = 8,
+        share: float = LIMIT_SHARE,
+    ) -> None:
         self._scene_of = scene_of
         self._optimizer = optimizer
         self._cublas_bytes = cublas_bytes
         self._extra_bytes = extra_bytes
         self._needs: dict[int, int] = {}
         self._tightness: float | None = None
+        self._near = max(1, near)
+        self._share = share
 
     def need_bytes(self, batch: int) -> int:
         """The live peak without convolution workspaces."""
@@ -36,35 +48,34 @@ class BatchFinder:
         return self._needs[batch]
 
     def fits(self, batch: int, limit_bytes: int) -> bool:
-        limit = int(limit_bytes * LIMIT_SHARE) - self._extra_bytes
+        limit = int(limit_bytes * self._share) - self._extra_bytes
         try:
             replay(self._lean(batch), self._optimizer, cublas_bytes=self._cublas_bytes, limit_bytes=limit)
         except OutOfMemory:
             return False
         return True
 
-    def largest(self, limit_bytes: int) -> int:
+    def largest(self, limit_bytes: int, resolution: float = RESOLUTION) -> int:
         """The largest batch that fits, by replay; 0 where not even one sample does."""
-        if not self.fits(1, limit_bytes):
-            return 0
-        low, high = 1, 0
-        probe = self._guess(limit_bytes * LIMIT_SHARE)
-        while not high or high - low > max(1, RESOLUTION * low):
-            probe = min(max(probe, low + 1), (high or BATCH_MAX) - 1 if high else BATCH_MAX)
+        low, high = 0, BATCH_MAX + 1
+        probe = self._guess(limit_bytes * self._share)
+        while high - low > max(1, resolution * low):
+            probe = min(max(probe, low + 1), high - 1)
             if self.fits(probe, limit_bytes):
                 low = probe
-                if low >= BATCH_MAX:
-                    break
+                probe = int(probe * 1.015) + 1 if high > BATCH_MAX else (low + high) // 2
             else:
                 high = probe
-            probe = (low + high) // 2 if high and low > 1 else (int(probe * 1.02) + 1 if not high else int(probe * 0.97))
+                probe = int(probe * 0.98) if not low else (low + high) // 2
+                if not low and probe < high // 2 + 2:
+                    probe = high // 2
         return low
 
     def largest_near(self, limit_bytes: int, reference_bytes: int) -> int:
         """As `largest`, from one replayed answer at a reference limit: for tables of many cards."""
         if self._tightness is None:
-            best = self.largest(reference_bytes)
-            self._tightness = self.need_bytes(best) / reference_bytes if best else LIMIT_SHARE
+            best = self.largest(reference_bytes, RESOLUTION_COARSE)
+            self._tightness = self.need_bytes(best) / reference_bytes if best else self._share
         room = limit_bytes * self._tightness
         if self.need_bytes(1) > room:
             return 0
@@ -72,14 +83,15 @@ class BatchFinder:
 
     def _guess(self, room: float) -> int:
         """Where the need, a straight line beyond small batches, meets the room."""
-        one = self.need_bytes(1)
-        near = 8
+        near = self._near
         while True:
             first, second = self.need_bytes(near), self.need_bytes(2 * near)
             slope = (second - first) / near
-            if slope > 0 and second >= 1.2 * one or near >= BATCH_MAX // 2:
+            # The optimizer's temporaries hide small batches: look further up for the line.
+            if slope * near > 0.05 * first or near >= BATCH_MAX // 2:
                 break
             near *= 8
+        self._near = near
         if slope <= 0:
             return BATCH_MAX
         return int(min(max(1.0, near + (room - first) / slope), BATCH_MAX))
@@ -87,6 +99,7 @@ class BatchFinder:
     def _lean(self, batch: int) -> Scene:
         scene = self._scene_of(batch)
         scene.workspaces = [
-            0 if work.family.startswith("conv") else size for work, size in zip(scene.works, scene.workspaces, strict=True)
+            0 if work.family.startswith("conv") else size
+            for work, size in zip(scene.works, scene.workspaces, strict=True)
         ]
         return scene

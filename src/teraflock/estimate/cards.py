@@ -34,12 +34,31 @@ GENERATIONS: Final = {
     "Blackwell": Generation(770, 1.0, 0.95, 0.9, 0, 0, 2.2, _NEVER),
     "Hopper": Generation(770, 1.0, 1.0, 1.0, 0, 0, 1.3, "scaled from an H200 of the same generation"),
     "Ada": Generation(560, 1.1, 1.0, 1.1, 0, 0, 1.8, _NEVER),
-    "Ampere": Generation(520, 1.1, 1.0, 1.15, 0, 0, 1.6, "scaled from an H200; fp32 operators measured on an A100"),
-    "Turing": Generation(460, 0.95, 0.9, 0.8, 0.85, 0.7, 1.8, "scaled from an H200; fp32 operators measured on a T4"),
-    "Volta": Generation(460, 1.2, 1.0, 0.95, 1.0, 0.8, 1.7, "scaled from an H200; fp32 operators measured on a V100"),
-    "Pascal": Generation(400, 1.0, 0.85, 1.0, 0.85, 0.7, 2.0, "scaled from an H200; fp32 operators measured on P100 and P4"),
-    "Maxwell": Generation(350, 0.95, 0.8, 1.0, 0.8, 0.65, 3.0, "no truth exists for this generation: a wide guess"),
-    "Kepler": Generation(330, 0.7, 0.75, 1.0, 0.6, 0.45, 3.5, "no truth exists for this generation, nor does PyTorch 2 run on it"),
+    "Ampere": Generation(
+        520, 1.1, 1.0, 1.15, 0, 0, 1.6, "scaled from an H200; fp32 operators measured on an A100"
+    ),
+    "Turing": Generation(
+        460, 0.95, 0.9, 0.8, 0.85, 0.7, 1.8, "scaled from an H200; fp32 operators measured on a T4"
+    ),
+    "Volta": Generation(
+        460, 1.2, 1.0, 0.95, 1.0, 0.8, 1.7, "scaled from an H200; fp32 operators measured on a V100"
+    ),
+    "Pascal": Generation(
+        400, 1.0, 0.85, 1.0, 0.85, 0.7, 2.0, "scaled from an H200; fp32 operators measured on P100 and P4"
+    ),
+    "Maxwell": Generation(
+        350, 0.95, 0.8, 1.0, 0.8, 0.65, 3.0, "no truth exists for this generation: a wide guess"
+    ),
+    "Kepler": Generation(
+        330,
+        0.7,
+        0.75,
+        1.0,
+        0.6,
+        0.45,
+        3.5,
+        "no truth exists for this generation, nor does PyTorch 2 run on it",
+    ),
 }
 POWER_CAPPED_WATTS: Final = 160.0
 POWER_REACH: Final = 0.75

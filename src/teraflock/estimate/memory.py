@@ -63,11 +63,13 @@ def replay(
     kv_cache_bytes: int = 0,
 ) -> Memory:
     """Raises `OutOfMemory` where a limit is given and does not suffice."""
-    player = _Player(scene, cublas_bytes, CachingAllocator(limit_bytes, expandable_segments=expandable_segments))
+    player = _Player(
+        scene, cublas_bytes, CachingAllocator(limit_bytes, expandable_segments=expandable_segments)
+    )
     player.play(scene.setup)
     if kv_cache_bytes:
         player.state.append(player.birth(kv_cache_bytes, "k"))
-    if scene.trace.has_optimizer or not scene.trace.has_backward:
+    if scene.trace.has_optimizer:
         player.record = True
         player.play(scene.step)
         return player.memory()
@@ -75,7 +77,8 @@ def replay(
         player.record = turn == 2
         player.new_step()
         player.play(scene.step)
-        player.optimize(optimizer, scene.parameter_sizes(), first=turn == 1)
+        if scene.trace.has_backward:
+            player.optimize(optimizer, scene.parameter_sizes(), first=turn == 1)
     return player.memory()
 
 

@@ -11,7 +11,15 @@ from typing import Final
 from teraflock.workload.trace import DTYPE_BYTES, Operation
 
 MATMULS: Final = {"mm", "addmm", "bmm", "baddbmm", "addmv", "mv", "dot"}
-NO_KERNEL: Final = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "_local_scalar_dense", "resize_"}
+NO_KERNEL: Final = {
+    "empty",
+    "empty_like",
+    "new_empty",
+    "empty_strided",
+    "new_empty_strided",
+    "_local_scalar_dense",
+    "resize_",
+}
 
 
 class Work:
@@ -19,7 +27,9 @@ class Work:
 
     __slots__ = ("bytes", "count", "dims", "dtype", "family", "flops", "kernel", "name")
 
-    def __init__(self, name: str, family: str, dtype: str, flops: float, moved: float, dims: tuple[float, ...]) -> None:
+    def __init__(
+        self, name: str, family: str, dtype: str, flops: float, moved: float, dims: tuple[float, ...]
+    ) -> None:
         self.name = name
         self.family = family
         self.dtype = dtype
@@ -82,7 +92,9 @@ def _matmul(base: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], move
     k = left[1][-1]
     n = right[1][-1] if len(right[1]) >= 2 else 1
     dtype = {"b": "h", "h": "h"}.get(left[0], "f")
-    return Work(base, "matmul", dtype, 2.0 * batch * m * n * k, moved, (float(m), float(n), float(k), float(batch)))
+    return Work(
+        base, "matmul", dtype, 2.0 * batch * m * n * k, moved, (float(m), float(n), float(k), float(batch))
+    )
 
 
 def _convolution(
@@ -107,17 +119,31 @@ def _convolution(
         family = f"conv{'b' if backward else 'f'}:point"
     dtype = {"b": "h", "h": "h"}.get(x[0], "f")
     rows = float(spatial)
-    return Work(base, family, dtype, flops, moved, (rows, float(channels_out), channels_in / groups * kernel, float(groups)))
+    return Work(
+        base,
+        family,
+        dtype,
+        flops,
+        moved,
+        (rows, float(channels_out), channels_in / groups * kernel, float(groups)),
+    )
 
 
 def _attention(base: str, inputs: Sequence[Shaped], moved: float) -> Work:
     four = [each for each in inputs if len(each[1]) == 4]
     backward = "backward" in base
-    query, key = (four[1], four[2]) if backward and len(four) > 3 else (four[0], four[1] if len(four) > 1 else four[0])
+    query, key = (
+        (four[1], four[2]) if backward and len(four) > 3 else (four[0], four[1] if len(four) > 1 else four[0])
+    )
     batch, heads, rows, width = query[1]
     flops = 4.0 * batch * heads * rows * key[1][2] * width * (2.5 if backward else 1.0)
     dtype = {"b": "h", "h": "h"}.get(query[0], "f")
     kind = "cudnn" if "cudnn" in base else "efficient"
     return Work(
-        base, f"attention{'b' if backward else 'f'}:{kind}", dtype, flops, moved, (float(rows), float(batch * heads), float(width))
+        base,
+        f"attention{'b' if backward else 'f'}:{kind}",
+        dtype,
+        flops,
+        moved,
+        (float(rows), float(batch * heads), float(width)),
     )

@@ -62,17 +62,28 @@ def floor_seconds(work: Work, peaks: Peaks, *, tf32: bool) -> float:
     moved = work.bytes / (peaks.bandwidth * peaks.bandwidth_reach)
     if not work.flops:
         return moved
-    return max(moved, work.flops / _rate(work, peaks, tf32=tf32))
+    return max(moved, work.flops / _rate(_rate_kind(work, tf32=tf32), peaks))
 
 
-def _rate(work: Work, peaks: Peaks, *, tf32: bool) -> float:
-    if work.family.endswith(":depthwise:k") or ":depthwise" in work.family:
-        return peaks.fp32 * peaks.fp32_reach
+def _rate_kind(work: Work, *, tf32: bool) -> str:
+    """Which of a card's rates an operation runs at."""
+    if ":depthwise" in work.family:
+        return "fp32"
     if work.dtype == "h":
-        return peaks.half
+        return "half"
     if work.family.startswith("conv"):
+        return "square" if work.family.endswith(":k") else "other"
+    return "tf32" if tf32 and work.family == "matmul" else "fp32"
+
+
+def _rate(kind: str, peaks: Peaks) -> float:
+    if kind == "half":
+        return peaks.half
+    if kind == "square":
+        return peaks.tf32 or peaks.square or peaks.fp32 * peaks.fp32_reach
+    if kind == "other":
         return peaks.tf32 or peaks.other or peaks.fp32 * peaks.fp32_reach
-    if tf32 and work.family == "matmul" and peaks.tf32:
+    if kind == "tf32" and peaks.tf32:
         return peaks.tf32
     return peaks.fp32 * peaks.fp32_reach
 
@@ -116,7 +127,10 @@ def curve_keys(work: Work, *, tf32: bool) -> list[str]:
     return [f"{work.family}:{dtype}", work.family, head]
 
 
-BATCH_NORMS: Final = {"cudnn_batch_norm": "native_batch_norm", "cudnn_batch_norm_backward": "native_batch_norm_backward"}
+BATCH_NORMS: Final = {
+    "cudnn_batch_norm": "native_batch_norm",
+    "cudnn_batch_norm_backward": "native_batch_norm_backward",
+}
 LOG_MAX: Final = 4.0  # an operation e**4 above its floor is outside all that was measured
 
 
@@ -134,14 +148,43 @@ def seconds_h200(work: Work, known: Measured, *, tf32: bool) -> float:
 
 def seconds_on(work: Work, seconds_there: float, peaks: Peaks, *, tf32: bool) -> float:
     """The same on another card, from the time on the H200."""
-    if work.dtype == "f" and peaks.other and work.family.startswith("conv") and ":depthwise" not in work.family:
-        rate = peaks.square if work.family.endswith(":k") else peaks.other
-        moved = PLAIN_PASSES * work.bytes / (peaks.bandwidth * peaks.bandwidth_reach)
-        return LAUNCH_SECONDS + max(moved, work.flops / rate)
-    here = floor_seconds(work, PEAKS_H200, tf32=tf32)
-    there = floor_seconds(work, peaks, tf32=tf32)
-    fixed = min(seconds_there, LAUNCH_SECONDS)
-    return fixed + (seconds_there - fixed) * there / max(here, 1e-12)
+    return Scaled([(work, 1, seconds_there)], tf32=tf32).seconds_on(peaks)
+
+
+class Scaled:
+    """Many operations with their times on the H200, ready to be summed for any card in one pass."""
+
+    def __init__(self, items: Sequence[tuple[Work, int, float]], *, tf32: bool) -> None:
+        self._fixed = 0.0
+        # Per operation: bytes and flops, both counted so that over a card's peaks they give its seconds.
+        self._scaled: dict[str, list[tuple[float, float]]] = {}
+        # Convolutions in fp32 again, unscaled: a card without TF32 runs them by other kernels.
+        self._plain: dict[str, list[tuple[float, float]]] = {}
+        self._plain_fixed = 0.0
+        for work, count, seconds in items:
+            fixed = min(seconds, LAUNCH_SECONDS)
+            factor = count * (seconds - fixed) / max(floor_seconds(work, PEAKS_H200, tf32=tf32), 1e-12)
+            kind = _rate_kind(work, tf32=tf32)
+            self._scaled.setdefault(kind, []).append((work.bytes * factor, work.flops * factor))
+            if kind in ("square", "other"):
+                self._plain.setdefault(kind, []).append(
+                    (PLAIN_PASSES * work.bytes * count, work.flops * count)
+                )
+                self._plain_fixed += count * fixed
+            else:
+                self._fixed += count * fixed
+
+    def seconds_on(self, peaks: Peaks) -> float:
+        bandwidth = peaks.bandwidth * peaks.bandwidth_reach
+        total = self._fixed + self._plain_fixed
+        for kind, pairs in self._scaled.items():
+            if peaks.other and kind in self._plain:
+                pairs = self._plain[kind]
+            rate = _rate(kind, peaks)
+            for moved, flops in pairs:
+                by_memory, by_arithmetic = moved / bandwidth, flops / rate
+                total += by_memory if by_memory > by_arithmetic else by_arithmetic
+        return total
 
 
 def _above(work: Work, floor: float, known: Measured, *, tf32: bool) -> float:
@@ -163,7 +206,7 @@ def _on_curve(row: Sequence[float], curve: Sequence[float], bounds: Sequence[flo
     return total
 
 
-def _nearby(spot: tuple[float, ...], points: Sequence[Sequence[float]]) -> float:
+def _nearby(spot: tuple[float, ...], points: Sequence[list[float]]) -> float:
     reach = 3 * NEAR
     low = bisect_left(points, [spot[0] - reach])
     weight = total = 0.0

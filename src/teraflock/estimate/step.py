@@ -12,7 +12,7 @@ import msgspec
 
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Work, work
-from teraflock.estimate.speed import PEAKS_H200, Measured, Peaks, seconds_h200, seconds_on
+from teraflock.estimate.speed import PEAKS_H200, Measured, Peaks, Scaled, seconds_h200
 
 JOINT: Final = 6.0
 """How sharply the larger of host and GPU wins; near the crossing each delays the other a little."""
@@ -28,26 +28,27 @@ class StepWork:
     """The operations of one step with their time on the H200: made once, then scaled to any card."""
 
     def __init__(self, scene: Scene, optimizer: str, known: Measured, *, tf32: bool) -> None:
-        self.tf32 = tf32
         counts = Counter(id(each) for each in scene.step_works())
-        self.items: list[tuple[Work, int, float]] = [
+        items: list[tuple[Work, int, float]] = [
             (each, counts[id(each)], seconds_h200(each, known, tf32=tf32))
             for each in scene.works
             if counts.get(id(each)) and each.kernel
         ]
         if scene.trace.has_backward and not scene.trace.has_optimizer:
-            for each in optimizer_works(optimizer, scene):
-                self.items.append((each, 1, seconds_h200(each, known, tf32=tf32)))
+            lists = optimizer_works(optimizer, scene)
+            items += [(each, 1, seconds_h200(each, known, tf32=tf32)) for each in lists]
+        self._h200_seconds = sum(count * seconds for _, count, seconds in items)
+        self._scaled = Scaled(items, tf32=tf32)
         trained = sum(each.trainable for each in scene.trace.parameters) if scene.trace.has_backward else 0
         self.host_seconds = sum(
             rate * count
-            for rate, count in zip(known.host, (sum(counts.values()), scene.trace.views, trained), strict=True)
+            for rate, count in zip(
+                known.host, (sum(counts.values()), scene.trace.views, trained), strict=True
+            )
         )
 
     def gpu_seconds(self, peaks: Peaks) -> float:
-        if peaks is PEAKS_H200:
-            return sum(count * seconds for _, count, seconds in self.items)
-        return sum(count * seconds_on(each, seconds, peaks, tf32=self.tf32) for each, count, seconds in self.items)
+        return self._h200_seconds if peaks is PEAKS_H200 else self._scaled.seconds_on(peaks)
 
     def seconds(self, peaks: Peaks) -> float:
         gpu = self.gpu_seconds(peaks)

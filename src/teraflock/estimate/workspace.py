@@ -17,13 +17,19 @@ CUBLAS_WORKSPACE_BYTES_OLD: Final = 8519680
 """Per handle, before Hopper: 4096 KiB twice and 128 KiB, PyTorch's default."""
 
 
-def workspace_bytes(operation: Operation, work: Work, sizes: Sequence[int], shares: Mapping[str, float]) -> int:
+def workspace_bytes(
+    operation: Operation, work: Work, sizes: Sequence[int], shares: Mapping[str, float]
+) -> int:
     """Bytes one operation takes beyond its outputs while it runs."""
     if work.family.startswith("conv"):
         share = shares.get(f"{work.family}:{work.dtype}", 0.0)
         if not share:
             return 0
-        tensors = operation.inputs[:3] if operation.name == "convolution_backward" else [operation.inputs[0], *operation.outputs]
+        tensors = (
+            operation.inputs[:3]
+            if operation.name == "convolution_backward"
+            else [operation.inputs[0], *operation.outputs]
+        )
         images = sum(_bytes(each.dtype, each.shape, sizes) for each in tensors if len(each.shape) == 4)
         if operation.name == "convolution_backward":
             images -= _bytes(operation.inputs[2].dtype, operation.inputs[2].shape, sizes)
@@ -53,7 +59,9 @@ def _softmax_backward(operation: Operation, sizes: Sequence[int]) -> int:
 
 
 def _uncontiguous_input(operation: Operation, sizes: Sequence[int]) -> int:
-    return max((_bytes(each.dtype, each.shape, sizes) for each in operation.inputs if not each.contiguous), default=0)
+    return max(
+        (_bytes(each.dtype, each.shape, sizes) for each in operation.inputs if not each.contiguous), default=0
+    )
 
 
 def _roll(operation: Operation, sizes: Sequence[int]) -> int:
@@ -62,7 +70,11 @@ def _roll(operation: Operation, sizes: Sequence[int]) -> int:
 
 def _embedding_backward(operation: Operation, sizes: Sequence[int]) -> int:
     gradient = operation.inputs[0]
-    return _bytes(gradient.dtype, gradient.shape, sizes) if gradient.dtype == "f" and len(operation.inputs) > 1 else 0
+    return (
+        _bytes(gradient.dtype, gradient.shape, sizes)
+        if gradient.dtype == "f" and len(operation.inputs) > 1
+        else 0
+    )
 
 
 _SPECIAL: Final = {

@@ -49,7 +49,9 @@ def checked(workload: Workload) -> Workload:
     _between("image size", workload.image_size, IMAGE_MIN, IMAGE_MAX, "pixels")
     _between("LoRA rank", workload.lora_rank, 1, LORA_RANK_MAX, "")
     if workload.task == "infer" and (workload.gradient_checkpointing or workload.lora_rank):
-        raise BadInput("Checkpointing and LoRA are for training", hint="Leave them out, or say `--task train`")
+        raise BadInput(
+            "Checkpointing and LoRA are for training", hint="Leave them out, or say `--task train`"
+        )
     return workload
 
 
@@ -60,4 +62,6 @@ def _one_of(kind: str, value: str, known: tuple[str, ...]) -> None:
 
 def _between(kind: str, value: int | None, low: int, high: int, unit: str) -> None:
     if value is not None and not low <= value <= high:
-        raise BadInput(f"The {kind} lies between {low:,} and {high:,} {unit}".rstrip() + f", not at {value:,}")
+        raise BadInput(
+            f"The {kind} lies between {low:,} and {high:,} {unit}".rstrip() + f", not at {value:,}"
+        )

@@ -121,7 +121,9 @@ def with_sizes(workload: Workload) -> Workload:
 def variants_of(name: str) -> list[str]:
     folder = resources.files("teraflock.workload").joinpath("data/traces")
     names = (each.name for each in folder.iterdir())
-    return sorted(each[len(name) + 1 : -6] for each in names if each.startswith(f"{name}+") and each.endswith(".trace"))
+    return sorted(
+        each[len(name) + 1 : -6] for each in names if each.startswith(f"{name}+") and each.endswith(".trace")
+    )
 
 
 @cache
@@ -141,9 +143,14 @@ def _check_sizes(known: Entry, workload: Workload) -> None:
             )
         return
     if workload.seq is not None:
-        raise BadInput(f"{known.name} reads images and has no sequence", hint="Leave `--seq` out, or say `--image-size`")
+        raise BadInput(
+            f"{known.name} reads images and has no sequence", hint="Leave `--seq` out, or say `--image-size`"
+        )
     if known.name in IMAGE_FIXED and workload.image_size not in (None, known.image):
-        raise BadInput(f"{known.name} was recorded for images of {known.image} pixels only", hint="Leave `--image-size` out")
+        raise BadInput(
+            f"{known.name} was recorded for images of {known.image} pixels only",
+            hint="Leave `--image-size` out",
+        )
     if workload.kv_cache:
         raise BadInput(f"{known.name} has no KV cache", hint="Leave `--kv-cache` out")
     if workload.lora_rank or workload.gradient_checkpointing:

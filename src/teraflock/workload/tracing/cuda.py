@@ -15,19 +15,21 @@ import torch
 import torch.utils.checkpoint
 from torch.overrides import TorchFunctionMode
 
-LOWER = frozenset(
-    "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution prelu addmm"
-    " addmv addr matmul __matmul__ __rmatmul__ einsum mm mv linear bilinear addbmm baddbmm bmm chain_matmul"
-    " multi_dot scaled_dot_product_attention lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell".split()
-)
+_LOWER_WORDS = """
+    conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution prelu addmm addmv addr
+    matmul __matmul__ __rmatmul__ einsum mm mv linear bilinear addbmm baddbmm bmm chain_matmul multi_dot
+    scaled_dot_product_attention lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell
+"""
+LOWER = frozenset(_LOWER_WORDS.split())
 """Autocast runs these in its 16-bit type (AT_FORALL_LOWER_PRECISION_FP)."""
-FULL = frozenset(
-    "acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow __pow__ __rpow__ softplus"
-    " layer_norm native_layer_norm group_norm cosine_similarity nll_loss kl_div l1_loss smooth_l1_loss huber_loss"
-    " mse_loss margin_ranking_loss soft_margin_loss triplet_margin_loss multi_margin_loss hinge_embedding_loss"
-    " binary_cross_entropy_with_logits cosine_embedding_loss dist pdist cdist renorm logsumexp interpolate"
-    " softmax log_softmax cumprod cumsum prod sum norm rms_norm".split()
-)
+_FULL_WORDS = """
+    acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow __pow__ __rpow__ softplus
+    layer_norm native_layer_norm group_norm cosine_similarity nll_loss kl_div l1_loss smooth_l1_loss huber_loss mse_loss
+    margin_ranking_loss soft_margin_loss triplet_margin_loss multi_margin_loss hinge_embedding_loss
+    binary_cross_entropy_with_logits cosine_embedding_loss dist pdist cdist renorm logsumexp interpolate
+    softmax log_softmax cumprod cumsum prod sum norm rms_norm
+"""
+FULL = frozenset(_FULL_WORDS.split())
 """Autocast runs these in float32 (AT_FORALL_FP32 and the lists with an output type)."""
 CUDNN_HEAD_MAX = 128
 DEVICES = ("cuda", "cpu")
@@ -36,7 +38,7 @@ REENTERED = frozenset({"multi_head_attention_forward"})
 """Python functions whose inner calls must be seen one by one."""
 
 
-class CudaChoices(TorchFunctionMode):  # type: ignore[misc]  # torch is untyped here
+class CudaChoices(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self.autocast_stack: list[tuple[bool, Any]] = []
@@ -81,10 +83,17 @@ class CudaChoices(TorchFunctionMode):  # type: ignore[misc]  # torch is untyped 
             args, kwargs = self._cast(name, args, kwargs)
         if name == "__getitem__" and _whole(args[1]):
             return torch.ops.aten.alias(args[0])
-        if name == "__getitem__" and isinstance(args[1], tuple) and type(args[1][-1]) is int and _whole(args[1][:-1]):
+        if (
+            name == "__getitem__"
+            and isinstance(args[1], tuple)
+            and type(args[1][-1]) is int
+            and _whole(args[1][:-1])
+        ):
             return torch.ops.aten.select(args[0], len(args[1]) - 1, args[1][-1])
         if name == "dropout" and not kwargs.get("inplace"):
             return _dropout(*args, **kwargs)
+        if name == "interpolate" and kwargs.get("mode", "nearest") == "nearest" and args[0].dim() == 4:
+            return _nearest(*args, **kwargs)
         if name == "scaled_dot_product_attention":
             return attention(*args, **kwargs)
         return func(*args, **kwargs)
@@ -137,7 +146,9 @@ def attention(
     if attn_mask is not None and attn_mask.dtype not in (torch.bool, query.dtype):
         attn_mask = attn_mask.to(query.dtype)
     if attn_mask is not None and attn_mask.dtype == torch.bool:
-        attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill_(attn_mask.logical_not(), float("-inf"))
+        attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill_(
+            attn_mask.logical_not(), float("-inf")
+        )
     fusable = query.dim() == 4 and (attn_mask is None or attn_mask.stride(-1) == 1)
     if fusable and half and head % 8 == 0 and head <= CUDNN_HEAD_MAX and not mask_needs_gradient:
         return aten._scaled_dot_product_cudnn_attention(
@@ -182,11 +193,24 @@ def _cross_entropy(input: Any, target: Any, weight: Any = None, *args: Any, **kw
     return torch.nn.functional.nll_loss(logarithm.float(), target, weight, *args, **kwargs)
 
 
-def _dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, train: Any = None) -> Any:
+def _dropout(
+    input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, train: Any = None
+) -> Any:
     active = training if train is None else train
     if not active or p == 0:
         return input
     return torch.native_dropout(input, p, True)[0]
+
+
+def _nearest(input: Any, size: Any = None, scale_factor: Any = None, **rest: Any) -> Any:
+    """The overload that keeps symbols symbols."""
+    if size is None:
+        factors = scale_factor if isinstance(scale_factor, (list, tuple)) else (scale_factor, scale_factor)
+        size = [int(factor) * side if factor == int(factor) else int(factor * side)
+                for factor, side in zip(factors, input.shape[2:], strict=True)]  # fmt: skip
+    elif isinstance(size, int):
+        size = [size, size]
+    return torch.ops.aten.upsample_nearest2d.default(input, list(size))
 
 
 def _whole(index: Any) -> bool:
@@ -222,7 +246,9 @@ def pretending(choices: CudaChoices) -> Iterator[None]:
     autocast = torch.amp.autocast_mode.autocast
     real_init, real_enter, real_exit = autocast.__init__, autocast.__enter__, autocast.__exit__
 
-    def init(self: Any, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: Any = None) -> None:
+    def init(
+        self: Any, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: Any = None
+    ) -> None:
         if device_type not in DEVICES:
             return real_init(self, device_type, dtype, enabled, cache_enabled)
         self.device, self.fast_dtype, self._enabled = device_type, dtype or torch.float16, enabled
@@ -259,7 +285,10 @@ def pretending(choices: CudaChoices) -> Iterator[None]:
         return bool(real_has(tensors))
 
     checkpoint = torch.utils.checkpoint
-    real_generator, real_function = checkpoint._checkpoint_without_reentrant_generator, checkpoint.CheckpointFunction
+    real_generator, real_function = (
+        checkpoint._checkpoint_without_reentrant_generator,
+        checkpoint.CheckpointFunction,
+    )
 
     class Reentrant:
         @staticmethod
@@ -271,7 +300,7 @@ def pretending(choices: CudaChoices) -> Iterator[None]:
 
     nothing: Callable[..., Any] = lambda *args, **kwargs: None  # noqa: E731
     zero: Callable[..., Any] = lambda *args, **kwargs: 0  # noqa: E731
-    patches = [
+    patches: list[Any] = [
         mock.patch.object(autocast, "__init__", init),
         mock.patch.object(autocast, "__enter__", enter),
         mock.patch.object(autocast, "__exit__", leave),
@@ -289,7 +318,14 @@ def pretending(choices: CudaChoices) -> Iterator[None]:
         mock.patch.object(torch.cuda, "get_device_capability", lambda *a, **k: (9, 0)),
         *[
             mock.patch.object(torch.cuda, name, nothing)
-            for name in ("synchronize", "empty_cache", "set_device", "reset_peak_memory_stats", "manual_seed", "manual_seed_all")
+            for name in (
+                "synchronize",
+                "empty_cache",
+                "set_device",
+                "reset_peak_memory_stats",
+                "manual_seed",
+                "manual_seed_all",
+            )
         ],
         *[
             mock.patch.object(torch.cuda, name, zero)
@@ -332,4 +368,3 @@ def _module_to(real: Any) -> Any:
         return real(self, *args, **_on_cpu(kwargs))
 
     return to
-

@@ -6,7 +6,7 @@ and dies when Python and autograd let go of it, which is when CUDA's allocator w
 """
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -50,7 +50,7 @@ def _upsampled_back(gradient: Any, size: Any, input_size: Any, *rest: Any) -> An
     return gradient.new_empty(list(input_size))
 
 
-SHAPED = {
+SHAPED: dict[str, Callable[..., Any]] = {
     "aten::constant_pad_nd": _padded,
     "aten::upsample_nearest2d": _upsampled,
     "aten::upsample_nearest2d_backward": _upsampled_back,
@@ -58,7 +58,7 @@ SHAPED = {
 """Operations whose fake form fixes symbolic sizes to the numbers they stand for; these do not."""
 
 
-class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped here
+class Recorder(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.expressions: list[Expression] = []
@@ -123,7 +123,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped her
                 self.kinds[number] = kind
 
     def parameter(self, tensor: Any) -> Parameter:
-        return Parameter([self.index(each) for each in tensor.shape], DTYPES[tensor.dtype], tensor.requires_grad)
+        return Parameter(
+            [self.index(each) for each in tensor.shape], DTYPES[tensor.dtype], tensor.requires_grad
+        )
 
     def index(self, value: Any) -> int:
         """The place of a size among the expressions of the trace."""
@@ -166,7 +168,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped her
         if isinstance(tensor, Tensor):
             return tensor
         return Tensor(
-            DTYPES.get(tensor.dtype, "f"), [self.index(each) for each in tensor.shape], bool(tensor.is_contiguous())
+            DTYPES.get(tensor.dtype, "f"),
+            [self.index(each) for each in tensor.shape],
+            bool(tensor.is_contiguous()),
         )
 
     def _foreach_group(self, args: Any) -> list[Tensor]:

@@ -11,6 +11,7 @@ import runpy
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -108,7 +109,7 @@ class _Session:
 
             self._env = ShapeEnv()
         mode = FakeTensorMode(shape_env=self._env, allow_non_fake_inputs=True)
-        with pretending(self.choices), self._hooks(), mode, self.recorder, self.choices:
+        with pretending(self.choices), self._eager(), self._hooks(), mode, self.recorder, self.choices:
             try:
                 run()
             except _Enough:
@@ -122,12 +123,24 @@ class _Session:
                 self.recorder.paused = True
             return self._trace()
 
+    def _eager(self) -> Any:
+        """Only for scripts that speak of transformers: importing it takes seconds."""
+        texts = [Path(name).read_text("utf-8", "ignore") for name in self.files if Path(name).is_file()]
+        if any("transformers" in text for text in texts) and find_spec("transformers"):
+            from teraflock.workload.tracing.eager import transformers_eager
+
+            return transformers_eager()
+        return contextlib.nullcontext()
+
     def _trace(self) -> Trace:
         recorder = self.recorder
         trained = self.steps > 0
         if self.steps < STEPS:
             if trained:
-                raise BadInput("The script took one optimizer step and ended; two are needed", hint="Let it run two or more")
+                raise BadInput(
+                    "The script took one optimizer step and ended; two are needed",
+                    hint="Let it run two or more",
+                )
             if not recorder.operations:
                 raise BadInput("The script computed nothing with PyTorch")
         recorder.mark(Mark.END)
@@ -181,10 +194,12 @@ class _Session:
             return optimizer.step(*args, **kwargs)  # no number says whether a gradient is infinite: none is
 
         devices = optimizer_module._get_foreach_kernels_supported_devices
-        patches = [
+        patches: list[Any] = [
             mock.patch.object(torch.autograd, "backward", backward),
             mock.patch.object(torch.amp.GradScaler, "_maybe_opt_step", step),
-            mock.patch.object(optimizer_module, "_get_foreach_kernels_supported_devices", lambda: [*devices(), "cpu"]),
+            mock.patch.object(
+                optimizer_module, "_get_foreach_kernels_supported_devices", lambda: [*devices(), "cpu"]
+            ),
         ]
         self.recorder.phase = "a"
         for patch in patches:

@@ -1,0 +1,184 @@
+"""How near the estimate comes to what was measured on an H200, beside the bars of its issue; and how fast it answers.
+
+Judged on rows that were never fitted on: `recording/measured/judge*.jsonl.gz` and, where a checkout has them beside
+it, `../shared/truth/h200.csv` and `h200_fits.csv`. The split is frozen: see docs/estimate.md.
+"""
+
+import csv
+import gzip
+import json
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.figures import Figure, Section
+from teraflock.base.errors import BadInput
+from teraflock.base.quantities import GIB
+from teraflock.catalog.cards import card
+from teraflock.estimate.answer import Estimate, Limit, Question, answer
+from teraflock.estimate.cards import MEASURED_ID
+from teraflock.workload.model import Workload
+
+ROOT = Path(__file__).parents[1]
+MEASURED = ROOT / "recording/measured"
+TRUTH = ROOT.parent / "shared/truth"
+COLD_RUNS = 7
+
+Row = tuple[Workload, dict[str, float]]
+
+
+def measure() -> Iterator[Section]:
+    yield _accuracy("rows of recording/measured/judge", list(own_rows()))
+    if (TRUTH / "h200.csv").is_file():
+        yield _accuracy("rows of truth/h200.csv", list(truth_rows()))
+    yield _fits("limits of recording/measured/judge_fits", list(own_fits()))
+    if (TRUTH / "h200_fits.csv").is_file():
+        yield _fits("limits of truth/h200_fits.csv", list(truth_fits()))
+    yield _speed()
+
+
+def own_rows() -> Iterator[Row]:
+    for job in _lines(MEASURED / "judge.jsonl.gz"):
+        known = {"live": job["live"], "reserved": job["reserved"], "seconds": job["median"]}
+        yield _workload(job["job"]), known
+
+
+def truth_rows() -> Iterator[Row]:
+    with (TRUTH / "h200.csv").open() as lines:
+        for row in csv.DictReader(lines):
+            job = {**row, "ckpt": int(row["gradient_checkpointing"]), "lora": int(row["lora_rank"] or 0)}
+            known = {
+                "live": float(row["live_peak_bytes"]),
+                "reserved": float(row["reserved_peak_bytes"]),
+                "seconds": float(row["step_seconds_median"]),
+            }
+            yield _workload(job), known
+
+
+def own_fits() -> Iterator[Row]:
+    for job in _lines(MEASURED / "judge_fits.jsonl.gz"):
+        known = {"cap": job["job"]["cap"], "largest": job["largest"], "fails": job["smallest_fail"]}
+        yield _workload({**job["job"], "batch": 1}), known
+
+
+def truth_fits() -> Iterator[Row]:
+    with (TRUTH / "h200_fits.csv").open() as lines:
+        for row in csv.DictReader(lines):
+            known = {
+                "cap": float(row["memory_cap_gib"]),
+                "largest": float(row["largest_batch_that_fits"]),
+                "fails": float(row["smallest_batch_that_fails"]),
+            }
+            yield _workload({**row, "batch": 1, "ckpt": 0, "lora": 0}), known
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    with gzip.open(path, "rt") as lines:
+        yield from map(json.loads, lines)
+
+
+def _workload(job: dict[str, Any]) -> Workload:
+    return Workload(
+        model=job["model"],
+        task=job["task"],
+        batch=int(job["batch"]),
+        seq=int(job["seq"]) if job.get("seq") else None,
+        image_size=int(job["px"]) if job.get("px") else None,
+        precision=job["precision"],
+        optimizer=job["optimizer"] or "sgd",
+        gradient_checkpointing=bool(job["ckpt"]),
+        lora_rank=int(job["lora"]) or None,
+    )
+
+
+def _accuracy(title: str, rows: list[Row]) -> Section:
+    errors: dict[str, list[float]] = defaultdict(list)
+    families: dict[str, list[float]] = defaultdict(list)
+    covered = 0
+    notes = []
+    for workload, known in rows:
+        try:
+            estimate = answer(workload, Question(cards=[card(MEASURED_ID)]))
+        except BadInput as error:
+            notes.append(f"not judged: {error.sentence}")
+            continue
+        seconds = _h200(estimate)
+        errors["live"].append(100 * abs(estimate.memory.live_peak_bytes / known["live"] - 1))
+        errors["reserved"].append(100 * abs(estimate.memory.reserved_peak_bytes / known["reserved"] - 1))
+        errors["seconds"].append(100 * abs(seconds[1] / known["seconds"] - 1))
+        families[f"{workload.model} {workload.task}"].append(errors["seconds"][-1])
+        covered += seconds[0] <= known["seconds"] <= seconds[2]
+    worst = sorted(families.items(), key=lambda each: -median(each[1]))[:5]
+    notes.append("worst in time: " + ", ".join(f"{name} {median(values):.0f} %" for name, values in worst))
+    count = len(errors["live"])
+    return Section(
+        title=title,
+        figures=(
+            _figure("live peak, median error", errors["live"], 0.5, 2),
+            _figure("live peak, 95th percentile", errors["live"], 0.95, 6),
+            _figure("reserved peak, median error", errors["reserved"], 0.5, 8),
+            _figure("step time, median error", errors["seconds"], 0.5, 10),
+            _figure("step time, 90th percentile", errors["seconds"], 0.9, 25),
+            Figure(what="p10 to p90 covers (80 ± 7)", unit="%", samples=(100 * covered / max(1, count),)),
+        ),
+        notes=(f"{count} rows", *notes),
+    )
+
+
+def _fits(title: str, rows: list[Row]) -> Section:
+    off, over, notes = [], [], []
+    for workload, known in rows:
+        limit = Limit(f"{known['cap']:g}GiB", int(known["cap"] * GIB))
+        try:
+            largest = answer(workload, Question(limits=[limit])).gpus[0].largest_batch or 0
+        except BadInput as error:
+            notes.append(f"not judged: {error.sentence}")
+            continue
+        off.append(100 * abs(largest / known["largest"] - 1) if known["largest"] else 100.0 * (largest > 0))
+        over.append(100 * (largest / known["fails"] - 1))
+        if off[-1] > 6:
+            notes.append(
+                f"{workload.model} {workload.precision} in {limit.text}: {largest}, measured {known['largest']:g}"
+            )
+    return Section(
+        title=title,
+        figures=(
+            Figure(
+                what="largest batch within 6 %", unit="%", at_least=True, bar=90,
+                samples=(100 * sum(each <= 6 for each in off) / max(1, len(off)),),
+            ),
+            Figure(what="most above the smallest that failed", unit="%", bar=3, samples=(max(over, default=0.0),)),
+        ),
+        notes=(f"{len(off)} rows", *notes),
+    )  # fmt: skip
+
+
+def _speed() -> Section:
+    command = [sys.executable, "-m", "teraflock", "estimate", "resnet50", "--batch", "64", "--json"]
+    samples = []
+    for _ in range(COLD_RUNS):
+        start = time.perf_counter()
+        subprocess.run(command, check=True, capture_output=True)
+        samples.append(1000 * (time.perf_counter() - start))
+    return Section(
+        title="speed",
+        figures=(Figure(what="zoo estimate, all cards, cold", unit="ms", samples=tuple(samples), bar=300),),
+    )
+
+
+def _h200(estimate: Estimate) -> tuple[float, float, float]:
+    seconds = estimate.gpus[0].step_seconds
+    assert seconds is not None
+    return seconds.p10, seconds.p50, seconds.p90
+
+
+def _figure(what: str, values: list[float], at: float, bar: float) -> Figure:
+    ranked = sorted(values)
+    return Figure(
+        what=what, unit="%", samples=(ranked[min(len(ranked) - 1, int(len(ranked) * at))],), bar=bar
+    )

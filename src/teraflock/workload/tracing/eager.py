@@ -1,0 +1,18 @@
+"""Keeping transformers on its eager path: it takes fake tensors for a compiler's and builds needless masks."""
+
+import contextlib
+import importlib
+import sys
+from collections.abc import Iterator
+from unittest import mock
+
+
+@contextlib.contextmanager
+def transformers_eager() -> Iterator[None]:
+    """Modules that are imported later copy the patched name, so nothing of transformers need be loaded yet."""
+    importlib.import_module("transformers.utils.generic")
+    with contextlib.ExitStack() as stack:
+        for name, module in list(sys.modules.items()):
+            if name.startswith("transformers") and "is_tracing" in vars(module):
+                stack.enter_context(mock.patch.object(module, "is_tracing", return_value=False))
+        yield

@@ -1,0 +1,106 @@
+"""The answer: exact examples against measured peaks, order among batches, and what every card is told."""
+
+import pytest
+
+from teraflock.base.quantities import GIB
+from teraflock.catalog.cards import all_cards, card
+from teraflock.estimate.answer import Estimator, Limit, Question, answer
+from teraflock.workload.model import Workload
+
+MEASURED = [  # live and reserved peak in bytes, seconds, measured on an H200
+    ("resnet50", 256, None, "fp32", "sgd", 22_487_039_488, 27_021_803_520, 0.116741),
+    ("vgg16", 128, None, "amp-bf16", "sgd", 7_458_964_992, 10_569_646_080, 0.056553),
+    ("bert-base", 32, 512, "fp32", "adamw", 17_640_729_088, 18_775_801_856, 0.279008),
+    ("bert-base", 64, 128, "amp-bf16", "adamw", 7_423_731_712, 8_101_298_176, 0.041111),
+    ("gpt2", 8, 1024, "amp-bf16", "adamw", 13_311_248_896, 14_938_013_696, 0.060890),
+    ("llama-1b", 4, 2048, "fp32", "adamw", 89_985_509_376, 95_651_102_720, 1.575802),
+]
+
+
+def ask(model: str, batch: int, **more: object) -> Workload:
+    return Workload(**{"model": model, "batch": batch, "optimizer": "sgd", **more})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("model", "batch", "seq", "precision", "optimizer", "live", "reserved", "seconds"), MEASURED
+)
+def test_measured_runs_are_met(
+    model: str,
+    batch: int,
+    seq: int | None,
+    precision: str,
+    optimizer: str,
+    live: int,
+    reserved: int,
+    seconds: float,
+) -> None:
+    workload = ask(model, batch, seq=seq, precision=precision, optimizer=optimizer)
+    estimate = answer(workload, Question(cards=[card("H200-SXM")]))
+    assert estimate.memory.live_peak_bytes == pytest.approx(live, rel=0.01)
+    assert estimate.memory.reserved_peak_bytes == pytest.approx(reserved, rel=0.08)
+    step = estimate.gpus[0].step_seconds
+    assert step is not None
+    assert step.p50 == pytest.approx(seconds, rel=0.25)
+    assert step.p10 < step.p50 < step.p90
+    assert sum(estimate.memory.breakdown.values()) == estimate.memory.live_peak_bytes
+
+
+@pytest.mark.parametrize("model", ["resnet18", "distilbert", "dcgan"])
+def test_more_samples_never_need_less(model: str) -> None:
+    peaks = [Estimator(ask(model, batch)).memory().live_peak_bytes for batch in (1, 2, 3, 8, 31, 64)]
+    assert peaks == sorted(peaks)
+
+
+def test_largest_batch_is_the_last_that_fits() -> None:
+    limit = Limit("11GiB", 11 * GIB)
+    row = answer(ask("resnet50", 130), Question(limits=[limit])).gpus[0]
+    assert row.gpu == "11GiB"
+    assert row.largest_batch is not None
+    assert 122 <= row.largest_batch <= 135  # measured: 130 trained, 132 did not
+    assert not answer(ask("resnet50", row.largest_batch + 5), Question(limits=[limit])).gpus[0].fits
+
+
+def test_largest_batch_grows_with_the_limit() -> None:
+    limits = [Limit(f"{size}GiB", size * GIB) for size in (2, 4, 8, 16)]
+    rows = answer(ask("resnet18", 8), Question(limits=limits)).gpus
+    found = [row.largest_batch or 0 for row in rows]
+    assert found == sorted(found)
+    assert found[0] > 0
+
+
+def test_every_card_gets_a_row_and_says_what_it_rests_on() -> None:
+    rows = answer(ask("resnet18", 64), Question(cards=all_cards())).gpus
+    assert [row.gpu for row in rows] == [each.id for each in all_cards()]
+    assert all(row.evidence for row in rows)
+    kepler = next(row for row in rows if row.gpu == "K80")
+    hopper = next(row for row in rows if row.gpu == "H200-SXM")
+    assert kepler.step_seconds is not None
+    assert hopper.step_seconds is not None
+    assert "no truth" in kepler.evidence
+    assert (
+        kepler.step_seconds.p90 / kepler.step_seconds.p10 > hopper.step_seconds.p90 / hopper.step_seconds.p10
+    )
+
+
+def test_bf16_is_refused_where_it_does_not_exist() -> None:
+    row = answer(ask("resnet18", 64, precision="amp-bf16"), Question(cards=[card("P100-PCIe")])).gpus[0]
+    assert not row.fits
+    assert "bf16" in row.evidence
+
+
+def test_more_gpus_do_more_samples_and_longer_steps() -> None:
+    one = answer(ask("resnet50", 64), Question(cards=[card("H200-SXM")])).gpus[0]
+    eight = answer(ask("resnet50", 64), Question(cards=[card("H200-SXM")], gpus=8)).gpus[0]
+    assert one.step_seconds is not None
+    assert eight.step_seconds is not None
+    assert one.samples_per_second is not None
+    assert eight.samples_per_second is not None
+    assert eight.step_seconds.p50 >= one.step_seconds.p50
+    assert 4 * one.samples_per_second < eight.samples_per_second <= 8 * one.samples_per_second
+
+
+def test_kv_cache_adds_its_bytes() -> None:
+    without = Estimator(ask("llama-1b", 2, seq=1024, precision="bf16", task="infer")).memory()
+    kept = Estimator(ask("llama-1b", 2, seq=1024, precision="bf16", task="infer", kv_cache=True)).memory()
+    assert kept.breakdown["kv_cache"] == 2 * 16 * 8 * 64 * 2 * 2 * 1024
+    assert kept.live_peak_bytes > without.live_peak_bytes

@@ -1,0 +1,107 @@
+"""`tera estimate` and `tera trace` as a user meets them: shapes of the answer, and one sentence for a mistake."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COLUMNS = "model,task,batch,seq,precision,optimizer,gradient_checkpointing,lora_rank,gpu"
+
+
+def tera(*words: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "teraflock", *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+
+
+def test_json_has_the_promised_shape() -> None:
+    done = tera("estimate", "vgg16", "--batch", "64", "--gpu", "H200", "--memory-limit", "11GiB", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert set(found) == {"workload", "memory", "gpus"}
+    assert {"live_peak_bytes", "reserved_peak_bytes", "device_peak_bytes", "breakdown"} == set(
+        found["memory"]
+    )
+    assert found["gpus"][0]["gpu"] == "11GiB"
+    keys = {
+        "gpu",
+        "fits",
+        "oom_probability",
+        "largest_batch",
+        "step_seconds",
+        "samples_per_second",
+        "evidence",
+    }
+    assert all(keys <= set(row) for row in found["gpus"])
+    assert set(found["gpus"][-1]["step_seconds"]) == {"p10", "p50", "p90"}
+
+
+def test_a_table_of_all_cards() -> None:
+    done = tera("estimate", "resnet18", "--batch", "64", "--steps", "1000")
+    assert done.returncode == 0, done.stderr
+    assert "H200-SXM" in done.stdout
+    assert "Peak:" in done.stderr
+
+
+def test_many_workloads_come_back_in_order(tmp_path: Path) -> None:
+    source = tmp_path / "jobs.csv"
+    source.write_text(f"{COLUMNS}\nresnet18,train,8,,fp32,sgd,0,,H200\ndistilbert,infer,4,64,bf16,,0,,H200\n")
+    done = tera("estimate", "--from", str(source))
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [each["workload"]["model"] for each in found] == ["resnet18", "distilbert"]
+    assert all(each["gpus"] for each in found)
+
+
+def test_a_plot_is_drawn(tmp_path: Path) -> None:
+    drawn = tmp_path / "out.svg"
+    done = tera("estimate", "resnet18", "--batch", "8", "--gpu", "T4", "--plot", str(drawn))
+    assert done.returncode == 0, done.stderr
+    assert drawn.read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["resnet51", "--batch", "1"], "resnet50"),
+        (["resnet50"], "--batch"),
+        (["resnet50", "--batch", "0"], "at least one"),
+        (["bert-base", "--batch", "1", "--seq", "600"], "512 positions"),
+        (["no.trace"], "cannot be read"),
+        (["resnet50", "--batch", "1", "--precision", "fp8"], "precision"),
+        (["resnet50", "--batch", "1", "--gpu", "Z9000"], "Z9000"),
+        (["resnet50", "--batch", "1", "--memory-limit", "much"], "memory"),
+    ],
+)
+def test_a_mistake_gets_one_sentence_and_exit_code_2(words: list[str], says: str, tmp_path: Path) -> None:
+    done = tera("estimate", *words, folder=tmp_path)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_bf16_on_pascal_alone_is_refused() -> None:
+    done = tera("estimate", "resnet50", "--batch", "1", "--precision", "bf16", "--gpu", "P100")
+    assert done.returncode == 2
+    assert "bf16" in done.stderr
+
+
+def test_a_damaged_trace_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "job.trace").write_bytes(b"TERATRC\n\x01\x00")
+    done = tera("estimate", "job.trace", folder=tmp_path)
+    assert done.returncode == 2
+    assert "cut short" in done.stderr
+
+
+def test_what_fits_nowhere_is_told_what_would_help() -> None:
+    done = tera("estimate", "llama-8b", "--batch", "1", "--seq", "2048", "--gpu", "L4")
+    assert done.returncode == 0, done.stderr
+    assert "LoRA" in done.stderr
+    assert "checkpointing" in done.stderr
+
+
+def test_tracing_needs_a_script_that_is_there(tmp_path: Path) -> None:
+    done = tera("trace", "nowhere.py", "-o", "job.trace", folder=tmp_path)
+    assert done.returncode == 2
+    assert "nowhere.py" in done.stderr
