@@ -18,7 +18,7 @@ from typing import Final
 from bench.figures import Section, plain, render
 from bench.processes import Fault
 
-BENCHMARKS: Final = {"offers": "bench.offers", "estimate": "bench.estimate"}
+BENCHMARKS: Final = {"offers": "bench.offers", "estimate": "bench.estimate", "plan": "bench.plan"}
 BUSY_LOAD: Final = 1.5  # a benchmark runs one thing at a time, and makes a load of one by itself
 
 

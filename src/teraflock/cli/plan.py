@@ -15,10 +15,12 @@ from teraflock.base.quantities import parse_memory_bytes
 from teraflock.cli.buy_or_rent import command as buy_or_rent
 from teraflock.cli.hosts import read_book
 from teraflock.cli.offers.filters import OneOf, parse_count, parse_provider
+from teraflock.cli.offers.footer import rate_text
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
 from teraflock.offer.model import MODES, Shape
 from teraflock.plan.assumptions import Assumptions, shipped_assumptions
+from teraflock.plan.job import Job
 from teraflock.plan.model import SORTS, Choice, Misfit, Plan, Wish
 from teraflock.plan.rules import Estimator, hours_text
 from teraflock.plan.service import plan as make_plan
@@ -97,6 +99,10 @@ class _Plan(click.Group):
 @click.option("--region", multiple=True, metavar="TEXT", help="Part of a region's name; may be repeated.")
 @click.option("--mode", multiple=True, type=OneOf("mode", MODES), help="How it is bought; may be repeated.")
 @click.option("--disk", type=float, default=0.0, metavar="GB", help="A disk of this size, kept throughout.")
+@click.option(
+    "--egress", type=float, default=0.0, metavar="GB", help="What leaves the cloud, with `--egress-price`."
+)
+@click.option("--egress-price", metavar="AMOUNT", help="Price of a GB that leaves, in `--currency`.")
 @click.option("--currency", default="USD", show_default=True, metavar="CODE", help="Currency of the plan.")
 @click.option("--sort", type=OneOf("order", SORTS), default="cost", show_default=True, help="What is best.")
 @click.option(
@@ -117,7 +123,7 @@ def plain(
     with Local() as local:
         currency = local.currency(words["currency"])
         wish = _wish(words, currency, local.clock, job=model is not None)
-        estimate = _job(model, words) if model is not None else _no_estimate
+        estimate: Estimator = _job(model, words) if model is not None else _no_estimate
         wish = replace(
             wish,
             providers=tuple(parse_provider(name, local.offers().providers) for name in words["provider"]),
@@ -128,12 +134,16 @@ def plain(
             servers=read_book(local.home), regions=region, top=top,
         )  # fmt: skip
         day = today(local.clock)
+        exchanged = sorted({choice.shape.currency for choice in plan.choices[:top]} - {currency})
+        at = [rate_text(other, currency, local.rates, day) for other in exchanged]
         if as_json:
             write_json(shape_plan(plan, top=top, rates=local.rates, on=day))
     if not as_json:
         _tell(plan, wish, assumptions, top=top, why=why, explain=explain)
+        for sentence in at:
+            remark(sentence)
     if not plan.choices:
-        raise _no_plan(plan)
+        raise _no_plan(plan, list(estimate.advice()) if isinstance(estimate, Job) else [])
 
 
 command = _Plan("plan", commands={"for": plain, "buy-or-rent": buy_or_rent})
@@ -143,9 +153,8 @@ def _no_estimate(shape: Shape) -> Misfit:
     return Misfit("no_estimate", "no estimate of the work was asked for")
 
 
-def _job(model: str, words: dict[str, Any]) -> Estimator:
+def _job(model: str, words: dict[str, Any]) -> Job:
     from teraflock.cli.estimate import workload_from
-    from teraflock.plan.job import Job
 
     if (words["epochs"] is None) != (words["samples"] is None):
         raise BadInput("`--epochs` and `--samples` belong together", hint="Or say `--steps`")
@@ -183,8 +192,12 @@ def _wish(words: dict[str, Any], currency: str, clock: Clock, *, job: bool) -> W
     wanted = 0.0 if job else hours if hours is not None else monthly
     if not job and (not 0 < wanted <= 100_000 or (monthly or 0) > 730):
         raise BadInput(f"A machine cannot be had for {wanted:g} hours", hint="A month has 730 hours")
-    if words["disk"] < 0:
-        raise BadInput("A disk cannot be smaller than nothing")
+    if words["disk"] < 0 or words["egress"] < 0:
+        raise BadInput("A disk or what leaves the cloud cannot be less than nothing")
+    if bool(words["egress"]) != bool(words["egress_price"]):
+        raise BadInput(
+            "`--egress` and `--egress-price` belong together", hint="No provider's price of it is known here"
+        )
     gpus_min, gpus_max = parse_count(words["gpus"])
     return Wish(
         use="job" if job else "hours" if hours is not None else "monthly",
@@ -197,14 +210,16 @@ def _wish(words: dict[str, Any], currency: str, clock: Clock, *, job: bool) -> W
         else None,
         modes=words["mode"],
         deadline_hours=deadline_hours(words["deadline"], clock.now()) if words["deadline"] else None,
-        budget_micros=_budget(words["budget"]) if words["budget"] else None,
+        budget_micros=_amount(words["budget"]) if words["budget"] else None,
         currency=currency,
         disk_gb=words["disk"],
+        egress_gb=words["egress"],
+        egress_micros_per_gb=_amount(words["egress_price"]) if words["egress_price"] else 0,
         sort=words["sort"],
     )
 
 
-def _budget(text: str) -> int:
+def _amount(text: str) -> int:
     try:
         micros = parse_micros(text)
     except ValueError:
@@ -212,7 +227,7 @@ def _budget(text: str) -> int:
             f"`{text}` is no amount of money", hint="Write a number; `--currency` says of what"
         ) from None
     if micros < 0:
-        raise BadInput(f"No plan costs at most `{text}`", hint="Give an amount of zero or more")
+        raise BadInput(f"`{text}` is less than nothing", hint="Give an amount of zero or more")
     return micros
 
 
@@ -242,6 +257,11 @@ def _tell(plan: Plan, wish: Wish, assumptions: Assumptions, *, top: int, why: bo
         remark(f"\n{len(shown)} of {len(plan.choices):,} ways that do; * none is both cheaper and faster")
     for warning in plan.warnings:
         remark(f"Mind: {warning}")
+    if any(choice.interruptions for choice in shown):
+        rate = assumptions.interruptions_per_hour
+        remark(
+            f"Spot: {rate:g} interruptions an hour ({assumptions.as_of}; {assumptions.interruptions_because})"
+        )
     if explain and shown:
         for line in _explained(shown[0]):
             click.echo(line)
@@ -310,8 +330,8 @@ def _explained(choice: Choice) -> list[str]:
     return lines
 
 
-def _no_plan(plan: Plan) -> NoPlan:
-    """Say what stood in the way most, and how near the nearest came."""
+def _no_plan(plan: Plan, advice: list[str]) -> NoPlan:
+    """Say what stood in the way most, how near the nearest came, and what would make the job fit."""
     counts = Counter[str]()
     for rejection in plan.rejected:
         counts[rejection.code.replace("_", " ")] += rejection.shape.offers
@@ -322,6 +342,8 @@ def _no_plan(plan: Plan) -> NoPlan:
         best = min(near, key=lambda rejection: rejection.by)
         what = f"{best.shape.gpu_count}× {best.shape.gpu} at {best.shape.provider}"
         hint = f"The nearest is {what}: {best.reason}. {hint}"
+    if advice and not any(rejection.code in ("over_budget", "too_slow") for rejection in plan.rejected):
+        hint += "\n      What would help: " + "\n      ".join(advice)
     return NoPlan(f"No offer does what is asked ({most or 'none is stored'})", hint=hint)
 
 

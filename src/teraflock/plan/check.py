@@ -77,7 +77,7 @@ def _choice_faults(
     if cost.expected_micros + 1 < least * (1 - 1e-9):
         yield f"it costs less than its hours at its price: {cost.expected_micros} for {least:.0f}"
     if shape.mode in ("monthly", "reserved") and choice.parts:
-        rent = sum(part.micros for part in choice.parts if part.what != "disk")
+        rent = sum(part.micros for part in choice.parts if part.what not in ("disk", "egress"))
         months = rent / monthly if monthly else 0.0
         if abs(months - round(months)) > 1e-3:
             yield "it is billed by the month, but not for whole months"

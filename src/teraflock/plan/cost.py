@@ -40,8 +40,7 @@ def costed(
     real = Hours(*(with_interruptions(each, rate, assumptions) for each in (hours.p10, hours.p50, hours.p90)))
     monthly = in_currency(shape.price_micros_per_month or 0, shape.currency, wish.currency, rates, on)
     amounts = [_rent(shape, each, monthly, billing) for each in (real.p10, real.p50, real.p90)]
-    disk = _disk(shape, real.p50, wish, assumptions, rates, on)
-    extra = disk.micros if disk else 0
+    extra = sum(part.micros for part in _extras(shape, real.p50, wish, assumptions, rates, on))
     return Choice(
         shape=shape,
         hours=real,
@@ -65,8 +64,8 @@ def itemised(
     rate = choice.interruptions / choice.hours.p50 if choice.interruptions else 0.0
     monthly = in_currency(shape.price_micros_per_month or 0, shape.currency, wish.currency, rates, on)
     parts = _rent_parts(shape, choice.hours.p50, hours.p50, monthly, billing, wish, rate, assumptions)
-    disk = _disk(shape, choice.hours.p50, wish, assumptions, rates, on)
-    return msgspec.structs.replace(choice, parts=(*parts, disk) if disk else parts)
+    extras = _extras(shape, choice.hours.p50, wish, assumptions, rates, on)
+    return msgspec.structs.replace(choice, parts=(*parts, *extras))
 
 
 def with_interruptions(hours: float, per_hour: float, assumptions: Assumptions) -> float:
@@ -138,6 +137,18 @@ def _rent_parts(
             )
         )
     return tuple(parts)
+
+
+def _extras(
+    shape: Shape, hours: float, wish: Wish, assumptions: Assumptions, rates: Rates, on: date
+) -> list[Part]:
+    """What comes on top of the rent: the disk, and what leaves the cloud; own servers pay for neither."""
+    extras = [disk] if (disk := _disk(shape, hours, wish, assumptions, rates, on)) else []
+    if wish.egress_gb and wish.egress_micros_per_gb and shape.mode != "owned":
+        price = f"{decimal_text(wish.egress_micros_per_gb, 4)} {wish.currency}"
+        micros = round(wish.egress_gb * wish.egress_micros_per_gb)
+        extras.append(Part("egress", micros, f"{wish.egress_gb:g} GB × {price}, as you said"))
+    return extras
 
 
 def _disk(

@@ -7,6 +7,7 @@ The estimator is asked twice, for one GPU and for several: beyond two, memory is
 what the GPUs tell each other.
 """
 
+from collections.abc import Iterator
 from functools import cached_property
 
 from teraflock.base.quantities import memory_text
@@ -45,6 +46,14 @@ class Job:
         if key not in self._judged:
             self._judged[key] = self._on(card, gpus)
         return self._judged[key]
+
+    def advice(self) -> Iterator[str]:
+        """What would make the job fit on the largest card there is."""
+        from teraflock.estimate.advice import advice
+
+        largest = max(all_cards(), key=lambda card: card.memory_bytes if card.cuda else 0)
+        estimate = answer(self._workload, Question(cards=[largest]))
+        yield from advice(estimate, estimate.gpus[0].memory_bytes)
 
     def _on(self, card: Card, gpus: int) -> Hours | Misfit:
         if refused := refuses(card, self._workload.precision):

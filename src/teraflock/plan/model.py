@@ -48,6 +48,8 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     currency: str = "USD"
     disk_gb: float = 0.0
     egress_gb: float = 0.0
+    egress_micros_per_gb: int = 0
+    """What the user says a GB out costs, in `currency`; no price list of it is known here."""
     sort: Sort = "cost"
 
 

@@ -24,7 +24,7 @@ def footer(listing: Listing, rates: Rates, currency: str, *, today: date, on: da
         {line.offer.currency for line in listing.lines if line.offer.price_micros_per_month} - {currency}
     )
     for other in foreign:
-        yield _rate(other, currency, rates, on)
+        yield rate_text(other, currency, rates, on)
 
 
 def _shown(listing: Listing) -> str:
@@ -62,7 +62,7 @@ def age(day: str, today: date) -> str:
     return f"{days // 365} years old"
 
 
-def _rate(other: str, currency: str, rates: Rates, on: date) -> str:
+def rate_text(other: str, currency: str, rates: Rates, on: date) -> str:
     base, quote = (
         ("USD", other) if currency == "USD" else (("USD", currency) if other == "USD" else (other, currency))
     )

@@ -1,0 +1,134 @@
+"""What choosing by cost to finish saves against choosing by price per hour, and how fast a plan is made.
+
+For each workload: the cost to finish on our first choice beside that on the offer with the lowest price per hour among
+those on which the job fits, which is what other tools choose. Same offers, same estimates, same billing.
+"""
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.figures import Figure, Section
+from bench.offers import CATALOG
+from bench.processes import TERA, at_home, run
+from teraflock.app.local import Local
+from teraflock.base.clock import today
+from teraflock.offer import store
+from teraflock.offer.imports import Origin, import_offers
+from teraflock.offer.model import Mode, Shape
+from teraflock.offer.rules import in_currency
+from teraflock.plan.assumptions import shipped_assumptions
+from teraflock.plan.check import faults
+from teraflock.plan.job import Job
+from teraflock.plan.model import Choice, Wish
+from teraflock.plan.rules import choose
+from teraflock.workload.model import Workload
+from teraflock.workload.zoo import entry
+
+IMAGES = 90 * 1_281_167.0  # ImageNet, ninety times
+TOKENS_STEPS = 50_000.0
+RUNS = 7
+
+VISION = (
+    "alexnet", "vgg11", "vgg16", "vgg19", "resnet18", "resnet50", "resnet152", "resnext50_32x4d", "wide_resnet50_2",
+    "densenet121", "inception_v3", "googlenet", "mobilenet_v2", "mobilenet_v3_large", "efficientnet_b0",
+    "convnext_tiny", "vit_b_16", "swin_t",
+)  # fmt: skip
+TEXT = (
+    "bert-base", "bert-large", "roberta-base", "distilbert", "gpt2", "gpt2-medium", "gpt2-large", "t5-base", "opt-1.3b",
+    "qwen2-0.5b", "llama-1b", "llama-3b",
+)  # fmt: skip
+
+
+def jobs() -> Iterator[tuple[str, Job]]:
+    for name in VISION:
+        yield name, Job(Workload(model=name, batch=128, optimizer="sgd"), steps=None, samples=IMAGES)
+    for name in TEXT:
+        assert entry(name).kind == "text"
+        workload = Workload(model=name, batch=4, seq=512, precision="amp-bf16", optimizer="adamw")
+        yield name, Job(workload, steps=TOKENS_STEPS, samples=None)
+
+
+def measure() -> Iterator[Section]:
+    with tempfile.TemporaryDirectory() as home:
+        os.environ["TERA_HOME"] = home
+        with Local() as local:
+            database = local.database(to_write=True)
+            if CATALOG.is_dir():
+                origin = Origin(source="skypilot", layout="skypilot", path=CATALOG, as_of="2026-08-22")
+                import_offers(database, local.rates, local.clock, origin)
+            with database.read() as tx:
+                shapes = store.shapes(tx, ())
+            yield _savings(shapes, local, ("on-demand",), told=True)
+            yield _savings(shapes, local, (), told=False)
+            yield _speed(shapes, local, Path(home))
+        del os.environ["TERA_HOME"]
+
+
+def _savings(shapes: list[Shape], local: Local, modes: tuple[Mode, ...], *, told: bool) -> Section:
+    """On one GPU or many, in the modes asked for; `told` lists every workload."""
+    on = today(local.clock)
+    wish = Wish(use="job", modes=modes)
+    saved, notes = [], []
+    for name, job in jobs():
+        plan = choose(shapes, wish, job, shipped_assumptions(), local.rates, on, top=1)
+        if not plan.choices:
+            notes.append(f"{name}: fits nowhere")
+            continue
+        best = plan.choices[0]
+        hourly = min(plan.choices, key=lambda choice: _usd_per_month(choice, local))
+        saving = 100 * (1 - best.cost.expected_micros / hourly.cost.expected_micros)
+        saved.append(saving)
+        notes.append(f"{name:<20} {_told(best)} against {_told(hourly)}: {saving:5.1f} % saved")
+    figure = Figure(
+        what="saved against the cheapest hour, median over workloads", unit="%", samples=tuple(saved)
+    )
+    mean = Figure(what="saved, mean over workloads", unit="%", samples=(sum(saved) / len(saved),))
+    return Section(
+        title=f"cost to finish, {len(saved)} workloads", figures=(figure, mean), notes=tuple(notes)
+    )
+
+
+def _usd_per_month(choice: Choice, local: Local) -> int:
+    shape = choice.shape
+    price = shape.price_micros_per_month or 0
+    return in_currency(price, shape.currency, "USD", local.rates, today(local.clock))
+
+
+def _told(choice: Choice) -> str:
+    shape = choice.shape
+    words = f"{shape.gpu_count}× {shape.gpu} {shape.mode} at {shape.provider}"
+    return f"{words:<44} {choice.cost.expected_micros / 1e6:9.2f} USD {choice.hours.p50:8.1f} h"
+
+
+def _speed(shapes: list[Shape], local: Local, home: Path) -> Section:
+    on, wish, assumptions = today(local.clock), Wish(use="job"), shipped_assumptions()
+    job = next(job for name, job in jobs() if name == "resnet50")
+    warm = []
+    for _ in range(RUNS):
+        began = time.perf_counter()
+        plan = choose(shapes, wish, job, assumptions, local.rates, on, top=10)
+        assert not list(faults(plan, shapes, wish, job, local.rates, on))
+        warm.append(1000 * (time.perf_counter() - began))
+    words = ["plan", "resnet50", "--batch", "128", "--epochs", "90", "--samples", "1281167", "--json"]
+    cold = [run([TERA, *words], env=at_home(home)) for _ in range(RUNS)]
+    return Section(
+        title=f"`tera plan resnet50`, {len(shapes):,} shapes of all offers",
+        figures=(
+            Figure(
+                what="cold, wall",
+                unit="ms",
+                samples=tuple(1000 * each.wall_seconds for each in cold),
+                bar=300,
+            ),
+            Figure(what="warm, chosen and checked", unit="ms", samples=tuple(warm[1:]), bar=30),
+            Figure(
+                what="peak memory, cold",
+                unit="MB",
+                samples=tuple(each.peak_bytes / 1e6 for each in cold),
+                bar=200,
+            ),
+        ),
+    )
