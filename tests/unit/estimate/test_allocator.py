@@ -1,5 +1,7 @@
 """The caching allocator: its invariants under any order of births and deaths, and its sizes by example."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,7 +35,7 @@ def test_live_never_exceeds_reserved_and_blocks_never_overlap(
     allocator = CachingAllocator(expandable_segments=expandable)
     held = played(allocator, moves)
     spans = sorted((block.address, block.address + block.size) for block in held)
-    assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
+    assert all(end <= start for (_, end), (start, _) in pairwise(spans))
     for block in held:
         allocator.release(block)
     assert allocator.live_bytes == 0
