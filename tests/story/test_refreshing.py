@@ -34,7 +34,7 @@ def dollars(tera: Tera) -> list[float]:
 
 def test_the_url_is_given_once_and_only_what_changed_is_fetched(tera: Tera, web: Web, tmp_path: Path) -> None:
     web.pages["/prices.csv"] = body(prices(tmp_path, "1", "2"), ETag='"one"', Last_Modified=DATE)
-    report = tera.ok("offers", "refresh", "web", "--url", web.at("/prices.csv"), "--json").json
+    [report] = tera.ok("offers", "refresh", "web", "--url", web.at("/prices.csv"), "--json").json
     assert (report["as_of"], report["offers_taken"]) == ("2026-08-22", 2)
     assert dollars(tera) == [1, 2]
 
@@ -130,3 +130,17 @@ def test_a_source_from_a_file_asks_for_its_url(tera: Tera, tmp_path: Path) -> No
     done = tera.run("offers", "refresh", "mine")
     assert done.code == 2
     assert "has no URL yet" in done.err
+
+
+def test_one_source_that_is_away_does_not_keep_the_others_old(tera: Tera, web: Web, tmp_path: Path) -> None:
+    for name in ("away", "here"):
+        web.pages[f"/{name}.csv"] = body(prices(tmp_path, "1"), ETag='"one"')
+        tera.ok("offers", "refresh", name, "--url", web.at(f"/{name}.csv"))
+    del web.pages["/away.csv"]
+    web.pages["/here.csv"] = body(prices(tmp_path, "1", "2"), ETag='"two"')
+    done = tera.run("offers", "refresh", "--json")
+    assert done.code == 1
+    assert "404" in done.err
+    assert [report["source"] for report in done.json] == ["here"]
+    assert len(tera.offers("--source", "away")) == 1
+    assert len(tera.offers("--source", "here")) == 2

@@ -110,7 +110,7 @@ def _parse_scientific(text: str) -> int:
     from decimal import Decimal, InvalidOperation
 
     try:
-        value = Decimal(text.strip() if text.isascii() else "no")
+        value = Decimal(text.strip() if text.isascii() and "_" not in text else "no")
     except InvalidOperation:
         raise ValueError(f"not a number: {text!r}") from None
     if not value.is_finite() or abs(value.adjusted()) > AMOUNT_DIGITS_MAX:

@@ -98,7 +98,7 @@ def command(model: str | None, **options: Any) -> None:
     from teraflock.estimate.answer import answer
 
     gc.disable()  # one answer and out: collecting the replay's blocks would only cost the cold start
-    workload = _workload(model, options)
+    workload = workload_from(model, options)
     question = _question(options, cards=_cards(options["gpu_names"], limits=options["limits"]))
     _refuse_all(question.cards, workload.precision)
     estimate = answer(workload, question)
@@ -114,7 +114,7 @@ def command(model: str | None, **options: Any) -> None:
     _show(estimate, options)
 
 
-def _workload(model: str, options: dict[str, Any]) -> "Workload":
+def workload_from(model: str, options: dict[str, Any]) -> "Workload":
     from teraflock.estimate.answer import is_trace
     from teraflock.workload.model import Workload
     from teraflock.workload.zoo import entry

@@ -15,6 +15,9 @@ from teraflock.cli.output import complain
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "gpus": ("teraflock.cli.gpus", "GPU models: memory, speed, and who offers them"),
     "offers": ("teraflock.cli.offers", "Every GPU offer there is, cheapest first"),
+    "plan": ("teraflock.cli.plan", "From a job to the cheapest way to finish it"),
+    "compare": ("teraflock.cli.compare", "Providers, cards and prices in one table, for a document"),
+    "hosts": ("teraflock.cli.hosts", "Own servers and what their hours cost"),
     "providers": (
         "teraflock.cli.providers",
         "Clouds: how they bill, what spot means there, which traps they have",

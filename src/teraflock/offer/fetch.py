@@ -98,6 +98,11 @@ def _check(url: str) -> None:
         (parts.hostname or "").encode("idna")  # as the resolver will: no part of it longer than 63 characters
     except ValueError:
         usable = False
+    if usable and parts.password is not None:
+        raise BadInput(
+            f"A password does not belong into a web address: `{parts.scheme}://…@{parts.hostname}`",
+            hint="It would be stored and shown with the source; put the catalog where it needs none",
+        )
     if not usable or any(character <= " " for character in url):
         raise BadInput(
             f"`{url}` is no web address",

@@ -80,6 +80,7 @@ def import_offers(
     clock: Clock,
     origin: Origin,
     progress: Callable[[int], None] = lambda rows: None,
+    random_bytes: Callable[[int], bytes] = os.urandom,
 ) -> Report:
     """Replace all offers of a source by those of a file or folder, in one transaction."""
     # loaded here: only imports need the readers, and a cold `tera offers` is quicker without them
@@ -131,9 +132,10 @@ def import_offers(
         gone = standing.keys() - tally.ids.keys()
         store.supersede(tx, origin.source, import_number, origin.as_of or on.isoformat())
         store.count_anew(tx, origin.source)
+        store.shape_anew(tx, origin.source)
         store.put_source(tx, tally.source(origin, import_number, clock, url=before.url if before else ""))
         report = tally.report(origin, gone=len(gone))
-        record_event(tx, _imported(report, clock))
+        record_event(tx, _imported(report, clock, random_bytes))
         return report
 
     try:
@@ -143,10 +145,10 @@ def import_offers(
         raise
 
 
-def _imported(report: Report, clock: Clock) -> Event:
+def _imported(report: Report, clock: Clock, random_bytes: Callable[[int], bytes]) -> Event:
     """What the planner and others learn of it by: they are never called from here."""
     return Event(
-        id=EventId(new_id("event", clock.now(), os.urandom)),
+        id=EventId(new_id("event", clock.now(), random_bytes)),
         at=clock.now(),
         kind="offers.imported",
         subject=report.source,

@@ -46,6 +46,8 @@ FLAGS: Final[dict[str, str]] = {
 }
 """Every flag an offer may carry, with what it means. Stable: scripts read them."""
 
+DOUBTFUL_PRICE: Final = ("suspect:price", "from-price", "gpu-only")
+"""A price with one of these is listed, and never chosen."""
 SUSPECT_RAM: Final = "suspect:ram"
 
 
@@ -164,6 +166,31 @@ class Line(msgspec.Struct, frozen=True):
 
 class Listing(Outcome, frozen=True, kw_only=True):
     lines: tuple[Line, ...]
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """Offers alike in everything that decides time and terms: they differ in place and price only."""
+
+    provider: str
+    instance_type: str
+    kind: Kind
+    gpu: str
+    gpu_name: str
+    gpu_count: int | None
+    gpu_share: float
+    gpu_memory_bytes: int | None
+    vcpus: float | None
+    ram_bytes: int | None
+    mode: Mode | None
+    term_months: int | None
+    standing: Standing
+    currency: str
+    doubtful: bool
+    """Its price may cover less than the machine, or more."""
+    price_micros_per_month: int | None
+    """The lowest among them."""
+    offers: int
+    as_of: str
 
 
 class Removal(msgspec.Struct, frozen=True):

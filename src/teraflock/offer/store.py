@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from teraflock.base.exchange import Rates
 from teraflock.base.money import Price
-from teraflock.offer.model import SUSPECT_RAM, Offer, Query, Removal
+from teraflock.offer.model import DOUBTFUL_PRICE, SUSPECT_RAM, WITH_GPU, Offer, Query, Removal, Shape
 from teraflock.offer.rules import limit_per_month, only_kinds, place_of, sort_key, weights
 from teraflock.storage.database import Row, Transaction
 
@@ -46,6 +46,18 @@ _UNITS: Final = {
     "price-per-tflops": "(gpu_tflops * gpu_count)",
     "price-per-gb": "(gpu_memory_bytes * gpu_count)",
 }
+
+
+_SHAPE_COLUMNS: Final = (
+    "provider", "instance_type", "kind", "gpu", "gpu_name", "gpu_count", "gpu_share", "gpu_memory_bytes", "vcpus",
+    "ram_bytes", "mode", "term_months", "standing", "currency",
+)  # fmt: skip
+_SHAPE_LIST: Final = ", ".join(_SHAPE_COLUMNS)
+_DOUBTED: Final = " OR ".join(f"flags LIKE '%{flag}%'" for flag in DOUBTFUL_PRICE)
+_DOUBTFUL: Final = f"CASE WHEN {_DOUBTED} THEN 1 ELSE 0 END"
+
+
+_WITH_GPU: Final = "kind IN ('" + "', '".join(WITH_GPU) + "')"
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,6 +190,30 @@ def sources(tx: Transaction) -> list[Source]:
 def source(tx: Transaction, name: str) -> Source | None:
     row = tx.one(f"SELECT {_SOURCE_LIST} FROM offer_source WHERE name = :name", name=name)
     return Source(**dict(zip(_SOURCE_COLUMNS, row, strict=True))) if row else None
+
+
+def shapes(tx: Transaction, regions: Sequence[str]) -> list[Shape]:
+    """All offers with a GPU that stand in these regions, by what decides time and terms, each with its lowest price."""
+    where, values = _where([Filter("", _WITH_GPU, {}), *_places(regions)])
+    table, doubtful, number = (
+        ("offer", _DOUBTFUL, "COUNT(*)") if regions else ("offer_shape", "doubtful", "SUM(offers)")
+    )
+    rows = tx.all(
+        f"SELECT {_SHAPE_LIST}, {doubtful}, MIN(price_micros_per_month), CAST({number} AS BIGINT), MAX(as_of)"
+        f" FROM {table} WHERE {where} GROUP BY {_SHAPE_LIST}, {doubtful}",
+        **values,
+    )
+    return [_shape_from(row) for row in rows]
+
+
+def cheapest_of(tx: Transaction, shape: Shape, regions: Sequence[str]) -> Offer | None:
+    """The cheapest offer of a shape; of equally cheap ones the first by id."""
+    told = {name: getattr(shape, name) for name in (*_SHAPE_COLUMNS, "price_micros_per_month")}
+    known = {name: value for name, value in told.items() if value is not None}
+    same = " AND ".join(f"{name} = :{name}" if name in known else f"{name} IS NULL" for name in told)
+    where, values = _where([Filter("", same, known), *_places(regions)])
+    row = tx.one(f"SELECT {_LIST} FROM offer WHERE {where} ORDER BY id LIMIT 1", **values)
+    return _offer_from(row) if row else None
 
 
 def every(tx: Transaction) -> Iterator[Offer]:
@@ -385,6 +421,17 @@ def count_anew(tx: Transaction, name: str) -> None:
     )
 
 
+def shape_anew(tx: Transaction, name: str) -> None:
+    """Bring the shapes of a source in line with its offers."""
+    tx.run("DELETE FROM offer_shape WHERE source = :name", name=name)
+    tx.run(
+        f"INSERT INTO offer_shape (source, {_SHAPE_LIST}, doubtful, price_micros_per_month, offers, as_of)"
+        f" SELECT source, {_SHAPE_LIST}, {_DOUBTFUL}, MIN(price_micros_per_month), COUNT(*), MAX(as_of) FROM offer"
+        f" WHERE source = :name AND {_WITH_GPU} GROUP BY source, {_SHAPE_LIST}, {_DOUBTFUL}",
+        name=name,
+    )
+
+
 def put_source(tx: Transaction, source: Source) -> None:
     tx.run("DELETE FROM offer_source WHERE name = :name", name=source.name)
     tx.run(
@@ -400,6 +447,12 @@ def next_import_number(tx: Transaction) -> int:
 
 _SOURCE_COLUMNS: Final = Source.__struct_fields__
 _SOURCE_LIST: Final = ", ".join(_SOURCE_COLUMNS)
+
+
+def _shape_from(row: Row) -> Shape:
+    told = dict(zip(_SHAPE_COLUMNS, row, strict=False))
+    doubtful, price, offers, as_of = row[len(_SHAPE_COLUMNS) :]
+    return Shape(**told, doubtful=bool(doubtful), price_micros_per_month=price, offers=offers, as_of=as_of)
 
 
 # --- rows ----------------------------------------------------------------------------------------------------------

@@ -97,7 +97,7 @@ def test_what_is_written_reads_back_to_its_decimals(micros: int, decimals: int) 
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", ".", "-", "abc", "1.2.3", "NaN", "inf", "1e99", "٣", "1,5", "0x10", "--1"]
+    "text", ["", " ", ".", "-", "abc", "1.2.3", "NaN", "inf", "1e99", "٣", "1,5", "0x10", "--1", "1_000"]
 )
 def test_what_is_no_amount_is_refused(text: str) -> None:
     with pytest.raises(ValueError):

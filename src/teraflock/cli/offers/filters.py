@@ -97,14 +97,14 @@ def query_from(asked: Asked, known_providers: Callable[[], list[str]]) -> Query:
     from teraflock.catalog.names import find_kinds
 
     gpus = tuple(dict.fromkeys(id for name in asked.gpu for id in find_kinds(name)))
-    count_min, count_max = _count(asked.count)
+    count_min, count_max = parse_count(asked.count)
     kinds: tuple[Kind, ...] = ("none",) if count_max == 0 else WITH_GPU
     modes: tuple[Mode, ...] = asked.mode  # type: ignore[assignment]  # click has checked the choice
     sort: Sort = asked.sort  # type: ignore[assignment]
     return Query(
         kinds=kinds,
         gpus=gpus,
-        providers=tuple(dict.fromkeys(_provider(name, known_providers) for name in asked.provider)),
+        providers=tuple(dict.fromkeys(parse_provider(name, known_providers) for name in asked.provider)),
         regions=asked.region,
         modes=modes,
         sources=asked.source,
@@ -124,7 +124,7 @@ def _memory(text: str | None) -> int | None:
     return min(parse_memory_bytes(text), LARGEST_STORED) if text else None
 
 
-def _provider(name: str, known_providers: Callable[[], list[str]]) -> str:
+def parse_provider(name: str, known_providers: Callable[[], list[str]]) -> str:
     from teraflock.catalog.providers import all_providers, find_provider
 
     try:
@@ -137,7 +137,7 @@ def _provider(name: str, known_providers: Callable[[], list[str]]) -> str:
         raise unknown_name("provider", name, names, see="`tera providers` lists them all") from None
 
 
-def _count(text: str | None) -> tuple[int | None, int | None]:
+def parse_count(text: str | None) -> tuple[int | None, int | None]:
     """`"4"` → (4, 4); `"2-8"` → (2, 8); `"4+"` → (4, None)."""
     if text is None:
         return None, None

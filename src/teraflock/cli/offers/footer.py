@@ -29,11 +29,7 @@ def footer(listing: Listing, rates: Rates, currency: str, *, today: date, on: da
 
 def _shown(listing: Listing) -> str:
     offers = sum(line.offers for line in listing.lines)
-    folded = (
-        f" in {len(listing.lines):,} lines, equal ones of other regions folded"
-        if offers > len(listing.lines)
-        else ""
-    )
+    folded = f" in {len(listing.lines):,} lines, equal ones folded" if offers > len(listing.lines) else ""
     if offers == listing.matched:
         return f"{offers:,} offer{'s' if offers != 1 else ''}{folded}"
     return f"{offers:,} of {listing.matched:,} offers{folded}; `--all` shows the rest"

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 import click
+from msgspec.structs import asdict
 
 from teraflock.app.local import Local
 from teraflock.base.money import decimal_text
@@ -32,7 +33,7 @@ def command(as_json: bool, **words: Any) -> None:
         currency = local.currency(asked.currency)
         points = service.history(query_from(asked, service.providers), currency)
     if as_json:
-        write_json(points)
+        write_json([{"currency": currency, "per": "gpu-hour", **asdict(point)} for point in points])
         return
     what = " ".join(asked.gpu) or "all GPUs"
     if not points:

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from teraflock.app.local import Local
 from teraflock.base.clock import today
-from teraflock.base.errors import BadInput, unknown_name
+from teraflock.base.errors import BadInput, TeraflockError, unknown_name
 from teraflock.cli.offers.importing import check_source, day_of_prices, layout_of, tell
-from teraflock.cli.output import remark
+from teraflock.cli.output import complain, remark, write_json
 from teraflock.cli.progress import Progress
 from teraflock.offer.fetch import TIMEOUT_SECONDS, fetch
 from teraflock.offer.importers import READERS
-from teraflock.offer.imports import Origin, import_offers
+from teraflock.offer.imports import Origin, Report, import_offers
 from teraflock.offer.store import Source
 
 HELP: Final = """Fetch a catalog from a URL and take it in as `tera offers import` does.
@@ -42,15 +42,38 @@ Examples:
     "--as-of", metavar="DATE", help="The day of the prices; else the day the server gives, else today."
 )
 @click.option("--force", is_flag=True, help="Fetch even if it has not changed.")
-@click.option("--json", "as_json", is_flag=True, help="The report as JSON on stdout.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="A JSON list of reports on stdout, one for each source that had changed.",
+)
 def command(
     source: str | None, url: str | None, layout: str | None, sha256: str, timeout: float, as_of: str | None,
     force: bool, as_json: bool,
 ) -> None:  # fmt: skip
     with Local() as local:
         day = day_of_prices(as_of, today(local.clock)).isoformat() if as_of else ""
+        reports: list[Report] = []
+        failed: TeraflockError | None = None
         for each in _targets(local, source, url, layout):
-            _refresh(local, each, sha256=sha256, timeout=timeout, day=day, force=force, as_json=as_json)
+            try:
+                report = _refresh(local, each, sha256=sha256, timeout=timeout, day=day, force=force)
+            except TeraflockError as error:
+                if failed:  # the last is told as every error is; one before it here
+                    complain(failed.sentence, failed.hint)
+                failed = error  # one source that is away must not keep the others old
+                continue
+            if report is None:
+                remark(f"{each.name}: unchanged since {each.imported_at}")
+            else:
+                reports.append(report)
+                if not as_json:
+                    tell(report, as_json=False)
+    if as_json:
+        write_json(reports)
+    if failed:
+        raise failed
 
 
 def _targets(local: Local, name: str | None, url: str | None, layout: str | None) -> list[Source]:
@@ -81,8 +104,9 @@ def _targets(local: Local, name: str | None, url: str | None, layout: str | None
 
 
 def _refresh(
-    local: Local, source: Source, *, sha256: str, timeout: float, day: str, force: bool, as_json: bool
-) -> None:
+    local: Local, source: Source, *, sha256: str, timeout: float, day: str, force: bool
+) -> Report | None:
+    """Fetch one source and take it in; `None` if it has not changed."""
     database = local.database(to_write=True)
     # beside the database, so that a full disk is met here; removed whatever happens
     with TemporaryDirectory(dir=local.home, prefix=".fetch-", ignore_cleanup_errors=True) as folder:
@@ -97,8 +121,7 @@ def _refresh(
                 progress=progress,
             )
         if fetched is None or (fetched.sha256 == source.checksum and not force):
-            remark(f"{source.name}: unchanged since {source.imported_at}")
-            return
+            return None
         latest = today(local.clock).isoformat()
         origin = Origin(
             source=source.name,
@@ -111,5 +134,4 @@ def _refresh(
             last_modified=fetched.last_modified,
         )
         with Progress("Reading", "rows") as progress:
-            report = import_offers(database, local.rates, local.clock, origin, progress=progress)
-    tell(report, as_json=as_json)
+            return import_offers(database, local.rates, local.clock, origin, progress=progress)

@@ -1,0 +1,119 @@
+"""`tera compare`: providers × cards × habits × prices as one table, to be put into a document."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any, Final
+
+import click
+
+from teraflock.app.local import Local
+from teraflock.base.money import HOURS_PER_MONTH, decimal_text, divided
+from teraflock.catalog.providers import Fact, provider_facts
+from teraflock.cli.offers.filters import Asked, OneOf, filter_options, query_from
+from teraflock.cli.output import remark, write_csv, write_json
+from teraflock.offer.rules import in_currency
+from teraflock.offer.service import Cheapest, OfferService
+
+FORMATS: Final = ("markdown", "csv", "html", "json")
+MODES: Final = ("on-demand", "spot", "monthly", "reserved")
+
+HELP: Final = """Compare providers, cards and prices in one table, as Markdown, CSV, HTML or JSON.
+
+A row for each provider and card: memory, the cheapest GPU-hour in each purchase mode, and the provider's habits. Takes
+the filters of `tera offers`.
+
+\b
+Examples:
+  tera compare --gpu V100 --gpu P100 > comparison.md
+  tera compare --memory-min 40 --format html > comparison.html
+"""
+
+
+@click.command(help=HELP)
+@filter_options
+@click.option(
+    "--format", "form", type=OneOf("format", FORMATS), default="markdown", show_default=True, help="How."
+)
+def command(form: str, **words: Any) -> None:
+    asked = Asked(**words)
+    with Local() as local:
+        service = local.offers()
+        currency = local.currency(asked.currency)
+        found = service.cheapest_by_provider(query_from(asked, service.providers))
+        rows = _rows(found, service, local, currency)
+    head = [
+        "provider",
+        "GPU",
+        "memory",
+        *(f"{mode}, {currency}/GPU-hour" for mode in MODES),
+        "billed by",
+        "notice",
+        "prices of",
+    ]
+    if form == "json":
+        write_json([dict(zip(head, row, strict=True)) for row in rows])
+    elif form == "csv":
+        write_csv(head, rows)
+    else:
+        click.echo("\n".join(_html(head, rows) if form == "html" else _markdown(head, rows)))
+    if not rows:
+        remark("No offer fits")
+
+
+def _rows(found: Sequence[Cheapest], service: OfferService, local: Local, currency: str) -> list[list[str]]:
+    """One row for each provider and card, in the order of the cheapest price in any mode."""
+    by_card: dict[tuple[str, str], dict[str, Cheapest]] = {}
+    for each in found:
+        if each.offer.gpu:
+            by_card.setdefault((each.offer.provider, each.offer.gpu), {}).setdefault(
+                each.offer.mode or "", each
+            )
+    return [_row(key, modes, service, local, currency) for key, modes in by_card.items()]
+
+
+def _row(
+    key: tuple[str, str], modes: dict[str, Cheapest], service: OfferService, local: Local, currency: str
+) -> list[str]:
+    provider, gpu = key
+    some = next(iter(modes.values())).offer
+    facts = provider_facts(provider)
+    days = sorted({each.offer.as_of for each in modes.values() if each.offer.as_of})
+    return [
+        provider,
+        gpu,
+        f"{some.gpu_memory_bytes >> 30} GB" if some.gpu_memory_bytes else "",
+        *(_price(modes.get(mode), service, local, currency) for mode in MODES),
+        _fact(facts.billing_step_seconds) if facts else "",
+        _fact(facts.notice_seconds) if facts else "",
+        " to ".join(dict.fromkeys([days[0], days[-1]])) if days else "unknown",
+    ]
+
+
+def _price(cheapest: Cheapest | None, service: OfferService, local: Local, currency: str) -> str:
+    if cheapest is None:
+        return ""
+    if cheapest.usd_micros_per_gpu_month is None:
+        return "unknown"
+    micros = in_currency(cheapest.usd_micros_per_gpu_month, "USD", currency, local.rates, service.today())
+    return decimal_text(divided(micros, HOURS_PER_MONTH), 3)
+
+
+def _fact(fact: Fact | None) -> str:
+    if fact is None:
+        return ""
+    words = f"{fact.value} s" if isinstance(fact.value, int) else fact.text
+    return words if fact.confirmed else f"{words} (not confirmed)"
+
+
+def _markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+    return [line(head), line(["---"] * len(head)), *map(line, rows)]
+
+
+def _html(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    def line(cells: Sequence[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+    return ["<table>", line(head, "th"), *(line(row, "td") for row in rows), "</table>"]

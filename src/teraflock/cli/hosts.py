@@ -1,0 +1,167 @@
+"""`tera hosts`: the price book of own servers."""
+
+import os
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+
+from teraflock.app.local import Local
+from teraflock.base.clock import today
+from teraflock.base.errors import BadInput, BrokenSource, unknown_name
+from teraflock.base.money import decimal_text, micros_per, parse_micros
+from teraflock.base.quantities import parse_memory_bytes
+from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.table import Column, render
+from teraflock.plan.owned import BOOK_NAME, Server, check, explained, micros_per_month
+
+HELP: Final = """Own servers, and what an hour of their GPUs costs. `tera plan` sets them beside rented ones.
+
+\b
+Example:
+  tera hosts add-price lab1 --gpu V100 --count 4 --purchase 32000 --years 4 --watts 1600 --power 0.15 --hosting 120 \\
+    --staff 300 --utilisation 0.6
+"""
+
+
+@click.group(invoke_without_command=True, help=HELP)
+@click.option("--json", "as_json", is_flag=True, help="A JSON list of objects on stdout.")
+@click.pass_context
+def command(ctx: click.Context, /, as_json: bool) -> None:
+    if ctx.invoked_subcommand:
+        return
+    with Local() as local:
+        servers = read_book(local.home)
+    if as_json:
+        write_json(servers)
+        return
+    head = [
+        Column("SERVER"),
+        Column("GPUS"),
+        Column("PER HOUR", right=True),
+        Column("PER GPU-HOUR", right=True),
+        Column("BECAUSE", flexible=True, worth=6),
+    ]
+    click.echo(render(head, [_cells(server) for server in servers], columns()))
+    if not servers:
+        remark("\nNo own server has a price yet: `tera hosts add-price NAME …`")
+
+
+def _cells(server: Server) -> list[str]:
+    hourly = micros_per(micros_per_month(server), "hour")
+    return [
+        server.name,
+        f"{server.gpu_count}× {server.gpu}",
+        f"{decimal_text(hourly, 3)} {server.currency}",
+        f"{decimal_text(round(hourly / server.gpu_count), 3)} {server.currency}",
+        explained(server),
+    ]
+
+
+def server_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that describe one server and what it costs."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+_OPTIONS: Final = (
+    click.option("--gpu", required=True, metavar="NAME", help="The card, by any of its names."),
+    click.option("--count", type=click.IntRange(1, 1000), required=True, help="GPUs in the server."),
+    click.option("--purchase", required=True, metavar="AMOUNT", help="What it is bought for."),
+    click.option("--years", type=float, required=True, help="How long it serves."),
+    click.option("--resale", default="0", metavar="AMOUNT", help="What it is sold for then."),
+    click.option("--watts", type=float, default=0.0, help="Drawn from the wall while in use."),
+    click.option("--power", default="0", metavar="AMOUNT", help="Price of a kWh."),
+    click.option("--hosting", default="0", metavar="AMOUNT", help="Space, cooling and protection, a month."),
+    click.option("--staff", default="0", metavar="AMOUNT", help="People, a month."),
+    click.option(
+        "--utilisation",
+        type=float,
+        default=1.0,
+        show_default=True,
+        help="Part of all hours in which it works.",
+    ),
+    click.option("--vcpus", type=float, help="vCPUs of the server."),
+    click.option("--ram", metavar="GB", help="Main memory of the server."),
+    click.option("--currency", default="USD", show_default=True, metavar="CODE", help="Of all amounts."),
+)
+
+
+@command.command(
+    "add-price", help="Add a server to the price book, or put new figures in place of its old ones."
+)
+@click.argument("name")
+@server_options
+def add_price(name: str, **words: Any) -> None:
+    with Local() as local:
+        server = server_from(name, words, local.currency(words["currency"]), today(local.clock))
+        check(server, local.rates)
+        others = [each for each in read_book(local.home) if each.name != name]
+        write_book(local.home, [*others, server])
+    cells = _cells(server)
+    remark(f"{name}: {cells[2]} an hour, {cells[3]} a GPU-hour: {cells[4]}")
+
+
+@command.command("remove", help="Take a server out of the price book.")
+@click.argument("name")
+def remove(name: str) -> None:
+    with Local() as local:
+        servers = read_book(local.home)
+        if name not in {server.name for server in servers}:
+            raise unknown_name("server", name, [server.name for server in servers])
+        write_book(local.home, [server for server in servers if server.name != name])
+    remark(f"{name} is no longer in the price book")
+
+
+def server_from(name: str, words: dict[str, Any], currency: str, day: date) -> Server:
+    def amount(option: str) -> int:
+        try:
+            return parse_micros(words[option])
+        except ValueError:
+            raise BadInput(
+                f"`--{option} {words[option]}` is no amount of money", hint="Write a number"
+            ) from None
+
+    return Server(
+        name=name,
+        gpu=words["gpu"],
+        gpu_count=words["count"],
+        currency=currency,
+        purchase_micros=amount("purchase"),
+        years=words["years"],
+        resale_micros=amount("resale"),
+        watts=words["watts"],
+        power_micros_per_kwh=amount("power"),
+        hosting_micros_per_month=amount("hosting"),
+        staff_micros_per_month=amount("staff"),
+        utilisation=words["utilisation"],
+        vcpus=words["vcpus"],
+        ram_bytes=parse_memory_bytes(words["ram"]) if words["ram"] else None,
+        as_of=day.isoformat(),
+    )
+
+
+def read_book(home: str) -> list[Server]:
+    book = Path(home, BOOK_NAME)
+    if not book.exists():
+        return []
+    try:
+        return msgspec.json.decode(book.read_bytes(), type=list[Server])
+    except msgspec.MsgspecError as error:
+        raise BrokenSource(f"The price book `{book}` cannot be read: {error}") from None
+
+
+def write_book(home: str, servers: list[Server]) -> None:
+    book = Path(home, BOOK_NAME)
+    book.parent.mkdir(parents=True, exist_ok=True)
+    # written beside and moved over: a reader sees the old book or the new one, never half of one
+    beside = book.with_suffix(f".{os.getpid()}.new")
+    try:
+        beside.write_bytes(msgspec.json.format(msgspec.json.encode(servers), indent=2) + b"\n")
+        beside.replace(book)
+    finally:
+        beside.unlink(missing_ok=True)

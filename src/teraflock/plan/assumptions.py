@@ -1,0 +1,72 @@
+"""What a plan assumes where nobody knows: read from data, changed by the user, told in the plan."""
+
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from teraflock.base.money import parse_micros
+from teraflock.catalog.providers import provider_facts
+
+PATH = Path(__file__).parent / "data" / "assumptions.toml"
+
+
+class DiskPrice(msgspec.Struct, frozen=True):
+    micros_per_gb_month: int
+    currency: str
+    because: str
+
+
+class Assumptions(msgspec.Struct, frozen=True, kw_only=True):
+    as_of: str
+    interruptions_per_hour: float
+    interruptions_by_provider: dict[str, float]
+    interruptions_because: str
+    restart_seconds: float
+    checkpoint_seconds: float
+    disks: dict[str, DiskPrice]
+
+    def interruptions(self, provider: str) -> float:
+        return self.interruptions_by_provider.get(provider, self.interruptions_per_hour)
+
+
+class Billing(msgspec.Struct, frozen=True):
+    """In which steps a provider bills, and at least how much."""
+
+    step_seconds: int
+    minimum_seconds: int
+    because: str
+
+
+HOUR_SECONDS = 3600
+
+
+@cache
+def billing_of(provider: str) -> Billing:
+    """Where a provider's step is not known, a whole hour is: it can only make a plan dearer than the bill."""
+    facts = provider_facts(provider)
+    step, minimum = (facts.billing_step_seconds, facts.billing_minimum_seconds) if facts else (None, None)
+    least = minimum.value if minimum and isinstance(minimum.value, int) else 0
+    if step and isinstance(step.value, int) and step.value > 0:
+        sure = "" if step.confirmed else ", not confirmed"
+        return Billing(step.value, least, f"billed in steps of {step.value:,} s{sure}")
+    return Billing(HOUR_SECONDS, least, "billing step not known, a whole hour is assumed")
+
+
+@cache
+def shipped_assumptions() -> Assumptions:
+    import tomllib
+
+    data = tomllib.loads(PATH.read_text("utf-8"))
+    return Assumptions(
+        as_of=data["as_of"],
+        interruptions_per_hour=float(data["interruptions"]["per_hour"]),
+        interruptions_by_provider=dict(data["interruptions"].get("by_provider", {})),
+        interruptions_because=data["interruptions"]["because"],
+        restart_seconds=float(data["restart"]["seconds"]),
+        checkpoint_seconds=float(data["checkpoint"]["seconds"]),
+        disks={
+            provider: DiskPrice(parse_micros(disk["price"]), disk["currency"], disk["because"])
+            for provider, disk in data.get("disk", {}).items()
+        },
+    )

@@ -1,0 +1,77 @@
+"""Buy or rent: an own server against the cheapest offers of the same card, over the part of its life in which it works.
+
+Pure. An own server costs its capital, place and people each month, used or not, and power while it works. Rented by the
+hour, a machine costs only while it works; by the month or reserved, it costs each month, used or not.
+"""
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from teraflock.base.money import HOURS_PER_MONTH
+from teraflock.plan.owned import Server, upkeep
+
+CURVE_STEPS: Final = 20
+
+Verdict = Literal["buy above", "buy below", "always buy", "always rent"]
+
+
+class Rent(msgspec.Struct, frozen=True, kw_only=True):
+    """The cheapest offer of one mode, brought to the server's number of GPUs."""
+
+    mode: str
+    provider: str
+    instance_type: str
+    gpu: str
+    micros_per_month: int
+    """For the server's number of GPUs, 730 hours."""
+    flat: bool
+    """Costs the month whether it works or not."""
+    as_of: str
+
+
+class BreakEven(msgspec.Struct, frozen=True, kw_only=True):
+    rent: Rent
+    verdict: Verdict
+    utilisation: float | None
+    """Where both cost the same; `None` if that is nowhere between never and always."""
+
+
+class Curve(msgspec.Struct, frozen=True, kw_only=True):
+    """Cost of a month at each utilisation, from 0 to 1."""
+
+    label: str
+    micros: tuple[int, ...]
+
+
+def own_month(server: Server, utilisation: float) -> int:
+    cost = upkeep(server)
+    return cost.fixed_micros + round(cost.power_micros_per_hour * HOURS_PER_MONTH * utilisation)
+
+
+def rent_month(rent: Rent, utilisation: float) -> int:
+    return rent.micros_per_month if rent.flat else round(rent.micros_per_month * utilisation)
+
+
+def break_even(server: Server, rent: Rent) -> BreakEven:
+    """Both costs are straight lines over the utilisation: they cross once or never."""
+    cost = upkeep(server)
+    fixed_gap = cost.fixed_micros - (rent.micros_per_month if rent.flat else 0)
+    own_slope = cost.power_micros_per_hour * HOURS_PER_MONTH
+    slope_gap = (0 if rent.flat else rent.micros_per_month) - own_slope
+    at = fixed_gap / slope_gap if slope_gap else None
+    if at is not None and 0 < at < 1:
+        return BreakEven(rent=rent, verdict="buy above" if slope_gap > 0 else "buy below", utilisation=at)
+    cheaper = own_month(server, 0.5) < rent_month(rent, 0.5)
+    return BreakEven(rent=rent, verdict="always buy" if cheaper else "always rent", utilisation=None)
+
+
+def curves(server: Server, rents: Sequence[Rent]) -> list[Curve]:
+    steps = [step / CURVE_STEPS for step in range(CURVE_STEPS + 1)]
+    own = Curve(label=f"own {server.name}", micros=tuple(own_month(server, each) for each in steps))
+    rented = [
+        Curve(label=f"{rent.mode}, {rent.provider}", micros=tuple(rent_month(rent, each) for each in steps))
+        for rent in rents
+    ]
+    return [own, *rented]

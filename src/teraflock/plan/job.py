@@ -1,0 +1,82 @@
+"""A job as the planner sees it: how long it takes on the GPUs of an offer, or why it does not run there.
+
+`--batch` counts the samples on each GPU, as in `tera estimate`: with more GPUs a step sees more samples, and the job
+takes fewer steps. What fits is decided on each card, never by the sum of cards.
+
+The estimator is asked twice, for one GPU and for several: beyond two, memory is that of two, and time changes only by
+what the GPUs tell each other.
+"""
+
+from functools import cached_property
+
+from teraflock.base.quantities import memory_text
+from teraflock.catalog.cards import all_cards, cards_by_id
+from teraflock.catalog.model import Card
+from teraflock.estimate.answer import Estimator, OnGpu, Question, answer
+from teraflock.estimate.cards import refuses
+from teraflock.estimate.parallel import step_seconds
+from teraflock.estimate.step import Seconds
+from teraflock.offer.model import Shape
+from teraflock.plan.model import Hours, Misfit
+from teraflock.workload.model import Workload
+
+GPUS_MAX = 8  # one machine, data parallel: beyond it no estimate is made
+
+
+class Job:
+    """Callable with a shape: the hours of the whole job there, or why it does not run."""
+
+    def __init__(self, workload: Workload, *, steps: float | None, samples: float | None) -> None:
+        self._workload = workload
+        self._steps = steps
+        self._samples = samples
+        self._judged: dict[tuple[str, int], Hours | Misfit] = {}
+
+    def __call__(self, shape: Shape) -> Hours | Misfit:
+        card = cards_by_id().get(shape.gpu)
+        gpus = shape.gpu_count or 0
+        if card is None:
+            return Misfit("no_estimate", "no estimate can be made for its kind of chip")
+        if shape.gpu_share != 1:
+            return Misfit("slice", "a part of a card, for which no estimate is made")
+        if gpus > GPUS_MAX:
+            return Misfit("too_many_to_estimate", f"has {gpus} GPUs; estimates go up to {GPUS_MAX}")
+        key = (card.id, gpus)
+        if key not in self._judged:
+            self._judged[key] = self._on(card, gpus)
+        return self._judged[key]
+
+    def _on(self, card: Card, gpus: int) -> Hours | Misfit:
+        if refused := refuses(card, self._workload.precision):
+            return Misfit("precision", refused)
+        row = (self._alone if gpus == 1 else self._together)[card.id]
+        if not row.fits:
+            missing = max(0, row.need_bytes - row.memory_bytes)
+            return Misfit("does_not_fit", f"does not fit by {memory_text(missing)}", missing)
+        alone = self._alone[card.id].step_seconds
+        if alone is None:
+            return Misfit("no_time", "how long a step takes there cannot be told")
+        return self._hours(alone, card, gpus)
+
+    def _hours(self, alone: Seconds, card: Card, gpus: int) -> Hours:
+        slower = step_seconds(alone.p50, self._gradient_bytes, card, gpus) / alone.p50 if gpus > 1 else 1.0
+        steps = self._steps
+        if steps is None:
+            steps = (self._samples or 0) / (self._estimator.workload.batch * gpus)
+        return Hours(*(each * slower * steps / 3600 for each in (alone.p10, alone.p50, alone.p90)))
+
+    @cached_property
+    def _estimator(self) -> Estimator:
+        return Estimator(self._workload)
+
+    @cached_property
+    def _gradient_bytes(self) -> int:
+        return self._estimator.gradient_bytes()
+
+    @cached_property
+    def _alone(self) -> dict[str, OnGpu]:
+        return {row.gpu: row for row in answer(self._workload, Question(cards=all_cards())).gpus}
+
+    @cached_property
+    def _together(self) -> dict[str, OnGpu]:
+        return {row.gpu: row for row in answer(self._workload, Question(cards=all_cards(), gpus=2)).gpus}

@@ -1,0 +1,92 @@
+"""The values of a plan."""
+
+from typing import Final, Literal, get_args
+
+import msgspec
+
+from teraflock.offer.model import Mode, Offer, Shape
+
+Sort = Literal["cost", "time", "risk"]
+SORTS: Final[tuple[Sort, ...]] = get_args(Sort)
+
+Use = Literal["job", "hours", "monthly"]
+"""A job that runs once to its end; a machine for so many hours; a machine for so many hours of every month."""
+
+
+class Hours(msgspec.Struct, frozen=True):
+    """How long, as an interval: one time in ten it is below `p10`, one in ten above `p90`."""
+
+    p10: float
+    p50: float
+    p90: float
+
+
+class Misfit(msgspec.Struct, frozen=True):
+    """Why something cannot run there. The code is stable; the reason is for people, and ends without a period."""
+
+    code: str
+    reason: str
+    by: float = 0.0
+    """How far it missed, in units of what it missed by: for finding the nearest miss."""
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user asked for, apart from the work itself."""
+
+    use: Use
+    hours: float = 0.0
+    """For `hours` and `monthly`; a job's hours come from its estimate."""
+    gpus_min: int = 1
+    gpus_max: int | None = None
+    memory_total_bytes_min: int | None = None
+    memory_bytes_min: int | None = None
+    modes: tuple[Mode, ...] = ()
+    providers: tuple[str, ...] = ()
+    deadline_hours: float | None = None
+    budget_micros: int | None = None
+    """In `currency`."""
+    currency: str = "USD"
+    disk_gb: float = 0.0
+    egress_gb: float = 0.0
+    sort: Sort = "cost"
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One addend of a cost, and the arithmetic behind it."""
+
+    what: str
+    micros: int
+    because: str
+
+
+class Cost(msgspec.Struct, frozen=True):
+    expected_micros: int
+    low_micros: int
+    high_micros: int
+    currency: str
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    shape: Shape
+    hours: Hours
+    cost: Cost
+    parts: tuple[Part, ...]
+    interruptions: float
+    """How often it is expected to be taken away before the end."""
+    pareto: bool = False
+    """No other choice is both cheaper and faster."""
+    offer: Offer | None = None
+    """The cheapest of the shape; filled in once the choice is made."""
+
+
+class Rejection(msgspec.Struct, frozen=True):
+    shape: Shape
+    code: str
+    reason: str
+    by: float = 0.0
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    choices: tuple[Choice, ...]
+    rejected: tuple[Rejection, ...]
+    warnings: tuple[str, ...]

@@ -1,0 +1,101 @@
+"""A plan as `tera plan --json` has it."""
+
+from datetime import date
+
+import msgspec
+
+from teraflock.base.exchange import Rates
+from teraflock.offer.model import Shape
+from teraflock.plan.model import Choice, Hours, Plan, Rejection
+from teraflock.wire.offer import OfferShape, shape_offer
+
+
+class CostShape(msgspec.Struct, frozen=True):
+    expected_micros: int
+    low_micros: int
+    high_micros: int
+    currency: str
+
+
+class PartShape(msgspec.Struct, frozen=True):
+    what: str
+    micros: int
+    because: str
+
+
+class ChoiceShape(msgspec.Struct, frozen=True, kw_only=True):
+    rank: int
+    offer: OfferShape | None
+    instances: int
+    gpu_count: int | None
+    mode: str | None
+    hours: Hours
+    cost: CostShape
+    parts: tuple[PartShape, ...]
+    interruptions: float
+    pareto: bool
+
+
+class RejectedOfferShape(msgspec.Struct, frozen=True, kw_only=True):
+    """Offers alike but for place and price."""
+
+    provider: str
+    instance_type: str
+    gpu: str | None
+    gpu_count: int | None
+    mode: str | None
+    offers: int
+
+
+class RejectionShape(msgspec.Struct, frozen=True, kw_only=True):
+    offer: RejectedOfferShape
+    code: str
+    reason: str
+
+
+class PlanShape(msgspec.Struct, frozen=True, kw_only=True):
+    choices: tuple[ChoiceShape, ...]
+    rejected: tuple[RejectionShape, ...]
+    warnings: tuple[str, ...]
+
+
+def shape_plan(plan: Plan, *, top: int, rates: Rates, on: date) -> PlanShape:
+    return PlanShape(
+        choices=tuple(
+            _choice(rank, each, rates, on) for rank, each in enumerate(plan.choices[:top], start=1)
+        ),
+        rejected=tuple(_rejection(each) for each in plan.rejected),
+        warnings=plan.warnings,
+    )
+
+
+def _choice(rank: int, choice: Choice, rates: Rates, on: date) -> ChoiceShape:
+    cost = choice.cost
+    offer = choice.offer
+    return ChoiceShape(
+        rank=rank,
+        offer=shape_offer(offer, currency=cost.currency, per="hour", rates=rates, on=on) if offer else None,
+        instances=1,
+        gpu_count=choice.shape.gpu_count,
+        mode=choice.shape.mode,
+        hours=choice.hours,
+        cost=CostShape(cost.expected_micros, cost.low_micros, cost.high_micros, cost.currency),
+        parts=tuple(PartShape(part.what, part.micros, part.because) for part in choice.parts),
+        interruptions=choice.interruptions,
+        pareto=choice.pareto,
+    )
+
+
+def _rejection(rejection: Rejection) -> RejectionShape:
+    return RejectionShape(offer=_rejected(rejection.shape), code=rejection.code, reason=rejection.reason)
+
+
+def _rejected(shape: Shape) -> RejectedOfferShape:
+    return RejectedOfferShape(
+        provider=shape.provider,
+        instance_type=shape.instance_type,
+        gpu=shape.gpu or None,
+        gpu_count=shape.gpu_count,
+        mode=shape.mode,
+        offers=shape.offers,
+    )

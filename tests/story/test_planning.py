@@ -1,0 +1,121 @@
+"""Someone plans a machine: the three cases of the users' documents, own servers, and what cannot be done."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.story.tera import Tera
+
+
+def told(tera: Tera, *words: str | Path) -> Any:
+    return tera.ok(*words).json
+
+
+def test_48_gb_by_the_month_names_the_cheapest_of_the_survey(tera: Tera) -> None:
+    need = ["--memory-total-min", "48", "--gpus", "2-4", "--hours-per-month", "730"]
+    plan = told(tera, "plan", *need, "--mode", "monthly", "--currency", "CNY", "--json")
+    first = plan["choices"][0]
+    assert (first["offer"]["provider"], first["offer"]["gpu"], first["gpu_count"]) == ("tencent", "M40-24", 2)
+    assert first["cost"]["expected_micros"] == 5_856_000_000
+    costs = [choice["cost"]["expected_micros"] / 1e6 for choice in plan["choices"]]
+    assert costs == [5856.0, 5954.6, 6792.5, 8094.0, 8169.1, 9000.0, 12660.0]
+
+
+@pytest.mark.parametrize(("hours", "p4000", "t4"), [("5", 7.55, 1.75), ("10", 10.10, 3.50)])
+def test_light_use_costs_what_the_notes_say(tera: Tera, hours: str, p4000: float, t4: float) -> None:
+    plan = told(tera, "plan", "--hours-per-month", hours, "--disk", "50", "--top", "60", "--json")
+    totals = {
+        (c["offer"]["provider"], c["offer"]["gpu"], c["mode"]): c["cost"]["expected_micros"] / 1e6
+        for c in plan["choices"]
+    }
+    assert totals["paperspace", "P4000", "on-demand"] == p4000
+    assert totals["gcp", "T4", "spot"] == t4
+    parts = next(c["parts"] for c in plan["choices"] if c["offer"]["gpu"] == "P4000")
+    assert [part["what"] for part in parts] == ["rent", "disk"]
+
+
+def test_every_offer_is_chosen_or_has_one_reason(tera: Tera) -> None:
+    plan = told(tera, "plan", "--hours", "100", "--gpus", "4", "--top", "1000", "--json")
+    offers = len(plan["choices"]) + sum(each["offer"]["offers"] for each in plan["rejected"])
+    assert offers == 127
+    assert all(each["code"] and each["reason"] for each in plan["rejected"])
+    codes = {each["code"] for each in plan["rejected"]}
+    assert {"too_few_gpus", "price_unknown", "free"} <= codes
+
+
+def test_own_servers_stand_in_the_same_list(tera: Tera) -> None:
+    price = ["--purchase", "32000", "--years", "4", "--watts", "1600", "--power", "0.15", "--hosting", "120"]
+    use = ["--staff", "300", "--utilisation", "0.6"]
+    tera.ok("hosts", "add-price", "lab1", "--gpu", "V100", "--count", "4", *price, *use)
+    first = told(tera, "plan", "--hours", "100", "--gpus", "4", "--json")["choices"][0]
+    assert (first["offer"]["provider"], first["offer"]["instance_type"], first["mode"]) == (
+        "own",
+        "lab1",
+        "owned",
+    )
+    fixed = 32000 / 48 + 120 + 300
+    assert first["cost"]["expected_micros"] / 1e6 == pytest.approx(100 * (fixed / 0.6 / 730 + 0.24), abs=0.01)
+    assert "lab1" in tera.ok("hosts").out
+    tera.ok("hosts", "remove", "lab1")
+    assert told(tera, "hosts", "--json") == []
+
+
+def test_buy_or_rent_says_where_it_turns(tera: Tera, tmp_path: Path) -> None:
+    price = ["--purchase", "16000", "--years", "3", "--resale", "2000", "--hosting", "80", "--staff", "200"]
+    words = [
+        "plan",
+        "buy-or-rent",
+        "--gpu",
+        "V100",
+        "--count",
+        "2",
+        "--watts",
+        "900",
+        "--power",
+        "0.15",
+        *price,
+    ]
+    found = told(tera, *words, "--json")
+    on_demand = next(each for each in found["break_even"] if each["rent"]["mode"] == "on-demand")
+    fixed, power, rent = 14000 / 36 + 280, 0.135 * 730, 2 * 0.85 * 730
+    assert on_demand["verdict"] == "buy above"
+    assert on_demand["utilisation"] == pytest.approx(fixed / (rent - power), rel=1e-4)
+    tera.ok(*words, "--plot", tmp_path / "curve.svg")
+    assert (tmp_path / "curve.svg").read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--gpus", "2"], "Say what is to be planned"),
+        (["--hours", "5", "--hours-per-month", "5"], "Say what is to be planned"),
+        (["--hours", "0"], "cannot be had for 0 hours"),
+        (["--hours-per-month", "731"], "cannot be had for 731 hours"),
+        (["--hours", "5", "--deadline", "2020-01-01"], "is past"),
+        (["--hours", "5", "--deadline", "soon"], "no deadline"),
+        (["--hours", "5", "--budget", "much"], "no amount of money"),
+        (["--hours", "5", "--provider", "amazzon"], "No provider"),
+        (["--hours", "5", "--sort", "beauty"], "No order"),
+    ],
+)
+def test_what_cannot_be_planned_is_said_in_one_sentence(tera: Tera, words: list[str], sentence: str) -> None:
+    done = tera.run("plan", *words)
+    assert done.code == 2
+    assert sentence in done.err
+    assert "Traceback" not in done.err
+
+
+def test_no_plan_is_an_honest_answer_with_the_nearest_miss(tera: Tera) -> None:
+    done = tera.run("plan", "--hours", "100", "--gpus", "8", "--budget", "500", "--json")
+    assert done.code == 3
+    assert "The nearest is 8× V100-SXM2 at lambda: over the budget by 180.00 USD" in done.err
+    plan = done.json
+    assert plan["choices"] == []
+    assert any(each["code"] == "over_budget" for each in plan["rejected"])
+
+
+@pytest.mark.parametrize("form", ["markdown", "csv", "html", "json"])
+def test_a_comparison_has_every_form(tera: Tera, form: str) -> None:
+    text = tera.ok("compare", "--gpu", "V100", "--format", form).out
+    assert "lambda" in text
+    assert "0.850" in text

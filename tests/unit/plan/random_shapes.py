@@ -1,0 +1,75 @@
+"""Random shapes and wishes, few enough values to collide."""
+
+from datetime import date
+from random import Random
+from typing import TypeVar
+
+from teraflock.base.exchange import Rate, Rates
+from teraflock.offer.model import MODES, Shape, Standing
+from teraflock.plan.model import SORTS, Hours, Misfit, Wish
+
+T = TypeVar("T")
+ON = date(2026, 11, 15)
+RATES = Rates(
+    [Rate(date(2024, 1, 1), "CNY", 7_189_000, "test"), Rate(date(2020, 1, 1), "EUR", 500_000, "test")]
+)
+
+
+def random_shapes(random: Random, count: int) -> list[Shape]:
+    return [_shape(random, number) for number in range(count)]
+
+
+def _shape(random: Random, number: int) -> Shape:
+    one_of = random.choice
+    standing: Standing = one_of(("priced", "priced", "priced", "priced", "unknown", "refused"))
+    return Shape(
+        provider=one_of(("aws", "paperspace", "lambda", "nobody", "own")),
+        instance_type=f"type-{number}",
+        kind=one_of(("gpu", "gpu", "gpu", "gpu", "unstated", "none")),
+        gpu=one_of(("V100-SXM2", "A100-SXM4-80", "K80")),
+        gpu_name="",
+        gpu_count=one_of((None, 1, 1, 2, 4, 8)),
+        gpu_share=1.0,
+        gpu_memory_bytes=one_of((None, 12 << 30, 16 << 30, 80 << 30)),
+        vcpus=None,
+        ram_bytes=None,
+        mode=one_of((None, *MODES)),
+        term_months=one_of((None, 12, 36)),
+        standing=standing,
+        currency=one_of(("USD", "CNY", "EUR")),
+        doubtful=random.random() < 0.1,
+        price_micros_per_month=random.choice((0, 730_000_000, random.randrange(10**11)))
+        if standing == "priced"
+        else None,
+        offers=random.randrange(1, 50),
+        as_of=one_of(("", "2019", "2026-08-22")),
+    )
+
+
+def random_wish(random: Random) -> Wish:
+    def sometimes(default: T, *values: T) -> T:
+        return random.choice(values) if random.random() < 0.3 else default
+
+    return Wish(
+        use=random.choice(("job", "hours", "monthly")),
+        hours=random.choice((0.01, 5.0, 100.0, 729.9, 2000.0)),
+        gpus_min=sometimes(1, 2),
+        gpus_max=sometimes(None, 1, 4),
+        memory_total_bytes_min=sometimes(None, 48 << 30),
+        memory_bytes_min=sometimes(None, 16 << 30),
+        modes=sometimes((), ("on-demand",), ("spot", "monthly")),
+        providers=sometimes((), ("aws", "own")),
+        deadline_hours=sometimes(None, 10.0, 500.0),
+        budget_micros=sometimes(None, 0, 100_000_000),
+        currency=random.choice(("USD", "CNY")),
+        disk_gb=sometimes(0.0, 50.0),
+        sort=random.choice(SORTS),
+    )
+
+
+def estimate(shape: Shape) -> Hours | Misfit:
+    """A stand-in for the estimator: faster on more and larger cards, and none for a K80."""
+    if shape.gpu == "K80":
+        return Misfit("does_not_fit", "does not fit by 3.1 GB")
+    hours = 400.0 / (shape.gpu_count or 1) / (3 if shape.gpu.startswith("A100") else 1)
+    return Hours(hours * 0.9, hours, hours * 1.25)

@@ -1,0 +1,164 @@
+"""The plan equals brute force, and its checker sees every broken promise."""
+
+from fractions import Fraction
+from math import ceil
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from tests.unit.plan.random_shapes import ON, RATES, estimate, random_shapes, random_wish
+
+from teraflock.offer.model import Shape
+from teraflock.plan.assumptions import Assumptions, billing_of, shipped_assumptions
+from teraflock.plan.check import faults
+from teraflock.plan.cost import with_interruptions
+from teraflock.plan.model import Choice, Hours, Misfit, Part, Plan, Rejection, Wish
+from teraflock.plan.rules import choose, order
+
+SEEDS = st.integers(0, 2**32)
+ASSUMED = shipped_assumptions()
+
+
+def planned(shapes: list[Shape], wish: Wish) -> Plan:
+    return choose(shapes, wish, estimate, ASSUMED, RATES, ON)
+
+
+def brute_force(shapes: list[Shape], wish: Wish) -> dict[str, Fraction]:
+    """What each suitable shape costs, worked out the plain way in fractions of a micro-unit."""
+    costs: dict[str, Fraction] = {}
+    for shape in shapes:
+        hours = Hours(wish.hours, wish.hours, wish.hours) if wish.use != "job" else estimate(shape)
+        count, memory = shape.gpu_count, shape.gpu_memory_bytes
+        asked_memory = wish.memory_bytes_min is not None or wish.memory_total_bytes_min is not None
+        if (
+            isinstance(hours, Misfit) or shape.standing != "priced" or shape.doubtful or shape.kind == "none"
+            or count is None
+            or shape.price_micros_per_month is None or count < wish.gpus_min or count > (wish.gpus_max or 99)
+            or (wish.providers and shape.provider not in wish.providers)
+            or (wish.modes and shape.mode not in wish.modes)
+            or (not wish.modes and shape.mode == "free") or (asked_memory and memory is None)
+            or (memory or 0) < (wish.memory_bytes_min or 0)
+            or (memory or 0) * count < (wish.memory_total_bytes_min or 0)
+        ):  # fmt: skip
+            continue
+        interrupted = shape.mode in ("spot", "bid") and wish.use == "job"
+        real = [
+            with_interruptions(h, 0.05, ASSUMED) if interrupted else h
+            for h in (hours.p10, hours.p50, hours.p90)
+        ]
+        if wish.deadline_hours is not None and real[2] > wish.deadline_hours:
+            continue
+        there, here = (
+            RATES.rate(shape.currency, ON).micros_per_usd,
+            RATES.rate(wish.currency, ON).micros_per_usd,
+        )
+        monthly = Fraction(round(Fraction(shape.price_micros_per_month) * here / there))
+        if shape.mode in ("monthly", "reserved"):
+            least = (shape.term_months or 12) if shape.mode == "reserved" else 1
+            cost = monthly * max(least, ceil(real[1] / 730 - 1e-9))
+        else:
+            step = billing_of(shape.provider) if shape.mode != "owned" else None
+            seconds = (
+                ceil(real[1] * 3600)
+                if step is None
+                else ceil(round(real[1] * 3600, 6) / step.step_seconds) * step.step_seconds
+            )
+            cost = monthly * max(seconds, step.minimum_seconds if step else 0) / (730 * 3600)
+        if wish.disk_gb and shape.provider == "paperspace":
+            months = 1 if wish.use == "monthly" else max(1, ceil(real[1] / 730 - 1e-9))
+            per_gb = round(Fraction(100_000) * here / RATES.rate("USD", ON).micros_per_usd)
+            cost += round(per_gb * wish.disk_gb) * months
+        if wish.budget_micros is None or round(cost) <= wish.budget_micros:
+            costs[shape.instance_type] = cost
+    return costs
+
+
+@settings(max_examples=400, deadline=None)
+@given(seed=SEEDS)
+def test_a_plan_equals_brute_force(seed: int) -> None:
+    random = Random(seed)
+    shapes, wish = random_shapes(random, random.choice((0, 1, 5, 40))), random_wish(random)
+    plan, expected = planned(shapes, wish), brute_force(shapes, wish)
+    assert {choice.shape.instance_type for choice in plan.choices} == set(expected)
+    for choice in plan.choices:
+        assert abs(choice.cost.expected_micros - expected[choice.shape.instance_type]) <= 1
+    assert list(plan.choices) == sorted(plan.choices, key=order(wish))
+    if plan.choices and wish.sort == "cost":
+        assert plan.choices[0].cost.expected_micros <= min(map(round, expected.values())) + 1
+
+
+@settings(max_examples=300, deadline=None)
+@given(seed=SEEDS)
+def test_every_plan_passes_the_checker_and_names_one_reason_for_all_others(seed: int) -> None:
+    random = Random(seed)
+    shapes, wish = random_shapes(random, 30), random_wish(random)
+    plan = planned(shapes, wish)
+    assert list(faults(plan, shapes, wish, estimate, RATES, ON)) == []
+    assert len(plan.choices) + len(plan.rejected) == len(shapes)
+    assert all(rejection.reason and not rejection.reason.endswith(".") for rejection in plan.rejected)
+
+
+def damaged(plan: Plan, number: int) -> Plan:
+    first = plan.choices[0]
+    cost = first.cost
+    changes: list[Choice] = [
+        replace(first, cost=replace(cost, expected_micros=cost.expected_micros - 1)),
+        replace(first, parts=(*first.parts, Part("rent", 1, "made up"))),
+        replace(first, hours=Hours(1e-6, 1e-6, 1e-6)),
+        replace(first, shape=replace(first.shape, standing="unknown")),
+        replace(first, shape=replace(first.shape, doubtful=True)),
+        replace(first, pareto=not first.pareto),
+        replace(first, cost=replace(cost, low_micros=cost.high_micros + 1)),
+        replace(first, shape=replace(first.shape, gpu_count=99)),
+    ]
+    if number < len(changes):
+        return replace(plan, choices=(changes[number], *plan.choices[1:]))
+    return [
+        replace(plan, choices=plan.choices[1:]),
+        replace(plan, choices=tuple(reversed(plan.choices))),
+        replace(plan, rejected=(*plan.rejected, Rejection(first.shape, "no_gpu", "has no GPU"))),
+        replace(plan, rejected=(replace(plan.rejected[0], code="", reason=""), *plan.rejected[1:])),
+    ][number - len(changes)]
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_the_checker_sees_each_broken_promise(number: int) -> None:
+    random = Random(7)
+    shapes = [shape for shape in random_shapes(random, 60) if shape.price_micros_per_month != 0]
+    wish = Wish(use="hours", hours=100.0, gpus_max=8)
+    plan = planned(shapes, wish)
+    assert len(plan.choices) > 3
+    assert list(faults(plan, shapes, wish, estimate, RATES, ON)) == []
+    assert list(faults(damaged(plan, number), shapes, wish, estimate, RATES, ON)) != []
+
+
+def simulated_hours(hours: float, per_hour: float, assumptions: Assumptions, random: Random) -> float:
+    """One run of a job that is interrupted at random, step by step."""
+    checkpoint, restart = assumptions.checkpoint_seconds / 3600, assumptions.restart_seconds / 3600
+    interval = min(hours, (2 * checkpoint / per_hour) ** 0.5)
+    done = clock = 0.0
+    while done < hours:
+        work = min(interval, hours - done)
+        needed = work + (checkpoint if done + work < hours else 0.0)
+        until = random.expovariate(per_hour)
+        if until >= needed:
+            clock += needed
+            done += work
+        else:
+            clock += until + restart
+    return clock
+
+
+@pytest.mark.parametrize(("hours", "per_hour"), [(10.0, 0.05), (100.0, 0.05), (100.0, 0.2), (5.0, 0.01)])
+def test_interruptions_cost_what_a_simulation_says(hours: float, per_hour: float) -> None:
+    random = Random(1)
+    runs = [simulated_hours(hours, per_hour, ASSUMED, random) for _ in range(4000)]
+    mean = sum(runs) / len(runs)
+    assert with_interruptions(hours, per_hour, ASSUMED) == pytest.approx(mean, rel=0.03)
+
+
+def test_without_interruptions_nothing_is_added() -> None:
+    assert with_interruptions(12.5, 0.0, ASSUMED) == 12.5
+    assert with_interruptions(10.0, 9.0, replace(ASSUMED, restart_seconds=3600.0)) == float("inf")
