@@ -93,8 +93,11 @@ def command(model: str | None, **options: Any) -> None:
         raise BadInput(
             "Say which model, or give a CSV with `--from`", hint="`tera estimate --models` lists them"
         )
+    import gc
+
     from teraflock.estimate.answer import answer
 
+    gc.disable()  # one answer and out: collecting the replay's blocks would only cost the cold start
     workload = workload_from(model, options)
     question = _question(options, cards=_cards(options["gpu_names"], limits=options["limits"]))
     _refuse_all(question.cards, workload.precision)
@@ -166,6 +169,7 @@ def _question(options: dict[str, Any], *, cards: "Sequence[Card]") -> "Question"
         steps=options["steps"],
         samples=samples,
         expandable_segments=options["expandable_segments"],
+        coarse=options["source"] is not None,
     )
 
 
@@ -187,6 +191,7 @@ def _cards(names: Sequence[str], *, limits: Sequence[str] = ()) -> "Sequence[Car
 
 def _many(source: Path, options: dict[str, Any]) -> None:
     """One JSON object per line, in the order of the file."""
+    import gc
     import sys
 
     import msgspec
@@ -198,7 +203,10 @@ def _many(source: Path, options: dict[str, Any]) -> None:
         if options["gpu_names"] or options["limits"]
         else None
     )
-    for workload, gpu in _rows(source):
+    gc.disable()  # blocks of a replay form rings: they are collected between workloads, not within
+    for index, (workload, gpu) in enumerate(_rows(source)):
+        if index % COLLECT_EVERY == COLLECT_EVERY - 1:
+            gc.collect()
         cards = named if named is not None else _cards([gpu] if gpu else ["all"])
         estimate = answer(workload, _question(options, cards=cards))
         sys.stdout.buffer.write(msgspec.json.encode(_shape(estimate)) + b"\n")
@@ -254,6 +262,7 @@ def _shape(estimate: "Estimate") -> dict[str, Any]:
     return shape
 
 
+COLLECT_EVERY: Final = 8
 _COLUMNS: Final = [
     Column("GPU"),
     Column("fits"),

@@ -78,6 +78,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     samples: float | None = None
     """Samples to see in all: epochs times samples."""
     expandable_segments: bool = False
+    coarse: bool = False
+    """Largest batches on cards to two per cent, for many workloads in one go. Limits stay exact."""
 
 
 class Estimator:
@@ -143,7 +145,7 @@ def answer(workload: Workload, question: Question) -> Estimate:
     reference = int(median(able)) if able else 0
     rows = [_on_limit(estimator, finder, limit) for limit in question.limits]
     for card in question.cards:
-        exact = len(question.cards) <= EXACT_CARDS_MAX
+        exact = len(question.cards) <= EXACT_CARDS_MAX and not question.coarse
         rows.append(_on_card(estimator, finder, step, card, question, reference, buckets, exact=exact))
     return Estimate(
         workload=estimator.workload,

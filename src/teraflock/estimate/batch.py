@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from teraflock.estimate.allocator import OutOfMemory
-from teraflock.estimate.memory import Scene, replay
+from teraflock.estimate.memory import Scene, plain_peak, replay
 
 LIMIT_SHARE: Final = 0.978
 RESOLUTION: Final = 0.004
@@ -43,8 +43,8 @@ class BatchFinder:
     def need_bytes(self, batch: int) -> int:
         """The live peak without convolution workspaces."""
         if batch not in self._needs:
-            memory = replay(self._lean(batch), self._optimizer, cublas_bytes=self._cublas_bytes)
-            self._needs[batch] = memory.live_peak_bytes + self._extra_bytes
+            peak = plain_peak(self._lean(batch), self._optimizer, cublas_bytes=self._cublas_bytes)
+            self._needs[batch] = peak + self._extra_bytes
         return self._needs[batch]
 
     def fits(self, batch: int, limit_bytes: int) -> bool:
