@@ -86,9 +86,9 @@ def _savings(shapes: list[Shape], local: Local, modes: tuple[Mode, ...], *, told
         what="saved against the cheapest hour, median over workloads", unit="%", samples=tuple(saved)
     )
     mean = Figure(what="saved, mean over workloads", unit="%", samples=(sum(saved) / len(saved),))
-    return Section(
-        title=f"cost to finish, {len(saved)} workloads", figures=(figure, mean), notes=tuple(notes)
-    )
+    most = Figure(what="saved, most", unit="%", samples=(max(saved),))
+    title = f"cost to finish, {len(saved)} workloads, {' or '.join(modes) or 'all modes, spot with its interruptions'}"
+    return Section(title=title, figures=(figure, mean, most), notes=tuple(notes) if told else ())
 
 
 def _usd_per_month(choice: Choice, local: Local) -> int:
