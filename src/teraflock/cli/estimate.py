@@ -1,6 +1,6 @@
 """`tera estimate`: does it fit, how long is a step, how sure is that, on every card."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -190,30 +190,50 @@ def _cards(names: Sequence[str], *, limits: Sequence[str] = ()) -> "Sequence[Car
 
 
 def _many(source: Path, options: dict[str, Any]) -> None:
-    """One JSON object per line, in the order of the file."""
-    import gc
+    """One JSON object per line, in the order of the file; the rows are shared between the processors there are."""
+    import os
     import sys
+    from functools import partial
 
-    import msgspec
+    rows = list(enumerate(_rows(source)))  # a row that cannot be read is told before any is answered
+    workers = min(os.cpu_count() or 1, len(rows) // ROWS_PER_WORKER_MIN)
+    answered = partial(_line, options)
+    if workers < 2:
+        lines: Iterable[bytes] = map(answered, rows)
+        sys.stdout.buffer.writelines(lines)
+    else:
+        from concurrent.futures import ProcessPoolExecutor
 
-    from teraflock.estimate.answer import answer
-
-    named = (
-        _cards(options["gpu_names"], limits=options["limits"])
-        if options["gpu_names"] or options["limits"]
-        else None
-    )
-    gc.disable()  # blocks of a replay form rings: they are collected between workloads, not within
-    for index, (workload, gpu) in enumerate(_rows(source)):
-        if index % COLLECT_EVERY == COLLECT_EVERY - 1:
-            gc.collect()
-        cards = named if named is not None else _cards([gpu] if gpu else ["all"])
-        estimate = answer(workload, _question(options, cards=cards))
-        sys.stdout.buffer.write(msgspec.json.encode(_shape(estimate)) + b"\n")
+        with ProcessPoolExecutor(workers) as pool:
+            sys.stdout.buffer.writelines(pool.map(answered, rows, chunksize=ROWS_PER_CHUNK))
     sys.stdout.flush()
 
 
-def _rows(source: Path) -> "Iterator[tuple[Workload, str]]":
+ROWS_PER_WORKER_MIN: Final = 12  # below, starting a process costs more than it saves
+ROWS_PER_CHUNK: Final = 4
+
+
+def _line(options: dict[str, Any], row: "tuple[int, tuple[Workload, str, str]]") -> bytes:
+    import gc
+
+    import msgspec
+
+    from teraflock.base.errors import TeraflockError
+    from teraflock.estimate.answer import answer
+
+    index, (workload, gpu, where) = row
+    gc.disable()  # blocks of a replay form rings: they are collected between workloads, not within
+    if index % COLLECT_EVERY == COLLECT_EVERY - 1:
+        gc.collect()
+    names = options["gpu_names"] or (() if options["limits"] else (gpu or "all",))
+    try:
+        estimate = answer(workload, _question(options, cards=_cards(names, limits=options["limits"])))
+    except TeraflockError as error:
+        raise BadInput(f"{where}: {error.sentence}", hint=error.hint) from None
+    return msgspec.json.encode(_shape(estimate)) + b"\n"
+
+
+def _rows(source: Path) -> "Iterator[tuple[Workload, str, str]]":
     import csv
 
     from teraflock.base.errors import TeraflockError
@@ -244,6 +264,7 @@ def _rows(source: Path) -> "Iterator[tuple[Workload, str]]":
                     lora_rank=int(row["lora_rank"]) if row.get("lora_rank") else None,
                 ),
                 row.get("gpu") or "",
+                where,
             )
         except ValueError:
             raise BadInput(f"{where}: a number was expected") from None

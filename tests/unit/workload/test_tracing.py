@@ -1,0 +1,76 @@
+"""`tera trace` on scripts as people write them. Needs PyTorch, which is no part of the test environment's lock."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed: install teraflock[trace] to run these")
+
+LOOP = """
+opt = torch.optim.AdamW([p for p in net.parameters() if p.requires_grad], lr=1e-4)
+for _ in range(3):
+    x = torch.randn(32, 256, device="cuda")
+    opt.zero_grad()
+    {step}
+    loss.backward()
+    opt.step()
+"""
+PLAIN = "loss = net(x).pow(2).mean()"
+AUTOCAST = "with torch.autocast('cuda', dtype=torch.bfloat16): loss = net(x).float().pow(2).mean()"
+NET = """import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(256, 512), nn.GELU(), nn.Linear(512, 256)).cuda()
+"""
+LORA = """
+class Lora(nn.Module):
+    def __init__(self, base):
+        super().__init__()
+        self.base, self.a = base, nn.Linear(base.in_features, 8, bias=False)
+        self.b = nn.Linear(8, base.out_features, bias=False)
+    def forward(self, x):
+        return self.base(x) + self.b(self.a(x))
+for p in net.parameters():
+    p.requires_grad_(False)
+net[0] = Lora(net[0]).cuda()
+"""
+CHECKPOINTED = "loss = torch.utils.checkpoint.checkpoint(net, x, use_reentrant=False).pow(2).mean()"
+
+
+def run(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "teraflock", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        NET + LOOP.format(step=PLAIN),
+        NET + LOOP.format(step=AUTOCAST),
+        NET + LORA + LOOP.format(step=PLAIN),
+        "import torch.utils.checkpoint\n" + NET + LOOP.format(step=CHECKPOINTED),
+    ],
+    ids=["plain", "autocast", "lora", "checkpointing"],
+)
+def test_a_script_becomes_a_trace_that_can_be_estimated(script: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(script)
+    traced = run(tmp_path, "trace", "train.py", "-o", "job.trace")
+    assert traced.returncode == 0, traced.stderr
+    estimated = run(tmp_path, "estimate", "job.trace", "--gpu", "H200", "--json")
+    assert estimated.returncode == 0, estimated.stderr
+    assert '"fits": true' in estimated.stdout
+
+
+def test_a_script_that_cannot_be_traced_names_its_line(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import torch\n\nraise ValueError('no data here')\n")
+    done = run(tmp_path, "trace", "train.py", "-o", "job.trace")
+    assert done.returncode == 2
+    assert "line 3" in done.stderr
+    assert not (tmp_path / "job.trace").exists()
