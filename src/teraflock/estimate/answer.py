@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache
-from math import erf, sqrt
+from math import erf, prod, sqrt
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -23,7 +23,7 @@ from teraflock.estimate.cards import (
     refuses,
     reservable_bytes,
 )
-from teraflock.estimate.memory import Memory, Scene, replay
+from teraflock.estimate.memory import Memory, Scene, optimizer_state, replay
 from teraflock.estimate.speed import measured
 from teraflock.estimate.step import Seconds, StepWork
 from teraflock.estimate.workspace import CUBLAS_WORKSPACE_BYTES
@@ -108,8 +108,31 @@ class Estimator:
             self.optimizer,
             cublas_bytes=self.cublas_bytes,
             expandable_segments=expandable_segments,
-            kv_cache_bytes=self.kv_cache_bytes(),
+            held=self.held(),
         )
+
+    def held(self) -> dict[str, int]:
+        """What the trace does not show, by kind: the KV cache, and LoRA matrices beyond the rank that was recorded."""
+        return {"k": self.kv_cache_bytes(), **self._beyond_recorded_rank()}
+
+    def _beyond_recorded_rank(self) -> dict[str, int]:
+        """All that is trained in a LoRA trace is its matrices, and they grow with the rank; so do their outputs."""
+        rank = self.workload.lora_rank or 0
+        if self.is_trace or rank <= zoo.LORA_RANK_RECORDED:
+            return {}
+        more = rank / zoo.LORA_RANK_RECORDED - 1
+        trained = [
+            (shape, prod(shape) * DTYPE_BYTES[dtype]) for shape, dtype in self.scene().parameter_sizes()
+        ]
+        weights = round(more * sum(size for _, size in trained))
+        states = round(
+            more * sum(sum(optimizer_state(self.optimizer, shape, size)) for shape, size in trained)
+        )
+        tokens = self.workload.batch * (self.workload.seq or 1)
+        matrices = 1 if self.workload.gradient_checkpointing else len(trained) // 2
+        width = 4 if self.workload.precision in ("fp32", "tf32") else 2
+        outputs = matrices * tokens * (rank - zoo.LORA_RANK_RECORDED) * width
+        return {"p": weights, "g": weights, "o": states, "a": outputs}
 
     def kv_cache_bytes(self) -> int:
         if not self.workload.kv_cache or self.is_trace:
@@ -170,7 +193,7 @@ def _finder(estimator: Estimator, extra_bytes: int) -> BatchFinder | None:
         cache(lambda batch: estimator.scene(batch)),
         estimator.optimizer,
         estimator.cublas_bytes,
-        extra_bytes=extra_bytes + estimator.kv_cache_bytes(),
+        extra_bytes=extra_bytes + sum(estimator.held().values()),
         near=estimator.workload.batch,
         share=LIMIT_SHARE
         if any(each.name.startswith("convolution") for each in estimator.trace.operations)

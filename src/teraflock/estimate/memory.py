@@ -60,15 +60,17 @@ def replay(
     cublas_bytes: int,
     limit_bytes: int | None = None,
     expandable_segments: bool = False,
-    kv_cache_bytes: int = 0,
+    held: Mapping[str, int] | None = None,
 ) -> Memory:
-    """Raises `OutOfMemory` where a limit is given and does not suffice."""
+    """Raises `OutOfMemory` where a limit is given and does not suffice.
+
+    `held`, by kind, is what the trace does not show and stays from the first step on.
+    """
     player = _Player(
         scene, cublas_bytes, CachingAllocator(limit_bytes, expandable_segments=expandable_segments)
     )
     player.play(scene.setup)
-    if kv_cache_bytes:
-        player.state.append(player.birth(kv_cache_bytes, "k"))
+    player.state += [player.birth(size, kind) for kind, size in (held or {}).items() if size]
     if scene.trace.has_optimizer:
         player.record = True
         player.play(scene.step)

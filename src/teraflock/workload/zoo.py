@@ -14,6 +14,9 @@ from teraflock.base.errors import BadInput, unknown_name
 from teraflock.workload.model import Workload
 from teraflock.workload.trace import Trace, read_trace
 
+LORA_RANK_RECORDED: Final = 16
+"""The rank of the recorded LoRA traces; the estimate adds what a larger one takes."""
+
 
 class Entry(msgspec.Struct, frozen=True):
     name: str
@@ -61,7 +64,6 @@ ENTRIES: Final[dict[str, Entry]] = {
 }
 ALIASES: Final = {"gpt2-small": "gpt2", "distilbert-base": "distilbert", "unet-sd15": "unet-diffusion-sd15"}
 RECORDED_AS: Final = {"fp16": "bf16", "tf32": "fp32", "amp-fp16": "amp-bf16"}
-LORA_RANK_RECORDED: Final = 16
 
 
 def entry(name: str) -> Entry:

@@ -104,3 +104,25 @@ def test_kv_cache_adds_its_bytes() -> None:
     kept = Estimator(ask("llama-1b", 2, seq=1024, precision="bf16", task="infer", kv_cache=True)).memory()
     assert kept.breakdown["kv_cache"] == 2 * 16 * 8 * 64 * 2 * 2 * 1024
     assert kept.live_peak_bytes > without.live_peak_bytes
+
+
+def test_a_larger_lora_rank_takes_its_matrices_more() -> None:
+    """llama-8b trains 6,815,744 at rank 16, so 27,262,976 at 64: weights, gradients, two states of AdamW in bf16."""
+    at = {
+        rank: answer(
+            Workload(
+                model="llama-8b",
+                batch=1,
+                seq=512,
+                precision="bf16",
+                optimizer="adamw",
+                lora_rank=rank,
+                gradient_checkpointing=True,
+            ),
+            Question(limits=[Limit("40GiB", 40 << 30)]),
+        ).memory.live_peak_bytes
+        for rank in (8, 16, 64)
+    }
+    assert at[8] == at[16]
+    matrices = (27_262_976 - 6_815_744) * 2 * 4
+    assert matrices <= at[64] - at[16] <= 1.02 * matrices + (1 << 20)
