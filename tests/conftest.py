@@ -1,14 +1,19 @@
-"""Databases for tests: each test gets a fresh one, once for each engine."""
+"""Databases for tests: each test gets a fresh one, once for each engine. And how properties are tried."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from tests.postgres_server import NoServer, PostgresServer
 
 from teraflock.base.clock import SystemClock
 from teraflock.storage.database import Database
 from teraflock.storage.open import open_database
+
+# A machine that is busy is no fault of the code: no test fails for taking long.
+settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("house")
 
 
 @pytest.fixture(scope="session")

@@ -287,10 +287,10 @@ COLLECT_EVERY: Final = 8
 _COLUMNS: Final = [
     Column("GPU"),
     Column("fits"),
-    Column("room", right=True),
-    Column("largest batch", right=True),
+    Column("room", right=True, worth=6),
+    Column("largest batch", right=True, worth=7),
     Column("step p10–p50–p90", right=True),
-    Column("samples/s", right=True),
+    Column("samples/s", right=True, worth=5),
     Column("hours", right=True, worth=5),
     Column("evidence", flexible=True, worth=2),
 ]

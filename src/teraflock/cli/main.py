@@ -15,18 +15,12 @@ from teraflock.cli.output import complain
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "gpus": ("teraflock.cli.gpus", "GPU models: memory, speed, and who offers them"),
     "offers": ("teraflock.cli.offers", "Every GPU offer there is, cheapest first"),
+    "estimate": ("teraflock.cli.estimate", "What a training step needs on every GPU: memory and time"),
+    "trace": ("teraflock.cli.trace", "Record a script of yours for `tera estimate`, without a GPU"),
     "plan": ("teraflock.cli.plan", "From a job to the cheapest way to finish it"),
-    "compare": ("teraflock.cli.compare", "Providers, cards and prices in one table, for a document"),
     "hosts": ("teraflock.cli.hosts", "Own servers and what their hours cost"),
-    "providers": (
-        "teraflock.cli.providers",
-        "Clouds: how they bill, what spot means there, which traps they have",
-    ),
-    "estimate": (
-        "teraflock.cli.estimate",
-        "What a training step needs on every GPU: memory, largest batch, time",
-    ),
-    "trace": ("teraflock.cli.trace", "Record a training script of yours, without a GPU, for `tera estimate`"),
+    "compare": ("teraflock.cli.compare", "Providers, cards and prices in one table, for a document"),
+    "providers": ("teraflock.cli.providers", "Clouds: how they bill, what spot means, which traps they have"),
     "rates": ("teraflock.cli.rates", "Exchange rates: show them, or put your own in place"),
     "completion": ("teraflock.cli.completion", "Shell completion for bash, zsh or fish"),
 }
@@ -43,15 +37,15 @@ class _Tera(LazyGroup):
 EXAMPLES: Final = """\b
 Examples:
   tera offers --gpu A100 --count 8 --mode spot
-  tera offers --memory-total-min 48 --per month --currency CNY
-  tera gpus V100
+  tera estimate vgg16 --batch 256
+  tera plan vgg16 --batch 256 --epochs 90 --samples 1281167 --deadline 7d
 """
 
 
 @click.group(
     cls=_Tera,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help=f"A GPU cloud you own: what every GPU is, and what it costs everywhere.\n\n{EXAMPLES}",
+    help=f"A GPU cloud you own: which GPU, from whom, and what it costs to finish the job.\n\n{EXAMPLES}",
 )
 @click.version_option(__version__, message="teraflock %(version)s")
 def tera() -> None:
