@@ -225,6 +225,9 @@ class OfferIndex:
         self._ram = _figures(shape.ram_usable for shape in shapes)
         self._rows_of_gpu = _rows_by(gpu_of[self._shape_codes], len(self._gpu_numbers))
         self._rows_of_kind = _rows_by(kind_of[self._shape_codes], len(self._kind_numbers))
+        self._shape_fields: list[Any] = [
+            (each.source, each.provider, each.kind, tuple(each[3:-1])) for each in shapes
+        ]
         self._folded = [place_text(place.region, place.zone) for place in self._places.values]
         self._spans_of_gpu = [self._span(self._unrefused(rows)) for rows in self._rows_of_gpu]
         self._spans_of_kind = [self._span(self._unrefused(rows)) for rows in self._rows_of_kind]
@@ -338,25 +341,30 @@ class OfferIndex:
         return first
 
     def _offers(self, rows: Numbers) -> list[Offer]:
-        """The offers of these rows. Column by column and by position: that takes a fifth of the time."""
+        """The offers of these rows. In one loop, by column and by position: a large answer is built of little else."""
+        places, dates, words = self._places.values, self._dates.values, self._remarks.values
+        shapes, terms = self._shape_fields, self._terms.values
         columns = (
             self._shape_codes, self._place_codes, self._term_codes, self._date_codes, self._remark_codes, self._ids,
             self._prices, self._quoted,
         )  # fmt: skip
-        return [self._offer(*row) for row in zip(*(column[rows].tolist() for column in columns), strict=True)]
-
-    def _offer(
-        self, shape: int, place: int, terms: int, dates: int, words: int, id: int, price: int, quoted: int
-    ) -> Offer:
-        source, provider, kind, instance_type, *hardware, _ = self._shapes.values[shape]
-        standing, mode, term_months, quoted_per, basis, currency = self._terms.values[terms]
-        cited, flags, note = self._remarks.values[words]
-        told = None if quoted < 0 else Price(quoted, currency, quoted_per)
-        fields: tuple[Any, ...] = (
-            source, provider, kind, standing, id, cited, *self._places.values[place], instance_type, *hardware, mode,
-            term_months, told, basis, currency, None if price < 0 else price, *self._dates.values[dates], flags, note,
-        )  # fmt: skip
-        return Offer(*fields)
+        offers = []
+        for shape, place, term, dated, said, id, price, quoted in zip(
+            *(column[rows].tolist() for column in columns), strict=True
+        ):
+            source, provider, kind, hardware = shapes[shape]
+            standing, mode, months, per, basis, currency = terms[term]
+            cited, flags, note = words[said]
+            region, zone = places[place]
+            since, as_of, until = dates[dated]
+            told = None if quoted < 0 else Price(quoted, currency, per)
+            due = None if price < 0 else price
+            fields: tuple[Any, ...] = (
+                source, provider, kind, standing, id, cited, region, zone, *hardware, mode, months, told, basis,
+                currency, due, since, as_of, until, flags, note,
+            )  # fmt: skip
+            offers.append(Offer(*fields))
+        return offers
 
 
 def _parts(offer: Offer) -> tuple[_Shape, _Place, _Terms, _Dates, _Words]:

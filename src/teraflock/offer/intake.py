@@ -170,11 +170,10 @@ def identified(offer: Offer, taken: dict[int, int]) -> int:
 
     `taken` holds the ids given so far, each with how often it was wanted again.
     """
-    words = (
-        offer.source, offer.provider, offer.region, offer.zone, offer.instance_type, offer.gpu_name,
-        str(offer.gpu_count), str(offer.gpu_share), str(offer.mode), str(offer.term_months), offer.cited,
-    )  # fmt: skip
-    first = number = _hashed("\x1f".join(words))
+    first = number = _hashed(
+        f"{offer.source}\x1f{offer.provider}\x1f{offer.region}\x1f{offer.zone}\x1f{offer.instance_type}\x1f{offer.gpu_name}"
+        f"\x1f{offer.gpu_count}\x1f{offer.gpu_share}\x1f{offer.mode}\x1f{offer.term_months}\x1f{offer.cited}"
+    )
     while number in taken:
         taken[first] += 1
         number = _hashed(f"{first} again {taken[first]}")

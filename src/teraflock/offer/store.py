@@ -14,7 +14,7 @@ from sys import intern
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from teraflock.base.exchange import Rates
 from teraflock.base.money import Price
@@ -211,7 +211,8 @@ def cheapest_of(tx: Transaction, shape: Shape, regions: Sequence[str]) -> Offer 
     told = {name: getattr(shape, name) for name in (*_SHAPE_COLUMNS, "price_micros_per_month")}
     known = {name: value for name, value in told.items() if value is not None}
     same = " AND ".join(f"{name} = :{name}" if name in known else f"{name} IS NULL" for name in told)
-    where, values = _where([Filter("", same, known), *_places(regions)])
+    indexed = "gpu <> ''" if shape.gpu else "gpu = ''"  # said for SQLite, as in `_leading`
+    where, values = _where([Filter("", f"{indexed} AND {same}", known), *_places(regions)])
     row = tx.one(f"SELECT {_LIST} FROM offer WHERE {where} ORDER BY id LIMIT 1", **values)
     return _offer_from(row) if row else None
 
@@ -459,14 +460,12 @@ def _shape_from(row: Row) -> Shape:
 
 
 def _row_from(offer: Offer, id: int, since: str, import_number: int) -> Row:
+    fields = astuple(offer)
     quoted = offer.quoted
+    told = (quoted.micros, quoted.per) if quoted else (None, None)
     return (
-        import_number, place_of(offer), offer.source, offer.provider, offer.kind, offer.standing, id, offer.cited,
-        offer.region, offer.zone, offer.instance_type, offer.gpu, offer.gpu_name, offer.gpu_count, offer.gpu_share,
-        offer.gpu_memory_bytes, offer.gpu_tflops, offer.vcpus, offer.cpu, offer.ram_bytes, offer.disk_gb,
-        offer.network_gbps, offer.mode, offer.term_months, quoted.micros if quoted else None,
-        quoted.per if quoted else None, offer.basis, offer.currency, offer.price_micros_per_month, since, offer.as_of,
-        offer.until, " ".join(offer.flags), offer.note,
+        import_number, place_of(offer), *fields[:4], id, *fields[5:22], *told, *fields[23:26], since, *fields[27:29],
+        " ".join(offer.flags), offer.note,
     )  # fmt: skip
 
 

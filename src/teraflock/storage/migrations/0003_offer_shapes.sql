@@ -22,7 +22,6 @@ CREATE TABLE offer_shape (
     as_of TEXT NOT NULL
 );
 CREATE INDEX offer_shape_by_source ON offer_shape (source);
-CREATE INDEX offer_by_type ON offer (provider, instance_type);
 
 INSERT INTO offer_shape
 SELECT source, provider, instance_type, kind, gpu, gpu_name, gpu_count, gpu_share, gpu_memory_bytes, vcpus, ram_bytes, mode,
