@@ -119,3 +119,27 @@ def test_a_comparison_has_every_form(tera: Tera, form: str) -> None:
     text = tera.ok("compare", "--gpu", "V100", "--format", form).out
     assert "lambda" in text
     assert "0.850" in text
+
+
+def test_a_budget_may_name_its_own_currency(tera: Tera) -> None:
+    in_yuan = told(tera, "plan", "--hours", "10", "--budget", "50CNY", "--json")["choices"]
+    assert in_yuan
+    assert max(choice["cost"]["expected_micros"] for choice in in_yuan) <= 50e6 / 7.189
+    assert tera.run("plan", "--hours", "10", "--budget", "50XYZ").code == 2
+
+
+def test_the_arithmetic_is_told_in_sentences(tera: Tera) -> None:
+    words = ["--hours-per-month", "5", "--disk", "50", "--provider", "paperspace", "--explain"]
+    said = tera.ok("plan", *words).out
+    assert "The work itself costs 2.5500 USD: 5.00 h × 0.5100 USD/hour." in said
+    assert "The disk costs 5.0000 USD: 50 GB × 1 month" in said
+    assert "Together that is 7.5500 USD." in said
+
+
+def test_vgg_at_256_is_planned_from_the_job_to_the_cheapest_offer(tera: Tera) -> None:
+    job = ["plan", "vgg16", "--batch", "256", "--epochs", "1", "--samples", "1281167"]
+    plan = told(tera, *job, "--mode", "monthly", "--currency", "CNY", "--json")
+    fitting = [(choice["offer"]["provider"], choice["offer"]["gpu"]) for choice in plan["choices"]]
+    assert fitting[0] == ("tencent", "M40-24")
+    assert ("baidu", "K40") not in fitting
+    assert {"does_not_fit"} <= {each["code"] for each in plan["rejected"]}

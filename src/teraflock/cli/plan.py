@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from teraflock.app.local import Local
 from teraflock.base.clock import Clock, today
-from teraflock.base.errors import BadInput, TeraflockError
-from teraflock.base.money import decimal_text, parse_micros
+from teraflock.base.errors import BadInput, TeraflockError, unknown_name
+from teraflock.base.exchange import Rates
+from teraflock.base.money import Money, decimal_text, parse_micros
 from teraflock.base.quantities import parse_memory_bytes
 from teraflock.cli.buy_or_rent import command as buy_or_rent
 from teraflock.cli.hosts import read_book
@@ -94,7 +95,7 @@ class _Plan(click.Group):
 @click.option(
     "--deadline", metavar="TIME", help="`36h`, `7d`, or a date: by then it is done, nine times of ten."
 )
-@click.option("--budget", metavar="AMOUNT", help="At most so much, in `--currency`.")
+@click.option("--budget", metavar="AMOUNT", help="At most so much: `200`, or `200USD`.")
 @click.option("--provider", multiple=True, metavar="NAME", help="A cloud; may be repeated.")
 @click.option("--region", multiple=True, metavar="TEXT", help="Part of a region's name; may be repeated.")
 @click.option("--mode", multiple=True, type=OneOf("mode", MODES), help="How it is bought; may be repeated.")
@@ -122,7 +123,7 @@ def plain(
 ) -> None:
     with Local() as local:
         currency = local.currency(words["currency"])
-        wish = _wish(words, currency, local.clock, job=model is not None)
+        wish = _wish(words, currency, local.rates, local.clock, job=model is not None)
         estimate: Estimator = _job(model, words) if model is not None else _no_estimate
         wish = replace(
             wish,
@@ -180,7 +181,7 @@ def _assumptions(interruptions: float | None) -> Assumptions:
     )
 
 
-def _wish(words: dict[str, Any], currency: str, clock: Clock, *, job: bool) -> Wish:
+def _wish(words: dict[str, Any], currency: str, rates: Rates, clock: Clock, *, job: bool) -> Wish:
     hours, monthly = words["hours"], words["hours_per_month"]
     if job and (hours is not None or monthly is not None):
         raise BadInput("A job takes the hours it takes", hint="Leave out `--hours` and `--hours-per-month`")
@@ -210,13 +211,24 @@ def _wish(words: dict[str, Any], currency: str, clock: Clock, *, job: bool) -> W
         else None,
         modes=words["mode"],
         deadline_hours=deadline_hours(words["deadline"], clock.now()) if words["deadline"] else None,
-        budget_micros=_amount(words["budget"]) if words["budget"] else None,
+        budget_micros=_budget(words["budget"], currency, rates, clock) if words["budget"] else None,
         currency=currency,
         disk_gb=words["disk"],
         egress_gb=words["egress"],
         egress_micros_per_gb=_amount(words["egress_price"]) if words["egress_price"] else 0,
         sort=words["sort"],
     )
+
+
+def _budget(text: str, currency: str, rates: Rates, clock: Clock) -> int:
+    """`200`, or `200USD` in a currency of its own."""
+    stripped = text.strip()
+    number = stripped.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    own = stripped[len(number) :].upper() or currency
+    micros = _amount(number.strip() or stripped)
+    if not rates.knows(own):
+        raise unknown_name("currency", own, rates.currencies(), see="`tera rates` lists them")
+    return rates.exchange(Money(micros, own), currency, on=today(clock)).money.micros
 
 
 def _amount(text: str) -> int:
@@ -318,15 +330,32 @@ def _cells(rank: int, choice: Choice) -> list[str]:
 
 
 def _explained(choice: Choice) -> list[str]:
-    shape, cost = choice.shape, choice.cost
-    lines = [f"\n{shape.gpu_count}× {shape.gpu} at {shape.provider}, {shape.mode or 'mode not told'}:"]
+    """The arithmetic of one choice, sentence by sentence."""
+    shape, cost, hours = choice.shape, choice.cost, choice.hours
+    what = f"{shape.gpu_count}× {shape.gpu} at {shape.provider}, {shape.mode or 'in a mode not told'}"
+    lines = [f"\n{what}, takes {hours_text(hours.p50)}."]
+    if hours.p10 != hours.p90:
+        lines[0] += (
+            f" Eight times of ten it takes between {hours_text(hours.p10)} and {hours_text(hours.p90)}."
+        )
+    said = {
+        "rent": "The work itself costs",
+        "interruptions": "Being interrupted costs",
+        "unused": "What is paid for and not used costs",
+        "disk": "The disk costs",
+        "egress": "What leaves the cloud costs",
+    }
     lines += [
-        f"  {part.what:<14} {decimal_text(part.micros, 4):>14} {cost.currency}  {part.because}"
+        f"{said[part.what]} {decimal_text(part.micros, 4)} {cost.currency}: {part.because}."
         for part in choice.parts
     ]
-    lines.append(f"  {'together':<14} {decimal_text(cost.expected_micros, 4):>14} {cost.currency}")
-    if choice.offer and choice.offer.note:
-        lines.append(f"  The offer: {choice.offer.note}")
+    low, high = decimal_text(cost.low_micros, 2), decimal_text(cost.high_micros, 2)
+    between = f", and between {low} and {high} with the time" if low != high else ""
+    lines.append(f"Together that is {decimal_text(cost.expected_micros, 4)} {cost.currency}{between}.")
+    if choice.offer:
+        source = f"{choice.offer.source}, {choice.offer.cited}".removesuffix(", ")
+        note = f" {choice.offer.note[:1].upper()}{choice.offer.note[1:]}." if choice.offer.note else ""
+        lines.append(f"The price is of {choice.offer.as_of or 'an unknown day'}, from {source}.{note}")
     return lines
 
 
