@@ -1,5 +1,6 @@
 """`tera plan`: the cheapest way to have what is needed, and why not the others."""
 
+import gc
 from collections import Counter
 from datetime import date, datetime
 from typing import Any, Final
@@ -121,6 +122,7 @@ def plain(
     region: tuple[str, ...],
     **words: Any,
 ) -> None:
+    gc.disable()  # one plan and out: collecting the replay's blocks would only cost the cold start
     with Local() as local:
         currency = local.currency(words["currency"])
         wish = _wish(words, currency, local.rates, local.clock, job=model is not None)
