@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import NewType
 
 EventId = NewType("EventId", str)
-ImportId = NewType("ImportId", str)
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, o, u to misread
 _TIME_BITS = 40

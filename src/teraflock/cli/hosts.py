@@ -1,6 +1,5 @@
 """`tera hosts`: the price book of own servers."""
 
-import os
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any, Final
 import click
 import msgspec
 
+from teraflock.app.files import put
 from teraflock.app.local import Local
 from teraflock.base.clock import today
 from teraflock.base.errors import BadInput, BrokenSource, unknown_name
@@ -156,12 +156,4 @@ def read_book(home: str) -> list[Server]:
 
 
 def write_book(home: str, servers: list[Server]) -> None:
-    book = Path(home, BOOK_NAME)
-    book.parent.mkdir(parents=True, exist_ok=True)
-    # written beside and moved over: a reader sees the old book or the new one, never half of one
-    beside = book.with_suffix(f".{os.getpid()}.new")
-    try:
-        beside.write_bytes(msgspec.json.format(msgspec.json.encode(servers), indent=2) + b"\n")
-        beside.replace(book)
-    finally:
-        beside.unlink(missing_ok=True)
+    put(Path(home, BOOK_NAME), msgspec.json.format(msgspec.json.encode(servers), indent=2) + b"\n")

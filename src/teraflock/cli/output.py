@@ -30,6 +30,12 @@ def columns() -> int:
     return NO_TERMINAL_COLUMNS
 
 
+def gpus_text(count: int | None, name: str, share: float = 1.0) -> str:
+    """`2× V100`, `1× L4 1/8` for a slice, and the bare name where the number is not told."""
+    named = name if share >= 1 else f"{name} 1/{round(1 / share)}"
+    return f"{count}× {named}" if count else named
+
+
 def emphasised(text: str) -> str:
     """Bold on a terminal; plain where it is piped or `NO_COLOR` is set. Never carries meaning."""
     return click.style(text, bold=True) if sys.stdout.isatty() and "NO_COLOR" not in os.environ else text

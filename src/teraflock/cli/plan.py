@@ -18,7 +18,7 @@ from teraflock.cli.buy_or_rent import command as buy_or_rent
 from teraflock.cli.hosts import read_book
 from teraflock.cli.offers.filters import OneOf, parse_count, parse_provider
 from teraflock.cli.offers.footer import rate_text
-from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.output import columns, gpus_text, remark, write_json
 from teraflock.cli.table import Column, render
 from teraflock.offer.model import MODES, Shape
 from teraflock.plan.assumptions import Assumptions, shipped_assumptions
@@ -318,8 +318,7 @@ def _cells(rank: int, choice: Choice) -> list[str]:
     others = [f"{part.what} {decimal_text(part.micros, 2)}" for part in choice.parts if part.what != "rent"]
     return [
         f"{rank}{'*' if choice.pareto else ' '}",
-        f"{shape.gpu_count}× {shape.gpu}"
-        + (f" 1/{round(1 / shape.gpu_share)}" if shape.gpu_share < 1 else ""),
+        gpus_text(shape.gpu_count, shape.gpu, shape.gpu_share),
         shape.provider,
         shape.instance_type,
         choice.offer.region if choice.offer else "",

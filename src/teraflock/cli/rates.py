@@ -1,12 +1,12 @@
 """`tera rates`: the exchange rates in use, and the way to put others in place."""
 
-import os
 from pathlib import Path
 from typing import Final
 
 import click
 import msgspec
 
+from teraflock.app.files import put
 from teraflock.app.home import RATES_NAME
 from teraflock.app.local import SHIPPED_RATES, Local, filled_up, load_rates
 from teraflock.base.errors import Refused, TeraflockError
@@ -53,15 +53,7 @@ def import_rates(file: Path) -> None:
     rates = filled_up(load_rates(str(file)))
     with Local() as local:
         _check_none_is_lost(local, rates)
-        target = Path(local.home, RATES_NAME)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # written beside and moved over: a reader sees the old table or the new one, never half of one
-        beside = target.with_suffix(f".{os.getpid()}.new")
-        try:
-            beside.write_bytes(file.read_bytes())
-            beside.replace(target)
-        finally:
-            beside.unlink(missing_ok=True)
+        put(Path(local.home, RATES_NAME), file.read_bytes())
     remark(f"{len(rates.rows())} rates for {', '.join(rates.currencies())} are in place")
 
 

@@ -8,8 +8,8 @@ from teraflock.base.exchange import Rates
 from teraflock.offer.model import Listing
 from teraflock.offer.rules import first_day
 
-DOUBTFUL_PRICE: Final = frozenset({"suspect:price", "unclear:host", "from-price", "inferred:price"})
-DOUBTFUL: Final = DOUBTFUL_PRICE | {"suspect:memory", "suspect:ram"}
+UNSURE_PRICE: Final = frozenset({"suspect:price", "unclear:host", "from-price", "inferred:price"})
+DOUBTFUL: Final = UNSURE_PRICE | {"suspect:memory", "suspect:ram"}
 
 
 def footer(listing: Listing, rates: Rates, currency: str, *, today: date, on: date) -> Iterator[str]:

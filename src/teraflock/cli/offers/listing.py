@@ -14,8 +14,8 @@ from teraflock.base.money import Period, decimal_text, micros_per
 from teraflock.base.quantities import memory_text
 from teraflock.cli.lazy import LazyGroup
 from teraflock.cli.offers.filters import Asked, filter_options, query_from
-from teraflock.cli.offers.footer import DOUBTFUL_PRICE, footer
-from teraflock.cli.output import columns, remark, write_csv, write_json
+from teraflock.cli.offers.footer import UNSURE_PRICE, footer
+from teraflock.cli.output import columns, gpus_text, remark, write_csv, write_json
 from teraflock.cli.table import Column, render
 from teraflock.offer.model import Line, Offer, Query
 from teraflock.offer.rules import in_currency
@@ -163,7 +163,7 @@ def _cells(line: Line, rates: Rates, currency: str, per: Period, on: date) -> li
     price = _price(offer, rates, currency, per, on, 1)
     each = _price(offer, rates, currency, per, on, offer.gpu_count) if offer.gpu_count else None
     return [
-        _gpus(offer),
+        gpus_text(offer.gpu_count, offer.gpu or offer.gpu_name or "no GPU", offer.gpu_share),
         _memory(offer.gpu_memory_bytes, "suspect:memory" in offer.flags),
         offer.provider,
         offer.instance_type,
@@ -172,7 +172,7 @@ def _cells(line: Line, rates: Rates, currency: str, per: Period, on: date) -> li
         _memory(offer.ram_bytes, "suspect:ram" in offer.flags),
         offer.mode or "",
         price or offer.standing,
-        "" if DOUBTFUL_PRICE.isdisjoint(offer.flags) else "?",
+        "" if UNSURE_PRICE.isdisjoint(offer.flags) else "?",
         each or "",
         offer.as_of or "unknown",
         offer.note if offer.standing == "refused" else _flags(offer.flags),
@@ -181,12 +181,6 @@ def _cells(line: Line, rates: Rates, currency: str, per: Period, on: date) -> li
 
 def _memory(size_bytes: int | None, doubtful: bool) -> str:
     return f"{memory_text(size_bytes)}{'?' if doubtful else ''}" if size_bytes else ""
-
-
-def _gpus(offer: Offer) -> str:
-    name = offer.gpu or offer.gpu_name or "no GPU"
-    part = f" 1/{round(1 / offer.gpu_share)}" if offer.gpu_share < 1 else ""
-    return f"{offer.gpu_count}× {name}{part}" if offer.gpu_count else name
 
 
 def _flags(flags: Iterable[str]) -> str:
