@@ -3,7 +3,7 @@
 import gc
 from collections import Counter
 from datetime import date, datetime
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import click
 from msgspec.structs import replace
@@ -14,8 +14,8 @@ from teraflock.base.errors import BadInput, TeraflockError, unknown_name
 from teraflock.base.exchange import Rates
 from teraflock.base.money import Money, decimal_text, parse_micros
 from teraflock.base.quantities import parse_memory_bytes
-from teraflock.cli.buy_or_rent import command as buy_or_rent
 from teraflock.cli.hosts import read_book
+from teraflock.cli.lazy import LazyGroup
 from teraflock.cli.offers.filters import OneOf, parse_count, parse_provider
 from teraflock.cli.offers.footer import rate_text
 from teraflock.cli.output import columns, gpus_text, remark, write_json
@@ -29,6 +29,7 @@ from teraflock.plan.service import plan as make_plan
 from teraflock.wire.plan import shape_plan
 
 TOP: Final = 10
+PLAIN: Final = "for"  # the name of planning itself among the commands of the group; nobody writes it
 
 
 class NoPlan(TeraflockError):
@@ -55,21 +56,29 @@ Examples:
 """
 
 
-class _Plan(click.Group):
-    """`tera plan …` plans; `tera plan buy-or-rent …` is a command of its own."""
+class _Plan(LazyGroup):
+    """`tera plan …` plans; `tera plan buy-or-rent …` is a command of its own, loaded when it is called."""
+
+    commands_by_name: ClassVar = {
+        "buy-or-rent": ("teraflock.cli.buy_or_rent", "At which use an own server pays")
+    }
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not (args and args[0] in self.commands) and args[:1] not in (["--help"], ["-h"]):
-            args = ["for", *args]
+        if not (args and args[0] in self.commands_by_name) and args[:1] not in (["--help"], ["-h"]):
+            args = [PLAIN, *args]
         return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        return (PLAIN, plain, args[1:]) if args[0] == PLAIN else super().resolve_command(ctx, args)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         plain.format_help(click.Context(plain, info_name=ctx.command_path), formatter)
-        with formatter.section("Commands"):
-            formatter.write_dl([("buy-or-rent", "At which use an own server pays")])
+        self.format_commands(ctx, formatter)
 
 
-@click.command("for", help=HELP)
+@click.command(PLAIN, help=HELP)
 @click.argument("model", required=False)
 @click.option("--batch", type=int, help="Samples per step on each GPU.")
 @click.option("--seq", type=int, help="Tokens per sample.")
@@ -149,7 +158,7 @@ def plain(
         raise _no_plan(plan, list(estimate.advice()) if isinstance(estimate, Job) else [])
 
 
-command = _Plan("plan", commands={"for": plain, "buy-or-rent": buy_or_rent})
+command = _Plan("plan")
 
 
 def _no_estimate(shape: Shape) -> Misfit:

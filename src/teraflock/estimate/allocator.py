@@ -48,7 +48,7 @@ class CachingAllocator:
         self._free: tuple[list[tuple[int, int, Block]], list[tuple[int, int, Block]]] = ([], [])
 
     def allocate(self, size_bytes: int) -> Block:
-        size = max(ROUND_BYTES, -(-size_bytes // ROUND_BYTES) * ROUND_BYTES)
+        size = -(-size_bytes // ROUND_BYTES) * ROUND_BYTES or ROUND_BYTES
         small = size <= SMALL_BYTES_MAX
         free = self._free[0] if small else self._free[1]
         at = bisect_left(free, (size, -1))

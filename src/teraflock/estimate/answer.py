@@ -1,7 +1,6 @@
 """The answer: one workload on many cards. Everything the command line and others read is made here."""
 
 from collections.abc import Sequence
-from functools import cache
 from math import erf, prod, sqrt
 from pathlib import Path
 from statistics import median
@@ -96,11 +95,20 @@ class Estimator:
         self.known = measured()
         self.optimizer = self.workload.optimizer if self.workload.task == "train" else "none"
         self.cublas_bytes = CUBLAS_WORKSPACE_BYTES["Hopper"]
+        self._lean_scenes: dict[int, Scene] = {}
 
     def scene(self, batch: int | None = None) -> Scene:
         workload = self.workload if batch is None else msgspec.structs.replace(self.workload, batch=batch)
         symbols = zoo.symbols_for(workload, self.trace)
         return Scene(self.trace, symbols, self.known.workspace)
+
+    def lean_scene(self, batch: int) -> Scene:
+        """As short of memory; kept, since every search looks at the same few batches again."""
+        if batch not in self._lean_scenes:
+            workload = msgspec.structs.replace(self.workload, batch=batch)
+            symbols = zoo.symbols_for(workload, self.trace)
+            self._lean_scenes[batch] = Scene(self.trace, symbols, self.known.workspace, lean=True)
+        return self._lean_scenes[batch]
 
     def memory(self, *, expandable_segments: bool = False) -> Memory:
         return replay(
@@ -156,20 +164,15 @@ def answer(workload: Workload, question: Question) -> Estimate:
     estimator = Estimator(workload)
     scene = estimator.scene()
     memory = estimator.memory(expandable_segments=question.expandable_segments)
-    step = StepWork(scene, estimator.optimizer, estimator.known, tf32=estimator.workload.precision == "tf32")
+    step = step_of(estimator, scene)
     buckets = estimator.gradient_bytes() if question.gpus > 1 else 0
-    finder = _finder(estimator, buckets)
-    room = {card.id: reservable_bytes(card) for card in question.cards}
-    able = [
-        size
-        for card in question.cards
-        if (size := room[card.id]) and not refuses(card, estimator.workload.precision)
-    ]
-    reference = int(median(able)) if able else 0
-    rows = [_on_limit(estimator, finder, limit) for limit in question.limits]
+    finder = finder_for(estimator, buckets)
+    need = need_bytes(estimator, finder)
+    reference = reference_bytes(question.cards, estimator.workload.precision)
+    rows = [_on_limit(estimator, finder, limit, need) for limit in question.limits]
     for card in question.cards:
         exact = len(question.cards) <= EXACT_CARDS_MAX and not question.coarse
-        rows.append(_on_card(estimator, finder, step, card, question, reference, buckets, exact=exact))
+        rows.append(_on_card(estimator, finder, step, card, question, reference, buckets, need, exact=exact))
     return Estimate(
         workload=estimator.workload,
         memory=Peak(
@@ -186,11 +189,22 @@ def is_trace(model: str) -> bool:
     return model.endswith(".trace") or "/" in model
 
 
-def _finder(estimator: Estimator, extra_bytes: int) -> BatchFinder | None:
+def step_of(estimator: Estimator, scene: Scene) -> StepWork:
+    return StepWork(scene, estimator.optimizer, estimator.known, tf32=estimator.workload.precision == "tf32")
+
+
+def reference_bytes(cards: Sequence[Card], precision: str) -> int:
+    """The memory of a middling card among those that can run it: where one answer is replayed for all."""
+    able = [size for card in cards if (size := reservable_bytes(card)) and not refuses(card, precision)]
+    return int(median(able)) if able else 0
+
+
+def finder_for(estimator: Estimator, extra_bytes: int) -> BatchFinder | None:
+    """`None` for a trace that stands for one batch only."""
     if "batch" not in estimator.trace.symbols:
         return None
     return BatchFinder(
-        cache(lambda batch: estimator.scene(batch)),
+        estimator.lean_scene,
         estimator.optimizer,
         estimator.cublas_bytes,
         extra_bytes=extra_bytes + sum(estimator.held().values()),
@@ -201,9 +215,8 @@ def _finder(estimator: Estimator, extra_bytes: int) -> BatchFinder | None:
     )
 
 
-def _on_limit(estimator: Estimator, finder: BatchFinder | None, limit: Limit) -> OnGpu:
+def _on_limit(estimator: Estimator, finder: BatchFinder | None, limit: Limit, need: int) -> OnGpu:
     largest = finder.largest(limit.size_bytes) if finder else None
-    need = _need(estimator, finder)
     return OnGpu(
         gpu=limit.text,
         fits=largest >= estimator.workload.batch
@@ -227,11 +240,11 @@ def _on_card(
     question: Question,
     reference: int,
     buckets: int,
+    need: int,
     *,
     exact: bool,
 ) -> OnGpu:
     room = reservable_bytes(card)
-    need = _need(estimator, finder)
     refused = refuses(card, estimator.workload.precision)
     if refused:
         return OnGpu(
@@ -242,7 +255,7 @@ def _on_card(
     if finder is not None:
         largest = finder.largest(room) if exact else finder.largest_near(room, reference)
     fits = largest >= estimator.workload.batch if largest is not None else need <= LIMIT_SHARE * room
-    seconds = _seconds(estimator, step, card, question, buckets)
+    seconds = seconds_on(estimator, step, card, buckets, question.gpus)
     samples = estimator.workload.batch * question.gpus
     return OnGpu(
         gpu=card.id,
@@ -258,22 +271,23 @@ def _on_card(
     )
 
 
-def _need(estimator: Estimator, finder: BatchFinder | None) -> int:
+def need_bytes(estimator: Estimator, finder: BatchFinder | None) -> int:
     if finder is not None:
         return finder.need_bytes(estimator.workload.batch)
     return replay(estimator.scene(), estimator.optimizer, cublas_bytes=estimator.cublas_bytes).live_peak_bytes
 
 
-def _seconds(
-    estimator: Estimator, step: StepWork, card: Card, question: Question, buckets: int
+def seconds_on(
+    estimator: Estimator, step: StepWork, card: Card, buckets: int = 0, gpus: int = 1
 ) -> Seconds | None:
+    """One step on each of so many GPUs; `None` for a card whose time cannot be told."""
     there, known = peaks(card), generation(card)
     if there is None or known is None:
         return None
     width = 1.0 if card.id == MEASURED_ID else known.width
     alone = step.seconds(there)
     spread = step.interval(alone, there, estimator.known, width)
-    middle = parallel.step_seconds(alone, buckets, card, question.gpus)
+    middle = parallel.step_seconds(alone, buckets, card, gpus)
     factor = middle / alone
     return Seconds(spread.p10 * factor, middle, spread.p90 * factor)
 

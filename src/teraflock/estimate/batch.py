@@ -8,8 +8,8 @@ margin left below the limit, only where there are convolutions, covers the works
 from collections.abc import Callable
 from typing import Final
 
-from teraflock.estimate.allocator import OutOfMemory
-from teraflock.estimate.memory import Scene, plain_peak, replay
+from teraflock.estimate.fitting import fits_within
+from teraflock.estimate.memory import Scene, plain_peak
 
 LIMIT_SHARE: Final = 0.978
 RESOLUTION: Final = 0.004
@@ -19,7 +19,7 @@ BATCH_MAX: Final = 1 << 20
 
 
 class BatchFinder:
-    """Answers for one workload; `scene_of` gives the trace at a batch."""
+    """Answers for one workload; `scene_of` gives the trace at a batch, lean."""
 
     def __init__(
         self,
@@ -43,17 +43,14 @@ class BatchFinder:
     def need_bytes(self, batch: int) -> int:
         """The live peak without convolution workspaces."""
         if batch not in self._needs:
-            peak = plain_peak(self._lean(batch), self._optimizer, cublas_bytes=self._cublas_bytes)
+            peak = plain_peak(self._scene_of(batch), self._optimizer, cublas_bytes=self._cublas_bytes)
             self._needs[batch] = peak + self._extra_bytes
         return self._needs[batch]
 
     def fits(self, batch: int, limit_bytes: int) -> bool:
         limit = int(limit_bytes * self._share) - self._extra_bytes
-        try:
-            replay(self._lean(batch), self._optimizer, cublas_bytes=self._cublas_bytes, limit_bytes=limit)
-        except OutOfMemory:
-            return False
-        return True
+        scene = self._scene_of(batch)
+        return fits_within(scene, self._optimizer, cublas_bytes=self._cublas_bytes, limit_bytes=limit)
 
     def largest(self, limit_bytes: int, resolution: float = RESOLUTION) -> int:
         """The largest batch that fits, by replay; 0 where not even one sample does."""
@@ -95,11 +92,3 @@ class BatchFinder:
         if slope <= 0:
             return BATCH_MAX
         return int(min(max(1.0, near + (room - first) / slope), BATCH_MAX))
-
-    def _lean(self, batch: int) -> Scene:
-        scene = self._scene_of(batch)
-        scene.workspaces = [
-            0 if work.family.startswith("conv") else size
-            for work, size in zip(scene.works, scene.workspaces, strict=True)
-        ]
-        return scene

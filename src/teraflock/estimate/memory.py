@@ -5,6 +5,7 @@ timeline is what lives after every event of the second step.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from math import prod
 from typing import Final
 
@@ -12,11 +13,17 @@ import msgspec
 
 from teraflock.estimate.allocator import Block, CachingAllocator, OutOfMemory
 from teraflock.estimate.operation import MATMULS, Work, work_of
-from teraflock.estimate.workspace import workspace_bytes
+from teraflock.estimate.workspace import special_workspace_bytes, workspace_bytes
 from teraflock.workload.expression import evaluate_all
 from teraflock.workload.trace import DTYPE_BYTES, EVENT_KINDS, KINDS, EventKind, Mark, Trace
 
 TIMELINE_POINTS_MAX: Final = 400
+
+# As plain integers: a loop over a hundred thousand events would spend half its time looking up the members.
+ALLOCATE: Final = int(EventKind.ALLOCATE)
+FREE: Final = int(EventKind.FREE)
+OPERATE: Final = int(EventKind.OPERATE)
+BACKWARD: Final = int(Mark.BACKWARD)
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,18 +36,35 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scene:
-    """A trace with its sizes worked out for one choice of batch, sequence and image."""
+    """A trace with its sizes worked out for one choice of batch, sequence and image.
 
-    def __init__(self, trace: Trace, symbols: Mapping[str, int], shares: Mapping[str, float]) -> None:
+    A `lean` one is what remains where memory is short: convolutions take no workspace.
+    """
+
+    def __init__(
+        self, trace: Trace, symbols: Mapping[str, int], shares: Mapping[str, float], *, lean: bool = False
+    ) -> None:
         self.trace = trace
         self.sizes = evaluate_all(trace.expressions, symbols)
-        self.works: list[Work] = [work_of(each, self.sizes) for each in trace.operations]
-        self.workspaces = [
-            workspace_bytes(operation, work, self.sizes, shares)
-            for operation, work in zip(trace.operations, self.works, strict=True)
-        ]
-        self.matmuls = [work.name in MATMULS for work in self.works]
+        self.matmuls = [operation.name.split(".")[0] in MATMULS for operation in trace.operations]
         self.setup, self.step = _parts(trace)
+        self._shares = shares
+        self._lean = lean
+
+    # Worked out when asked for: of the many scenes a search for a batch looks at, most need only the sizes.
+
+    @cached_property
+    def works(self) -> list[Work]:
+        return [work_of(each, self.sizes) for each in self.trace.operations]
+
+    @cached_property
+    def workspaces(self) -> list[int]:
+        if self._lean:
+            return [special_workspace_bytes(each, self.sizes) for each in self.trace.operations]
+        return [
+            workspace_bytes(operation, work, self.sizes, self._shares)
+            for operation, work in zip(self.trace.operations, self.works, strict=True)
+        ]
 
     def parameter_sizes(self) -> list[tuple[list[int], str]]:
         """Shape and type of every trainable parameter."""
@@ -49,7 +73,7 @@ class Scene:
     def step_works(self) -> Iterator[Work]:
         """The operations of the last step, each as often as it runs."""
         for event in self.step:
-            if event % EVENT_KINDS == EventKind.OPERATE:
+            if event % EVENT_KINDS == OPERATE:
                 yield self.works[event // EVENT_KINDS]
 
 
@@ -100,14 +124,14 @@ def plain_peak(scene: Scene, optimizer: str, *, cublas_bytes: int) -> int:
                 live += sum(sum(optimizer_state(optimizer, shape, size)) for (shape, _), size in states)
         for event in part:
             kind, argument = event & 3, event >> 2
-            if kind == EventKind.ALLOCATE:
+            if kind == ALLOCATE:
                 live += sizes[argument]
                 born.append(sizes[argument])
                 if live > peak:
                     peak = live
-            elif kind == EventKind.FREE:
+            elif kind == FREE:
                 live -= born[-argument]
-            elif kind == EventKind.OPERATE and live + workspaces[argument] > peak:
+            elif kind == OPERATE and live + workspaces[argument] > peak:
                 peak = live + workspaces[argument]
     if trains and optimizer != "sgd":
         peak = max(peak, live + sum(parameters))
@@ -150,20 +174,20 @@ class _Player:
         blocks = self.blocks
         for event in events:
             kind, argument = event % EVENT_KINDS, event // EVENT_KINDS
-            if kind == EventKind.ALLOCATE:
+            if kind == ALLOCATE:
                 letter = kinds[len(blocks)]
                 self.letters.append(letter)
                 blocks.append(self.birth(sizes[argument], letter))
-            elif kind == EventKind.FREE:
+            elif kind == FREE:
                 self._death(len(blocks) - argument)
-            elif kind == EventKind.OPERATE:
+            elif kind == OPERATE:
                 if matmuls[argument]:
                     self._handle()
                 if workspaces[argument]:
                     self._workspace(workspaces[argument])
                 if self.record:
                     self.timeline.append(self.allocator.live_bytes)
-            elif argument == Mark.BACKWARD:
+            elif argument == BACKWARD:
                 self.backward = True
 
     def birth(self, size: int, letter: str) -> Block:
@@ -239,4 +263,4 @@ def _parts(trace: Trace) -> tuple[list[int], list[int]]:
 
 
 def _births(events: Sequence[int]) -> int:
-    return sum(event % EVENT_KINDS == EventKind.ALLOCATE for event in events)
+    return sum(event % EVENT_KINDS == ALLOCATE for event in events)

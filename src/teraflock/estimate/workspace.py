@@ -35,9 +35,13 @@ def workspace_bytes(
             images -= _bytes(operation.inputs[2].dtype, operation.inputs[2].shape, sizes)
         weight = operation.inputs[2 if operation.name == "convolution_backward" else 1]
         return int(share * (images + 2 * _bytes(weight.dtype, weight.shape, sizes)))
-    if work.name in _SPECIAL:
-        return _SPECIAL[work.name](operation, sizes)
-    return 0
+    return special_workspace_bytes(operation, sizes)
+
+
+def special_workspace_bytes(operation: Operation, sizes: Sequence[int]) -> int:
+    """The same where convolutions take none: PyTorch has them do without when memory is short."""
+    special = _SPECIAL.get(operation.name.split(".")[0])
+    return special(operation, sizes) if special else 0
 
 
 def _bytes(dtype: str, shape: Sequence[int], sizes: Sequence[int]) -> int:

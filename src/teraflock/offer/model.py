@@ -168,8 +168,11 @@ class Listing(Outcome, frozen=True, kw_only=True):
     lines: tuple[Line, ...]
 
 
-class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """Offers alike in everything that decides time and terms: they differ in place and price only."""
+class Shape(msgspec.Struct, frozen=True):
+    """Offers alike in everything that decides time and terms: they differ in place and price only.
+
+    Built by name where people read it, by position where thousands are read at once.
+    """
 
     provider: str
     instance_type: str

@@ -52,7 +52,9 @@ _SHAPE_COLUMNS: Final = (
     "provider", "instance_type", "kind", "gpu", "gpu_name", "gpu_count", "gpu_share", "gpu_memory_bytes", "vcpus",
     "ram_bytes", "mode", "term_months", "standing", "currency",
 )  # fmt: skip
+"""The first fields of `Shape`, in their order."""
 _SHAPE_LIST: Final = ", ".join(_SHAPE_COLUMNS)
+_SHAPE_KEY_LENGTH: Final = len(_SHAPE_COLUMNS) + 1  # and whether its price is doubtful
 _DOUBTED: Final = " OR ".join(f"flags LIKE '%{flag}%'" for flag in DOUBTFUL_PRICE)
 _DOUBTFUL: Final = f"CASE WHEN {_DOUBTED} THEN 1 ELSE 0 END"
 
@@ -194,16 +196,39 @@ def source(tx: Transaction, name: str) -> Source | None:
 
 def shapes(tx: Transaction, regions: Sequence[str]) -> list[Shape]:
     """All offers with a GPU that stand in these regions, by what decides time and terms, each with its lowest price."""
+    if not regions:
+        rows = tx.all(
+            f"SELECT {_SHAPE_LIST}, doubtful, price_micros_per_month, offers, as_of FROM offer_shape"
+        )
+        return _together(map(_shape_from, rows))
     where, values = _where([Filter("", _WITH_GPU, {}), *_places(regions)])
-    table, doubtful, number = (
-        ("offer", _DOUBTFUL, "COUNT(*)") if regions else ("offer_shape", "doubtful", "SUM(offers)")
-    )
     rows = tx.all(
-        f"SELECT {_SHAPE_LIST}, {doubtful}, MIN(price_micros_per_month), CAST({number} AS BIGINT), MAX(as_of)"
-        f" FROM {table} WHERE {where} GROUP BY {_SHAPE_LIST}, {doubtful}",
+        f"SELECT {_SHAPE_LIST}, {_DOUBTFUL}, MIN(price_micros_per_month), COUNT(*), MAX(as_of)"
+        f" FROM offer WHERE {where} GROUP BY {_SHAPE_LIST}, {_DOUBTFUL}",
         **values,
     )
-    return [_shape_from(row) for row in rows]
+    return list(map(_shape_from, rows))
+
+
+def _together(of_sources: Iterable[Shape]) -> list[Shape]:
+    """One shape where several sources have the same. Here and not in SQL, which would sort by sixteen columns for it."""
+    found: dict[tuple[object, ...], Shape] = {}
+    for shape in of_sources:
+        key = astuple(shape)[:_SHAPE_KEY_LENGTH]
+        other = found.setdefault(key, shape)
+        if other is not shape:
+            prices = [
+                each.price_micros_per_month
+                for each in (other, shape)
+                if each.price_micros_per_month is not None
+            ]
+            found[key] = replace(
+                other,
+                price_micros_per_month=min(prices, default=None),
+                offers=other.offers + shape.offers,
+                as_of=max(other.as_of, shape.as_of),
+            )
+    return list(found.values())
 
 
 def cheapest_of(tx: Transaction, shape: Shape, regions: Sequence[str]) -> Offer | None:
@@ -451,9 +476,8 @@ _SOURCE_LIST: Final = ", ".join(_SOURCE_COLUMNS)
 
 
 def _shape_from(row: Row) -> Shape:
-    told = dict(zip(_SHAPE_COLUMNS, row, strict=False))
-    doubtful, price, offers, as_of = row[len(_SHAPE_COLUMNS) :]
-    return Shape(**told, doubtful=bool(doubtful), price_micros_per_month=price, offers=offers, as_of=as_of)
+    *told, doubtful, price, offers, as_of = row
+    return Shape(*told, bool(doubtful), price, offers, as_of)
 
 
 # --- rows ----------------------------------------------------------------------------------------------------------

@@ -3,8 +3,7 @@
 `--batch` counts the samples on each GPU, as in `tera estimate`: with more GPUs a step sees more samples, and the job
 takes fewer steps. What fits is decided on each card, never by the sum of cards.
 
-The estimator is asked twice, for one GPU and for several: beyond two, memory is that of two, and time changes only by
-what the GPUs tell each other.
+Beyond two GPUs memory is that of two, and time changes only by what the GPUs tell each other.
 """
 
 from collections.abc import Iterator
@@ -13,10 +12,10 @@ from functools import cached_property
 from teraflock.base.quantities import memory_text
 from teraflock.catalog.cards import all_cards, cards_by_id
 from teraflock.catalog.model import Card
-from teraflock.estimate.answer import Estimator, OnGpu, Question, answer
 from teraflock.estimate.cards import refuses
 from teraflock.estimate.parallel import step_seconds
 from teraflock.estimate.step import Seconds
+from teraflock.estimate.survey import Survey
 from teraflock.offer.model import Shape
 from teraflock.plan.model import Hours, Misfit
 from teraflock.workload.model import Workload
@@ -32,6 +31,7 @@ class Job:
         self._steps = steps
         self._samples = samples
         self._judged: dict[tuple[str, int], Hours | Misfit] = {}
+        self._alone: dict[str, Seconds | None] = {}
 
     def __call__(self, shape: Shape) -> Hours | Misfit:
         card = cards_by_id().get(shape.gpu)
@@ -50,6 +50,7 @@ class Job:
     def advice(self) -> Iterator[str]:
         """What would make the job fit on the largest card there is."""
         from teraflock.estimate.advice import advice
+        from teraflock.estimate.answer import Question, answer
 
         largest = max(all_cards(), key=lambda card: card.memory_bytes if card.cuda else 0)
         estimate = answer(self._workload, Question(cards=[largest]))
@@ -58,34 +59,29 @@ class Job:
     def _on(self, card: Card, gpus: int) -> Hours | Misfit:
         if refused := refuses(card, self._workload.precision):
             return Misfit("precision", refused)
-        row = (self._alone if gpus == 1 else self._together)[card.id]
-        if not row.fits:
-            missing = max(0, row.need_bytes - row.memory_bytes)
-            return Misfit("does_not_fit", f"does not fit by {memory_text(missing)}", missing)
-        alone = self._alone[card.id].step_seconds
+        survey = self._survey
+        fit = survey.fit(card, shared=gpus > 1)
+        if not fit.fits:
+            reason = f"does not fit by {memory_text(fit.missing_bytes)}"
+            return Misfit("does_not_fit", reason, fit.missing_bytes)
+        alone = self._seconds_alone(card)
         if alone is None:
             return Misfit("no_time", "how long a step takes there cannot be told")
         return self._hours(alone, card, gpus)
 
+    def _seconds_alone(self, card: Card) -> Seconds | None:
+        if card.id not in self._alone:
+            self._alone[card.id] = self._survey.seconds(card)
+        return self._alone[card.id]
+
     def _hours(self, alone: Seconds, card: Card, gpus: int) -> Hours:
-        slower = step_seconds(alone.p50, self._gradient_bytes, card, gpus) / alone.p50 if gpus > 1 else 1.0
+        survey = self._survey
+        slower = step_seconds(alone.p50, survey.gradient_bytes, card, gpus) / alone.p50 if gpus > 1 else 1.0
         steps = self._steps
         if steps is None:
-            steps = (self._samples or 0) / (self._estimator.workload.batch * gpus)
+            steps = (self._samples or 0) / (survey.workload.batch * gpus)
         return Hours(*(each * slower * steps / 3600 for each in (alone.p10, alone.p50, alone.p90)))
 
     @cached_property
-    def _estimator(self) -> Estimator:
-        return Estimator(self._workload)
-
-    @cached_property
-    def _gradient_bytes(self) -> int:
-        return self._estimator.gradient_bytes()
-
-    @cached_property
-    def _alone(self) -> dict[str, OnGpu]:
-        return {row.gpu: row for row in answer(self._workload, Question(cards=all_cards())).gpus}
-
-    @cached_property
-    def _together(self) -> dict[str, OnGpu]:
-        return {row.gpu: row for row in answer(self._workload, Question(cards=all_cards(), gpus=2)).gpus}
+    def _survey(self) -> Survey:
+        return Survey(self._workload, all_cards())

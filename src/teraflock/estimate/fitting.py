@@ -1,0 +1,95 @@
+"""Whether a step fits within a limit: the replay of `memory.py` with nothing kept but the allocator.
+
+A search for the largest batch asks this many times and wants no peaks, kinds or timeline, which cost a replay half its
+time. What holds: it says no exactly where `memory.replay` raises `OutOfMemory`.
+"""
+
+from collections.abc import Sequence
+from math import prod
+
+from teraflock.estimate.allocator import Block, CachingAllocator, OutOfMemory
+from teraflock.estimate.memory import ALLOCATE, BACKWARD, FREE, OPERATE, Scene, optimizer_state
+from teraflock.workload.trace import DTYPE_BYTES
+
+
+def fits_within(scene: Scene, optimizer: str, *, cublas_bytes: int, limit_bytes: int) -> bool:
+    steps = _Steps(scene, cublas_bytes, CachingAllocator(limit_bytes))
+    try:
+        steps.play(scene.setup)
+        kept = len(steps.blocks)
+        if scene.trace.has_optimizer:
+            steps.play(scene.step)
+            return True
+        for turn in (1, 2):
+            steps.forget(kept)
+            steps.play(scene.step)
+            if scene.trace.has_backward:
+                steps.optimize(optimizer, first=turn == 1)
+    except OutOfMemory:
+        return False
+    return True
+
+
+class _Steps:
+    def __init__(self, scene: Scene, cublas_bytes: int, allocator: CachingAllocator) -> None:
+        self.scene = scene
+        self.cublas_bytes = cublas_bytes
+        self.allocator = allocator
+        self.blocks: list[Block | None] = []
+        self.handles: set[bool] = set()
+        self.backward = False
+
+    def play(self, events: Sequence[int]) -> None:
+        sizes, workspaces, matmuls = self.scene.sizes, self.scene.workspaces, self.scene.matmuls
+        allocate, release = self.allocator.allocate, self.allocator.release
+        blocks = self.blocks
+        for event in events:
+            kind, argument = event & 3, event >> 2
+            if kind == ALLOCATE:
+                blocks.append(allocate(sizes[argument]))
+            elif kind == FREE:
+                at = len(blocks) - argument
+                block = blocks[at]
+                if block is not None:
+                    release(block)
+                    blocks[at] = None
+            elif kind == OPERATE:
+                if matmuls[argument]:
+                    self._handle()
+                if workspaces[argument]:
+                    self._workspace(workspaces[argument])
+            elif argument == BACKWARD:
+                self.backward = True
+
+    def forget(self, kept: int) -> None:
+        """What a step leaves behind is freed when the next begins."""
+        for block in self.blocks[kept:]:
+            if block is not None:
+                self.allocator.release(block)
+        del self.blocks[kept:]
+        self.backward = False
+
+    def optimize(self, optimizer: str, *, first: bool) -> None:
+        allocate = self.allocator.allocate
+        parameters = [
+            (shape, prod(shape) * DTYPE_BYTES[dtype]) for shape, dtype in self.scene.parameter_sizes()
+        ]
+        if first:
+            for shape, size in parameters:
+                for each in optimizer_state(optimizer, shape, size):
+                    allocate(each)
+        if optimizer in ("adam", "adamw", "adafactor"):
+            for block in [allocate(size) for _, size in parameters]:
+                self.allocator.release(block)
+
+    def _handle(self) -> None:
+        if self.backward not in self.handles:
+            self.handles.add(self.backward)
+            self.allocator.allocate(self.cublas_bytes)
+
+    def _workspace(self, size: int) -> None:
+        try:
+            block = self.allocator.allocate(size)
+        except OutOfMemory:
+            return  # cuDNN then takes a slower way that needs none
+        self.allocator.release(block)
