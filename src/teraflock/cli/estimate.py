@@ -10,6 +10,7 @@ from teraflock.base.errors import BadInput
 from teraflock.base.quantities import GIB, parse_memory_bytes
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
+from teraflock.cli.workload import workload_from
 
 if TYPE_CHECKING:
     from teraflock.catalog.model import Card
@@ -112,35 +113,6 @@ def command(model: str | None, **options: Any) -> None:
         write_json(_shape(estimate))
         return
     _show(estimate, options)
-
-
-def workload_from(model: str, options: dict[str, Any]) -> "Workload":
-    from teraflock.estimate.answer import is_trace
-    from teraflock.workload.model import Workload
-    from teraflock.workload.zoo import entry
-
-    batch, optimizer = options["batch"], options["optimizer"]
-    if is_trace(model):
-        if batch is not None and batch < 1:
-            raise BadInput(f"A batch holds at least one sample, not {batch}")
-        batch = batch or 0
-    elif batch is None:
-        entry(model)  # an unknown name is the better complaint
-        raise BadInput("Say how many samples a step holds", hint="For instance `--batch 64`")
-    elif optimizer is None and options["task"] == "train":
-        optimizer = "adamw" if entry(model).kind == "text" else "sgd"
-    return Workload(
-        model=model,
-        task=options["task"],
-        batch=batch,
-        seq=options["seq"],
-        image_size=options["image_size"],
-        precision=options["precision"],
-        optimizer=optimizer or "",
-        gradient_checkpointing=options["gradient_checkpointing"],
-        lora_rank=options["lora_rank"],
-        kv_cache=options["kv_cache"],
-    )
 
 
 def _refuse_all(cards: "Sequence[Card]", precision: str) -> None:

@@ -2,21 +2,19 @@
 
 from collections.abc import Callable
 from datetime import date
-from pathlib import Path
 from typing import Any, Final
 
 import click
-import msgspec
 
-from teraflock.app.files import put
 from teraflock.app.local import Local
+from teraflock.app.price_book import read_book, write_book
 from teraflock.base.clock import today
-from teraflock.base.errors import BadInput, BrokenSource, unknown_name
+from teraflock.base.errors import BadInput, unknown_name
 from teraflock.base.money import decimal_text, micros_per, parse_micros
 from teraflock.base.quantities import parse_memory_bytes
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
-from teraflock.plan.owned import BOOK_NAME, Server, check, explained, micros_per_month
+from teraflock.plan.owned import Server, check, explained, micros_per_month
 
 HELP: Final = """Own servers, and what an hour of their GPUs costs. `tera plan` sets them beside rented ones.
 
@@ -143,17 +141,3 @@ def server_from(name: str, words: dict[str, Any], currency: str, day: date) -> S
         ram_bytes=parse_memory_bytes(words["ram"]) if words["ram"] else None,
         as_of=day.isoformat(),
     )
-
-
-def read_book(home: str) -> list[Server]:
-    book = Path(home, BOOK_NAME)
-    if not book.exists():
-        return []
-    try:
-        return msgspec.json.decode(book.read_bytes(), type=list[Server])
-    except msgspec.MsgspecError as error:
-        raise BrokenSource(f"The price book `{book}` cannot be read: {error}") from None
-
-
-def write_book(home: str, servers: list[Server]) -> None:
-    put(Path(home, BOOK_NAME), msgspec.json.format(msgspec.json.encode(servers), indent=2) + b"\n")

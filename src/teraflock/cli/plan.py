@@ -3,18 +3,18 @@
 import gc
 from collections import Counter
 from datetime import date, datetime
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import click
 from msgspec.structs import replace
 
 from teraflock.app.local import Local
+from teraflock.app.price_book import read_book
 from teraflock.base.clock import Clock, today
 from teraflock.base.errors import BadInput, TeraflockError, unknown_name
 from teraflock.base.exchange import Rates
 from teraflock.base.money import Money, decimal_text, parse_micros
 from teraflock.base.quantities import parse_memory_bytes
-from teraflock.cli.hosts import read_book
 from teraflock.cli.lazy import LazyGroup
 from teraflock.cli.offers.filters import OneOf, parse_count, parse_provider
 from teraflock.cli.offers.footer import rate_text
@@ -22,11 +22,13 @@ from teraflock.cli.output import columns, gpus_text, remark, write_json
 from teraflock.cli.table import Column, render
 from teraflock.offer.model import MODES, Shape
 from teraflock.plan.assumptions import Assumptions, shipped_assumptions
-from teraflock.plan.job import Job
 from teraflock.plan.model import SORTS, Choice, Misfit, Plan, Wish
 from teraflock.plan.rules import Estimator, hours_text
 from teraflock.plan.service import plan as make_plan
 from teraflock.wire.plan import shape_plan
+
+if TYPE_CHECKING:
+    from teraflock.plan.job import Job
 
 TOP: Final = 10
 PLAIN: Final = "for"  # the name of planning itself among the commands of the group; nobody writes it
@@ -135,7 +137,8 @@ def plain(
     with Local() as local:
         currency = local.currency(words["currency"])
         wish = _wish(words, currency, local.rates, local.clock, job=model is not None)
-        estimate: Estimator = _job(model, words) if model is not None else _no_estimate
+        job = _job(model, words) if model is not None else None
+        estimate: Estimator = job or _no_estimate
         wish = replace(
             wish,
             providers=tuple(parse_provider(name, local.offers().providers) for name in words["provider"]),
@@ -155,7 +158,7 @@ def plain(
         for sentence in at:
             remark(sentence)
     if not plan.choices:
-        raise _no_plan(plan, list(estimate.advice()) if isinstance(estimate, Job) else [])
+        raise _no_plan(plan, list(job.advice()) if job else [])
 
 
 command = _Plan("plan")
@@ -165,8 +168,10 @@ def _no_estimate(shape: Shape) -> Misfit:
     return Misfit("no_estimate", "no estimate of the work was asked for")
 
 
-def _job(model: str, words: dict[str, Any]) -> Job:
-    from teraflock.cli.estimate import workload_from
+def _job(model: str, words: dict[str, Any]) -> "Job":
+    # loaded here: a plan of a plain machine needs no estimate
+    from teraflock.cli.workload import workload_from
+    from teraflock.plan.job import Job
 
     if (words["epochs"] is None) != (words["samples"] is None):
         raise BadInput("`--epochs` and `--samples` belong together", hint="Or say `--steps`")

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 from math import erf, prod, sqrt
-from pathlib import Path
-from statistics import median
 from typing import Final
 
 import msgspec
@@ -27,7 +25,7 @@ from teraflock.estimate.speed import measured
 from teraflock.estimate.step import Seconds, StepWork
 from teraflock.estimate.workspace import CUBLAS_WORKSPACE_BYTES
 from teraflock.workload import zoo
-from teraflock.workload.model import Workload, checked
+from teraflock.workload.model import Workload, checked, is_trace
 from teraflock.workload.trace import DTYPE_BYTES, Trace, read_trace_file
 
 EXACT_CARDS_MAX: Final = 3  # beyond, largest batches are drawn from one replayed answer
@@ -87,7 +85,7 @@ class Estimator:
     def __init__(self, workload: Workload) -> None:
         self.is_trace = is_trace(workload.model)
         if self.is_trace:
-            self.trace = read_trace_file(Path(workload.model))
+            self.trace = read_trace_file(workload.model)
             self.workload = _of_trace(workload, self.trace)
         else:
             self.workload = zoo.with_sizes(checked(workload))
@@ -185,18 +183,14 @@ def answer(workload: Workload, question: Question) -> Estimate:
     )
 
 
-def is_trace(model: str) -> bool:
-    return model.endswith(".trace") or "/" in model
-
-
 def step_of(estimator: Estimator, scene: Scene) -> StepWork:
     return StepWork(scene, estimator.optimizer, estimator.known, tf32=estimator.workload.precision == "tf32")
 
 
 def reference_bytes(cards: Sequence[Card], precision: str) -> int:
     """The memory of a middling card among those that can run it: where one answer is replayed for all."""
-    able = [size for card in cards if (size := reservable_bytes(card)) and not refuses(card, precision)]
-    return int(median(able)) if able else 0
+    able = sorted(size for card in cards if (size := reservable_bytes(card)) and not refuses(card, precision))
+    return (able[(len(able) - 1) // 2] + able[len(able) // 2]) // 2 if able else 0
 
 
 def finder_for(estimator: Estimator, extra_bytes: int) -> BatchFinder | None:

@@ -5,10 +5,10 @@ above its floor was measured on an H200 and fitted per family as a curve of its 
 another card keeps the curve and changes the floor, corrected by how much of their peaks older cards reach.
 """
 
+import os
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cache
-from importlib import resources
 from math import exp, log, log2
 from typing import Final
 
@@ -53,8 +53,9 @@ class Measured(msgspec.Struct, frozen=True):
 
 @cache
 def measured() -> Measured:
-    data = resources.files("teraflock.estimate").joinpath("data/h200.json").read_bytes()
-    return msgspec.json.decode(data, type=Measured)
+    # no pathlib or importlib.resources, as in catalog/cards.py
+    with open(f"{os.path.dirname(__file__)}/data/h200.json", "rb") as file:  # noqa: PTH120, PTH123
+        return msgspec.json.decode(file.read(), type=Measured)
 
 
 def floor_seconds(work: Work, peaks: Peaks, *, tf32: bool) -> float:

@@ -1,7 +1,7 @@
 """One workload on many cards, asked card by card: whether it fits there, and how long a step takes.
 
-What a plan needs and no more: no largest batches, no timeline, and for any number of GPUs the work of one question. What
-holds: it says of each card what `answer` says of it among the same cards.
+What a plan needs and no more: no largest batches, no timeline, and for any number of GPUs the work of one question.
+What holds: it says of each card what `answer` says of it among the same cards.
 """
 
 from collections.abc import Sequence

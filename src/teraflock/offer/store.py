@@ -54,7 +54,7 @@ _SHAPE_COLUMNS: Final = (
 )  # fmt: skip
 """The first fields of `Shape`, in their order."""
 _SHAPE_LIST: Final = ", ".join(_SHAPE_COLUMNS)
-_SHAPE_KEY_LENGTH: Final = len(_SHAPE_COLUMNS) + 1  # and whether its price is doubtful
+_DOUBTFUL_AT: Final = len(_SHAPE_COLUMNS)
 _DOUBTED: Final = " OR ".join(f"flags LIKE '%{flag}%'" for flag in DOUBTFUL_PRICE)
 _DOUBTFUL: Final = f"CASE WHEN {_DOUBTED} THEN 1 ELSE 0 END"
 
@@ -211,10 +211,10 @@ def shapes(tx: Transaction, regions: Sequence[str]) -> list[Shape]:
 
 
 def _together(of_sources: Iterable[Shape]) -> list[Shape]:
-    """One shape where several sources have the same. Here and not in SQL, which would sort by sixteen columns for it."""
+    """One shape where several sources have the same. Not in SQL, which would sort by sixteen columns for it."""
     found: dict[tuple[object, ...], Shape] = {}
     for shape in of_sources:
-        key = astuple(shape)[:_SHAPE_KEY_LENGTH]
+        key = astuple(shape)[: _DOUBTFUL_AT + 1]
         other = found.setdefault(key, shape)
         if other is not shape:
             prices = [
@@ -476,8 +476,9 @@ _SOURCE_LIST: Final = ", ".join(_SOURCE_COLUMNS)
 
 
 def _shape_from(row: Row) -> Shape:
-    *told, doubtful, price, offers, as_of = row
-    return Shape(*told, bool(doubtful), price, offers, as_of)
+    fields: list[Any] = [*row]
+    fields[_DOUBTFUL_AT] = bool(fields[_DOUBTFUL_AT])
+    return Shape(*fields)
 
 
 # --- rows ----------------------------------------------------------------------------------------------------------

@@ -35,6 +35,11 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     kv_cache: bool = False
 
 
+def is_trace(model: str) -> bool:
+    """Whether a model's name means a file that `tera trace` wrote."""
+    return model.endswith(".trace") or "/" in model
+
+
 def checked(workload: Workload) -> Workload:
     """The workload, or one sentence on what cannot be taken as it is."""
     if workload.batch < 1:

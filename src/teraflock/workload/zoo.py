@@ -4,8 +4,8 @@ A trace exists per variant (task, precision, checkpointing, LoRA). Precisions th
 fp16 that of bf16, tf32 that of fp32.
 """
 
+import os
 from functools import cache
-from importlib import resources
 from typing import Final
 
 import msgspec
@@ -14,6 +14,8 @@ from teraflock.base.errors import BadInput, unknown_name
 from teraflock.workload.model import Workload
 from teraflock.workload.trace import Trace, read_trace
 
+FOLDER: Final = f"{os.path.dirname(__file__)}/data/traces"  # noqa: PTH120
+"""A text: loading pathlib or importlib.resources costs a cold start more than reading a trace."""
 LORA_RANK_RECORDED: Final = 16
 """The rank of the recorded LoRA traces; the estimate adds what a larger one takes."""
 
@@ -121,8 +123,7 @@ def with_sizes(workload: Workload) -> Workload:
 
 
 def variants_of(name: str) -> list[str]:
-    folder = resources.files("teraflock.workload").joinpath("data/traces")
-    names = (each.name for each in folder.iterdir())
+    names = os.listdir(FOLDER)  # noqa: PTH208 -- see FOLDER
     return sorted(
         each[len(name) + 1 : -6] for each in names if each.startswith(f"{name}+") and each.endswith(".trace")
     )
@@ -130,8 +131,12 @@ def variants_of(name: str) -> list[str]:
 
 @cache
 def _read(name: str, wanted: str) -> Trace | None:
-    file = resources.files("teraflock.workload").joinpath(f"data/traces/{name}+{wanted}.trace")
-    return read_trace(file.read_bytes(), name=f"{name}+{wanted}.trace") if file.is_file() else None
+    file = f"{name}+{wanted}.trace"
+    try:
+        with open(f"{FOLDER}/{file}", "rb") as recorded:  # noqa: PTH123
+            return read_trace(recorded.read(), name=file)
+    except FileNotFoundError:
+        return None
 
 
 def _check_sizes(known: Entry, workload: Workload) -> None:

@@ -1,0 +1,36 @@
+"""The words of a workload, as `tera estimate` and `tera plan` take them."""
+
+from typing import TYPE_CHECKING, Any
+
+from teraflock.base.errors import BadInput
+
+if TYPE_CHECKING:
+    from teraflock.workload.model import Workload
+
+
+def workload_from(model: str, options: dict[str, Any]) -> "Workload":
+    from teraflock.workload.model import Workload, is_trace
+    from teraflock.workload.zoo import entry
+
+    batch, optimizer = options["batch"], options["optimizer"]
+    if is_trace(model):
+        if batch is not None and batch < 1:
+            raise BadInput(f"A batch holds at least one sample, not {batch}")
+        batch = batch or 0
+    elif batch is None:
+        entry(model)  # an unknown name is the better complaint
+        raise BadInput("Say how many samples a step holds", hint="For instance `--batch 64`")
+    elif optimizer is None and options["task"] == "train":
+        optimizer = "adamw" if entry(model).kind == "text" else "sgd"
+    return Workload(
+        model=model,
+        task=options["task"],
+        batch=batch,
+        seq=options["seq"],
+        image_size=options["image_size"],
+        precision=options["precision"],
+        optimizer=optimizer or "",
+        gradient_checkpointing=options["gradient_checkpointing"],
+        lora_rank=options["lora_rank"],
+        kv_cache=options["kv_cache"],
+    )
