@@ -110,7 +110,7 @@ def _speed(shapes: list[Shape], local: Local, home: Path) -> Section:
     for _ in range(RUNS):
         began = time.perf_counter()
         plan = choose(shapes, wish, job, assumptions, local.rates, on, top=10)
-        assert not list(faults(plan, shapes, wish, job, local.rates, on))
+        assert not list(faults(plan, shapes, wish, job, assumptions, local.rates, on))
         warm.append(1000 * (time.perf_counter() - began))
     words = ["plan", "resnet50", "--batch", "128", "--epochs", "90", "--samples", "1281167", "--json"]
     cold = [run([TERA, *words], env=at_home(home)) for _ in range(RUNS)]

@@ -1,7 +1,7 @@
-"""Several GPUs of one machine, each with its own batch: gradients are averaged while the backward pass runs.
+"""Several GPUs, each with its own batch: gradients are averaged while the backward pass runs.
 
-Ring all-reduce over NVLink where the card has it, else over PCIe. Not measured here: from data sheets, with
-the share of the link that rings are known to reach.
+Ring all-reduce over NVLink where the card has it, else over PCIe; between machines over their network. Not measured
+here: from data sheets, with the share of the link that rings are known to reach.
 """
 
 from typing import Final
@@ -11,15 +11,27 @@ from teraflock.catalog.model import Card
 GPUS_MAX: Final = 8
 NVLINK_REACH: Final = 0.7
 PCIE_REACH: Final = 0.6
+NETWORK_REACH: Final = 0.8
 OVERLAP: Final = 0.55
 """Share of a step in which gradients can travel unseen: most of the backward pass."""
 SYNC_SHARE: Final = 0.02
 
 
-def step_seconds(seconds: float, gradient_bytes: int, card: Card, gpus: int) -> float:
+def step_seconds(
+    seconds: float,
+    gradient_bytes: int,
+    card: Card,
+    gpus: int,
+    *,
+    network_bytes_per_second: float | None = None,
+) -> float:
+    """`gpus` in all; they stand in several machines where a network is given, and the slowest link sets the pace."""
     if gpus <= 1:
         return seconds
-    travel = 2 * (gpus - 1) / gpus * gradient_bytes / link_bytes_per_second(card)
+    link = link_bytes_per_second(card)
+    if network_bytes_per_second is not None:
+        link = min(link, network_bytes_per_second * NETWORK_REACH)
+    travel = 2 * (gpus - 1) / gpus * gradient_bytes / link
     return seconds * (1 + SYNC_SHARE) + max(0.0, travel - OVERLAP * seconds)
 
 

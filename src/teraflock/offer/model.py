@@ -168,7 +168,7 @@ class Listing(Outcome, frozen=True, kw_only=True):
     lines: tuple[Line, ...]
 
 
-class Shape(msgspec.Struct, frozen=True):
+class Shape(msgspec.Struct, frozen=True, gc=False):
     """Offers alike in everything that decides time and terms: they differ in place and price only.
 
     Built by name where people read it, by position where thousands are read at once.

@@ -25,6 +25,9 @@ class Assumptions(msgspec.Struct, frozen=True, kw_only=True):
     interruptions_because: str
     restart_seconds: float
     checkpoint_seconds: float
+    network_gbps: float
+    """Between two machines of one offer."""
+    network_because: str
     disks: dict[str, DiskPrice]
 
     def interruptions(self, provider: str) -> float:
@@ -54,6 +57,25 @@ def billing_of(provider: str) -> Billing:
     return Billing(HOUR_SECONDS, least, "billing step not known, a whole hour is assumed")
 
 
+class Notice(msgspec.Struct, frozen=True):
+    """How long before a reclaimed machine ends one is told."""
+
+    seconds: int
+    because: str
+
+
+@cache
+def notice_of(provider: str) -> Notice:
+    """Where a provider's notice is not known or not confirmed, none is counted on."""
+    facts = provider_facts(provider)
+    notice = facts.notice_seconds if facts else None
+    if notice is None or not isinstance(notice.value, int):
+        return Notice(0, "no notice is known to be given")
+    if not notice.confirmed:
+        return Notice(0, f"its notice of {notice.value:,} s is not confirmed")
+    return Notice(notice.value, f"notice is given {notice.value:,} s before")
+
+
 @cache
 def shipped_assumptions() -> Assumptions:
     import tomllib
@@ -67,6 +89,8 @@ def shipped_assumptions() -> Assumptions:
         interruptions_because=data["interruptions"]["because"],
         restart_seconds=float(data["restart"]["seconds"]),
         checkpoint_seconds=float(data["checkpoint"]["seconds"]),
+        network_gbps=float(data["network"]["gbps"]),
+        network_because=data["network"]["because"],
         disks={
             provider: DiskPrice(parse_micros(disk["price"]), disk["currency"], disk["because"])
             for provider, disk in data.get("disk", {}).items()

@@ -3,11 +3,13 @@
 `--batch` counts the samples on each GPU, as in `tera estimate`: with more GPUs a step sees more samples, and the job
 takes fewer steps. What fits is decided on each card, never by the sum of cards.
 
-Beyond two GPUs memory is that of two, and time changes only by what the GPUs tell each other.
+Beyond two GPUs memory is that of two, and time changes only by what the GPUs tell each other: over the links of one
+machine, or over the network between several.
 """
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Final
 
 from teraflock.base.quantities import memory_text
 from teraflock.catalog.cards import all_cards, cards_by_id
@@ -20,20 +22,24 @@ from teraflock.offer.model import Shape
 from teraflock.plan.model import Hours, Misfit
 from teraflock.workload.model import Workload
 
-GPUS_MAX = 8  # one machine, data parallel: beyond it no estimate is made
+GPUS_MAX: Final = 8  # of one machine, data parallel: beyond it no estimate is made
+BYTES_PER_GIGABIT: Final = 125_000_000
 
 
 class Job:
-    """Callable with a shape: the hours of the whole job there, or why it does not run."""
+    """Callable with a shape and a number of machines: the hours of the whole job there, or why it does not run."""
 
-    def __init__(self, workload: Workload, *, steps: float | None, samples: float | None) -> None:
+    def __init__(
+        self, workload: Workload, *, steps: float | None, samples: float | None, network_gbps: float = 10.0
+    ) -> None:
         self._workload = workload
         self._steps = steps
         self._samples = samples
-        self._judged: dict[tuple[str, int], Hours | Misfit] = {}
+        self._network = network_gbps * BYTES_PER_GIGABIT
+        self._judged: dict[tuple[str, int, int], Hours | Misfit] = {}
         self._alone: dict[str, Seconds | None] = {}
 
-    def __call__(self, shape: Shape) -> Hours | Misfit:
+    def __call__(self, shape: Shape, instances: int = 1) -> Hours | Misfit:
         card = cards_by_id().get(shape.gpu)
         gpus = shape.gpu_count or 0
         if card is None:
@@ -42,9 +48,9 @@ class Job:
             return Misfit("slice", "a part of a card, for which no estimate is made")
         if gpus > GPUS_MAX:
             return Misfit("too_many_to_estimate", f"has {gpus} GPUs; estimates go up to {GPUS_MAX}")
-        key = (card.id, gpus)
+        key = (card.id, gpus, instances)
         if key not in self._judged:
-            self._judged[key] = self._on(card, gpus)
+            self._judged[key] = self._on(card, gpus * instances, apart=instances > 1)
         return self._judged[key]
 
     def advice(self) -> Iterator[str]:
@@ -56,7 +62,7 @@ class Job:
         estimate = answer(self._workload, Question(cards=[largest]))
         yield from advice(estimate, estimate.gpus[0].memory_bytes)
 
-    def _on(self, card: Card, gpus: int) -> Hours | Misfit:
+    def _on(self, card: Card, gpus: int, *, apart: bool) -> Hours | Misfit:
         if refused := refuses(card, self._workload.precision):
             return Misfit("precision", refused)
         survey = self._survey
@@ -67,16 +73,22 @@ class Job:
         alone = self._seconds_alone(card)
         if alone is None:
             return Misfit("no_time", "how long a step takes there cannot be told")
-        return self._hours(alone, card, gpus)
+        return self._hours(alone, card, gpus, apart=apart)
 
     def _seconds_alone(self, card: Card) -> Seconds | None:
         if card.id not in self._alone:
             self._alone[card.id] = self._survey.seconds(card)
         return self._alone[card.id]
 
-    def _hours(self, alone: Seconds, card: Card, gpus: int) -> Hours:
+    def _hours(self, alone: Seconds, card: Card, gpus: int, *, apart: bool) -> Hours:
         survey = self._survey
-        slower = step_seconds(alone.p50, survey.gradient_bytes, card, gpus) / alone.p50 if gpus > 1 else 1.0
+        slower = 1.0
+        if gpus > 1:
+            network = self._network if apart else None
+            together = step_seconds(
+                alone.p50, survey.gradient_bytes, card, gpus, network_bytes_per_second=network
+            )
+            slower = together / alone.p50
         steps = self._steps
         if steps is None:
             steps = (self._samples or 0) / (survey.workload.batch * gpus)

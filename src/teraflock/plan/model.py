@@ -1,4 +1,8 @@
-"""The values of a plan."""
+"""The values of a plan.
+
+Those that a plan makes thousands of are kept from the garbage collector, which finds nothing there: none can be part of
+a cycle.
+"""
 
 from typing import Final, Literal, get_args
 
@@ -13,7 +17,7 @@ Use = Literal["job", "hours", "monthly"]
 """A job that runs once to its end; a machine for so many hours; a machine for so many hours of every month."""
 
 
-class Hours(msgspec.Struct, frozen=True):
+class Hours(msgspec.Struct, frozen=True, gc=False):
     """How long, as an interval: one time in ten it is below `p10`, one in ten above `p90`."""
 
     p10: float
@@ -21,7 +25,7 @@ class Hours(msgspec.Struct, frozen=True):
     p90: float
 
 
-class Misfit(msgspec.Struct, frozen=True):
+class Misfit(msgspec.Struct, frozen=True, gc=False):
     """Why something cannot run there. The code is stable; the reason is for people, and ends without a period."""
 
     code: str
@@ -38,6 +42,10 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """For `hours` and `monthly`; a job's hours come from its estimate."""
     gpus_min: int = 1
     gpus_max: int | None = None
+    """Of all instances together, as is `memory_total_bytes_min`."""
+    instances_min: int = 1
+    instances_max: int = 1
+    """How many machines of one offer may work together."""
     memory_total_bytes_min: int | None = None
     memory_bytes_min: int | None = None
     modes: tuple[Mode, ...] = ()
@@ -61,18 +69,22 @@ class Part(msgspec.Struct, frozen=True):
     because: str
 
 
-class Cost(msgspec.Struct, frozen=True):
+class Cost(msgspec.Struct, frozen=True, gc=False):
     expected_micros: int
     low_micros: int
+    """At the `p10` of the hours; as expected until the choice is itemised, as is `high_micros`, at their `p90`."""
     high_micros: int
     currency: str
 
 
-class Choice(msgspec.Struct, frozen=True, kw_only=True):
+class Choice(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     shape: Shape
+    instances: int = 1
+    """Machines of this shape that work together."""
     hours: Hours
     cost: Cost
     parts: tuple[Part, ...]
+    """Empty until the choice is itemised: of thousands, ten are shown."""
     interruptions: float
     """How often it is expected to be taken away before the end."""
     pareto: bool = False
@@ -80,8 +92,13 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     offer: Offer | None = None
     """The cheapest of the shape; filled in once the choice is made."""
 
+    @property
+    def gpu_count(self) -> int:
+        """Of all its instances."""
+        return self.instances * (self.shape.gpu_count or 0)
 
-class Rejection(msgspec.Struct, frozen=True):
+
+class Rejection(msgspec.Struct, frozen=True, gc=False):
     shape: Shape
     code: str
     reason: str

@@ -14,12 +14,12 @@ from teraflock.base.exchange import Rates
 from teraflock.base.money import decimal_text
 from teraflock.base.quantities import memory_text
 from teraflock.offer.model import Shape
-from teraflock.plan.assumptions import Assumptions, billing_of
-from teraflock.plan.cost import costed, itemised
+from teraflock.plan.assumptions import Assumptions
+from teraflock.plan.cost import Costing
 from teraflock.plan.model import Choice, Hours, Misfit, Plan, Rejection, Wish
 
-Estimator = Callable[[Shape], Hours | Misfit]
-"""How long the work takes on the GPUs of a shape, or why it cannot run there."""
+Estimator = Callable[[Shape, int], Hours | Misfit]
+"""How long the work takes on so many machines of a shape, or why it cannot run there."""
 
 OLD_PRICE_DAYS: Final = 180  # prices move by the month; half a year is another market
 
@@ -34,39 +34,40 @@ def choose(
     *,
     top: int | None = None,
 ) -> Plan:
-    """Judge every shape. The first `top` choices, or all, come with the addends of their cost."""
+    """Judge every shape. The first `top` choices, or all, come with the addends of their cost.
+
+    A shape may be chosen several times, each with another number of machines; it is rejected if none of them does.
+    """
+    costing = Costing(wish, assumptions, rates, on)
+    machines = range(wish.instances_min, wish.instances_max + 1)
     choices: list[Choice] = []
     rejected: list[Rejection] = []
     for shape in shapes:
-        found = _judged(shape, wish, estimate, assumptions, rates, on)
-        if isinstance(found, Choice):
-            choices.append(found)
-        else:
-            rejected.append(Rejection(shape, found.code, found.reason, found.by))
+        misfits: list[Misfit] = []
+        for instances in machines:
+            found = _judged(shape, instances, wish, estimate, costing)
+            if isinstance(found, Choice):
+                choices.append(found)
+            else:
+                misfits.append(found)
+        if len(misfits) == len(machines):
+            nearest = _nearest(misfits)
+            rejected.append(Rejection(shape, nearest.code, nearest.reason, nearest.by))
     ordered = with_pareto(sorted(choices, key=order(wish)))
     shown = tuple(
-        itemised(
-            choice,
-            _hours(choice.shape, wish, estimate),
-            wish,
-            assumptions,
-            billing_of(choice.shape.provider),
-            rates,
-            on,
-        )
+        costing.itemised(choice, _hours(choice.shape, choice.instances, wish, estimate))
         for choice in ordered[:top]
     )
-    ordered = shown + ordered[len(shown) :]
-    return Plan(choices=ordered, rejected=tuple(rejected), warnings=())
+    return Plan(choices=shown + ordered[len(shown) :], rejected=tuple(rejected), warnings=())
 
 
 def _judged(
-    shape: Shape, wish: Wish, estimate: Estimator, assumptions: Assumptions, rates: Rates, on: date
+    shape: Shape, instances: int, wish: Wish, estimate: Estimator, costing: Costing
 ) -> Choice | Misfit:
-    misfit = unsuitable(shape, wish)
+    misfit = unsuitable(shape, wish, instances)
     if misfit:
         return misfit
-    hours = estimate(shape) if wish.use == "job" else _hours(shape, wish, estimate)
+    hours = estimate(shape, instances) if wish.use == "job" else _hours(shape, instances, wish, estimate)
     if isinstance(hours, Misfit):
         return hours
     if shape.standing == "refused":
@@ -75,17 +76,27 @@ def _judged(
         return Misfit("price_unknown", f"price unknown{f' since {shape.as_of}' if shape.as_of else ''}")
     if shape.doubtful:
         return Misfit("price_doubtful", "its price is doubtful: it may not cover the whole machine")
-    choice = costed(shape, hours, wish, assumptions, billing_of(shape.provider), rates, on)
+    choice = costing.costed(shape, instances, hours)
     return too_late(choice, wish) or too_dear(choice, wish) or choice
 
 
-def _hours(shape: Shape, wish: Wish, estimate: Estimator) -> Hours:
-    hours = estimate(shape) if wish.use == "job" else Hours(wish.hours, wish.hours, wish.hours)
+def _nearest(misfits: Sequence[Misfit]) -> Misfit:
+    """Of a shape in several numbers, the reason that tells most: the one that got furthest, then the nearest miss."""
+    furthest = max(misfits, key=lambda misfit: misfit.code in LAST_REASONS)
+    return min((each for each in misfits if each.code == furthest.code), key=lambda misfit: misfit.by)
+
+
+LAST_REASONS: Final = frozenset({"too_slow", "over_budget"})
+"""Why something that runs and has a price is not chosen all the same."""
+
+
+def _hours(shape: Shape, instances: int, wish: Wish, estimate: Estimator) -> Hours:
+    hours = estimate(shape, instances) if wish.use == "job" else Hours(wish.hours, wish.hours, wish.hours)
     assert isinstance(hours, Hours), "a choice was made where the work does not run"
     return hours
 
 
-def unsuitable(shape: Shape, wish: Wish) -> Misfit | None:
+def unsuitable(shape: Shape, wish: Wish, instances: int = 1) -> Misfit | None:
     """Why the user's own conditions rule a shape out, before any estimate."""
     if wish.providers and shape.provider not in wish.providers:
         return Misfit("other_provider", "another provider than asked for")
@@ -97,14 +108,15 @@ def unsuitable(shape: Shape, wish: Wish) -> Misfit | None:
         return Misfit("no_gpu", "has no GPU")
     if shape.gpu_count is None:
         return Misfit("count_unknown", "how many GPUs it has is not told")
-    if shape.gpu_count < wish.gpus_min:
-        return Misfit("too_few_gpus", f"has {shape.gpu_count} of at least {wish.gpus_min} GPUs")
-    if wish.gpus_max is not None and shape.gpu_count > wish.gpus_max:
-        return Misfit("too_many_gpus", f"has {shape.gpu_count} GPUs, more than {wish.gpus_max}")
-    return _too_small(shape, wish)
+    gpus = instances * shape.gpu_count
+    if gpus < wish.gpus_min:
+        return Misfit("too_few_gpus", f"has {gpus} of at least {wish.gpus_min} GPUs", wish.gpus_min - gpus)
+    if wish.gpus_max is not None and gpus > wish.gpus_max:
+        return Misfit("too_many_gpus", f"has {gpus} GPUs, more than {wish.gpus_max}", gpus - wish.gpus_max)
+    return _too_small(shape, wish, gpus)
 
 
-def _too_small(shape: Shape, wish: Wish) -> Misfit | None:
+def _too_small(shape: Shape, wish: Wish, gpus: int) -> Misfit | None:
     if wish.memory_bytes_min is None and wish.memory_total_bytes_min is None:
         return None
     if shape.gpu_memory_bytes is None:
@@ -112,7 +124,7 @@ def _too_small(shape: Shape, wish: Wish) -> Misfit | None:
     missing = (wish.memory_bytes_min or 0) - shape.gpu_memory_bytes
     if missing > 0:
         return Misfit("memory_too_small", f"lacks {memory_text(missing)} on each GPU", missing)
-    missing = (wish.memory_total_bytes_min or 0) - shape.gpu_memory_bytes * (shape.gpu_count or 0)
+    missing = (wish.memory_total_bytes_min or 0) - shape.gpu_memory_bytes * gpus
     if missing > 0:
         return Misfit("memory_total_too_small", f"lacks {memory_text(missing)} over all GPUs", missing)
     return None
@@ -141,43 +153,33 @@ def hours_text(hours: float) -> str:
 
 # --- order ---------------------------------------------------------------------------------------------------------
 
-Order = tuple[float, float, str, str, str, int, float]
+Order = tuple[float, float, str, str, str, int, tuple[object, ...]]
 
 
 def order(wish: Wish) -> Callable[[Choice], Order]:
-    """By expected cost, ties by time; or as `sort` says. Total."""
+    """By expected cost, ties by time; or as `sort` says. Total, so that a plan is the same however it is read."""
+    by_time, by_risk = wish.sort == "time", wish.sort == "risk"
 
     def key(choice: Choice) -> Order:
-        cost, time, shape = choice.cost.expected_micros, choice.hours.p50, choice.shape
-        first, second = {
-            "cost": (float(cost), time),
-            "time": (time, float(cost)),
-            "risk": (choice.interruptions, float(cost)),
-        }[wish.sort]
-        return (
-            first,
-            second,
-            shape.provider,
-            shape.instance_type,
-            shape.gpu,
-            shape.gpu_count or 0,
-            shape.gpu_share,
-        )
+        cost, time, shape = float(choice.cost.expected_micros), choice.hours.p50, choice.shape
+        first, second = (time, cost) if by_time else (choice.interruptions, cost) if by_risk else (cost, time)
+        last = (
+            shape.gpu_share, shape.mode or "", shape.term_months or 0, shape.currency, shape.gpu_name,
+            shape.gpu_memory_bytes or 0, shape.vcpus or 0.0, shape.ram_bytes or 0,
+        )  # fmt: skip
+        return first, second, shape.provider, shape.instance_type, shape.gpu, choice.gpu_count, last
 
     return key
 
 
 def with_pareto(choices: Sequence[Choice]) -> tuple[Choice, ...]:
     """Mark the choices than which no other is both cheaper and faster (nor as good in one and better in the other)."""
-    best_time = float("inf")
-    front: set[int] = set()
-    by_cost = sorted(
-        range(len(choices)), key=lambda i: (choices[i].cost.expected_micros, choices[i].hours.p50)
-    )
-    previous: tuple[int, float] | None = None
-    for i in by_cost:
-        cost, time = choices[i].cost.expected_micros, choices[i].hours.p50
-        if time < best_time or previous == (cost, time):
-            front.add(i)
+    marked = list(choices)
+    best_time, previous = float("inf"), (-1, 0.0)
+    for cost, time, at in sorted(
+        (choice.cost.expected_micros, choice.hours.p50, at) for at, choice in enumerate(choices)
+    ):
+        if time < best_time or (cost, time) == previous:
+            marked[at] = replace(choices[at], pareto=True)
             best_time, previous = min(best_time, time), (cost, time)
-    return tuple(replace(choice, pareto=i in front) for i, choice in enumerate(choices))
+    return tuple(marked)

@@ -43,7 +43,7 @@ def plan(
     with database.read() as tx:
         shapes = [*store.shapes(tx, regions), *map(shape_of, servers)]
         whole = choose(shapes, wish, estimate, assumptions, rates, on, top=top)
-        if broken := list(faults(whole, shapes, wish, estimate, rates, on)):
+        if broken := list(faults(whole, shapes, wish, estimate, assumptions, rates, on)):
             raise UnsoundPlan("The plan did not pass its own check", context={"faults": broken[:10]})
         own = {server.name: server for server in servers}
         shown = tuple(_with_offer(tx, choice, regions, own) for choice in whole.choices[:top])

@@ -55,6 +55,8 @@ def random_wish(random: Random) -> Wish:
         hours=random.choice((0.01, 5.0, 100.0, 729.9, 2000.0)),
         gpus_min=sometimes(1, 2),
         gpus_max=sometimes(None, 1, 4),
+        instances_min=(instances_min := sometimes(1, 2)),
+        instances_max=sometimes(instances_min, instances_min + 2),
         memory_total_bytes_min=sometimes(None, 48 << 30),
         memory_bytes_min=sometimes(None, 16 << 30),
         modes=sometimes((), ("on-demand",), ("spot", "monthly")),
@@ -63,13 +65,17 @@ def random_wish(random: Random) -> Wish:
         budget_micros=sometimes(None, 0, 100_000_000),
         currency=random.choice(("USD", "CNY")),
         disk_gb=sometimes(0.0, 50.0),
+        egress_gb=sometimes(0.0, 20.0),
+        egress_micros_per_gb=90_000,
         sort=random.choice(SORTS),
     )
 
 
-def estimate(shape: Shape) -> Hours | Misfit:
-    """A stand-in for the estimator: faster on more and larger cards, and none for a K80."""
+def estimate(shape: Shape, instances: int) -> Hours | Misfit:
+    """A stand-in for the estimator: faster on more and larger cards, a fifth lost between machines, none for a K80."""
     if shape.gpu == "K80":
         return Misfit("does_not_fit", "does not fit by 3.1 GB")
     hours = 400.0 / (shape.gpu_count or 1) / (3 if shape.gpu.startswith("A100") else 1)
+    if instances > 1:
+        hours /= 0.8 * instances
     return Hours(hours * 0.9, hours, hours * 1.25)

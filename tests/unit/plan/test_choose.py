@@ -1,6 +1,7 @@
 """The plan equals brute force, and its checker sees every broken promise."""
 
 from fractions import Fraction
+from itertools import product
 from math import ceil
 from random import Random
 
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 from tests.unit.plan.random_shapes import ON, RATES, estimate, random_shapes, random_wish
 
 from teraflock.offer.model import Shape
-from teraflock.plan.assumptions import Assumptions, billing_of, shipped_assumptions
+from teraflock.plan.assumptions import billing_of, notice_of, shipped_assumptions
 from teraflock.plan.check import faults
 from teraflock.plan.cost import with_interruptions
 from teraflock.plan.model import Choice, Hours, Misfit, Part, Plan, Rejection, Wish
@@ -19,22 +20,23 @@ from teraflock.plan.rules import choose, order
 
 SEEDS = st.integers(0, 2**32)
 ASSUMED = shipped_assumptions()
+NOTICES = {"aws": 120}  # in seconds, of the providers among the random shapes
 
 
 def planned(shapes: list[Shape], wish: Wish) -> Plan:
     return choose(shapes, wish, estimate, ASSUMED, RATES, ON)
 
 
-def brute_force(shapes: list[Shape], wish: Wish) -> dict[str, Fraction]:
-    """What each suitable shape costs, worked out the plain way in fractions of a micro-unit."""
-    costs: dict[str, Fraction] = {}
-    for shape in shapes:
-        hours = Hours(wish.hours, wish.hours, wish.hours) if wish.use != "job" else estimate(shape)
-        count, memory = shape.gpu_count, shape.gpu_memory_bytes
+def brute_force(shapes: list[Shape], wish: Wish) -> dict[tuple[str, int], Fraction]:
+    """What each suitable shape costs in each number of machines, the plain way in fractions of a micro-unit."""
+    costs: dict[tuple[str, int], Fraction] = {}
+    for shape, machines in product(shapes, range(wish.instances_min, wish.instances_max + 1)):
+        hours = Hours(wish.hours, wish.hours, wish.hours) if wish.use != "job" else estimate(shape, machines)
+        count, memory = (shape.gpu_count or 0) * machines, shape.gpu_memory_bytes
         asked_memory = wish.memory_bytes_min is not None or wish.memory_total_bytes_min is not None
         if (
             isinstance(hours, Misfit) or shape.standing != "priced" or shape.doubtful or shape.kind == "none"
-            or count is None
+            or shape.gpu_count is None
             or shape.price_micros_per_month is None or count < wish.gpus_min or count > (wish.gpus_max or 99)
             or (wish.providers and shape.provider not in wish.providers)
             or (wish.modes and shape.mode not in wish.modes)
@@ -44,8 +46,9 @@ def brute_force(shapes: list[Shape], wish: Wish) -> dict[str, Fraction]:
         ):  # fmt: skip
             continue
         interrupted = shape.mode in ("spot", "bid") and wish.use == "job"
+        notice = NOTICES.get(shape.provider, 0)
         real = [
-            with_interruptions(h, 0.05, ASSUMED) if interrupted else h
+            with_interruptions(h, 0.05 * machines, ASSUMED, notice) if interrupted else h
             for h in (hours.p10, hours.p50, hours.p90)
         ]
         if wish.deadline_hours is not None and real[2] > wish.deadline_hours:
@@ -61,7 +64,7 @@ def brute_force(shapes: list[Shape], wish: Wish) -> dict[str, Fraction]:
         else:
             step = billing_of(shape.provider) if shape.mode != "owned" else None
             seconds = (
-                ceil(real[1] * 3600)
+                ceil(round(real[1] * 3600, 6))
                 if step is None
                 else ceil(round(real[1] * 3600, 6) / step.step_seconds) * step.step_seconds
             )
@@ -70,8 +73,11 @@ def brute_force(shapes: list[Shape], wish: Wish) -> dict[str, Fraction]:
             months = 1 if wish.use == "monthly" else max(1, ceil(real[1] / 730 - 1e-9))
             per_gb = round(Fraction(100_000) * here / RATES.rate("USD", ON).micros_per_usd)
             cost += round(per_gb * wish.disk_gb) * months
+        cost *= machines
+        if shape.mode != "owned":
+            cost += round(wish.egress_gb * wish.egress_micros_per_gb)
         if wish.budget_micros is None or round(cost) <= wish.budget_micros:
-            costs[shape.instance_type] = cost
+            costs[shape.instance_type, machines] = cost
     return costs
 
 
@@ -81,9 +87,11 @@ def test_a_plan_equals_brute_force(seed: int) -> None:
     random = Random(seed)
     shapes, wish = random_shapes(random, random.choice((0, 1, 5, 40))), random_wish(random)
     plan, expected = planned(shapes, wish), brute_force(shapes, wish)
-    assert {choice.shape.instance_type for choice in plan.choices} == set(expected)
-    for choice in plan.choices:
-        assert abs(choice.cost.expected_micros - expected[choice.shape.instance_type]) <= 1
+    found = {(choice.shape.instance_type, choice.instances): choice for choice in plan.choices}
+    assert found.keys() == expected.keys()
+    assert len(found) == len(plan.choices)
+    for key, choice in found.items():
+        assert abs(choice.cost.expected_micros - expected[key]) <= 1
     assert list(plan.choices) == sorted(plan.choices, key=order(wish))
     if plan.choices and wish.sort == "cost":
         assert plan.choices[0].cost.expected_micros <= min(map(round, expected.values())) + 1
@@ -95,8 +103,9 @@ def test_every_plan_passes_the_checker_and_names_one_reason_for_all_others(seed:
     random = Random(seed)
     shapes, wish = random_shapes(random, 30), random_wish(random)
     plan = planned(shapes, wish)
-    assert list(faults(plan, shapes, wish, estimate, RATES, ON)) == []
-    assert len(plan.choices) + len(plan.rejected) == len(shapes)
+    assert list(faults(plan, shapes, wish, estimate, ASSUMED, RATES, ON)) == []
+    chosen = {choice.shape.instance_type for choice in plan.choices}
+    assert len(chosen) + len(plan.rejected) == len(shapes)
     assert all(rejection.reason and not rejection.reason.endswith(".") for rejection in plan.rejected)
 
 
@@ -112,6 +121,11 @@ def damaged(plan: Plan, number: int) -> Plan:
         replace(first, pareto=not first.pareto),
         replace(first, cost=replace(cost, low_micros=cost.high_micros + 1)),
         replace(first, shape=replace(first.shape, gpu_count=99)),
+        replace(first, cost=replace(cost, expected_micros=cost.expected_micros + 1000), parts=()),
+        replace(
+            first, hours=Hours(*(1.01 * each for each in (first.hours.p10, first.hours.p50, first.hours.p90)))
+        ),
+        replace(first, instances=2),
     ]
     if number < len(changes):
         return replace(plan, choices=(changes[number], *plan.choices[1:]))
@@ -120,23 +134,29 @@ def damaged(plan: Plan, number: int) -> Plan:
         replace(plan, choices=tuple(reversed(plan.choices))),
         replace(plan, rejected=(*plan.rejected, Rejection(first.shape, "no_gpu", "has no GPU"))),
         replace(plan, rejected=(replace(plan.rejected[0], code="", reason=""), *plan.rejected[1:])),
+        replace(
+            plan,
+            choices=plan.choices[1:],
+            rejected=(*plan.rejected, Rejection(first.shape, "no_gpu", "has no GPU")),
+        ),
+        replace(plan, choices=(first, *plan.choices)),
     ][number - len(changes)]
 
 
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("number", range(17))
 def test_the_checker_sees_each_broken_promise(number: int) -> None:
     random = Random(7)
     shapes = [shape for shape in random_shapes(random, 60) if shape.price_micros_per_month != 0]
     wish = Wish(use="hours", hours=100.0, gpus_max=8)
     plan = planned(shapes, wish)
     assert len(plan.choices) > 3
-    assert list(faults(plan, shapes, wish, estimate, RATES, ON)) == []
-    assert list(faults(damaged(plan, number), shapes, wish, estimate, RATES, ON)) != []
+    assert list(faults(plan, shapes, wish, estimate, ASSUMED, RATES, ON)) == []
+    assert list(faults(damaged(plan, number), shapes, wish, estimate, ASSUMED, RATES, ON)) != []
 
 
-def simulated_hours(hours: float, per_hour: float, assumptions: Assumptions, random: Random) -> float:
-    """One run of a job that is interrupted at random, step by step."""
-    checkpoint, restart = assumptions.checkpoint_seconds / 3600, assumptions.restart_seconds / 3600
+def simulated_hours(hours: float, per_hour: float, notice: float, random: Random) -> float:
+    """One run of a job that is interrupted at random, step by step; with a notice it saves what it has done."""
+    checkpoint, restart = ASSUMED.checkpoint_seconds / 3600, ASSUMED.restart_seconds / 3600
     interval = min(hours, (2 * checkpoint / per_hour) ** 0.5)
     done = clock = 0.0
     while done < hours:
@@ -148,15 +168,27 @@ def simulated_hours(hours: float, per_hour: float, assumptions: Assumptions, ran
             done += work
         else:
             clock += until + restart
+            if notice >= ASSUMED.checkpoint_seconds:
+                done += min(work, max(0.0, until - checkpoint))
     return clock
 
 
+@pytest.mark.parametrize("notice", [0.0, 30.0, 120.0])
 @pytest.mark.parametrize(("hours", "per_hour"), [(10.0, 0.05), (100.0, 0.05), (100.0, 0.2), (5.0, 0.01)])
-def test_interruptions_cost_what_a_simulation_says(hours: float, per_hour: float) -> None:
+def test_interruptions_cost_what_a_simulation_says(hours: float, per_hour: float, notice: float) -> None:
     random = Random(1)
-    runs = [simulated_hours(hours, per_hour, ASSUMED, random) for _ in range(4000)]
+    runs = [simulated_hours(hours, per_hour, notice, random) for _ in range(4000)]
     mean = sum(runs) / len(runs)
-    assert with_interruptions(hours, per_hour, ASSUMED) == pytest.approx(mean, rel=0.03)
+    assert with_interruptions(hours, per_hour, ASSUMED, notice) == pytest.approx(mean, rel=0.03)
+
+
+def test_a_notice_in_which_a_checkpoint_is_written_saves_work() -> None:
+    without, short, enough = (
+        with_interruptions(100.0, 0.1, ASSUMED, notice) for notice in (0.0, 30.0, 120.0)
+    )
+    assert without == short > enough > 100.0
+    assert (notice_of("aws").seconds, notice_of("gcp").seconds) == (120, 30)
+    assert notice_of("tencent").seconds == 0, "a notice that nobody confirmed is not counted on"
 
 
 def test_without_interruptions_nothing_is_added() -> None:
