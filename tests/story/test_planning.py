@@ -1,5 +1,6 @@
 """Someone plans a machine: the three cases of the users' documents, own servers, and what cannot be done."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,59 @@ def test_every_offer_is_chosen_or_has_one_reason(tera: Tera) -> None:
     assert all(each["code"] and each["reason"] for each in plan["rejected"])
     codes = {each["code"] for each in plan["rejected"]}
     assert {"too_few_gpus", "price_unknown", "free"} <= codes
+
+
+def test_every_offer_left_out_is_listed_with_its_own_reason(tera: Tera) -> None:
+    words = ["plan", "--hours", "100", "--gpus", "4", "--top", "1000", "--json"]
+    by_shape, by_offer = told(tera, *words), told(tera, *words, "--why")
+    assert by_shape["choices"] == by_offer["choices"]
+    assert by_shape["rejected_counts"] == by_offer["rejected_counts"]
+    each = [(one["offer"]["id"], one["code"]) for one in by_offer["rejected"]]
+    assert len({id for id, _ in each}) == len(each)
+    assert not {id for id, _ in each} & {one["offer"]["id"] for one in by_offer["choices"]}
+    counts = Counter(code for _, code in each if code != "dearer")
+    counts["no_gpu"] = by_offer["rejected_counts"].get("no_gpu", 0)
+    assert +counts == by_offer["rejected_counts"]
+    stored = {one["id"] for one in told(tera, "offers", "--all", "--json")}
+    assert stored == {one["offer"]["id"] for one in by_offer["choices"]} | {id for id, _ in each}
+
+
+def test_what_stands_in_another_region_is_said_to(tera: Tera) -> None:
+    everywhere = told(tera, "plan", "--hours", "10", "--json", "--why")
+    plan = told(tera, "plan", "--hours", "10", "--region", "beijing", "--json", "--why")
+    assert plan["choices"]
+    assert all("Beijing" in choice["offer"]["region"] for choice in plan["choices"])
+    elsewhere = [one for one in plan["rejected"] if one["code"] == "other_region"]
+    assert len(elsewhere) == plan["rejected_counts"]["other_region"] > 50
+    assert not any("Beijing" in one["offer"]["region"] for one in elsewhere)
+    assert "other_region" not in everywhere["rejected_counts"]
+
+
+def test_several_machines_may_meet_a_deadline_that_one_does_not(tera: Tera) -> None:
+    job = [
+        "plan",
+        "vgg16",
+        "--batch",
+        "128",
+        "--epochs",
+        "10",
+        "--samples",
+        "1281167",
+        "--provider",
+        "lambda",
+    ]
+    alone = tera.run(*job, "--gpus", "1-8", "--deadline", "3h", "--json")
+    assert alone.code == 3
+    plan = told(tera, *job, "--instances", "1-4", "--deadline", "3h", "--json")
+    assert plan["choices"]
+    for choice in plan["choices"]:
+        assert choice["instances"] > 1
+        assert choice["gpu_count"] == choice["instances"] * choice["offer"]["gpu_count"]
+        assert choice["hours"]["p90"] <= 3
+        assert sum(part["micros"] for part in choice["parts"]) == choice["cost"]["expected_micros"]
+    assert any("network of 10 Gbit/s" in warning for warning in plan["warnings"])
+    assert tera.run("plan", "--hours", "5", "--instances", "0").code == 2
+    assert tera.run("plan", "--hours", "5", "--network", "25").code == 2
 
 
 def test_own_servers_stand_in_the_same_list(tera: Tera) -> None:

@@ -10,6 +10,7 @@ import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from itertools import chain, groupby
+from operator import attrgetter
 from sys import intern
 from typing import Any, Final, NamedTuple
 
@@ -214,7 +215,7 @@ def _together(of_sources: Iterable[Shape]) -> list[Shape]:
     """One shape where several sources have the same. Not in SQL, which would sort by sixteen columns for it."""
     found: dict[tuple[object, ...], Shape] = {}
     for shape in of_sources:
-        key = astuple(shape)[: _DOUBTFUL_AT + 1]
+        key = shape_key(shape)
         other = found.setdefault(key, shape)
         if other is not shape:
             prices = [
@@ -229,6 +230,25 @@ def _together(of_sources: Iterable[Shape]) -> list[Shape]:
                 as_of=max(other.as_of, shape.as_of),
             )
     return list(found.values())
+
+
+def shape_key(one: Offer | Shape) -> tuple[object, ...]:
+    """By what offers make up one shape."""
+    doubtful = one.doubtful if isinstance(one, Shape) else any(flag in one.flags for flag in DOUBTFUL_PRICE)
+    return *_shape_fields(one), doubtful
+
+
+_shape_fields: Final = attrgetter(*_SHAPE_COLUMNS)
+
+
+def with_gpu(tx: Transaction) -> Iterator[Offer]:
+    """All offers that stand and have a GPU, in no order."""
+    return map(_offer_from, tx.each(f"SELECT {_LIST} FROM offer WHERE {_WITH_GPU}"))
+
+
+def without_any_gpu(tx: Transaction) -> int:
+    row = tx.one("SELECT CAST(COALESCE(SUM(offers), 0) AS BIGINT) FROM offer_count WHERE kind = 'none'")
+    return int(row[0]) if row else 0
 
 
 def cheapest_of(tx: Transaction, shape: Shape, regions: Sequence[str]) -> Offer | None:

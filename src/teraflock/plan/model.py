@@ -109,3 +109,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     choices: tuple[Choice, ...]
     rejected: tuple[Rejection, ...]
     warnings: tuple[str, ...]
+    without_gpu: int = 0
+    """Offers without a GPU: counted, and not looked at one by one."""
+
+    def counts(self) -> dict[str, int]:
+        """How many offers each reason ruled out, the commonest first."""
+        counts: dict[str, int] = {"no_gpu": self.without_gpu}
+        for rejection in self.rejected:
+            counts[rejection.code] = counts.get(rejection.code, 0) + rejection.shape.offers
+        return {code: count for code, count in sorted(counts.items(), key=lambda each: -each[1]) if count}

@@ -17,6 +17,7 @@ from teraflock.offer.model import Offer, Shape
 BOOK_NAME: Final = "hosts.json"
 MONTHS_PER_YEAR: Final = 12
 PROVIDER: Final = "own"
+OWN_SOURCE: Final = "own-servers"
 
 
 class Server(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,7 +139,7 @@ def shape_of(server: Server) -> Shape:
 def offer_of(server: Server) -> Offer:
     shape = shape_of(server)
     return Offer(
-        source="own-servers",
+        source=OWN_SOURCE,
         provider=PROVIDER,
         kind=shape.kind,
         standing="priced",

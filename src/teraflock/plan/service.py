@@ -1,7 +1,9 @@
 """What the edges ask for: a plan over the stored offers, checked before it is handed out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from itertools import chain
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -9,12 +11,12 @@ from teraflock.base.clock import Clock, today
 from teraflock.base.errors import TeraflockError
 from teraflock.base.exchange import Rates
 from teraflock.offer import store
-from teraflock.offer.model import Shape
-from teraflock.offer.rules import first_day
+from teraflock.offer.model import Offer, Shape
+from teraflock.offer.rules import first_day, place_of
 from teraflock.plan.assumptions import Assumptions
 from teraflock.plan.check import faults
-from teraflock.plan.model import Choice, Plan, Wish
-from teraflock.plan.owned import Server, offer_of, shape_of
+from teraflock.plan.model import Choice, Misfit, Plan, Rejection, Wish
+from teraflock.plan.owned import OWN_SOURCE, Server, offer_of, shape_of
 from teraflock.plan.rules import OLD_PRICE_DAYS, Estimator, choose
 from teraflock.storage.database import Database, Transaction
 
@@ -47,7 +49,53 @@ def plan(
             raise UnsoundPlan("The plan did not pass its own check", context={"faults": broken[:10]})
         own = {server.name: server for server in servers}
         shown = tuple(_with_offer(tx, choice, regions, own) for choice in whole.choices[:top])
-    return replace(whole, choices=shown + whole.choices[top:], warnings=tuple(_warnings(shown, shapes, on)))
+        elsewhere = _elsewhere(store.shapes(tx, ()), shapes) if regions else []
+        without_gpu = store.without_any_gpu(tx)
+    return replace(
+        whole,
+        choices=shown + whole.choices[top:],
+        rejected=(*whole.rejected, *elsewhere),
+        warnings=tuple(_warnings(shown, assumptions, on)),
+        without_gpu=without_gpu,
+    )
+
+
+class LeftOut(NamedTuple):
+    """One offer that was not chosen."""
+
+    offer: Offer
+    code: str
+    reason: str
+
+
+def left_out(
+    database: Database, plan: Plan, *, servers: Sequence[Server] = (), regions: tuple[str, ...] = ()
+) -> Iterator[LeftOut]:
+    """Every offer with a GPU that was not chosen, one by one, each with its one reason. Read lazily."""
+    why = {store.shape_key(each.shape): each for each in plan.rejected if each.code != OTHER_REGION.code}
+    lowest = {store.shape_key(each.shape): each.shape.price_micros_per_month for each in plan.choices}
+    places = tuple(region.casefold() for region in regions)
+    with database.read() as tx:
+        for offer in chain(map(offer_of, servers), store.with_gpu(tx)):
+            key = store.shape_key(offer)
+            there = not places or offer.source == OWN_SOURCE or any(each in place_of(offer) for each in places)
+            if not there:
+                yield LeftOut(offer, OTHER_REGION.code, OTHER_REGION.reason)
+            elif key in why:
+                yield LeftOut(offer, why[key].code, why[key].reason)
+            elif offer.price_micros_per_month != lowest.get(key):
+                yield LeftOut(offer, "dearer", "the same machine costs less in another place")
+
+
+OTHER_REGION: Final = Misfit("other_region", "in another region than asked for")
+
+
+def _elsewhere(everywhere: Sequence[Shape], here: Sequence[Shape]) -> list[Rejection]:
+    """What stands in other regions than those asked for, by shape."""
+    found = {store.shape_key(shape): shape.offers for shape in here}
+    rest = ((shape, shape.offers - found.get(store.shape_key(shape), 0)) for shape in everywhere)
+    code, reason = OTHER_REGION.code, OTHER_REGION.reason
+    return [Rejection(replace(shape, offers=offers), code, reason) for shape, offers in rest if offers]
 
 
 def _with_offer(
@@ -58,7 +106,7 @@ def _with_offer(
     return replace(choice, offer=store.cheapest_of(tx, choice.shape, regions))
 
 
-def _warnings(shown: tuple[Choice, ...], shapes: list[Shape], on: date) -> list[str]:
+def _warnings(shown: tuple[Choice, ...], assumptions: Assumptions, on: date) -> list[str]:
     warnings = []
     old = [choice for choice in shown if _age_days(choice.shape.as_of, on) > OLD_PRICE_DAYS]
     if old:
@@ -69,6 +117,12 @@ def _warnings(shown: tuple[Choice, ...], shapes: list[Shape], on: date) -> list[
     unclear = [choice for choice in shown if choice.offer and "unclear:host" in choice.offer.flags]
     if unclear:
         warnings.append(f"{len(unclear)} prices may not cover the host beside the GPU")
+    if any(choice.instances > 1 for choice in shown):
+        network = f"{assumptions.network_gbps:g} Gbit/s"
+        warnings.append(
+            f"several machines are joined by a network of {network} ({assumptions.network_because});"
+            " what they tell each other was never measured"
+        )
     return warnings
 
 

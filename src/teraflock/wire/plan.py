@@ -1,5 +1,6 @@
 """A plan as `tera plan --json` has it."""
 
+from collections.abc import Iterable, Iterator
 from datetime import date
 
 import msgspec
@@ -7,6 +8,7 @@ import msgspec
 from teraflock.base.exchange import Rates
 from teraflock.offer.model import Shape
 from teraflock.plan.model import Choice, Hours, Plan, Rejection
+from teraflock.plan.service import LeftOut
 from teraflock.wire.offer import OfferShape, shape_offer
 
 
@@ -27,7 +29,8 @@ class ChoiceShape(msgspec.Struct, frozen=True, kw_only=True):
     rank: int
     offer: OfferShape | None
     instances: int
-    gpu_count: int | None
+    gpu_count: int
+    """Of all instances together."""
     mode: str | None
     hours: Hours
     cost: CostShape
@@ -48,7 +51,8 @@ class RejectedOfferShape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RejectionShape(msgspec.Struct, frozen=True, kw_only=True):
-    offer: RejectedOfferShape
+    offer: RejectedOfferShape | OfferShape
+    """Offers alike taken together, or, where every one is asked for, the one offer."""
     code: str
     reason: str
 
@@ -56,6 +60,8 @@ class RejectionShape(msgspec.Struct, frozen=True, kw_only=True):
 class PlanShape(msgspec.Struct, frozen=True, kw_only=True):
     choices: tuple[ChoiceShape, ...]
     rejected: tuple[RejectionShape, ...]
+    rejected_counts: dict[str, int]
+    """How many offers each reason ruled out."""
     warnings: tuple[str, ...]
 
 
@@ -65,8 +71,17 @@ def shape_plan(plan: Plan, *, top: int, rates: Rates, on: date) -> PlanShape:
             _choice(rank, each, rates, on) for rank, each in enumerate(plan.choices[:top], start=1)
         ),
         rejected=tuple(_rejection(each) for each in plan.rejected),
+        rejected_counts=plan.counts(),
         warnings=plan.warnings,
     )
+
+
+def shape_left_out(
+    offers: Iterable[LeftOut], *, currency: str, rates: Rates, on: date
+) -> Iterator[RejectionShape]:
+    for each in offers:
+        offer = shape_offer(each.offer, currency=currency, per="hour", rates=rates, on=on)
+        yield RejectionShape(offer=offer, code=each.code, reason=each.reason)
 
 
 def _choice(rank: int, choice: Choice, rates: Rates, on: date) -> ChoiceShape:
@@ -75,8 +90,8 @@ def _choice(rank: int, choice: Choice, rates: Rates, on: date) -> ChoiceShape:
     return ChoiceShape(
         rank=rank,
         offer=shape_offer(offer, currency=cost.currency, per="hour", rates=rates, on=on) if offer else None,
-        instances=1,
-        gpu_count=choice.shape.gpu_count,
+        instances=choice.instances,
+        gpu_count=choice.gpu_count,
         mode=choice.shape.mode,
         hours=choice.hours,
         cost=CostShape(cost.expected_micros, cost.low_micros, cost.high_micros, cost.currency),

@@ -1,9 +1,12 @@
 """A job's hours are those of `tera estimate`, for every number of GPUs; what does not run has the reason."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from teraflock.catalog.cards import all_cards
+from teraflock.catalog.model import Card
 from teraflock.estimate.answer import Question, answer
 from teraflock.offer.model import Shape
 from teraflock.plan.job import Job
@@ -31,6 +34,46 @@ def test_hours_are_those_of_the_estimate(gpus: int) -> None:
             assert (found.p10, found.p90) == pytest.approx((row.hours.p10, row.hours.p90))
         else:
             assert not row.fits or row.hours is None
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    model=st.sampled_from(["resnet18", "alexnet", "bert-base"]),
+    batch=st.integers(1, 2000),
+    gpus=st.integers(1, 8),
+    card=st.sampled_from(all_cards()),
+)
+def test_a_job_fits_where_the_full_answer_says_so(model: str, batch: int, gpus: int, card: Card) -> None:
+    """Any batch on any card in any number: the quick way equals the table of all cards."""
+    workload = Workload(model=model, batch=batch, optimizer="sgd")
+    row = next(
+        each for each in answer(workload, Question(cards=all_cards(), gpus=gpus)).gpus if each.gpu == card.id
+    )
+    found = Job(workload, steps=3600.0, samples=None)(replace(SHAPE, gpu=card.id, gpu_count=gpus))
+    if row.fits and row.step_seconds:
+        assert isinstance(found, Hours)
+        assert found.p50 == pytest.approx(row.step_seconds.p50)
+    else:
+        assert isinstance(found, Misfit)
+        if found.code == "does_not_fit":
+            assert found.by == max(0, row.need_bytes - row.memory_bytes)
+
+
+@pytest.mark.parametrize("gbps", [1.0, 10.0, 400.0])
+def test_machines_apart_are_never_faster_than_their_gpus_in_one(gbps: float) -> None:
+    job = Job(VGG, steps=None, samples=1_000_000, network_gbps=gbps)
+    for card in ("V100-SXM2-32", "A100-SXM4-80", "RTX3090", "H200-SXM"):
+        shape = replace(SHAPE, gpu=card)
+        in_one, apart = job(replace(shape, gpu_count=8), 1), job(replace(shape, gpu_count=2), 4)
+        alone = job(shape, 1)
+        assert isinstance(in_one, Hours)
+        assert isinstance(apart, Hours)
+        assert isinstance(alone, Hours)
+        assert alone.p50 / 8 < in_one.p50 <= apart.p50 * (1 + 1e-9)
+    slow, fast = (Job(VGG, steps=100, samples=None, network_gbps=each)(SHAPE, 4) for each in (1.0, 400.0))
+    assert isinstance(slow, Hours)
+    assert isinstance(fast, Hours)
+    assert fast.p50 < slow.p50
 
 
 def test_the_survey_s_configurations_fit_as_measured() -> None:

@@ -1,0 +1,84 @@
+"""Shapes are the offers taken together: the same on both engines, kept or worked out, here or everywhere."""
+
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from tests.contract.offer.test_search import put
+from tests.unit.offer.random_offers import random_offers
+
+from teraflock.offer import store
+from teraflock.offer.model import DOUBTFUL_PRICE, WITH_GPU, Offer
+from teraflock.offer.rules import place_of
+from teraflock.storage.database import Database
+
+FIELDS = (
+    "provider", "instance_type", "kind", "gpu", "gpu_name", "gpu_count", "gpu_share", "gpu_memory_bytes", "vcpus",
+    "ram_bytes", "mode", "term_months", "standing", "currency",
+)  # fmt: skip
+
+
+def taken_together(offers: list[Offer], regions: tuple[str, ...]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    """For each shape its lowest price, how many offers it stands for, and the newest day."""
+    found: dict[tuple[Any, ...], list[Offer]] = {}
+    for offer in offers:
+        here = not regions or any(region.casefold() in place_of(offer) for region in regions)
+        if offer.kind in WITH_GPU and here:
+            doubtful = any(flag in offer.flags for flag in DOUBTFUL_PRICE)
+            found.setdefault((*(getattr(offer, name) for name in FIELDS), doubtful), []).append(offer)
+    return {
+        key: (
+            min(
+                (o.price_micros_per_month for o in alike if o.price_micros_per_month is not None),
+                default=None,
+            ),
+            len(alike),
+            max(o.as_of for o in alike),
+        )
+        for key, alike in found.items()
+    }
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32), regions=st.sampled_from([(), ("US-",), ("île", "50%_")]))
+def test_shapes_are_the_offers_taken_together(
+    database: Database, seed: int, regions: tuple[str, ...]
+) -> None:
+    random = Random(seed)
+    once = random_offers(random, random.choice((0, 1, 12, 60)))
+    again = [  # what a second source has too, at another price and with a doubt
+        replace(
+            offer,
+            id=offer.id + 10**9,
+            source="other" if offer.source == "shipped" else "shipped",
+            price_micros_per_month=random.randrange(10**9) if offer.standing == "priced" else None,
+            flags=random.choice(((), ("from-price",), offer.flags)),
+        )
+        for offer in once
+        if random.random() < 0.5
+    ]
+    offers = once + again
+    put(database, offers)
+
+    def shape(tx: Any) -> None:
+        for name in ("shipped", "other"):
+            store.shape_anew(tx, name)
+
+    database.write(shape)
+    with database.read() as tx:
+        shapes = store.shapes(tx, regions)
+        assert {offer.id for offer in store.with_gpu(tx)} == {o.id for o in offers if o.kind in WITH_GPU}
+        assert store.without_any_gpu(tx) == sum(offer.kind == "none" for offer in offers)
+    found = {store.shape_key(each): (each.price_micros_per_month, each.offers, each.as_of) for each in shapes}
+    assert len(found) == len(shapes)
+    assert found == taken_together(offers, regions)
+    assert {store.shape_key(offer) for offer in offers if offer.kind in WITH_GPU} >= found.keys()
+
+
+@pytest.mark.parametrize("flags", [(), ("from-price",), ("host-added",)])
+def test_an_offer_and_its_shape_have_one_key(flags: tuple[str, ...]) -> None:
+    (offer,) = (replace(each, kind="gpu", flags=flags) for each in random_offers(Random(3), 1))
+    assert store.shape_key(offer)[-1] == bool(set(flags) & set(DOUBTFUL_PRICE))
