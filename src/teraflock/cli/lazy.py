@@ -1,5 +1,6 @@
 """A group whose commands are loaded when they are called, not before: cold start is a feature."""
 
+import gc
 from importlib import import_module
 from typing import ClassVar
 
@@ -19,7 +20,11 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.commands_by_name:
             return None
-        command: click.Command = import_module(self.commands_by_name[cmd_name][0]).command
+        gc.disable()  # as in main.py
+        try:
+            command: click.Command = import_module(self.commands_by_name[cmd_name][0]).command
+        finally:
+            gc.enable()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

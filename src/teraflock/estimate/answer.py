@@ -25,6 +25,7 @@ from teraflock.estimate.speed import measured
 from teraflock.estimate.step import Seconds, StepWork
 from teraflock.estimate.workspace import CUBLAS_WORKSPACE_BYTES
 from teraflock.workload import zoo
+from teraflock.workload.expression import folded_all
 from teraflock.workload.model import Workload, checked, is_trace
 from teraflock.workload.trace import DTYPE_BYTES, Trace, read_trace_file
 
@@ -90,6 +91,13 @@ class Estimator:
         else:
             self.workload = zoo.with_sizes(checked(workload))
             self.trace = zoo.trace_for(self.workload)
+        # Of all symbols only the batch is ever asked for in several sizes.
+        fixed = {
+            name: size for name, size in zoo.symbols_for(self.workload, self.trace).items() if name != "batch"
+        }
+        self.trace = msgspec.structs.replace(
+            self.trace, expressions=folded_all(self.trace.expressions, fixed)
+        )
         self.known = measured()
         self.optimizer = self.workload.optimizer if self.workload.task == "train" else "none"
         self.cublas_bytes = CUBLAS_WORKSPACE_BYTES["Hopper"]

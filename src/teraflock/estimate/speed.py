@@ -43,12 +43,20 @@ PEAKS_H200: Final = Peaks(bandwidth=4.8e12, fp32=67e12, tf32=494.7e12, half=989.
 class Measured(msgspec.Struct, frozen=True):
     workspace: dict[str, float]
     time: dict[str, list[float]]
-    points: dict[str, list[list[float]]]
-    """Curve → measured operations by their first coordinate, each followed by its distance from the curve."""
+    points: dict[str, msgspec.Raw]
+    """Curve → what `near` reads: a workload uses a few of hundreds, and reading all would cost a cold start 4 ms."""
     host: list[float]
     """Seconds per operation, per view, per parameter tensor trained."""
     spread: dict[str, list[float]]
     """Logarithms of measured over predicted time, tenth and ninetieth percentile, models held out."""
+    points_read: dict[str, list[list[float]]] = {}
+
+    def near(self, curve: str) -> list[list[float]]:
+        """Measured operations by their first coordinate, each followed by its distance from the curve."""
+        if curve not in self.points_read:
+            raw = self.points.get(curve)
+            self.points_read[curve] = msgspec.json.decode(raw, type=list[list[float]]) if raw else []
+        return self.points_read[curve]
 
 
 @cache
@@ -194,7 +202,7 @@ def _above(work: Work, floor: float, known: Measured, *, tf32: bool) -> float:
         curve = known.time.get(key)
         if curve:
             total = _on_curve(features(work, floor), curve, known.time[key + "|range"])
-            total += _nearby(place(work, floor), known.points.get(key, ()))
+            total += _nearby(place(work, floor), known.near(key))
             return min(max(total, -1.0), LOG_MAX)
     return log(2.0)
 
@@ -209,15 +217,18 @@ def _on_curve(row: Sequence[float], curve: Sequence[float], bounds: Sequence[flo
 
 def _nearby(spot: tuple[float, ...], points: Sequence[list[float]]) -> float:
     reach = 3 * NEAR
-    low = bisect_left(points, [spot[0] - reach])
+    first, second, *others = spot
     weight = total = 0.0
-    for index in range(low, len(points)):
+    for index in range(bisect_left(points, [first - reach]), len(points)):
         point = points[index]
-        if point[0] > spot[0] + reach:
+        if point[0] > first + reach:
             break
-        distance = 0.0
-        for mine, its in zip(spot, point, strict=False):
-            distance += (mine - its) ** 2
+        # most of those near in the first coordinate are far in the second
+        distance = (first - point[0]) ** 2 + (second - point[1]) ** 2
+        if distance >= reach * reach:
+            continue
+        for at, mine in enumerate(others, start=2):
+            distance += (mine - point[at]) ** 2
         if distance < reach * reach:
             share = exp(-distance / (NEAR * NEAR))
             weight += share

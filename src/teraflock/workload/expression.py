@@ -34,6 +34,28 @@ def evaluate(expression: object, symbols: Mapping[str, int], _depth: int = 0) ->
     return _applied(expression[0], operands)
 
 
+def folded_all(expressions: Sequence[Expression], symbols: Mapping[str, int]) -> list[Expression]:
+    """The expressions with these symbols worked in, and the others left: what remains is quick to evaluate often."""
+    return [each if type(each) is int else _folded(each, symbols) for each in expressions]
+
+
+def _folded(expression: object, symbols: Mapping[str, int], depth: int = 0) -> Expression:
+    if type(expression) is int:
+        return expression
+    if type(expression) is str:
+        return symbols.get(expression, expression)
+    if type(expression) is not list or not expression or depth > NESTING_MAX:
+        raise BadInput("The trace holds a size that cannot be read")
+    operator, *rest = expression
+    operands = [_folded(each, symbols, depth + 1) for each in rest]
+    known = [each for each in operands if type(each) is int]
+    if len(known) == len(operands):
+        return _applied(operator, known)
+    if operator in ("*", "+") and len(known) > 1:
+        operands = [*(each for each in operands if type(each) is not int), _applied(operator, known)]
+    return [operator, *operands]
+
+
 def _applied(operator: object, operands: list[int]) -> int:
     if operator == "*":
         return prod(operands)
