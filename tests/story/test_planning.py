@@ -147,6 +147,18 @@ def test_buy_or_rent_says_where_it_turns(tera: Tera, tmp_path: Path) -> None:
         (["--hours-per-month", "731"], "cannot be had for 731 hours"),
         (["--hours", "5", "--deadline", "2020-01-01"], "is past"),
         (["--hours", "5", "--deadline", "soon"], "no deadline"),
+        (["--hours", "5", "--deadline", "nanh"], "no deadline"),
+        (["--hours", "nan"], "cannot be had for nan hours"),
+        (["--hours", "5", "--disk", "nan"], "a size of nothing or more"),
+        (["--hours", "5", "--egress", "nan", "--egress-price", "1"], "a size of nothing or more"),
+        (["--hours", "5", "--steps", "10"], "`--steps` is about a job"),
+        (["--hours", "5", "--lora-rank", "8"], "`--lora-rank` is about a job"),
+        (["--hours", "5", "--precision", "bf16"], "`--precision` is about a job"),
+        (["vgg16", "--batch", "8", "--steps", "nan"], "There must be something to do"),
+        (["vgg16", "--batch", "8", "--steps", "inf"], "There must be something to do"),
+        (["vgg16", "--batch", "8", "--epochs", "inf", "--samples", "1"], "There must be something to do"),
+        (["vgg16", "--batch", "8", "--steps", "5", "--network", "25"], "joins several machines"),
+        (["vgg16", "--batch", "8", "--steps", "5", "--checkpoint", "nan"], "no time in seconds"),
         (["--hours", "5", "--budget", "much"], "no amount of money"),
         (["--hours", "5", "--provider", "amazzon"], "No provider"),
         (["--hours", "5", "--sort", "beauty"], "No order"),
@@ -157,6 +169,17 @@ def test_what_cannot_be_planned_is_said_in_one_sentence(tera: Tera, words: list[
     assert done.code == 2
     assert sentence in done.err
     assert "Traceback" not in done.err
+
+
+def test_a_budget_below_the_cheapest_plan_is_told_by_how_much(tera: Tera) -> None:
+    job = ["plan", "vgg16", "--batch", "128", "--epochs", "90", "--samples", "1281167"]
+    cheapest = told(tera, *job, "--json")["choices"][0]["cost"]["expected_micros"] / 1e6
+    done = tera.run(*job, "--budget", "3")
+    assert done.code == 3
+    assert f"over the budget by {cheapest - 3:.2f} USD" in done.err
+    late = tera.run(*job, "--deadline", "1h")
+    assert late.code == 3
+    assert "too slow for the deadline by" in late.err
 
 
 def test_no_plan_is_an_honest_answer_with_the_nearest_miss(tera: Tera) -> None:

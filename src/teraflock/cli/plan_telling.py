@@ -9,7 +9,7 @@ from teraflock.base.money import decimal_text
 from teraflock.cli.output import columns, gpus_text, remark
 from teraflock.cli.table import Column, render
 from teraflock.plan.assumptions import Assumptions
-from teraflock.plan.model import Choice, Plan, Wish
+from teraflock.plan.model import Choice, Plan, Rejection, Wish
 from teraflock.plan.rules import hours_text
 
 
@@ -123,10 +123,8 @@ def no_plan(plan: Plan, advice: list[str]) -> NoPlan:
     """Say what stood in the way most, how near the nearest came, and what would make the job fit."""
     counts = [(code, count) for code, count in plan.counts().items() if code != "no_gpu"]
     most = ", ".join(f"{count:,} {code.replace('_', ' ')}" for code, count in counts[:3])
-    near = [rejection for rejection in plan.rejected if rejection.code in NEAR_MISSES]
     hint = "`--why` lists every offer with its reason"
-    if near:
-        best = min(near, key=lambda rejection: rejection.by)
+    if best := _nearest(plan):
         what = f"{best.shape.gpu_count}× {best.shape.gpu} at {best.shape.provider}"
         hint = f"The nearest is {what}: {best.reason}. {hint}"
     if advice and not any(rejection.code in ("over_budget", "too_slow") for rejection in plan.rejected):
@@ -134,6 +132,15 @@ def no_plan(plan: Plan, advice: list[str]) -> NoPlan:
     return NoPlan(f"No offer does what is asked ({most or 'none is stored'})", hint=hint)
 
 
-NEAR_MISSES: Final = frozenset(
-    {"over_budget", "too_slow", "memory_total_too_small", "memory_too_small", "does_not_fit"}
-)
+def _nearest(plan: Plan) -> Rejection | None:
+    """Of those that got furthest, the one that missed by least."""
+    for code in NEAR_MISSES:
+        if near := [rejection for rejection in plan.rejected if rejection.code == code]:
+            return min(near, key=lambda rejection: rejection.by)
+    return None
+
+
+NEAR_MISSES: Final = (
+    "over_budget", "too_slow", "does_not_fit", "memory_total_too_small", "memory_too_small", "too_few_gpus",
+)  # fmt: skip
+"""From what would do but for its price to what is too small; misses of one kind alone can be compared."""

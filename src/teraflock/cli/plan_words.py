@@ -18,6 +18,16 @@ if TYPE_CHECKING:
     from teraflock.plan.job import Job
 
 INSTANCES_MAX: Final = 64
+WORK_MAX: Final = (
+    1e13  # steps or samples; beyond, no machine finishes and no amount of money can be written down
+)
+GB_MAX: Final = 1e9
+HOURS_MAX: Final = 1e6
+OF_A_JOB: Final = (
+    "batch", "seq", "image_size", "optimizer", "gradient_checkpointing", "lora_rank", "kv_cache", "steps", "epochs",
+    "samples", "interruptions", "checkpoint", "restart", "network",
+)  # fmt: skip
+"""Options that say nothing about a plain machine."""
 
 
 def job_from(model: str, words: dict[str, Any], assumptions: Assumptions) -> "Job":
@@ -30,8 +40,14 @@ def job_from(model: str, words: dict[str, Any], assumptions: Assumptions) -> "Jo
     samples = words["epochs"] * words["samples"] if words["epochs"] is not None else None
     if (words["steps"] is None) == (samples is None):
         raise BadInput("Say how much there is to do", hint="Give `--epochs` and `--samples`, or `--steps`")
-    if min(each for each in (words["steps"], samples) if each is not None) <= 0:
-        raise BadInput("There must be something to do", hint="Steps, epochs and samples are above zero")
+    amounts = [
+        each for each in (words["steps"], words["epochs"], words["samples"], samples) if each is not None
+    ]
+    if not all(0 < each <= WORK_MAX for each in amounts):
+        raise BadInput(
+            "There must be something to do, and an end to it",
+            hint=f"Steps, epochs and samples lie above zero and up to {WORK_MAX:.0e}",
+        )
     return Job(
         workload_from(model, words),
         steps=words["steps"],
@@ -76,8 +92,13 @@ def wish_from(words: dict[str, Any], currency: str, rates: Rates, clock: Clock, 
     wanted = 0.0 if job else hours if hours is not None else monthly
     if not job and (not 0 < wanted <= 100_000 or (monthly or 0) > 730):
         raise BadInput(f"A machine cannot be had for {wanted:g} hours", hint="A month has 730 hours")
-    if words["disk"] < 0 or words["egress"] < 0:
-        raise BadInput("A disk or what leaves the cloud cannot be less than nothing")
+    if not job:
+        _refuse_words_of_a_job(words)
+    if not all(0 <= words[each] <= GB_MAX for each in ("disk", "egress")):
+        raise BadInput(
+            "A disk, or what leaves the cloud, has a size of nothing or more",
+            hint=f"In GB, up to {GB_MAX:.0e}",
+        )
     if bool(words["egress"]) != bool(words["egress_price"]):
         raise BadInput(
             "`--egress` and `--egress-price` belong together", hint="No provider's price of it is known here"
@@ -108,6 +129,16 @@ def wish_from(words: dict[str, Any], currency: str, rates: Rates, clock: Clock, 
         egress_micros_per_gb=_amount(words["egress_price"]) if words["egress_price"] else 0,
         sort=words["sort"],
     )
+
+
+def _refuse_words_of_a_job(words: dict[str, Any]) -> None:
+    given = [name for name in OF_A_JOB if words[name] not in (None, False)]
+    given += [name for name, usual in (("precision", "fp32"), ("task", "train")) if words[name] != usual]
+    if given:
+        raise BadInput(
+            f"`--{given[0].replace('_', '-')}` is about a job, and no MODEL is named",
+            hint="Name a MODEL, or leave it out",
+        )
 
 
 def _instances(text: str) -> tuple[int, int]:
@@ -157,6 +188,8 @@ def deadline_hours(text: str, now: datetime) -> float:
             hours = (end - now).total_seconds() / 3600
     except ValueError:
         raise BadInput(f"`{text}` is no deadline", hint="Write `36h`, `7d` or `2026-12-31`") from None
-    if not 0 < hours < 1e6:
+    if hours <= 0:
         raise BadInput(f"The deadline `{text}` is past", hint="Give a time to come")
+    if not hours <= HOURS_MAX:
+        raise BadInput(f"`{text}` is no deadline", hint="Write `36h`, `7d` or `2026-12-31`")
     return hours

@@ -198,7 +198,7 @@ def _unwanted(shape: Shape, instances: int, wish: Wish) -> str:
         return "it is of another provider or mode than asked for"
     if shape.mode == "free" and not wish.modes:
         return "it is free, which promises nothing"
-    if shape.kind == "none" or not wish.gpus_min <= gpus <= (wish.gpus_max or 10**9):
+    if shape.kind in ("none", "other") or not wish.gpus_min <= gpus <= (wish.gpus_max or 10**9):
         return "it has another number of GPUs than asked for"
     if memory < (wish.memory_bytes_min or 0) or memory * gpus < (wish.memory_total_bytes_min or 0):
         return "it has less memory than asked for"

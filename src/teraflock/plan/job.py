@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Final
 
+from teraflock.base.errors import BadInput
 from teraflock.base.quantities import memory_text
 from teraflock.catalog.cards import all_cards, cards_by_id
 from teraflock.catalog.model import Card
@@ -23,6 +24,7 @@ from teraflock.plan.model import Hours, Misfit
 from teraflock.workload.model import Workload
 
 GPUS_MAX: Final = 8  # of one machine, data parallel: beyond it no estimate is made
+NEARLY_BYTES: Final = 50_000_000  # less would be told as 0 GB
 BYTES_PER_GIGABIT: Final = 125_000_000
 
 
@@ -68,8 +70,7 @@ class Job:
         survey = self._survey
         fit = survey.fit(card, shared=gpus > 1)
         if not fit.fits:
-            reason = f"does not fit by {memory_text(fit.missing_bytes)}"
-            return Misfit("does_not_fit", reason, fit.missing_bytes)
+            return Misfit("does_not_fit", _missing(fit.missing_bytes), fit.missing_bytes)
         alone = self._seconds_alone(card)
         if alone is None:
             return Misfit("no_time", "how long a step takes there cannot be told")
@@ -91,9 +92,25 @@ class Job:
             slower = together / alone.p50
         steps = self._steps
         if steps is None:
-            steps = (self._samples or 0) / (survey.workload.batch * gpus)
+            steps = (self._samples or 0) / (self._batch * gpus)
         return Hours(*(each * slower * steps / 3600 for each in (alone.p10, alone.p50, alone.p90)))
+
+    @cached_property
+    def _batch(self) -> int:
+        batch = self._survey.workload.batch
+        if not batch:
+            raise BadInput(
+                "This trace does not tell how many samples a step holds",
+                hint="Say `--steps` in place of `--epochs` and `--samples`",
+            )
+        return batch
 
     @cached_property
     def _survey(self) -> Survey:
         return Survey(self._workload, all_cards())
+
+
+def _missing(missing_bytes: int) -> str:
+    if missing_bytes < NEARLY_BYTES:
+        return "does not fit, if only just"  # enough memory in all, but in pieces too small
+    return f"does not fit by {memory_text(missing_bytes)}"

@@ -106,6 +106,8 @@ def unsuitable(shape: Shape, wish: Wish, instances: int = 1) -> Misfit | None:
         return Misfit("free", "free, but nothing promises that it runs to the end")
     if shape.kind == "none":
         return Misfit("no_gpu", "has no GPU")
+    if shape.kind == "other":
+        return Misfit("not_a_gpu", f"has {shape.gpu or shape.gpu_name}, which is no GPU")
     if shape.gpu_count is None:
         return Misfit("count_unknown", "how many GPUs it has is not told")
     gpus = instances * shape.gpu_count

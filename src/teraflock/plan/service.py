@@ -78,7 +78,9 @@ def left_out(
     with database.read() as tx:
         for offer in chain(map(offer_of, servers), store.with_gpu(tx)):
             key = store.shape_key(offer)
-            there = not places or offer.source == OWN_SOURCE or any(each in place_of(offer) for each in places)
+            there = (
+                not places or offer.source == OWN_SOURCE or any(each in place_of(offer) for each in places)
+            )
             if not there:
                 yield LeftOut(offer, OTHER_REGION.code, OTHER_REGION.reason)
             elif key in why:

@@ -25,7 +25,7 @@ def _shape(random: Random, number: int) -> Shape:
     return Shape(
         provider=one_of(("aws", "paperspace", "lambda", "nobody", "own")),
         instance_type=f"type-{number}",
-        kind=one_of(("gpu", "gpu", "gpu", "gpu", "unstated", "none")),
+        kind=one_of(("gpu", "gpu", "gpu", "gpu", "unstated", "none", "other")),
         gpu=one_of(("V100-SXM2", "A100-SXM4-80", "K80")),
         gpu_name="",
         gpu_count=one_of((None, 1, 1, 2, 4, 8)),

@@ -35,7 +35,7 @@ def brute_force(shapes: list[Shape], wish: Wish) -> dict[tuple[str, int], Fracti
         count, memory = (shape.gpu_count or 0) * machines, shape.gpu_memory_bytes
         asked_memory = wish.memory_bytes_min is not None or wish.memory_total_bytes_min is not None
         if (
-            isinstance(hours, Misfit) or shape.standing != "priced" or shape.doubtful or shape.kind == "none"
+            isinstance(hours, Misfit) or shape.standing != "priced" or shape.doubtful or shape.kind in ("none", "other")
             or shape.gpu_count is None
             or shape.price_micros_per_month is None or count < wish.gpus_min or count > (wish.gpus_max or 99)
             or (wish.providers and shape.provider not in wish.providers)
