@@ -130,7 +130,8 @@ def import_offers(
                 hint=tally.first_reason(),
             )
         gone = standing.keys() - tally.ids.keys()
-        store.supersede(tx, origin.source, import_number, origin.as_of or on.isoformat())
+        until = origin.as_of or on.isoformat()
+        store.supersede(tx, origin.source, import_number, until, changed=bool(gone) or tally.changed > 0)
         store.count_anew(tx, origin.source)
         store.shape_anew(tx, origin.source)
         store.put_source(tx, tally.source(origin, import_number, clock, url=before.url if before else ""))
@@ -169,7 +170,7 @@ class _Tally:
         self.rows = 0
         self.ids: dict[int, int] = {}
         self._standing = standing
-        self._kept = self._changed = 0
+        self._kept = self.changed = 0
         self._standings: Counter[str] = Counter()
         self._currencies: set[str] = set()
         self._rejected: dict[str, list[str]] = {}
@@ -189,11 +190,14 @@ class _Tally:
         if offer.kind == "unstated" and offer.gpu_name and not offer.gpu_name.startswith("("):
             self._unknown_gpus[offer.gpu_name] += 1
         if before := self._standing.get(id):
-            price = (offer.price_micros_per_month, offer.currency, offer.standing)
-            if price == before[:3]:
+            if (
+                offer.price_micros_per_month == before.price_micros_per_month
+                and offer.currency == before.currency
+                and offer.standing == before.standing
+            ):
                 self._kept += 1
                 return before.since
-            self._changed += 1
+            self.changed += 1
         return offer.since
 
     def source(self, origin: Origin, import_number: int, clock: Clock, *, url: str) -> store.Source:
@@ -224,8 +228,8 @@ class _Tally:
             rejected=self._reasons(self._rejected, "rejected"),
             refused=self._reasons(self._refused, "refused"),
             unknown_gpus=tuple(self._unknown_gpus.most_common()),
-            new=len(self.ids) - self._kept - self._changed,
-            changed=self._changed,
+            new=len(self.ids) - self._kept - self.changed,
+            changed=self.changed,
             gone=gone,
         )
 

@@ -404,8 +404,8 @@ def _currencies(tx: Transaction) -> list[str]:
 # --- writing -------------------------------------------------------------------------------------------------------
 
 
-class Standing(NamedTuple):
-    """What an import must know of the offer it replaces."""
+class Standing(msgspec.Struct, frozen=True, gc=False):
+    """What an import must know of the offer it replaces. A hundred thousand are held, and no cycle among them."""
 
     price_micros_per_month: int | None
     currency: str
@@ -434,11 +434,22 @@ def add(tx: Transaction, offers: Iterable[tuple[Offer, int, str]], import_number
         tx.run_many(_INSERT, batch)
 
 
-def supersede(tx: Transaction, name: str, import_number: int, until: str) -> None:
+def supersede(tx: Transaction, name: str, import_number: int, until: str, *, changed: bool = True) -> None:
     """Drop the source's offers of earlier imports; those whose price is another now, or gone, go into the past.
 
-    A price held until the next one began; one that is gone, until the day `until`.
+    A price held until the next one began; one that is gone, until the day `until`. Where the caller knows that none is
+    (`changed` is false), they are not compared again.
     """
+    if changed:
+        _keep_past(tx, name, import_number, until)
+    tx.run(
+        "DELETE FROM offer WHERE source = :name AND import_number < :import_number",
+        name=name,
+        import_number=import_number,
+    )
+
+
+def _keep_past(tx: Transaction, name: str, import_number: int, until: str) -> None:
     tx.run(
         f"INSERT INTO offer_past ({_LIST}) SELECT {_OLD_LIST} FROM offer AS old LEFT JOIN offer AS new"
         " ON new.id = old.id AND new.import_number = :import_number"
@@ -448,11 +459,6 @@ def supersede(tx: Transaction, name: str, import_number: int, until: str) -> Non
         name=name,
         import_number=import_number,
         until=until,
-    )
-    tx.run(
-        "DELETE FROM offer WHERE source = :name AND import_number < :import_number",
-        name=name,
-        import_number=import_number,
     )
 
 
