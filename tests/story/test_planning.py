@@ -97,6 +97,28 @@ def test_several_machines_may_meet_a_deadline_that_one_does_not(tera: Tera) -> N
     assert tera.run("plan", "--hours", "5", "--network", "25").code == 2
 
 
+def test_only_a_job_that_shards_may_use_the_sum_of_cards(tera: Tera) -> None:
+    job = [
+        "plan",
+        "llama-8b",
+        "--batch",
+        "1",
+        "--precision",
+        "bf16",
+        "--steps",
+        "1000",
+        "--provider",
+        "lambda",
+        "--json",
+    ]
+    assert tera.run(*job).code == 3
+    plan = told(tera, *job, "--shard")
+    assert plan["choices"]
+    assert all(choice["gpu_count"] > 1 for choice in plan["choices"])
+    assert any("never measured" in warning for warning in plan["warnings"])
+    assert "about a job" in tera.run("plan", "--hours", "5", "--shard").err
+
+
 def test_own_servers_stand_in_the_same_list(tera: Tera) -> None:
     price = ["--purchase", "32000", "--years", "4", "--watts", "1600", "--power", "0.15", "--hosting", "120"]
     use = ["--staff", "300", "--utilisation", "0.6"]

@@ -25,6 +25,8 @@ from teraflock.wire.plan import shape_left_out, shape_plan
 TOP: Final = 10
 PLAIN: Final = "for"  # the name of planning itself among the commands of the group; nobody writes it
 
+SHARDED: Final = "what stays on each GPU of a sharded job is arithmetic; it was never measured"
+
 HELP: Final = """From a job to the cheapest way to finish it, over all offers and own servers.
 
 MODEL is a name of the zoo or a trace, as in `tera estimate`; or plan a plain machine with `--hours` or
@@ -78,6 +80,7 @@ class _Plan(LazyGroup):
 @click.option("--lora-rank", type=int, help="Train LoRA matrices of this rank, and nothing else.")
 @click.option("--task", default="train", show_default=True, help="train or infer.")
 @click.option("--kv-cache", is_flag=True, help="Inference that keeps keys and values of all tokens.")
+@click.option("--shard", is_flag=True, help="GPUs split weights and optimizer state (FSDP); never measured.")
 @click.option("--steps", type=float, help="Steps to run.")
 @click.option("--epochs", type=float, help="With --samples: passes over the data.")
 @click.option("--samples", type=float, help="With --epochs: samples in the data.")
@@ -142,6 +145,8 @@ def plain(
             local.database(), local.rates, local.clock, wish, estimate, assumptions,
             servers=servers, regions=region, top=top,
         )  # fmt: skip
+        if words["shard"] and any(choice.gpu_count > 1 for choice in plan.choices[:top]):
+            plan = replace(plan, warnings=(*plan.warnings, SHARDED))
         exchanged = sorted({choice.shape.currency for choice in plan.choices[:top]} - {currency})
         at = [rate_text(other, currency, local.rates, day) for other in exchanged]
         if as_json:

@@ -25,7 +25,7 @@ GB_MAX: Final = 1e9
 HOURS_MAX: Final = 1e6
 OF_A_JOB: Final = (
     "batch", "seq", "image_size", "optimizer", "gradient_checkpointing", "lora_rank", "kv_cache", "steps", "epochs",
-    "samples", "interruptions", "checkpoint", "restart", "network",
+    "samples", "shard", "interruptions", "checkpoint", "restart", "network",
 )  # fmt: skip
 """Options that say nothing about a plain machine."""
 
@@ -53,6 +53,7 @@ def job_from(model: str, words: dict[str, Any], assumptions: Assumptions) -> "Jo
         steps=words["steps"],
         samples=samples,
         network_gbps=assumptions.network_gbps,
+        sharded=words["shard"],
     )
 
 

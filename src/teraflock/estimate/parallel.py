@@ -19,7 +19,7 @@ SYNC_SHARE: Final = 0.02
 
 def step_seconds(
     seconds: float,
-    gradient_bytes: int,
+    gradient_bytes: float,
     card: Card,
     gpus: int,
     *,

@@ -6,6 +6,8 @@ What holds: it says of each card what `answer` says of it among the same cards.
 
 from collections.abc import Sequence
 from functools import cached_property
+from math import prod
+from typing import Final
 
 import msgspec
 
@@ -20,8 +22,13 @@ from teraflock.estimate.answer import (
 )
 from teraflock.estimate.batch import LIMIT_SHARE, BatchFinder
 from teraflock.estimate.cards import reservable_bytes
+from teraflock.estimate.memory import optimizer_state
 from teraflock.estimate.step import Seconds, StepWork
 from teraflock.workload.model import Workload
+from teraflock.workload.trace import DTYPE_BYTES
+
+GATHERED_SHARE: Final = 0.125
+"""Of the weights, whole on every GPU at a time: two layers of sixteen. Assumed; no trace says what a layer is."""
 
 
 class Fit(msgspec.Struct, frozen=True):
@@ -31,15 +38,22 @@ class Fit(msgspec.Struct, frozen=True):
 
 
 class Survey:
-    def __init__(self, workload: Workload, cards: Sequence[Card]) -> None:
+    """With `sharded`, several GPUs split weights, gradients and optimizer state among them (FSDP, ZeRO-3).
+
+    What then stays on each is arithmetic, from the sizes in the trace; it was never measured.
+    """
+
+    def __init__(self, workload: Workload, cards: Sequence[Card], *, sharded: bool = False) -> None:
         self.estimator = Estimator(workload)
         self.workload = self.estimator.workload
+        self._sharded = sharded
         self._reference = reference_bytes(cards, self.workload.precision)
-        self._finders: dict[bool, tuple[BatchFinder | None, int]] = {}
+        self._finders: dict[int, tuple[BatchFinder | None, int]] = {}
 
-    def fit(self, card: Card, *, shared: bool) -> Fit:
+    def fit(self, card: Card, gpus: int) -> Fit:
         """On one GPU, or on each of several that share the work: those keep their gradients a second time."""
-        finder, need = self._finder(shared)
+        # without shards memory beyond two is that of two
+        finder, need = self._finder(gpus if self._sharded else min(gpus, 2))
         room = reservable_bytes(card)
         if finder is None:
             fits = need <= LIMIT_SHARE * room
@@ -52,15 +66,50 @@ class Survey:
         return seconds_on(self.estimator, self._step, card)
 
     @cached_property
-    def gradient_bytes(self) -> int:
-        return self.estimator.gradient_bytes()
+    def exchanged_bytes(self) -> float:
+        """What GPUs tell each other in a step, as if it were gradients to be averaged, which travel twice.
+
+        Shards are gathered for the forward and for the backward pass, and gradients scattered once: three times.
+        """
+        return 1.5 * self._weights if self._sharded else float(self.estimator.gradient_bytes())
+
+    def need_bytes(self, gpus: int) -> int:
+        return self._finder(gpus if self._sharded else min(gpus, 2))[1]
 
     @cached_property
     def _step(self) -> StepWork:
         return step_of(self.estimator, self.estimator.scene())
 
-    def _finder(self, shared: bool) -> tuple[BatchFinder | None, int]:
-        if shared not in self._finders:
-            finder = finder_for(self.estimator, self.gradient_bytes if shared else 0)
-            self._finders[shared] = finder, need_bytes(self.estimator, finder)
-        return self._finders[shared]
+    @cached_property
+    def _tensors(self) -> list[tuple[list[int], int, bool]]:
+        """Shape, bytes and whether it is trained, of every parameter."""
+        scene = self.estimator.lean_scene(self.workload.batch or 1)
+        shapes = [([scene.sizes[at] for at in each.shape], each) for each in scene.trace.parameters]
+        return [(shape, prod(shape) * DTYPE_BYTES[each.dtype], each.trainable) for shape, each in shapes]
+
+    @cached_property
+    def _weights(self) -> int:
+        return sum(size for _, size, _ in self._tensors)
+
+    def _shard_bytes(self, gpus: int) -> int:
+        """By how much memory on each GPU changes when the state is split: what leaves, less what is gathered."""
+        state = self._weights
+        if self.estimator.trace.has_backward:
+            optimizer = self.estimator.optimizer
+            trained = [(shape, size) for shape, size, trains in self._tensors if trains]
+            state += sum(size + sum(optimizer_state(optimizer, shape, size)) for shape, size in trained)
+        largest = max((size for _, size, _ in self._tensors), default=0)
+        whole = min(self._weights, max(round(GATHERED_SHARE * self._weights), 2 * largest))
+        return round(whole - state * (1 - 1 / gpus)) if whole < state * (1 - 1 / gpus) else 0
+
+    def _finder(self, gpus: int) -> tuple[BatchFinder | None, int]:
+        if gpus not in self._finders:
+            extra = 0
+            if gpus > 1:
+                extra = self._shard_bytes(gpus) if self._sharded else self.estimator.gradient_bytes()
+            finder = finder_for(self.estimator, extra)
+            need = need_bytes(self.estimator, finder)
+            if finder is None and self._sharded:
+                need += extra
+            self._finders[gpus] = finder, need
+        return self._finders[gpus]

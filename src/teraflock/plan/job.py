@@ -1,7 +1,7 @@
 """A job as the planner sees it: how long it takes on the GPUs of an offer, or why it does not run there.
 
 `--batch` counts the samples on each GPU, as in `tera estimate`: with more GPUs a step sees more samples, and the job
-takes fewer steps. What fits is decided on each card, never by the sum of cards.
+takes fewer steps. What fits is decided on each card, never by the sum of cards, unless the job shards.
 
 Beyond two GPUs memory is that of two, and time changes only by what the GPUs tell each other: over the links of one
 machine, or over the network between several.
@@ -32,11 +32,18 @@ class Job:
     """Callable with a shape and a number of machines: the hours of the whole job there, or why it does not run."""
 
     def __init__(
-        self, workload: Workload, *, steps: float | None, samples: float | None, network_gbps: float = 10.0
+        self,
+        workload: Workload,
+        *,
+        steps: float | None,
+        samples: float | None,
+        network_gbps: float = 10.0,
+        sharded: bool = False,
     ) -> None:
         self._workload = workload
         self._steps = steps
         self._samples = samples
+        self._sharded = sharded
         self._network = network_gbps * BYTES_PER_GIGABIT
         self._judged: dict[tuple[str, int, int], Hours | Misfit] = {}
         self._alone: dict[str, Seconds | None] = {}
@@ -68,7 +75,7 @@ class Job:
         if refused := refuses(card, self._workload.precision):
             return Misfit("precision", refused)
         survey = self._survey
-        fit = survey.fit(card, shared=gpus > 1)
+        fit = survey.fit(card, gpus)
         if not fit.fits:
             return Misfit("does_not_fit", _missing(fit.missing_bytes), fit.missing_bytes)
         alone = self._seconds_alone(card)
@@ -87,7 +94,7 @@ class Job:
         if gpus > 1:
             network = self._network if apart else None
             together = step_seconds(
-                alone.p50, survey.gradient_bytes, card, gpus, network_bytes_per_second=network
+                alone.p50, survey.exchanged_bytes, card, gpus, network_bytes_per_second=network
             )
             slower = together / alone.p50
         steps = self._steps
@@ -107,7 +114,7 @@ class Job:
 
     @cached_property
     def _survey(self) -> Survey:
-        return Survey(self._workload, all_cards())
+        return Survey(self._workload, all_cards(), sharded=self._sharded)
 
 
 def _missing(missing_bytes: int) -> str:

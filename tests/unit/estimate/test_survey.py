@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teraflock.catalog.cards import all_cards
+from teraflock.catalog.cards import all_cards, card
 from teraflock.estimate.allocator import OutOfMemory
 from teraflock.estimate.answer import Estimator, Question, answer
 from teraflock.estimate.cards import refuses
@@ -76,11 +76,31 @@ def test_a_survey_says_of_each_card_what_the_answer_says(name: str, gpus: int) -
     workload = WORKLOADS[name]
     survey = Survey(workload, all_cards())
     by_id = {row.gpu: row for row in answer(workload, Question(cards=all_cards(), gpus=gpus)).gpus}
-    for card in all_cards():
-        row, fit = by_id[card.id], survey.fit(card, shared=gpus > 1)
-        if refuses(card, workload.precision):
+    for each in all_cards():
+        row, fit = by_id[each.id], survey.fit(each, gpus)
+        if refuses(each, workload.precision):
             continue
         assert fit.fits == row.fits
         assert fit.missing_bytes == (0 if row.fits else max(0, row.need_bytes - row.memory_bytes))
         if gpus == 1:
-            assert survey.seconds(card) == row.step_seconds
+            assert survey.seconds(each) == row.step_seconds
+
+
+@pytest.mark.parametrize("name", sorted(WORKLOADS))
+def test_shards_never_need_more_and_less_with_every_gpu(name: str) -> None:
+    whole, sharded = (Survey(WORKLOADS[name], all_cards(), sharded=each) for each in (False, True))
+    needs = [sharded.need_bytes(gpus) for gpus in (1, 2, 4, 8)]
+    assert needs[0] == whole.need_bytes(1)
+    assert needs == sorted(needs, reverse=True)
+    assert all(needs[at] <= whole.need_bytes(gpus) for at, gpus in enumerate((1, 2, 4, 8)))
+    assert needs[-1] > 0
+
+
+def test_a_model_that_fits_no_card_may_fit_eight_that_share_it() -> None:
+    workload = Workload(model="llama-8b", batch=1, seq=512, precision="bf16", optimizer="adamw")
+    whole, sharded = (Survey(workload, all_cards(), sharded=each) for each in (False, True))
+    a100 = card("A100-SXM4-40")
+    assert not whole.fit(a100, 8).fits
+    assert not sharded.fit(a100, 1).fits
+    assert sharded.fit(a100, 8).fits
+    assert sharded.exchanged_bytes == pytest.approx(1.5 * 8.03e9 * 2, rel=0.02)
