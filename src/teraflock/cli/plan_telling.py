@@ -27,6 +27,8 @@ def tell(plan: Plan, wish: Wish, assumptions: Assumptions, *, top: int, why: boo
             render(_columns(wish), [_cells(n, each) for n, each in enumerate(shown, start=1)], columns())
         )
         remark(f"\n{len(shown)} of {len(plan.choices):,} ways that do; * none is both cheaper and faster")
+    if unpriced := _unpriced(plan):
+        remark(f"Would do but for the price: {unpriced}")
     for warning in plan.warnings:
         remark(f"Mind: {warning}")
     if any(choice.interruptions for choice in shown):
@@ -81,6 +83,21 @@ def _cells(rank: int, choice: Choice) -> list[str]:
         ", ".join(others),
         shape.as_of or "unknown",
     ]
+
+
+def _unpriced(plan: Plan) -> str:
+    """After the rest, and never chosen: what runs and suits, at a price that is not known or not believed."""
+    found = dict.fromkeys(
+        f"{gpus_text(each.shape.gpu_count, each.shape.gpu or each.shape.gpu_name, each.shape.gpu_share)}"
+        f" at {each.shape.provider} ({each.reason.partition(':')[0]})"
+        for each in plan.rejected
+        if each.code in ("price_unknown", "price_doubtful", "price_refused")
+    )
+    more = f" and {len(found) - UNPRICED_SHOWN:,} more" if len(found) > UNPRICED_SHOWN else ""
+    return "; ".join(list(found)[:UNPRICED_SHOWN]) + more
+
+
+UNPRICED_SHOWN: Final = 3
 
 
 def _gpus(choice: Choice) -> str:
