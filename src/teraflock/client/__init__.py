@@ -1,0 +1,1 @@
+"""The typed client of the API. The command line uses nothing else."""

@@ -1,0 +1,33 @@
+"""Images as the API has them."""
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from teraflock.wire.instance import Name
+
+
+class ImageRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Exactly one of the two says what it is made from."""
+
+    name: Name
+    recipe: Annotated[str, Meta(max_length=100)] = ""
+    instance: Annotated[str, Meta(max_length=100)] = ""
+
+
+class ImageAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    shared: bool
+    recipe: str
+    state: str
+    problem: str
+    size_bytes: int
+    created_at: datetime
+
+
+class ImagePage(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[ImageAnswer, ...]
+    next: str | None
