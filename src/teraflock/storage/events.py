@@ -5,16 +5,15 @@ that was committed before it, by as long as its transaction took. A reader that 
 by that much each turn, and minds that it will meet some events twice.
 """
 
-from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import msgspec
 
+from teraflock.base.clock import at_microseconds, microseconds
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId
 from teraflock.storage.database import Row, Transaction
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _COLUMNS: Final = "id, at_us, kind, subject, project_id, details"
 _Details = dict[str, str | int | float | bool | None]
 
@@ -24,7 +23,7 @@ def record_event(tx: Transaction, event: Event) -> None:
         "INSERT INTO event (id, at_us, kind, subject, project_id, details)"
         " VALUES (:id, :at_us, :kind, :subject, :project, :details)",
         id=event.id,
-        at_us=(event.at - _EPOCH) // timedelta(microseconds=1),
+        at_us=microseconds(event.at),
         kind=event.kind,
         subject=event.subject,
         project=event.project,
@@ -59,7 +58,7 @@ def _event_from(row: Row) -> Event:
     id, at_us, kind, subject, project, details = row
     return Event(
         id=EventId(id),
-        at=_EPOCH + timedelta(microseconds=at_us),
+        at=at_microseconds(at_us),
         kind=kind,
         subject=subject,
         project=project,

@@ -170,8 +170,7 @@ CREATE TABLE instance (
     generation BIGINT NOT NULL, -- counts operations
     sequence BIGINT NOT NULL,   -- counts events
     due_at_us BIGINT NOT NULL,  -- when the loop should look at it again
-    lease_owner TEXT NOT NULL,
-    lease_until_us BIGINT NOT NULL,
+    lease_owner TEXT NOT NULL,  -- the worker that has it in hand, as long as that worker lives; empty: none
     settled BIGINT NOT NULL,    -- 1: nothing to do; the loop does not load it
     UNIQUE (project_id, address)
 );
@@ -195,8 +194,8 @@ CREATE TABLE instance_output (
     log TEXT NOT NULL           -- the end of what its command wrote
 );
 
-CREATE TABLE loop_lease (
-    name TEXT PRIMARY KEY,
-    owner TEXT NOT NULL,
+-- Processes that run the loops. One that has not been heard of until `until_us` is dead, and what it had in hand is free.
+CREATE TABLE worker (
+    id TEXT PRIMARY KEY,
     until_us BIGINT NOT NULL
 );
