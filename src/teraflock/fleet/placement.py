@@ -61,7 +61,7 @@ class Room(msgspec.Struct, kw_only=True):
             self.free_gpus[need.gpu] -= need.gpus
 
     def tightness(self, need: Need) -> tuple[int, int, int, HostId]:
-        """Smaller is better: cards spared, cards left over, memory left over, and the id so that it is always the same."""
+        """Smaller is better: cards it would idle, free cards, free memory; the id, so that it is always the same."""
         spared = 0 if need.gpus else self.gpus_total
         return (spared, sum(self.free_gpus.values()), self.ram_bytes, self.host_id)
 

@@ -40,6 +40,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     labels: Mapping[str, str] = {}
     environment: Mapping[str, str] = {}
     jupyter_token: str = ""
+    image_id: str = ""
 
 
 class Operation(StrEnum):
@@ -48,27 +49,36 @@ class Operation(StrEnum):
     STOP = "stop"
     RESTART = "restart"
     RESIZE = "resize"
+    """Limits alone, while it runs."""
+    RESIZE_RESTART = "resize-restart"
+    """With other cards, or on an engine that changes nothing live."""
     SNAPSHOT = "snapshot"
     RESTORE = "restore"
+    """Of a disk that stands still."""
+    RESTORE_RESTART = "restore-restart"
     PUBLISH = "publish"
     DELETE = "delete"
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """Something asked for once, besides the wanted state."""
+    """Something asked for once, besides the wanted state. Kept until it is done or undone."""
 
     operation: Operation
-    """RESTART, SNAPSHOT, RESTORE or PUBLISH."""
     subject: str = ""
     """The id of the snapshot or image it is about."""
+    shape_before: Shape | None = None
+    """Of a resize, so that it can be undone."""
+    slots_before: tuple[str, ...] = ()
+    slots_after: tuple[str, ...] = ()
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """The journal of the work under way: after a crash it goes on behind the last step done."""
 
     operation: Operation
+    since: datetime
     step: str = ""
-    """The last step that is done; empty: none."""
+    """The last step that is done, or that is still to be undone; empty: none."""
     undoing: bool = False
     attempts: int = 0
     """How often the next step was tried without success."""
@@ -107,6 +117,8 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     image: str
     access: Access
     spec: Spec
+    wanted_at: datetime
+    """When the tenant, or a rule, last said what is wanted."""
     host_id: HostId | None = None
     address: str | None = None
     host_key: str = ""
@@ -135,3 +147,19 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     """`making`, `ready` or `failed`."""
     created_at: datetime
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """An instance, and what of its host a tenant may see."""
+
+    instance: Instance
+    host_name: str | None
+    host_address: str | None
+    simulated: bool
+
+
+class Log(msgspec.Struct, frozen=True, kw_only=True):
+    source: str
+    """`command` or `console`."""
+    text: str
+    exit_code: int | None

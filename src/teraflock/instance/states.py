@@ -17,11 +17,13 @@ class Wanted(StrEnum):
 
 class Phase(StrEnum):
     QUEUED = "queued"
-    """Asked for; nothing exists on any engine, nothing is held."""
+    """Asked for and set aside; nothing of it exists on an engine yet."""
     STARTING = "starting"
     RUNNING = "running"
     CHANGING = "changing"
     """Between two runs on the same disk: restart, restore, a change of cards."""
+    AWAY = "away"
+    """Its host does not answer: nobody knows whether it runs."""
     STOPPING = "stopping"
     STOPPED = "stopped"
     """Its disk is kept; cards, processors and memory are free for others."""
@@ -32,12 +34,13 @@ class Phase(StrEnum):
 
 
 MOVES: Final[Mapping[Phase, Set[Phase]]] = {
-    Phase.QUEUED: {Phase.STARTING, Phase.FAILED, Phase.DELETING},
-    Phase.STARTING: {Phase.RUNNING, Phase.STOPPED, Phase.FAILED, Phase.STOPPING, Phase.DELETING},
-    Phase.RUNNING: {Phase.CHANGING, Phase.STARTING, Phase.STOPPING, Phase.STOPPED, Phase.DELETING},
-    Phase.CHANGING: {Phase.RUNNING, Phase.STOPPED, Phase.STOPPING, Phase.STARTING, Phase.DELETING},
+    Phase.QUEUED: {Phase.STARTING, Phase.DELETING},
+    Phase.STARTING: {Phase.RUNNING, Phase.STOPPED, Phase.FAILED, Phase.DELETING},
+    Phase.RUNNING: {Phase.CHANGING, Phase.STARTING, Phase.AWAY, Phase.STOPPING, Phase.DELETING},
+    Phase.CHANGING: {Phase.RUNNING, Phase.STOPPED, Phase.DELETING},
+    Phase.AWAY: {Phase.RUNNING, Phase.STARTING, Phase.STOPPING, Phase.DELETING},
     Phase.STOPPING: {Phase.STOPPED, Phase.DELETING},
-    Phase.STOPPED: {Phase.STARTING, Phase.CHANGING, Phase.DELETING},
+    Phase.STOPPED: {Phase.STARTING, Phase.DELETING},
     Phase.FAILED: {Phase.DELETING},
     Phase.DELETING: {Phase.GONE},
     Phase.GONE: frozenset(),
@@ -46,7 +49,15 @@ MOVES: Final[Mapping[Phase, Set[Phase]]] = {
 LIVE: Final = frozenset(Phase) - {Phase.GONE, Phase.FAILED}
 """Counted against quotas."""
 ON_ENGINE: Final = frozenset(
-    {Phase.STARTING, Phase.RUNNING, Phase.CHANGING, Phase.STOPPING, Phase.STOPPED, Phase.DELETING}
+    {
+        Phase.STARTING,
+        Phase.RUNNING,
+        Phase.CHANGING,
+        Phase.AWAY,
+        Phase.STOPPING,
+        Phase.STOPPED,
+        Phase.DELETING,
+    }
 )
 """Something of it may exist on an engine."""
 BILLABLE: Final = frozenset({Phase.RUNNING, Phase.CHANGING})

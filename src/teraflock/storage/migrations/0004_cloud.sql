@@ -141,6 +141,7 @@ CREATE TABLE instance (
     project_id TEXT NOT NULL REFERENCES project (id),
     name TEXT NOT NULL,
     wanted TEXT NOT NULL,       -- written by the tenant or a rule
+    wanted_at_us BIGINT NOT NULL,
     phase TEXT NOT NULL,        -- written by the loop, from what an engine reported
     gpu TEXT NOT NULL,          -- the shape that is wanted; empty: no card
     gpus BIGINT NOT NULL,
@@ -166,6 +167,7 @@ CREATE TABLE instance (
     operation TEXT NOT NULL,    -- what is being done; empty: nothing
     step TEXT NOT NULL,         -- the last step that is done; empty: none yet
     undoing BIGINT NOT NULL,
+    operation_since_us BIGINT NOT NULL,
     attempts BIGINT NOT NULL,   -- of the next step
     generation BIGINT NOT NULL, -- counts operations
     sequence BIGINT NOT NULL,   -- counts events
