@@ -1,0 +1,107 @@
+"""Our images in the engine. An image's id is its alias there; several ids may stand for one image.
+
+An image nobody names any more is removed with its last alias. Instances live on without their image.
+"""
+
+import contextlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from teraflock.drivers.lxd import build, names, recipe
+from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
+from teraflock.drivers.lxd.names import Names
+from teraflock.drivers.lxd.rest import Client
+
+DIGEST: Final = "teraflock.recipe"
+PUBLISH_SECONDS_MAX: Final = 1800
+
+
+class Images:
+    def __init__(self, engine: Client, ours: Names, cache: Path, *, now: Callable[[], int]) -> None:
+        self._engine = engine
+        """Speaks within our project."""
+        self._ours = ours
+        self._cache = cache
+        self._now = now
+
+    def held(self) -> Mapping[str, int]:
+        return {
+            alias["name"]: int(image["size"])
+            for image in self._engine.get("images", recursion=1)
+            for alias in image.get("aliases") or ()
+        }
+
+    def build(self, image_id: str, recipe_name: str) -> None:
+        wanted = recipe.read(recipe_name)
+        digest = recipe.digest(wanted)
+        held = self._held_under(image_id)
+        if held and held["properties"].get(DIGEST) == digest:
+            return
+        file = build.build(wanted, self._cache, created_at=self._now())
+        fingerprint = self._find(DIGEST, digest) or self._upload(file, digest)
+        self._name(image_id, fingerprint)
+        if held and held["fingerprint"] != fingerprint:
+            self._forget(held["fingerprint"])
+
+    def publish(self, name: str, image_id: str) -> None:
+        """From a snapshot, so that the guest may go on running; the snapshot is taken away again."""
+        if self._held_under(image_id):
+            return
+        snapshot = names.guest(f"publish-{image_id}")
+        with contextlib.suppress(EngineTaken):
+            self._engine.post("instances", name, "snapshots", body={"name": snapshot, "stateful": False})
+        body = {
+            "source": {"type": "snapshot", "name": f"{name}/{snapshot}"},
+            "compression_algorithm": "zstd",
+            "properties": {names.TAG: self._ours.installation},
+            "aliases": [{"name": image_id}],
+        }
+        operation = self._engine.begin("images", body=body)
+        result = self._engine.wait(operation.id, seconds_max=PUBLISH_SECONDS_MAX)
+        if not self._held_under(image_id):
+            self._name(image_id, result["fingerprint"])
+        with contextlib.suppress(EngineMissing):
+            self._engine.delete("instances", name, "snapshots", snapshot)
+
+    def delete(self, image_id: str) -> None:
+        held = self._held_under(image_id)
+        if held is None:
+            return
+        with contextlib.suppress(EngineMissing):
+            self._engine.delete("images", "aliases", image_id)
+        self._forget(held["fingerprint"])
+
+    def _held_under(self, image_id: str) -> dict[str, Any] | None:
+        try:
+            alias = self._engine.get("images", "aliases", image_id)
+            found: dict[str, Any] = self._engine.get("images", alias["target"])
+        except EngineMissing:
+            return None
+        return found
+
+    def _find(self, key: str, value: str) -> str | None:
+        for image in self._engine.get("images", recursion=1):
+            if image["properties"].get(key) == value:
+                return str(image["fingerprint"])
+        return None
+
+    def _upload(self, file: Path, digest: str) -> str:
+        properties = urlencode({names.TAG: self._ours.installation, DIGEST: digest})
+        headers = {"X-LXD-filename": file.name, "X-LXD-properties": properties, "X-LXD-public": "0"}
+        # Incus has its own names for the same headers; each engine passes over the other's.
+        headers |= {name.replace("LXD", "Incus"): value for name, value in headers.items()}
+        return str(self._engine.post("images", body=file, headers=headers)["fingerprint"])
+
+    def _name(self, image_id: str, fingerprint: str) -> None:
+        body = {"name": image_id, "target": fingerprint}
+        try:
+            self._engine.post("images", "aliases", body=body)
+        except EngineTaken:
+            self._engine.put("images", "aliases", image_id, body={"target": fingerprint})
+
+    def _forget(self, fingerprint: str) -> None:
+        with contextlib.suppress(EngineMissing):
+            if not self._engine.get("images", fingerprint).get("aliases"):
+                self._engine.delete("images", fingerprint)
