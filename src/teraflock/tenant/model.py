@@ -15,7 +15,7 @@ KeyId = NewType("KeyId", str)
 
 class Role(StrEnum):
     OWNER = "owner"
-    """All there is in the organisation: members, keys, projects, quotas."""
+    """All there is in the organisation, or in one project of it: members, keys, projects. Not its quotas."""
     MEMBER = "member"
     """Launches, changes and deletes instances."""
     VIEWER = "viewer"
@@ -83,5 +83,45 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     member_name: str
     organisation_id: OrganisationId
     is_operator: bool
+    """An operator's key without any limit of its own: a limited one has only its member's roles."""
     roles: Mapping[str, Role]
-    """By project id, narrowed by the key; the empty id stands for every project of the organisation."""
+    """The member's, by project id; the empty id stands for every project of the organisation."""
+    project_id: str = ""
+    """The one project the key reaches; empty: all that its member does."""
+    role_max: Role | None = None
+    """The key's cap. What the actor may is in rules.py alone: roles have no order, `billing` beside `viewer`."""
+    expires_at: datetime | None = None
+    """The key's: no key made with it lives longer."""
+
+
+class Installed(msgspec.Struct, frozen=True, kw_only=True):
+    installation_id: str
+    secret: str | None
+    """The operator's key, where the house was made just now."""
+
+
+class MadeKey(msgspec.Struct, frozen=True, kw_only=True):
+    key: ApiKey
+    secret: str
+    """Kept nowhere: whoever made the key is told this once."""
+
+
+class MadeOrganisation(msgspec.Struct, frozen=True, kw_only=True):
+    organisation: Organisation
+    project: Project
+    owner: Member
+    key: MadeKey
+
+
+class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Who did what, written in the transaction that did it."""
+
+    id: str
+    at: datetime
+    organisation_id: OrganisationId
+    project_id: str
+    key_id: str
+    member_id: str
+    action: str
+    subject: str
+    details: Mapping[str, str | int | float | bool | None]

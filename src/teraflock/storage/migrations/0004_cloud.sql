@@ -19,10 +19,12 @@ CREATE TABLE project (
     organisation_id TEXT NOT NULL REFERENCES organisation (id),
     name TEXT NOT NULL,
     quota TEXT NOT NULL,        -- JSON, see tenant/model.py
-    network_number BIGINT NOT NULL UNIQUE,  -- which part of the address range is the project's own
+    network_number BIGINT NOT NULL,  -- which part of the address range is the project's own
     created_at_us BIGINT NOT NULL,
-    UNIQUE (organisation_id, name)
+    removed_at_us BIGINT        -- its row stays: instances that are gone, and bills, still name it
 );
+CREATE UNIQUE INDEX project_by_name ON project (organisation_id, name) WHERE removed_at_us IS NULL;
+CREATE UNIQUE INDEX project_by_network ON project (network_number) WHERE removed_at_us IS NULL;
 
 CREATE TABLE member (
     id TEXT PRIMARY KEY,
