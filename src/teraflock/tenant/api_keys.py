@@ -8,14 +8,14 @@ What holds:
 """
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from os import urandom
 from typing import Final
 
 from msgspec.structs import replace
 
 from teraflock.base.clock import Clock
-from teraflock.base.errors import BadInput, Conflict, Forbidden, NotFound
+from teraflock.base.errors import BadInput, Forbidden, NotFound
 from teraflock.base.ids import new_id
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant import rules, store
@@ -23,7 +23,6 @@ from teraflock.tenant.audit import Audit
 from teraflock.tenant.keys import digest_of, new_secret
 from teraflock.tenant.members import member_in
 from teraflock.tenant.model import Actor, ApiKey, KeyId, MadeKey, Member, Role
-from teraflock.tenant.once import once
 from teraflock.tenant.projects import project_in
 from teraflock.tenant.rules import Permission
 
@@ -55,28 +54,27 @@ class Keys:
         project: str = "",
         role_max: Role | None = None,
         life: timedelta | None = None,
-        idempotency_key: str = "",
     ) -> MadeKey:
-        """What is left out is as wide as the actor's own key. Asked again with the same idempotency key: the same key,
-        with a fresh secret in place of the one that may never have arrived."""
+        """What is left out is as wide as the key in use."""
         _require(actor, Permission.KEY_WRITE)
         rules.check_key_name(name)
         _check_life(life)
 
         def work(tx: Transaction) -> MadeKey:
-            now = self._clock.now()
             whose = self._whose(tx, actor, member)
-            key = self._wanted(tx, actor, whose, name, project, role_max, life, now)
-            request = ("key.make", whose.id, name, key.project_id, role_max, life and life.total_seconds())
-            id, _ = once(
-                tx, actor, idempotency_key, request, lambda: self._made(tx, actor, whose, key), now=now
+            project_id = self._project_id(tx, actor, whose, project)
+            now = self._clock.now()
+            key = ApiKey(
+                id=KeyId(new_id("key", now, self._random_bytes)),
+                member_id=whose.id,
+                name=name,
+                project_id=project_id,
+                role_max=role_max or actor.role_max,
+                created_at=now,
+                expires_at=now + life if life else actor.expires_at,
+                revoked_at=None,
             )
-            kept = store.key(tx, whose.organisation_id, id)
-            if kept is None or kept.revoked_at is not None:
-                raise Conflict("The key was made before, and is revoked", hint="Take a new idempotency key")
-            secret = new_secret(kept.id, self._random_bytes)
-            store.set_digest(tx, kept.id, digest_of(secret))
-            return MadeKey(key=kept, secret=secret)
+            return self._made(tx, actor, whose, key)
 
         return self._database.write(work)
 
@@ -115,49 +113,27 @@ class Keys:
             )
         return member
 
-    def _wanted(
-        self,
-        tx: Transaction,
-        actor: Actor,
-        whose: Member,
-        name: str,
-        project: str,
-        role_max: Role | None,
-        life: timedelta | None,
-        now: datetime,
-    ) -> ApiKey:
-        """The key asked for, if it lies within the actor's own."""
-        project_id = actor.project_id
-        if project:
-            place = project_in(tx, actor, project)
-            if place.organisation_id != whose.organisation_id:
-                raise NotFound("There is no such project")
-            project_id = place.id
-        role_max = role_max or actor.role_max
-        expires_at = now + life if life else actor.expires_at
-        if limit := rules.key_within(actor, project_id, role_max, expires_at):
+    def _project_id(self, tx: Transaction, actor: Actor, whose: Member, ref: str) -> str:
+        if not ref:
+            return actor.project_id
+        project = project_in(tx, actor, ref)
+        if project.organisation_id != whose.organisation_id:
+            raise NotFound("There is no such project")
+        return project.id
+
+    def _made(self, tx: Transaction, actor: Actor, whose: Member, key: ApiKey) -> MadeKey:
+        if limit := rules.key_within(actor, key.project_id, key.role_max, key.expires_at):
             raise Forbidden(
                 f"The key in use makes only keys that {limit}",
                 hint="A key never reaches further than the one that makes it",
             )
-        return ApiKey(
-            id=KeyId(new_id("key", now, self._random_bytes)),
-            member_id=whose.id,
-            name=name,
-            project_id=project_id,
-            role_max=role_max,
-            created_at=now,
-            expires_at=expires_at,
-            revoked_at=None,
-        )
-
-    def _made(self, tx: Transaction, actor: Actor, whose: Member, key: ApiKey) -> str:
-        store.put_key(tx, key, digest="")  # opens nothing; the secret's own follows in this transaction
+        secret = new_secret(key.id, self._random_bytes)
+        store.put_key(tx, key, digest_of(secret))
         self._audit.record_in(
-            tx, whose.organisation_id, actor, "key.make", key.id, key.project_id, name=key.name,
-            member=whose.id, role_max=key.role_max, expires_at=key.expires_at.isoformat() if key.expires_at else None,
+            tx, whose.organisation_id, actor, "key.make", key.id, key.project_id, name=key.name, member=whose.id,
+            role_max=key.role_max, expires_at=key.expires_at.isoformat() if key.expires_at else None,
         )  # fmt: skip
-        return key.id
+        return MadeKey(key=key, secret=secret)
 
     def _in_reach(self, tx: Transaction, actor: Actor, id: str) -> tuple[ApiKey, Member]:
         key = store.key(tx, actor.organisation_id, id)

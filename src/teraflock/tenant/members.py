@@ -19,7 +19,6 @@ from teraflock.storage.database import Database, Transaction
 from teraflock.tenant import rules, store
 from teraflock.tenant.audit import Audit
 from teraflock.tenant.model import Actor, Member, MemberId, OrganisationId, Role
-from teraflock.tenant.once import once
 from teraflock.tenant.projects import project_in
 from teraflock.tenant.rules import Permission
 
@@ -57,23 +56,13 @@ class Members:
         project: str = "",
         *,
         organisation: OrganisationId | None = None,
-        idempotency_key: str = "",
     ) -> Member:
         """Take someone in, with a role in one project, or with the empty reference in all of them."""
         rules.check_member_name(name)
 
         def work(tx: Transaction) -> Member:
             home, project_id = self._place(tx, actor, role, project, organisation)
-            request = ("member.make", home, name, role, project_id)
-            id, _ = once(
-                tx,
-                actor,
-                idempotency_key,
-                request,
-                lambda: self._made(tx, actor, home, name, role, project_id),
-                now=self._clock.now(),
-            )
-            return _there(store.member(tx, home, id))
+            return self._made(tx, actor, home, name, role, project_id)
 
         return self._database.write(work)
 
@@ -145,7 +134,7 @@ class Members:
 
     def _made(
         self, tx: Transaction, actor: Actor, home: OrganisationId, name: str, role: Role, project_id: str
-    ) -> str:
+    ) -> Member:
         if store.member(tx, home, name) is not None:
             raise Conflict(
                 f"`{name}` is a member already", hint="Give another role with `tera member set-role`"
@@ -153,23 +142,21 @@ class Members:
         if home != actor.organisation_id and store.organisation(tx, home) is None:
             raise NotFound("There is no such organisation")
         now = self._clock.now()
-        id = store.removed_member(tx, home, name)
-        if id is not None:
-            store.take_back_member(tx, id, now)
-            store.put_role(tx, id, project_id, role)
-        else:
-            id = MemberId(new_id("mem", now, self._random_bytes))
-            member = Member(
-                id=id,
-                organisation_id=home,
-                name=name,
-                is_operator=False,
-                roles={project_id: role},
-                created_at=now,
-            )
+        removed = store.removed_member(tx, home, name)
+        member = Member(
+            id=removed or MemberId(new_id("mem", now, self._random_bytes)),
+            organisation_id=home,
+            name=name,
+            is_operator=False,
+            roles={project_id: role},
+            created_at=now,
+        )
+        if removed is None:
             store.put_member(tx, member)
-        self._audit.record_in(tx, home, actor, "member.make", id, project_id, name=name, role=role)
-        return id
+        else:
+            store.take_back_member(tx, member)
+        self._audit.record_in(tx, home, actor, "member.make", member.id, project_id, name=name, role=role)
+        return member
 
 
 def member_in(tx: Transaction, actor: Actor, ref: str) -> Member:
@@ -219,9 +206,3 @@ def _too_far(act: str) -> Forbidden:
     return Forbidden(
         f"This key may not {act} more than itself", hint="An owner of the organisation can do it"
     )
-
-
-def _there(member: Member | None) -> Member:
-    if member is None:
-        raise NotFound("There is no such member")
-    return member

@@ -28,7 +28,6 @@ from teraflock.tenant.model import (
     Quota,
     Role,
 )
-from teraflock.tenant.once import once
 from teraflock.tenant.projects import DEFAULT_PROJECT, next_network
 from teraflock.tenant.rules import Permission
 
@@ -58,33 +57,17 @@ class Organisations:
         with self._database.read() as tx:
             return _there(store.organisation(tx, id))
 
-    def make(
-        self, actor: Actor, name: str, owner: str, *, quota: Quota | None = None, idempotency_key: str = ""
-    ) -> MadeOrganisation:
-        """With its first project, and its first member, who gets a key.
-
-        Asked again with the same idempotency key: the same organisation, and a fresh secret in place of the one
-        that may never have arrived.
-        """
+    def make(self, actor: Actor, name: str, owner: str, *, quota: Quota | None = None) -> MadeOrganisation:
+        """With its first project, and its first member, who gets a key."""
         rules.require(actor, Permission.ORGANISATION_WRITE, None)
         rules.check_name("an organisation", name)
         rules.check_member_name(owner)
 
         def work(tx: Transaction) -> MadeOrganisation:
-            now = self._clock.now()
-            request = ("organisation.make", name, owner, quota)
-            fresh: list[MadeOrganisation] = []
-
-            def make() -> str:
-                fresh.append(self.found(tx, name, owner, quota or Quota(), is_operator=False))
-                made = fresh[0]
-                self._audit.record_in(
-                    tx, made.organisation.id, actor, "organisation.make", made.organisation.id, "", name=name
-                )
-                return f"{made.organisation.id} {made.owner.id} {made.key.key.id}"
-
-            kept, _ = once(tx, actor, idempotency_key, request, make, now=now)
-            return fresh[0] if fresh else self._again(tx, *kept.split())
+            made = self.found(tx, name, owner, quota or Quota(), is_operator=False)
+            id = made.organisation.id
+            self._audit.record_in(tx, id, actor, "organisation.make", id, "", name=name, owner=owner)
+            return made
 
         return self._database.write(work)
 
@@ -134,20 +117,6 @@ class Organisations:
         secret = new_secret(key.id, self._random_bytes)
         store.put_key(tx, key, digest_of(secret))
         return MadeKey(key=key, secret=secret)
-
-    def _again(self, tx: Transaction, organisation_id: str, owner_id: str, key_id: str) -> MadeOrganisation:
-        id = OrganisationId(organisation_id)
-        organisation = _there(store.organisation(tx, id))
-        owner = store.member(tx, id, owner_id)
-        project = store.project(tx, id, DEFAULT_PROJECT)
-        key = store.key(tx, id, key_id)
-        if owner is None or project is None or key is None or key.revoked_at is not None:
-            raise Conflict(f"The organisation `{organisation.name}` was made before, and has changed since")
-        secret = new_secret(key.id, self._random_bytes)
-        store.set_digest(tx, key.id, digest_of(secret))
-        return MadeOrganisation(
-            organisation=organisation, project=project, owner=owner, key=MadeKey(key=key, secret=secret)
-        )
 
     def _id(self, prefix: str) -> str:
         return new_id(prefix, self._clock.now(), self._random_bytes)

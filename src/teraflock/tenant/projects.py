@@ -13,7 +13,6 @@ from teraflock.storage.database import Database, Transaction
 from teraflock.tenant import rules, store
 from teraflock.tenant.audit import Audit
 from teraflock.tenant.model import Actor, OrganisationId, Project, ProjectId, Quota
-from teraflock.tenant.once import once
 from teraflock.tenant.rules import Permission
 
 DEFAULT_PROJECT: Final = "default"
@@ -52,7 +51,6 @@ class Projects:
         quota: Quota | None = None,
         *,
         organisation: OrganisationId | None = None,
-        idempotency_key: str = "",
     ) -> Project:
         """A quota is the operators' to give: without that right, a project is made with none set."""
         home = organisation or actor.organisation_id
@@ -63,19 +61,7 @@ class Projects:
             raise rules.forbidden(Permission.QUOTA_WRITE)
         rules.check_name("a project", name)
 
-        def work(tx: Transaction) -> Project:
-            request = ("project.make", home, name, quota)
-            id, _ = once(
-                tx,
-                actor,
-                idempotency_key,
-                request,
-                lambda: self._made(tx, actor, home, name, quota or Quota()),
-                now=self._clock.now(),
-            )
-            return _there(store.project(tx, home, id))
-
-        return self._database.write(work)
+        return self._database.write(lambda tx: self._made(tx, actor, home, name, quota or Quota()))
 
     def set_quota(self, actor: Actor, ref: str, quota: Quota) -> Project:
         def work(tx: Transaction) -> Project:
@@ -105,7 +91,7 @@ class Projects:
 
         return self._database.write(work)
 
-    def _made(self, tx: Transaction, actor: Actor, home: OrganisationId, name: str, quota: Quota) -> str:
+    def _made(self, tx: Transaction, actor: Actor, home: OrganisationId, name: str, quota: Quota) -> Project:
         if store.project(tx, home, name) is not None:
             raise Conflict(f"There is a project `{name}` already", hint="Choose another name")
         if home != actor.organisation_id and store.organisation(tx, home) is None:
@@ -121,12 +107,12 @@ class Projects:
         )
         store.put_project(tx, project)
         self._audit.record(tx, actor, "project.make", project.id, project, name=name, **_told(quota))
-        return project.id
+        return project
 
 
 def project_in(tx: Transaction, actor: Actor, ref: str | None) -> Project:
     """The project meant, if the actor reaches it. Nobody is told whether it exists elsewhere."""
-    found = _only_one(tx, actor) if ref is None else store.project(tx, actor.organisation_id, ref)
+    found = _meant(tx, actor) if ref is None else store.project(tx, actor.organisation_id, ref)
     if found is None and ref is not None and actor.is_operator:
         found = store.project_of_any_organisation(tx, ref)
     if found is None or not rules.in_project(actor, found):
@@ -149,20 +135,15 @@ def next_network(tx: Transaction) -> int:
     return number
 
 
-def _only_one(tx: Transaction, actor: Actor) -> Project | None:
+def _meant(tx: Transaction, actor: Actor) -> Project | None:
+    """The project of an actor who names none."""
     if actor.project_id:
         return store.project(tx, actor.organisation_id, actor.project_id)
     only = None if "" in actor.roles else tuple(actor.roles)
-    reached = store.projects(tx, actor.organisation_id, only, limit=2)
-    if len(reached) == 1:
+    reached = store.projects_with_default_first(tx, actor.organisation_id, DEFAULT_PROJECT, only, limit=2)
+    if len(reached) == 1 or (reached and reached[0].name == DEFAULT_PROJECT):
         return reached[0]
-    return store.project(tx, actor.organisation_id, DEFAULT_PROJECT)
-
-
-def _there(project: Project | None) -> Project:
-    if project is None:
-        raise NotFound("There is no such project")
-    return project
+    return None
 
 
 def _told(quota: Quota) -> dict[str, int | None]:

@@ -151,6 +151,21 @@ def projects(
     return tuple(_project_from(row) for row in rows)
 
 
+def projects_with_default_first(
+    tx: Transaction, organisation: OrganisationId, default: str, only: Sequence[str] | None, *, limit: int
+) -> tuple[Project, ...]:
+    among, values = _among("id", only)
+    rows = tx.all(
+        f"SELECT {_PROJECT} FROM project WHERE organisation_id = :organisation AND removed_at_us IS NULL{among}"
+        " ORDER BY CASE WHEN name = :first THEN 0 ELSE 1 END, id LIMIT :limit",
+        organisation=organisation,
+        first=default,
+        limit=limit,
+        **values,
+    )
+    return tuple(_project_from(row) for row in rows)
+
+
 def free_network_in_all_projects(tx: Transaction) -> int:
     """The lowest network number that no project has."""
     if tx.one("SELECT 1 FROM project WHERE network_number = 0 AND removed_at_us IS NULL") is None:
@@ -277,17 +292,17 @@ def put_member(tx: Transaction, member: Member) -> None:
         operator=int(member.is_operator),
         created=microseconds(member.created_at),
     )
-    for project_id, role in member.roles.items():
-        put_role(tx, member.id, project_id, role)
+    _put_roles(tx, member)
 
 
-def take_back_member(tx: Transaction, id: MemberId, now: datetime) -> None:
-    """A removed member is there again, without roles, keys or office."""
+def take_back_member(tx: Transaction, member: Member) -> None:
+    """One who was removed is there again, with the roles given now and none of his old keys."""
     tx.run(
         "UPDATE member SET removed_at_us = NULL, is_operator = 0, created_at_us = :now WHERE id = :id",
-        now=microseconds(now),
-        id=id,
+        now=microseconds(member.created_at),
+        id=member.id,
     )
+    _put_roles(tx, member)
 
 
 def remove_member(tx: Transaction, id: MemberId, now: datetime) -> None:
@@ -373,10 +388,6 @@ def put_key(tx: Transaction, key: ApiKey, digest: str) -> None:
     )
 
 
-def set_digest(tx: Transaction, id: KeyId, digest: str) -> None:
-    tx.run("UPDATE api_key SET digest = :digest WHERE id = :id", digest=digest, id=id)
-
-
 def revoke_key(tx: Transaction, id: KeyId, now: datetime) -> None:
     tx.run(
         "UPDATE api_key SET revoked_at_us = :now WHERE id = :id AND revoked_at_us IS NULL",
@@ -420,30 +431,12 @@ def audit(
     return tuple(_audit_from(row) for row in rows)
 
 
-# --- what was asked already ----------------------------------------------------------------------------------------
+# --- parts of the above  -------------------------------------------------------------------------------------------
 
 
-def kept_answer(tx: Transaction, scope: str, key: str) -> tuple[str, str] | None:
-    """The digest of the request that came with an idempotency key, and what was answered."""
-    row = tx.one(
-        "SELECT digest, answer FROM idempotency WHERE scope = :scope AND key = :key", scope=scope, key=key
-    )
-    return (row[0], row[1]) if row else None
-
-
-def keep_answer(tx: Transaction, scope: str, key: str, digest: str, answer: str, now: datetime) -> None:
-    tx.run(
-        "INSERT INTO idempotency (scope, key, digest, answer, created_at_us)"
-        " VALUES (:scope, :key, :digest, :answer, :now)",
-        scope=scope,
-        key=key,
-        digest=digest,
-        answer=answer,
-        now=microseconds(now),
-    )
-
-
-# --- from rows to values -------------------------------------------------------------------------------------------
+def _put_roles(tx: Transaction, member: Member) -> None:
+    for project_id, role in member.roles.items():
+        put_role(tx, member.id, project_id, role)
 
 
 def _among(column: str, only: Iterable[str] | None) -> tuple[str, Mapping[str, str]]:
