@@ -103,16 +103,18 @@ def mark_seen(tx: Transaction, site: str, now: datetime) -> None:
     tx.run("UPDATE host SET seen_at_us = :now WHERE site = :site", now=microseconds(now), site=site)
 
 
-def rooms(tx: Transaction, policy: Policy, *, only: HostId | None = None, ready: bool = True) -> list[Room]:
-    """What every host has left."""
+def rooms(
+    tx: Transaction, policy: Policy, *, only: HostId | None = None, ready: bool = True, empty: bool = False
+) -> list[Room]:
+    """What every host has left; or, if `empty`, would have with nothing on it."""
     narrowed = " AND id = :only" if only else ""
     states = "('ready')" if ready else "('ready', 'draining', 'away')"
     rows = tx.all(
         f"SELECT id, name, site, vcpus, ram_bytes, disk_bytes FROM host WHERE state IN {states}{narrowed}",
         **({"only": only} if only else {}),
     )
-    held = _held(tx, only)
-    free, total = _free_gpus(tx, only)
+    held = {} if empty else _held(tx, only)
+    free, total = _free_gpus(tx, only, empty=empty)
     found = []
     for id, name, site, vcpus, ram, disk in rows:
         vcpus_held, ram_held, disk_held = held.get(id, (0, 0, 0))
@@ -139,7 +141,9 @@ def _held(tx: Transaction, only: HostId | None = None) -> dict[str, tuple[int, i
     return {row[0]: (int(row[1]), int(row[2]), int(row[3])) for row in rows}
 
 
-def _free_gpus(tx: Transaction, only: HostId | None) -> tuple[dict[str, dict[str, int]], dict[str, int]]:
+def _free_gpus(
+    tx: Transaction, only: HostId | None, *, empty: bool
+) -> tuple[dict[str, dict[str, int]], dict[str, int]]:
     narrowed = " WHERE host_id = :only" if only else ""
     rows = tx.all(
         "SELECT host_id, gpu, COUNT(*), SUM(CASE WHEN instance_id IS NULL AND healthy = 1 THEN 1 ELSE 0 END)"
@@ -149,7 +153,7 @@ def _free_gpus(tx: Transaction, only: HostId | None) -> tuple[dict[str, dict[str
     free: dict[str, dict[str, int]] = defaultdict(dict)
     total: dict[str, int] = defaultdict(int)
     for host_id, gpu, count, unused in rows:
-        free[host_id][gpu] = int(unused)
+        free[host_id][gpu] = int(count if empty else unused)
         total[host_id] += int(count)
     return free, total
 
@@ -171,6 +175,12 @@ def take_gpus(tx: Transaction, host_id: HostId, gpu: str, count: int, instance_i
             slot=slot,
         )
     return tuple(row[0] for row in rows)
+
+
+def kinds_of(tx: Transaction, host_id: HostId, slots: Sequence[str]) -> list[tuple[str, str]]:
+    """Each slot with its kind."""
+    rows = tx.all("SELECT slot, kind FROM host_gpu WHERE host_id = :host ORDER BY slot", host=host_id)
+    return [(row[0], row[1]) for row in rows if row[0] in slots]
 
 
 def release_gpus(tx: Transaction, instance_id: str, *, keep: Iterable[str] = ()) -> None:

@@ -1,4 +1,4 @@
-"""All SQL about instances, their snapshots and what they hold. `put` is the one writer: row and event in one transaction.
+"""All SQL about instances, their snapshots and what they hold. `put` is the one writer: row and event together.
 
 Reads name their project, but for those of the loops, which say `in_all_projects`.
 """
@@ -55,7 +55,7 @@ _SPEC: Final = msgspec.json.Decoder(Spec)
 _REQUEST: Final = msgspec.json.Decoder(Request)
 
 
-# Writing --------------------------------------------------------------------------------------------------------------
+# Writing ---
 
 
 def insert(tx: Transaction, instance: Instance, *, now: datetime, random_bytes: RandomBytes) -> Instance:
@@ -223,6 +223,13 @@ def lease_due_in_all_projects(
         "UPDATE instance SET lease_owner = :worker WHERE id = :id", [(worker, row[0]) for row in rows]
     )
     return _instances(tx, rows)
+
+
+def is_any_due_in_all_projects(tx: Transaction, now: datetime) -> bool:
+    row = tx.one(
+        "SELECT 1 FROM instance WHERE settled = 0 AND due_at_us <= :now LIMIT 1", now=microseconds(now)
+    )
+    return row is not None
 
 
 def next_due_in_all_projects(tx: Transaction) -> datetime | None:
@@ -443,7 +450,7 @@ def _instances(tx: Transaction, rows: Sequence[Row]) -> tuple[Instance, ...]:
 
 
 def _list_of(ids: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """The marks of an `IN (…)` and their values. Padded to a few lengths, so that statements are prepared again and again."""
+    """The marks of an `IN (…)` and their values, padded to a few lengths so that few statements are prepared."""
     length = next((size for size in (1, 20, 50, 200) if size >= len(ids)), len(ids))
     padded = [*ids, *([ids[-1]] * (length - len(ids)))]
     return ", ".join(f":i{n}" for n in range(length)), {f"i{n}": id for n, id in enumerate(padded)}
@@ -451,9 +458,9 @@ def _list_of(ids: Sequence[str]) -> tuple[str, dict[str, str]]:
 
 def _instance_from(row: Row, gpus: tuple[HeldGpu, ...], ports: tuple[HeldPort, ...]) -> Instance:
     (
-        id, project_id, name, wanted, wanted_at_us, phase, gpu, count, vcpus, ram, disk, held_vcpus, held_ram, held_disk,
-        image, access, spec, host_id, address, host_key, problem, exit_code, created_at_us, created_by, running_since_us,
-        gone_at_us, request, operation, step, undoing, since_us, attempts, generation, sequence, due_at_us, settled,
+        id, project_id, name, wanted, wanted_at_us, phase, gpu, count, vcpus, ram, disk, held_vcpus, held_ram,
+        held_disk, image, access, spec, host_id, address, host_key, problem, exit_code, created_at_us, created_by,
+        running_since_us, gone_at_us, request, operation, step, undoing, since_us, attempts, generation, sequence, due_at_us, settled,
     ) = row  # fmt: skip
     progress = (
         Progress(
