@@ -79,6 +79,10 @@ class SnapshotAnswer(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
 
 
+class SnapshotList(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[SnapshotAnswer, ...]
+
+
 class ShapeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     gpu: str
     gpu_name: str
