@@ -32,6 +32,7 @@ class Call(msgspec.Struct, frozen=True):
     weather: Weather
     half: bool
     """A fault ends it half way: only a part is to be done."""
+    fails_later: bool = False
 
 
 class Calls:
@@ -55,15 +56,17 @@ class Calls:
     @contextmanager
     def _changing(self, call: str, handle: Handle | None = None) -> Iterator[Call]:
         under, fault = self._met(call, handle)
+        later = fault is not None and fault.kind is Kind.LATER
+        half = fault is not None and fault.when is When.HALF and not later
         with self.world.write() as turn:
-            yield Call(turn, self._clock.now(), under, fault is not None and fault.when is When.HALF)
-        if fault is not None:
+            yield Call(turn, self._clock.now(), under, half, later)
+        if fault is not None and not later:
             self._befall(fault)
 
     @contextmanager
     def _asking(self, call: str, handle: Handle | None = None) -> Iterator[Call]:
         under, fault = self._met(call, handle)
-        if fault is not None:
+        if fault is not None and fault.kind is not Kind.LATER:
             self._befall(fault)
         with self.world.read() as turn:
             yield Call(turn, self._clock.now(), under, False)
@@ -73,7 +76,7 @@ class Calls:
         with self.world.read() as turn:
             under = weather(turn)
         fault = self._take(call, "" if handle is None else handle.instance_id) if under.faults else None
-        if fault is not None and fault.when is When.BEFORE:
+        if fault is not None and fault.when is When.BEFORE and fault.kind is not Kind.LATER:
             self._befall(fault)
         if under.down or (handle is not None and handle.host in under.away):
             raise error(Kind.ENGINE_DOWN)

@@ -32,14 +32,15 @@ class Disks(Calls):
 
     def command_state(self, handle: Handle) -> CommandState | None:
         with self._asking("command_state", handle) as call:
-            found = self._find(call, handle.instance_id)
-        if found is None or not found.machine.command:
+            found = self._guest(call, handle)
+        if not found.machine.command:
             return None
         return CommandState(exit_code=found.disk.command_exit, log=found.disk.command_log[-LOG_BYTES_MAX:])
 
     def console(self, handle: Handle) -> bytes:
         with self._asking("console", handle) as call:
-            return self._guest(call, handle).console[-LOG_BYTES_MAX:]
+            found = self._find(call, handle.instance_id)
+        return b"" if found is None else found.console[-LOG_BYTES_MAX:]
 
     def snapshot(self, handle: Handle, snapshot_id: str) -> None:
         with self._changing("snapshot", handle) as call:

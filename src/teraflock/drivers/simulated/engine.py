@@ -112,9 +112,10 @@ class SimulatedEngine(Disks, Networks):
             if found.running:
                 return
             self._alone_with_cards(call, found)
-            fails_at = later(call.now, self._launch_seconds / 2) if call.half and self._is_cloud else None
             began_at = later(call.now, self._launch_seconds)
-            call.turn.put(started(found, began_at, later(began_at, self._boot_seconds), fails_at))
+            up_at = later(began_at, self._boot_seconds)
+            fails_at = call.now + (up_at - call.now) / 2 if call.fails_later else None
+            call.turn.put(started(found, began_at, up_at, fails_at))
 
     def expose(self, machine: Machine) -> None:
         with self._changing("expose", machine.handle) as call:
@@ -131,13 +132,13 @@ class SimulatedEngine(Disks, Networks):
         with self._asking("ready", machine.handle) as call:
             found = self._guest(call, machine.handle)
             now = call.now
-        if found.died:
+        if found.fails_at is not None and found.fails_at <= now:
+            raise NoRoom("The simulated engine had no room in the end", hint="Try again, or elsewhere")
+        if not found.running:
             raise DoesNotBoot(
                 "The simulated guest went down again right after its start", hint="Choose another image"
             )
-        if found.fails_at is not None and found.fails_at <= now:
-            raise NoRoom("The simulated cloud had no room in the end", hint="Try again, or elsewhere")
-        if not found.running or found.up_at is None or now < found.up_at:
+        if found.up_at is None or now < found.up_at:
             return Readiness(ready=False)
         return Readiness(ready=True, host_key=inside.host_key(machine.id))
 

@@ -34,6 +34,8 @@ class Kind(StrEnum):
     REFUSED = "refused"
     NO_ROOM = "no-room"
     DOES_NOT_BOOT = "does-not-boot"
+    LATER = "later"
+    """A start is taken, and turns out to have failed half way to the guest's answer."""
     KILLED = "killed"
     """The process that called ends at once, as by `kill -9`."""
 
@@ -103,10 +105,9 @@ def parse(text: str) -> tuple[Fault, ...]:
 
 def _one(word: str) -> Fault:
     rest, _, instance = word.partition("@")
-    rest, _, times = rest.partition("*") if not rest.startswith(ANY) else (rest, "", "")
-    parts = rest.split(":")
     try:
-        call, when, kind = parts
+        call, when, kind = rest.split(":")
+        kind, _, times = kind.partition("*")
         return Fault(call=call, when=When(when), kind=Kind(kind), times=int(times or 1), instance=instance)
     except ValueError as wrong:
         raise BadInput(

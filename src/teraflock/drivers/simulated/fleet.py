@@ -36,9 +36,8 @@ def fleet(words: str) -> tuple[HostReport, ...]:
                 f"`{group.strip()}` is no group of simulated hosts",
                 hint="Write hosts × cards × model, such as `4x8xV100`; `2x0` are two hosts without cards",
             )
-        hosts += (
-            _host(len(hosts) + place + 1, int(match[2]), match[3] or "") for place in range(int(match[1]))
-        )
+        first = len(hosts) + 1
+        hosts += (_host(first + place, int(match[2]), match[3] or "") for place in range(int(match[1])))
         if len(hosts) > HOSTS_MAX:
             raise BadInput(f"At most {HOSTS_MAX:,} hosts can be simulated")
     return tuple(hosts)
