@@ -77,6 +77,14 @@ def remove(tx: Transaction, id: str) -> None:
     tx.run("DELETE FROM image WHERE id = :id", id=id)
 
 
+def users(tx: Transaction, id: str) -> int:
+    """How many instances that are not gone boot from it."""
+    row = tx.one(
+        "SELECT COUNT(*) FROM instance WHERE phase <> 'gone' AND spec LIKE :mark", mark=f'%"image_id":"{id}"%'
+    )
+    return int(row[0]) if row else 0
+
+
 def to_build_in_all_projects(tx: Transaction) -> tuple[Image, ...]:
     rows = tx.all(
         f"SELECT {_COLUMNS} FROM image WHERE (state = 'waiting' AND recipe <> '') OR state = 'deleting' ORDER BY id"

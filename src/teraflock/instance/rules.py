@@ -60,8 +60,10 @@ def next_operation(instance: Instance) -> Operation | None:
         return None
     if wanted == Wanted.GONE:
         return Operation.DELETE
-    if phase in (Phase.FAILED, Phase.AWAY):
+    if phase == Phase.FAILED:
         return None
+    if phase == Phase.AWAY:
+        return request.operation if request else None  # a repair, ordered when its host came back without it
     if phase == Phase.QUEUED:
         return Operation.LAUNCH
     if phase == Phase.STOPPED:
@@ -73,7 +75,7 @@ def next_operation(instance: Instance) -> Operation | None:
 
 def _of_stopped(wanted: Wanted, request: Request | None) -> Operation | None:
     asked = request.operation if request else None
-    if asked in (Operation.SNAPSHOT, Operation.RESTORE, Operation.PUBLISH):
+    if asked in (Operation.SNAPSHOT, Operation.RESTORE, Operation.PUBLISH, Operation.STOP):
         return asked
     if wanted == Wanted.STOPPED:
         return None
@@ -109,7 +111,7 @@ def finished(instance: Instance, *, now: datetime) -> Instance:
     phase = course.undone if progress.undoing else course.done
     after = moved(instance, phase) if phase else instance
     after = replace(after, progress=None, due_at=now)
-    if progress.operation not in (Operation.STOP, Operation.DELETE) or instance.wanted == Wanted.GONE:
+    if _answers(progress.operation, instance.request):
         after = replace(after, request=None)
     if instance.request and progress.operation == instance.request.operation:
         after = _with_cards(after, instance.request, undone=progress.undoing)
@@ -122,6 +124,13 @@ def finished(instance: Instance, *, now: datetime) -> Instance:
     if after.phase == Phase.GONE:
         after = replace(after, gone_at=now)
     return _settled(_holding(after))
+
+
+def _answers(operation: Operation, request: Request | None) -> bool:
+    """Whether an operation makes a request idle: it was that very one, or it started or removed the instance."""
+    if request is None or operation == request.operation:
+        return True
+    return operation in (Operation.LAUNCH, Operation.START, Operation.DELETE)
 
 
 def _with_cards(instance: Instance, request: Request, *, undone: bool) -> Instance:

@@ -35,8 +35,8 @@ from teraflock.instance.orders import Order, ShapeWish, changed_shape, check, ch
 from teraflock.instance.rules import settled
 from teraflock.instance.states import Phase, Wanted
 from teraflock.storage.database import Database, Transaction
-from teraflock.tenant.model import Actor, AuditRow, Project, ProjectId
-from teraflock.tenant.store import put_audit
+from teraflock.tenant.audit import Audit
+from teraflock.tenant.model import Actor, Project, ProjectId
 
 T = TypeVar("T")
 Change = Callable[[Transaction, Instance, datetime], Instance]
@@ -59,6 +59,7 @@ class InstanceService:
         self._policy = policy or Policy()
         self._random_bytes = random_bytes
         self._wake = wake
+        self._audit = Audit(clock, random_bytes)
 
     # Reading
 
@@ -101,7 +102,7 @@ class InstanceService:
             )
             for instance in made:
                 if instance.created_at == now:
-                    self._audit(tx, actor, instance, "instance.launch", now)
+                    self._audit.record(tx, actor, "instance.launch", instance.id, project, name=instance.name)
             return made
 
         made = self._database.write_alone(work)
@@ -226,7 +227,7 @@ class InstanceService:
 
         def work(tx: Transaction) -> None:
             store.remove_snapshot(tx, found.id)
-            self._audit(tx, actor, view.instance, "snapshot.delete", self._clock.now())
+            self._audit.record(tx, actor, "snapshot.delete", found.id, project, name=found.name)
 
         self._database.write(work)
 
@@ -277,25 +278,32 @@ class InstanceService:
         if instance.phase not in (Phase.RUNNING, Phase.STOPPED) or instance.progress or instance.request:
             raise _cannot("be made an image", instance)
         request = Request(operation=Operation.PUBLISH, subject=image_id)
-        return self._put(tx, actor, instance, replace(instance, request=request), "publish", now)
+        return self._put(tx, actor, project, instance, replace(instance, request=request), "publish", now)
 
     def _change(self, actor: Actor, project: Project, ref: str, action: str, change: Change) -> Instance:
         def work(tx: Transaction) -> Instance:
             now = self._clock.now()
             before = _found(tx, project.id, ref).instance
             after = change(tx, before, now)
-            return before if after is before else self._put(tx, actor, before, after, action, now)
+            return before if after is before else self._put(tx, actor, project, before, after, action, now)
 
         changed = self._database.write_alone(work)
         self._wake()
         return changed
 
     def _put(
-        self, tx: Transaction, actor: Actor, before: Instance, after: Instance, action: str, now: datetime
+        self,
+        tx: Transaction,
+        actor: Actor,
+        project: Project,
+        before: Instance,
+        after: Instance,
+        action: str,
+        now: datetime,
     ) -> Instance:
         after = replace(settled(after), due_at=now)
         stored = store.put(tx, before, after, now=now, random_bytes=self._random_bytes)
-        self._audit(tx, actor, stored, f"instance.{action}", now)
+        self._audit.record(tx, actor, f"instance.{action}", stored.id, project, name=stored.name)
         return stored
 
     def _resized(self, tx: Transaction, instance: Instance, shape: Shape) -> Instance:
@@ -327,22 +335,6 @@ class InstanceService:
     def _check_can(self, tx: Transaction, instance: Instance, capability: Capability, what: str) -> None:
         if instance.host_id and not self._can(tx, instance, capability):
             raise Refused(f"`{instance.name}` cannot {what}: the engine that runs it has no such thing")
-
-    def _audit(self, tx: Transaction, actor: Actor, instance: Instance, action: str, now: datetime) -> None:
-        put_audit(
-            tx,
-            AuditRow(
-                id=new_id("aud", now, self._random_bytes),
-                at=now,
-                organisation_id=actor.organisation_id,
-                project_id=instance.project_id,
-                key_id=actor.key_id,
-                member_id=actor.member_id,
-                action=action,
-                subject=instance.id,
-                details={"name": instance.name},
-            ),
-        )
 
 
 def _found(tx: Transaction, project: ProjectId, ref: str) -> View:

@@ -40,7 +40,7 @@ MOVES: Final[Mapping[Phase, Set[Phase]]] = {
     Phase.CHANGING: {Phase.RUNNING, Phase.STOPPED, Phase.DELETING},
     Phase.AWAY: {Phase.RUNNING, Phase.STARTING, Phase.STOPPING, Phase.DELETING},
     Phase.STOPPING: {Phase.STOPPED, Phase.DELETING},
-    Phase.STOPPED: {Phase.STARTING, Phase.DELETING},
+    Phase.STOPPED: {Phase.STARTING, Phase.STOPPING, Phase.DELETING},
     Phase.FAILED: {Phase.DELETING},
     Phase.DELETING: {Phase.GONE},
     Phase.GONE: frozenset(),

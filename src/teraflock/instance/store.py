@@ -50,7 +50,8 @@ _INSERT: Final = (
     f"INSERT INTO instance ({_COLUMNS}, lease_owner) VALUES ({', '.join(':' + name for name in _NAMES)}, '')"
 )
 _FIXED: Final = ("id", "project_id", "name", "image", "access", "spec", "created_at_us", "created_by")
-_UPDATE: Final = f"UPDATE instance SET {', '.join(f'{name} = :{name}' for name in _NAMES if name not in _FIXED)} WHERE id = :id"
+_CHANGES: Final = ", ".join(f"{name} = :{name}" for name in _NAMES if name not in _FIXED)
+_UPDATE: Final = f"UPDATE instance SET {_CHANGES} WHERE id = :id"
 _SPEC: Final = msgspec.json.Decoder(Spec)
 _REQUEST: Final = msgspec.json.Decoder(Request)
 
@@ -276,14 +277,18 @@ def by_id_in_all_projects(tx: Transaction, id: InstanceId) -> Instance | None:
     return _instances(tx, rows)[0] if rows else None
 
 
-def idle_on_site_in_all_projects(tx: Transaction, site: str) -> list[tuple[str, str, str, str, int]]:
-    """Of all instances that a site's hosts should have: id, phase, wanted, host name, and whether work is under way."""
-    rows = tx.all(
-        "SELECT i.id, i.phase, i.wanted, h.name, CASE WHEN i.operation = '' AND i.settled = 1 THEN 0 ELSE 1 END"
+def on_site_in_all_projects(tx: Transaction, site: str) -> list[Row]:
+    """Of all instances on a site's hosts: id, phase, wanted, host name and state, and whether work is under way."""
+    return tx.all(
+        "SELECT i.id, i.phase, i.wanted, h.name, h.state,"
+        " CASE WHEN i.operation = '' AND i.settled = 1 THEN 0 ELSE 1 END"
         " FROM instance i JOIN host h ON h.id = i.host_id WHERE h.site = :site",
         site=site,
     )
-    return [(row[0], row[1], row[2], row[3], row[4]) for row in rows]
+
+
+def on_host_in_all_projects(tx: Transaction, host_id: HostId) -> tuple[Instance, ...]:
+    return _instances(tx, tx.all(f"SELECT {_COLUMNS} FROM instance WHERE host_id = :id", id=host_id))
 
 
 def ids_known_in_all_projects(tx: Transaction, ids: Sequence[str]) -> dict[str, str]:
@@ -460,7 +465,8 @@ def _instance_from(row: Row, gpus: tuple[HeldGpu, ...], ports: tuple[HeldPort, .
     (
         id, project_id, name, wanted, wanted_at_us, phase, gpu, count, vcpus, ram, disk, held_vcpus, held_ram,
         held_disk, image, access, spec, host_id, address, host_key, problem, exit_code, created_at_us, created_by,
-        running_since_us, gone_at_us, request, operation, step, undoing, since_us, attempts, generation, sequence, due_at_us, settled,
+        running_since_us, gone_at_us, request, operation, step, undoing, since_us, attempts, generation, sequence,
+        due_at_us, settled,
     ) = row  # fmt: skip
     progress = (
         Progress(

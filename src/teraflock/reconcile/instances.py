@@ -16,6 +16,7 @@ import logging
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -122,28 +123,24 @@ class InstanceLoop:
     def advance(self, instance: Instance) -> None:
         """Run the steps of a leased instance until it is where it is wanted, or must wait."""
         current: Instance | None = instance
+        while current is not None:
+            current = self._advanced(current)
+
+    def _advanced(self, instance: Instance) -> Instance | None:
+        assert instance.progress is not None, "what is leased has an operation under way"
+        step = _step_of(instance.progress)
+        try:
+            outcome = self._run_patiently(step, instance) if step else Done()
+        except Exception as error:
+            return self._write(instance.id, partial(_failed, step=step, error=error))
+        return self._write(instance.id, partial(_stepped, step=step, outcome=outcome))
+
+    def _run_patiently(self, step: Step, instance: Instance) -> Outcome:
         stayed = 0.0
-        while current is not None and current.progress is not None:
-            step = _step_of(current.progress)
-            try:
-                outcome = self._run(step, current) if step else Done()
-            except Exception as error:
-                current = self._write(
-                    current.id, lambda fresh, now, e=error: self._failed(fresh, step, e, now)
-                )
-                continue
-            if isinstance(outcome, Wait) and stayed < STAY_SECONDS_MAX:
-                self._pause(outcome.seconds)
-                stayed += outcome.seconds
-            elif isinstance(outcome, Wait):
-                seconds = outcome.seconds
-                current = self._write(
-                    current.id,
-                    lambda fresh, now, s=seconds: replace(fresh, due_at=now + timedelta(seconds=s)),
-                )
-            else:
-                stayed = 0.0
-                current = self._write(current.id, lambda fresh, now, o=outcome: _stepped(fresh, step, o, now))
+        while isinstance(outcome := self._run(step, instance), Wait) and stayed < STAY_SECONDS_MAX:
+            self._pause(outcome.seconds)
+            stayed += outcome.seconds
+        return outcome
 
     def _run(self, step: Step, instance: Instance) -> Outcome:
         progress = instance.progress
@@ -188,24 +185,6 @@ class InstanceLoop:
 
         return self._database.write(work)
 
-    def _failed(self, fresh: Instance, step: Step | None, error: Exception, now: datetime) -> Instance:
-        """What follows from a step that raised: wait and try again, or begin to undo."""
-        progress = fresh.progress
-        assert progress is not None, "a step belongs to an operation"
-        if not isinstance(error, TeraflockError):
-            LOG.error("%s: %s failed", fresh.id, step.name if step else progress.operation, exc_info=error)
-        attempts = progress.attempts + 1
-        problem = _sentence(error)
-        if not progress.undoing and step is not None and _gives_up(progress, error, attempts, now):
-            undoing = replace(progress, undoing=True, step=step.name, attempts=0)
-            return replace(fresh, progress=undoing, problem=problem, due_at=now)
-        return replace(
-            fresh,
-            progress=replace(progress, attempts=attempts),
-            problem=problem if attempts > 1 else fresh.problem,
-            due_at=now + retry_after(attempts),
-        )
-
     def _place(self, instance: Instance) -> tuple[str, str]:
         host_id = instance.host_id or ""
         if self._places.of(host_id) is None:
@@ -232,11 +211,31 @@ def _step_of(progress: Progress) -> Step | None:
     return next_step(progress.operation, progress.step)
 
 
-def _stepped(fresh: Instance, step: Step | None, outcome: Outcome, now: datetime) -> Instance:
+def _failed(fresh: Instance, now: datetime, *, step: Step | None, error: Exception) -> Instance:
+    """What follows from a step that raised: wait and try again, or begin to undo."""
+    progress = fresh.progress
+    assert progress is not None, "a step belongs to an operation"
+    if not isinstance(error, TeraflockError):
+        LOG.error("%s: %s failed", fresh.id, step.name if step else progress.operation, exc_info=error)
+    attempts = progress.attempts + 1
+    problem = _sentence(error)
+    if not progress.undoing and step is not None and _gives_up(progress, error, attempts, now):
+        undoing = replace(progress, undoing=True, step=step.name, attempts=0)
+        return replace(fresh, progress=undoing, problem=problem, due_at=now)
+    return replace(
+        fresh,
+        progress=replace(progress, attempts=attempts),
+        problem=problem if attempts > 1 else fresh.problem,
+        due_at=now + retry_after(attempts),
+    )
+
+
+def _stepped(fresh: Instance, now: datetime, *, step: Step | None, outcome: Outcome) -> Instance:
     """The instance after a step, or after the last one."""
     progress = fresh.progress
     assert progress is not None, "a step belongs to an operation"
-    assert isinstance(outcome, Done), "waiting is no step"
+    if isinstance(outcome, Wait):
+        return replace(fresh, due_at=now + timedelta(seconds=outcome.seconds))
     if step is not None:
         name = step_before(progress.operation, step.name) if progress.undoing else step.name
         progress = replace(progress, step=name, attempts=0)
