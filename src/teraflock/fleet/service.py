@@ -7,14 +7,13 @@ from msgspec.structs import replace
 
 from teraflock.base.clock import Clock
 from teraflock.base.errors import NotFound
-from teraflock.base.ids import new_id
 from teraflock.fleet import store
 from teraflock.fleet.model import Host, HostState
 from teraflock.fleet.placement import Policy
 from teraflock.fleet.shapes import NamedShape, count_free, named_shapes
 from teraflock.storage.database import Database, Transaction
-from teraflock.tenant.model import Actor, AuditRow
-from teraflock.tenant.store import put_audit
+from teraflock.tenant.audit import Audit
+from teraflock.tenant.model import Actor
 
 HOSTS_MAX = 100_000
 
@@ -29,9 +28,8 @@ class FleetService:
         random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
         self._database = database
-        self._clock = clock
         self._policy = policy or Policy()
-        self._random_bytes = random_bytes
+        self._audit = Audit(clock, random_bytes)
 
     def hosts(self, *, after: str = "", limit: int) -> tuple[Host, ...]:
         with self._database.read() as tx:
@@ -45,23 +43,9 @@ class FleetService:
         """`draining` keeps what runs there and lets nothing new in; `ready` opens it again."""
 
         def work(tx: Transaction) -> Host:
-            now = self._clock.now()
             host = _found(tx, ref)
             store.set_state(tx, host.id, state)
-            put_audit(
-                tx,
-                AuditRow(
-                    id=new_id("aud", now, self._random_bytes),
-                    at=now,
-                    organisation_id=actor.organisation_id,
-                    project_id="",
-                    key_id=actor.key_id,
-                    member_id=actor.member_id,
-                    action=f"host.{state}",
-                    subject=host.id,
-                    details={"name": host.name},
-                ),
-            )
+            self._audit.record(tx, actor, f"host.{state}", host.id, name=host.name)
             return replace(host, state=state)
 
         return self._database.write(work)
