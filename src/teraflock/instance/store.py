@@ -246,6 +246,20 @@ def held_by(tx: Transaction, id: InstanceId, worker: str) -> Instance | None:
     return _instances(tx, rows)[0] if rows else None
 
 
+def note_step(tx: Transaction, instance: Instance, worker: str, step: str) -> bool:
+    """Write down that a step is done. False, and nothing is written, where the row is not as it was: read it anew."""
+    changed = tx.run(
+        "UPDATE instance SET step = :step, attempts = 0"
+        " WHERE id = :id AND lease_owner = :worker AND generation = :generation AND wanted = :wanted",
+        step=step,
+        id=instance.id,
+        worker=worker,
+        generation=instance.generation,
+        wanted=instance.wanted,
+    )
+    return changed == 1
+
+
 def let_go(tx: Transaction, id: InstanceId, worker: str) -> None:
     tx.run(
         "UPDATE instance SET lease_owner = '' WHERE id = :id AND lease_owner = :worker", id=id, worker=worker
