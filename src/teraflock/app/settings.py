@@ -41,14 +41,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """What runs instances: LXD or Incus on this machine, or nothing real."""
     lxd_socket: str = ""
     """Unix socket of LXD or Incus. Empty: where they usually lie."""
-    simulated_hosts: Annotated[int, Meta(ge=1, le=100_000)] = 4
-    """How many hosts the simulated engine has."""
-    simulated_gpus: Annotated[int, Meta(ge=0, le=64)] = 8
-    """How many cards each simulated host has."""
-    simulated_gpu: str = "v100-16"
-    """The catalog's id of these cards."""
-    faults: str = ""
-    """Faults for the simulated engine to make, for tests and rehearsals; see docs/simulated.md."""
+    simulated_hosts: str = "4x8xV100,2x0"
+    """The fleet of the simulated engine: hosts × cards × model, in groups; `2x0` are two hosts without cards."""
+    simulated_boot_seconds: Annotated[float, Meta(ge=0, le=3600)] = 0.5
+    """How long a simulated guest takes to answer."""
+    simulated_faults: str = ""
+    """What goes wrong on a new simulated engine, for tests and rehearsals, such as `create:half:killed`."""
     loops: bool = True
     """Whether this process also does the work on instances. Off: it only answers, and another process works."""
     rate_per_second: Annotated[int, Meta(ge=0)] = 200
