@@ -25,7 +25,7 @@ EDGES = {
     "api": {"wire"},
     "cli": {"wire", "client", "app"},
     "console": {"client", "wire"},
-    "app": {"drivers", "api", "console", "host", "wire"},
+    "app": {"drivers", "api", "client", "console", "host", "wire"},
 }
 """Edges import the whole domain, and these edges besides."""
 
