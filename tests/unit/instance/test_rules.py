@@ -20,13 +20,13 @@ def ended(instance: Instance, *, works: bool) -> Instance:
     return finished(replace(instance, progress=replace(instance.progress, undoing=undone)), now=NOW)
 
 
-def carried_out(instance: Instance, outcomes: st.DataObject) -> Instance:
-    """All operations that follow, one after the other, each of which may fail."""
+def carried_out(instance: Instance, *, works: bool) -> Instance:
+    """All operations that follow, one after the other; all fail that can, or none."""
     for _ in range(OPERATIONS_MAX):
         operation = next_operation(instance)
         if operation is None:
             return settled(instance)
-        instance = ended(begun(instance, operation, NOW), works=outcomes.draw(st.booleans()))
+        instance = ended(begun(instance, operation, NOW), works=works)
         check_holding(instance)
     raise AssertionError(
         f"{instance.phase} and wanted {instance.wanted}, but never settles: {instance.request}"
@@ -97,17 +97,22 @@ def resized(instance: Instance, shape: Shape) -> Instance:
 words = st.sampled_from(["stop", "start", "delete", "resize", "restart", "snapshot", "drift"])
 
 
-@given(shapes, st.lists(st.tuples(words, shapes), max_size=8), st.data())
-def test_an_instance_always_settles(
-    first: Shape, wishes: list[tuple[str, Shape]], outcomes: st.DataObject
-) -> None:
-    instance = carried_out(queued(first), outcomes)
-    for word, shape in wishes:
-        instance = carried_out(wish(instance, word, shape), outcomes)
+@given(shapes, st.lists(st.tuples(words, shapes, st.booleans()), min_size=1, max_size=8))
+def test_an_instance_always_settles(first: Shape, wishes: list[tuple[str, Shape, bool]]) -> None:
+    instance = carried_out(queued(first), works=True)
+    for word, shape, works in wishes:
+        instance = carried_out(wish(instance, word, shape), works=works)
         assert instance.settled
         assert instance.phase in (Phase.RUNNING, Phase.STOPPED, Phase.FAILED, Phase.GONE)
         if instance.wanted == Wanted.GONE:
             assert instance.phase == Phase.GONE
+
+
+def test_a_launch_that_fails_holds_nothing() -> None:
+    failed = carried_out(
+        queued(Shape(gpu="V100-SXM2", gpus=2, vcpus=1, ram_bytes=1, disk_bytes=1)), works=False
+    )
+    assert (failed.phase, failed.held, failed.settled) == (Phase.FAILED, Held(), True)
 
 
 @given(shapes, shapes)
