@@ -4,8 +4,9 @@ Reads name their project, but for those of the loops, which say `in_all_projects
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -52,6 +53,7 @@ _INSERT: Final = (
 _FIXED: Final = ("id", "project_id", "name", "image", "access", "spec", "created_at_us", "created_by")
 _CHANGES: Final = ", ".join(f"{name} = :{name}" for name in _NAMES if name not in _FIXED)
 _UPDATE: Final = f"UPDATE instance SET {_CHANGES} WHERE id = :id"
+VIEWS_KEPT: Final = 4096  # a few kB each
 _SPEC: Final = msgspec.json.Decoder(Spec)
 _REQUEST: Final = msgspec.json.Decoder(Request)
 
@@ -441,17 +443,33 @@ def _values(instance: Instance) -> dict[str, Any]:
 
 
 def _views(tx: Transaction, rows: Sequence[Row]) -> tuple[View, ...]:
-    instances = _instances(tx, [row[:-3] for row in rows])
-    return tuple(
-        View(instance=instance, host_name=row[-3], host_address=row[-2], simulated=bool(row[-1]))
-        for instance, row in zip(instances, rows, strict=True)
+    if not rows:
+        return ()
+    gpus, ports = _held_by(tx, rows)
+    return tuple(_view_from(row, tuple(gpus[row[0]]), tuple(ports[row[0]])) for row in rows)
+
+
+@lru_cache(maxsize=VIEWS_KEPT)  # most of a page is what it was a moment ago; a value is made of its row and nothing else
+def _view_from(row: Row, gpus: tuple[HeldGpu, ...], ports: tuple[HeldPort, ...]) -> View:
+    return View(
+        instance=_instance_from(row[:-3], gpus, ports),
+        host_name=row[-3],
+        host_address=row[-2],
+        simulated=bool(row[-1]),
     )
 
 
 def _instances(tx: Transaction, rows: Sequence[Row]) -> tuple[Instance, ...]:
-    """With what they hold, in two statements for all of them."""
     if not rows:
         return ()
+    gpus, ports = _held_by(tx, rows)
+    return tuple(_instance_from(row, tuple(gpus[row[0]]), tuple(ports[row[0]])) for row in rows)
+
+
+def _held_by(
+    tx: Transaction, rows: Sequence[Row]
+) -> tuple[Mapping[str, Sequence[HeldGpu]], Mapping[str, Sequence[HeldPort]]]:
+    """The cards and ports of instances by their ids, in two statements for all of them."""
     marks, values = _list_of([row[0] for row in rows])
     gpus: dict[str, list[HeldGpu]] = defaultdict(list)
     for id, slot, kind, gpu in tx.all(
@@ -465,12 +483,12 @@ def _instances(tx: Transaction, rows: Sequence[Row]) -> tuple[Instance, ...]:
         **values,
     ):
         ports[id].append(HeldPort(port, guest_port))
-    return tuple(_instance_from(row, tuple(gpus[row[0]]), tuple(ports[row[0]])) for row in rows)
+    return gpus, ports
 
 
 def _list_of(ids: Sequence[str]) -> tuple[str, dict[str, str]]:
     """The marks of an `IN (…)` and their values, padded to a few lengths so that few statements are prepared."""
-    length = next((size for size in (1, 20, 50, 200) if size >= len(ids)), len(ids))
+    length = next((size for size in (1, 21, 51, 201) if size >= len(ids)), len(ids))
     padded = [*ids, *([ids[-1]] * (length - len(ids)))]
     return ", ".join(f":i{n}" for n in range(length)), {f"i{n}": id for n, id in enumerate(padded)}
 
