@@ -12,6 +12,7 @@ from teraflock.instance.driver import Ran
 from teraflock.instance.launching import JUPYTER_PORT, SSH_PORT
 from teraflock.instance.model import Access, Log, Shape, Snapshot, View
 from teraflock.instance.orders import Order, ShapeWish
+from teraflock.instance.rules import next_operation
 from teraflock.wire.instance import (
     ExecAnswer,
     GpuAnswer,
@@ -59,7 +60,7 @@ def instance_answer(view: View, *, enters: bool) -> InstanceAnswer:
         project_id=instance.project_id,
         state=instance.phase,
         wanted=instance.wanted,
-        operation=progress.operation if progress else None,
+        operation=progress.operation if progress else next_operation(instance),  # asked for, if not begun yet
         step=progress.step or None if progress else None,
         problem=instance.problem,
         shape=shape_answer(instance.shape),
