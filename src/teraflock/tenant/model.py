@@ -19,7 +19,7 @@ class Role(StrEnum):
     MEMBER = "member"
     """Launches, changes and deletes instances."""
     VIEWER = "viewer"
-    """Sees everything but secrets, changes nothing."""
+    """Sees everything but secrets and bills, changes nothing."""
     BILLING = "billing"
     """Sees what was used and what it costs, and nothing inside instances."""
 

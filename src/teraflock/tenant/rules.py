@@ -38,6 +38,7 @@ class Permission(StrEnum):
     AUDIT_READ = "audit.read"
     USAGE_READ = "usage.read"
     BILL_READ = "bill.read"
+    """Invoices and the ledger. What was used is `usage.read`."""
     BILL_WRITE = "bill.write"
     """Prices and corrections: the house's, never the tenant's."""
     HOST_READ = "host.read"
@@ -71,7 +72,6 @@ _VIEWER: Final = frozenset(
         Permission.KEY_READ,
         Permission.AUDIT_READ,
         Permission.USAGE_READ,
-        Permission.BILL_READ,
     }
 )
 

@@ -167,12 +167,12 @@ def projects_with_default_first(
 
 
 def free_network_in_all_projects(tx: Transaction) -> int:
-    """The lowest network number that no project has."""
-    if tx.one("SELECT 1 FROM project WHERE network_number = 0 AND removed_at_us IS NULL") is None:
+    """The lowest network number that no project has; a removed one has its own until engines took the network down."""
+    if tx.one("SELECT 1 FROM project WHERE network_number = 0") is None:
         return 0
     row = tx.one(
-        "SELECT MIN(p.network_number) + 1 FROM project p WHERE p.removed_at_us IS NULL AND NOT EXISTS"
-        " (SELECT 1 FROM project n WHERE n.network_number = p.network_number + 1 AND n.removed_at_us IS NULL)"
+        "SELECT MIN(p.network_number) + 1 FROM project p WHERE p.network_number >= 0 AND NOT EXISTS"
+        " (SELECT 1 FROM project n WHERE n.network_number = p.network_number + 1)"
     )
     assert row is not None, "number 0 is taken, so some number has no next one"
     return int(row[0])
