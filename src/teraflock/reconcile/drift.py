@@ -10,6 +10,7 @@ backup: it is told, never removed. One whose instance is gone is removed.
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -29,6 +30,7 @@ from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
+Detail = str | int | float | bool | None
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -117,6 +119,7 @@ class DriftLoop:
         after = {each.id: each for each in self._kept(driver.site)}
         kept = [each for each in kept_before if after.get(each.id) == each]
         fresh = after.keys() - {each.id for each in kept}
+        self._tell_leaving([sighting for sighting in seen.values() if sighting.leaving_at])
         drift = decide(kept, {id: one for id, one in seen.items() if id not in fresh}, answering)
         if drift:
             self._apply(driver, drift)
@@ -152,17 +155,34 @@ class DriftLoop:
             return  # told already, and nothing to be done until it is wanted running
         store.put(tx, before, after, now=now, random_bytes=self._random_bytes)
         if reason:
-            record_event(
-                tx,
-                Event(
-                    id=EventId(new_id("evt", now, self._random_bytes)),
-                    at=now,
-                    kind="instance.drifted",
-                    subject=id,
-                    project=before.project_id,
-                    details={"name": before.name, "reason": reason},
-                ),
-            )
+            self._tell(tx, before, "instance.drifted", {"name": before.name, "reason": reason})
+
+    def _tell_leaving(self, leaving: Sequence[Sighting]) -> None:
+        """An engine takes something back: its project is told once, as long before as the engine says so."""
+        for sighting in leaving:
+            if (id := f"{sighting.instance_id} {sighting.leaving_at}") not in self._told:
+                self._told.add(id)
+                self._database.write(partial(self._note_leaving, sighting))
+
+    def _note_leaving(self, sighting: Sighting, tx: Transaction) -> None:
+        instance = store.by_id_in_all_projects(tx, sighting.instance_id)
+        if instance is not None and sighting.leaving_at is not None:
+            at = sighting.leaving_at.isoformat()
+            self._tell(tx, instance, "instance.leaving", {"name": instance.name, "leaving_at": at})
+
+    def _tell(self, tx: Transaction, instance: Instance, kind: str, details: dict[str, Detail]) -> None:
+        now = self._clock.now()
+        record_event(
+            tx,
+            Event(
+                id=EventId(new_id("evt", now, self._random_bytes)),
+                at=now,
+                kind=kind,
+                subject=instance.id,
+                project=instance.project_id,
+                details=details,
+            ),
+        )
 
     def _clear(self, driver: ComputeDriver, strange: Sequence[Sighting]) -> None:
         if not strange:

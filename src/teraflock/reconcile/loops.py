@@ -21,6 +21,7 @@ from teraflock.reconcile.drift import DriftLoop
 from teraflock.reconcile.hosts import HostLoop
 from teraflock.reconcile.images import ImageLoop
 from teraflock.reconcile.instances import LEASES_PER_TURN, InstanceLoop, no_faults
+from teraflock.reconcile.networks import NetworkLoop
 from teraflock.storage.database import Database
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
@@ -34,6 +35,7 @@ HOSTS_SECONDS: Final = 5.0
 DRIFT_SECONDS: Final = 3.0
 COMMANDS_SECONDS: Final = 1.0
 IMAGES_SECONDS: Final = 1.0
+NETWORKS_SECONDS: Final = 5.0
 
 
 class Loop(Protocol):
@@ -69,6 +71,7 @@ class Loops:
         self.drift = DriftLoop(database, clock, engines, random_bytes=random_bytes, wake=self.wake)
         self.commands = CommandLoop(database, clock, engines, random_bytes=random_bytes, wake=self.wake)
         self.images = ImageLoop(database, engines)
+        self.networks = NetworkLoop(database, engines)
 
     def wake(self) -> None:
         """Something is due now."""
@@ -82,6 +85,7 @@ class Loops:
         self._run("heartbeat", self._heartbeat, HEARTBEAT_SECONDS)
         self._run("hosts", self.hosts.turn, HOSTS_SECONDS)
         self._run("images", self.images.turn, IMAGES_SECONDS)
+        self._run("networks", self.networks.turn, NETWORKS_SECONDS)
         self._run("drift", self.drift.turn, DRIFT_SECONDS)
         self._run("commands", self.commands.turn, COMMANDS_SECONDS)
         thread = threading.Thread(target=self._serve_instances, name="instances", daemon=True)

@@ -24,7 +24,7 @@ CREATE TABLE project (
     removed_at_us BIGINT        -- its row stays: instances that are gone, and bills, still name it
 );
 CREATE UNIQUE INDEX project_by_name ON project (organisation_id, name) WHERE removed_at_us IS NULL;
-CREATE UNIQUE INDEX project_by_network ON project (network_number) WHERE removed_at_us IS NULL;
+CREATE UNIQUE INDEX project_by_network ON project (network_number) WHERE network_number >= 0;
 
 CREATE TABLE member (
     id TEXT PRIMARY KEY,
