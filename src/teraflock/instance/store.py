@@ -165,7 +165,16 @@ def page(
         after=after,
         limit=limit,
     )
-    return _views(tx, rows)
+    if not rows:
+        return ()
+    part = {"project": project, "after": after, "last": rows[-1][0]}
+    gpus, ports = _sorted_gpus(tx.all(_GPUS_OF_PART, **part)), _sorted_ports(tx.all(_PORTS_OF_PART, **part))
+    return tuple(_view_from(row, tuple(gpus[row[0]]), tuple(ports[row[0]])) for row in rows)
+
+
+_PART: Final = " ON p.instance_id = i.id WHERE i.project_id = :project AND i.id > :after AND i.id <= :last"
+_GPUS_OF_PART: Final = f"SELECT p.instance_id, p.slot, p.kind, p.gpu FROM instance i JOIN host_gpu p{_PART}"
+_PORTS_OF_PART: Final = f"SELECT p.instance_id, p.port, p.guest_port FROM instance i JOIN host_port p{_PART}"
 
 
 def find(tx: Transaction, project: ProjectId, ref: str) -> View | None:
@@ -449,8 +458,9 @@ def _views(tx: Transaction, rows: Sequence[Row]) -> tuple[View, ...]:
     return tuple(_view_from(row, tuple(gpus[row[0]]), tuple(ports[row[0]])) for row in rows)
 
 
-@lru_cache(maxsize=VIEWS_KEPT)  # most of a page is what it was a moment ago; a value is made of its row and nothing else
+@lru_cache(maxsize=VIEWS_KEPT)
 def _view_from(row: Row, gpus: tuple[HeldGpu, ...], ports: tuple[HeldPort, ...]) -> View:
+    """Kept by its row, of which alone it is made: most of a page is what it was a moment ago."""
     return View(
         instance=_instance_from(row[:-3], gpus, ports),
         host_name=row[-3],
@@ -471,19 +481,27 @@ def _held_by(
 ) -> tuple[Mapping[str, Sequence[HeldGpu]], Mapping[str, Sequence[HeldPort]]]:
     """The cards and ports of instances by their ids, in two statements for all of them."""
     marks, values = _list_of([row[0] for row in rows])
-    gpus: dict[str, list[HeldGpu]] = defaultdict(list)
-    for id, slot, kind, gpu in tx.all(
-        f"SELECT instance_id, slot, kind, gpu FROM host_gpu WHERE instance_id IN ({marks}) ORDER BY slot",
-        **values,
-    ):
-        gpus[id].append(HeldGpu(slot, GpuKind(kind), gpu))
-    ports: dict[str, list[HeldPort]] = defaultdict(list)
-    for id, port, guest_port in tx.all(
-        f"SELECT instance_id, port, guest_port FROM host_port WHERE instance_id IN ({marks}) ORDER BY port",
-        **values,
-    ):
-        ports[id].append(HeldPort(port, guest_port))
-    return gpus, ports
+    gpus = tx.all(
+        f"SELECT instance_id, slot, kind, gpu FROM host_gpu WHERE instance_id IN ({marks})", **values
+    )
+    ports = tx.all(
+        f"SELECT instance_id, port, guest_port FROM host_port WHERE instance_id IN ({marks})", **values
+    )
+    return _sorted_gpus(gpus), _sorted_ports(ports)
+
+
+def _sorted_gpus(rows: Sequence[Row]) -> Mapping[str, Sequence[HeldGpu]]:
+    found: dict[str, list[HeldGpu]] = defaultdict(list)
+    for id, slot, kind, gpu in sorted(rows):
+        found[id].append(HeldGpu(slot, GpuKind(kind), gpu))
+    return found
+
+
+def _sorted_ports(rows: Sequence[Row]) -> Mapping[str, Sequence[HeldPort]]:
+    found: dict[str, list[HeldPort]] = defaultdict(list)
+    for id, port, guest_port in sorted(rows):
+        found[id].append(HeldPort(port, guest_port))
+    return found
 
 
 def _list_of(ids: Sequence[str]) -> tuple[str, dict[str, str]]:
