@@ -77,6 +77,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
     operation: Operation
     since: datetime
+    """When the step under way began: a worker may have died long before another took over."""
     step: str = ""
     """The last step that is done, or that is still to be undone; empty: none."""
     undoing: bool = False

@@ -19,7 +19,7 @@ from teraflock.instance.driver import ComputeDriver, DoesNotBoot, Machine
 from teraflock.instance.model import Operation
 
 BOOT_TIME_MAX: Final = timedelta(seconds=90)
-"""From the begin of an operation until the guest answers. Engines that take longer say so by `Pending` sightings."""
+"""From the last step before it until the guest answers. Engines that take longer say so by `Pending` sightings."""
 READY_AGAIN_SECONDS: Final = 0.05
 
 

@@ -257,12 +257,13 @@ def held_by(tx: Transaction, id: InstanceId, worker: str) -> Instance | None:
     return _instances(tx, rows)[0] if rows else None
 
 
-def note_step(tx: Transaction, instance: Instance, worker: str, step: str) -> bool:
+def note_step(tx: Transaction, instance: Instance, worker: str, step: str, now: datetime) -> bool:
     """Write down that a step is done. False, and nothing is written, where the row is not as it was: read it anew."""
     changed = tx.run(
-        "UPDATE instance SET step = :step, attempts = 0"
+        "UPDATE instance SET step = :step, attempts = 0, operation_since_us = :now"
         " WHERE id = :id AND lease_owner = :worker AND generation = :generation AND wanted = :wanted",
         step=step,
+        now=microseconds(now),
         id=instance.id,
         worker=worker,
         generation=instance.generation,

@@ -149,10 +149,11 @@ class InstanceLoop:
             or progress.undoing
         ):
             return None
-        after = replace(progress, step=step.name, attempts=0)
+        now = self._clock.now()
+        after = replace(progress, step=step.name, attempts=0, since=now)
         if _step_of(after) is None:
             return None
-        noted = self._database.write(lambda tx: store.note_step(tx, instance, self._worker, step.name))
+        noted = self._database.write(lambda tx: store.note_step(tx, instance, self._worker, step.name, now))
         return replace(instance, progress=after) if noted else None
 
     def _run_patiently(self, step: Step, instance: Instance) -> Outcome:
@@ -166,7 +167,7 @@ class InstanceLoop:
         progress = instance.progress
         assert progress is not None, "a step belongs to an operation"
         act = step.undo if progress.undoing else step.do
-        if act is None:
+        if act is None or instance.host_id is None:  # what failed at launch is on no engine
             return Done()
         driver, task = self._task(instance, progress)
         point = f"{progress.operation}.{step.name}{':undo' if progress.undoing else ''}"
@@ -257,7 +258,7 @@ def _stepped(fresh: Instance, now: datetime, *, step: Step | None, outcome: Outc
         return replace(fresh, due_at=now + timedelta(seconds=outcome.seconds))
     if step is not None:
         name = step_before(progress.operation, step.name) if progress.undoing else step.name
-        progress = replace(progress, step=name, attempts=0)
+        progress = replace(progress, step=name, attempts=0, since=now)
         fresh = replace(fresh, progress=progress, host_key=outcome.host_key or fresh.host_key)
     return finished(fresh, now=now) if _step_of(progress) is None else fresh
 
