@@ -91,4 +91,4 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     meter: Meter
     closed: Interval | None = None
     cut_us: int | None = None
-    """The run already has intervals behind this time, closed by other changes: they must be cut back."""
+    """The run ended at this time, behind which it has intervals closed by other changes: they are to be cut back."""

@@ -36,10 +36,11 @@ def take(meter: Meter, change: Change) -> Step:
     after = replace(meter, sequence=change.sequence, phase=change.phase, egress_bytes=counter)
     if opened and _goes_on(opened, held, change, counter != meter.egress_bytes):
         return Step(meter=replace(after, at_us=max(at_us, meter.at_us)))
-    closed = _closed(meter, opened, change, at_us, counter) if opened else None
     after = replace(after, at_us=at_us, open=_opened(opened, held, change, at_us, counter))
-    cut_us = at_us if opened and at_us < opened.from_us else None
-    return Step(meter=after, closed=None if cut_us is not None else closed, cut_us=cut_us)
+    if opened is None:
+        return Step(meter=after)
+    closed = _closed(meter, opened, change, at_us, counter)
+    return Step(meter=after, closed=closed, cut_us=at_us if at_us < opened.from_us else None)
 
 
 def effect_us(meter: Meter, change: Change) -> int:
@@ -101,10 +102,9 @@ def _opened(
     )  # fmt: skip
 
 
-def _closed(meter: Meter, opened: Open, change: Change, at_us: int, counter: int) -> Interval | None:
-    ends_run = opened.run_us is not None and change.phase not in BILLABLE
-    if at_us == opened.from_us and not (ends_run and opened.run_us != at_us):
-        return None  # it took no time, and no run of some length ended with it
+def _closed(meter: Meter, opened: Open, change: Change, at_us: int, counter: int) -> Interval:
+    """Also where it took no time: it may have been charged for, before it was known when it ended."""
+    ends_run = opened.run_us is not None and change.phase not in BILLABLE and at_us >= opened.from_us
     sent = counter - opened.egress_from_bytes
     return Interval(
         instance_id=meter.instance_id, sequence=opened.sequence, generation=opened.generation,

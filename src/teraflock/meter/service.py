@@ -148,12 +148,13 @@ def _taken(
     meter: Meter, change: Change, run: Callable[[int], Sequence[Interval]]
 ) -> tuple[Meter, list[Interval]]:
     step = take(meter, change)
+    closed = [step.closed] if step.closed else []
     if step.cut_us is None:
-        return step.meter, [step.closed] if step.closed else []
+        return step.meter, closed
     run_us = meter.open.run_us if meter.open else None
     assert run_us is not None, "only a run is cut back"
-    stored = latest(run(run_us))
-    return step.meter, list(recut(stored, step.cut_us, house_fault=change.last_seen_us is not None))
+    cut = recut(latest(run(run_us)), step.cut_us, house_fault=change.last_seen_us is not None)
+    return step.meter, [*cut, *closed]
 
 
 def _run_of(tx: Transaction, instance_id: str, made: Sequence[Interval]) -> Callable[[int], list[Interval]]:

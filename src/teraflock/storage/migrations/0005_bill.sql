@@ -84,7 +84,8 @@ CREATE TABLE bill_cursor (
     intervals BIGINT NOT NULL,    -- up to this number they are charged
     charges BIGINT NOT NULL,      -- the number of the newest
     entries BIGINT NOT NULL,
-    booked_until_us BIGINT NOT NULL -- no price or purchase may change what was before
+    booked_until_us BIGINT NOT NULL, -- days are closed up to here
+    latest_us BIGINT NOT NULL     -- the end of the latest time charged: no price or purchase begins before
 );
 
 CREATE TABLE charge (
@@ -194,27 +195,31 @@ CREATE TABLE purchase (
     project_id TEXT NOT NULL,
     instance_id TEXT NOT NULL,
     mode TEXT NOT NULL,           -- monthly or reserved
+    years BIGINT NOT NULL,        -- reserved for; 0: monthly
+    upfront BIGINT NOT NULL,      -- 1: all was paid at once
     renews BIGINT NOT NULL,
-    ends_us BIGINT NOT NULL,      -- of its newest term
+    due_us BIGINT NOT NULL,       -- when its next term begins
     ended BIGINT NOT NULL         -- 1: nothing is to come
 );
 CREATE INDEX purchase_by_project ON purchase (project_id, id);
-CREATE INDEX purchase_due ON purchase (ends_us) WHERE ended = 0;
+CREATE INDEX purchase_due ON purchase (due_us, id) WHERE ended = 0;
 
 -- What a purchase covers, from when until when, and what was paid for it. A later term cuts an earlier one off.
 CREATE TABLE purchase_term (
     purchase_id TEXT NOT NULL REFERENCES purchase (id),
     sequence BIGINT NOT NULL,
-    kind TEXT NOT NULL,           -- bought, instalment, renewed, upgraded or ended
-    project_id TEXT NOT NULL,
+    kind TEXT NOT NULL,           -- bought, continued, renewed, upgraded or ended
     instance_id TEXT NOT NULL,
     from_us BIGINT NOT NULL,
     until_us BIGINT NOT NULL,
-    covers TEXT NOT NULL,         -- JSON: a shape
+    gpu TEXT NOT NULL,
+    gpus BIGINT NOT NULL,
+    vcpus BIGINT NOT NULL,
+    ram_bytes BIGINT NOT NULL,
+    disk_bytes BIGINT NOT NULL,
     currency TEXT NOT NULL,
-    fee_micros BIGINT NOT NULL,   -- due at from_us; below zero: given back
     month_micros BIGINT NOT NULL, -- what a whole month of it costs
-    terms TEXT NOT NULL,          -- JSON: months, discount, upfront …
+    fee_micros BIGINT NOT NULL,   -- due at from_us; below zero: given back
     PRIMARY KEY (purchase_id, sequence)
 );
 CREATE INDEX purchase_term_by_instance ON purchase_term (instance_id, from_us);
