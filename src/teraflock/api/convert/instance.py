@@ -51,7 +51,24 @@ def order_from(request: LaunchRequest) -> Order:
 
 
 def instance_answer(view: View, *, enters: bool) -> InstanceAnswer:
-    """`enters` says whether the asker may go inside."""
+    """`enters` says whether the asker may go inside. What was made of a view is kept beside it: both never change."""
+    key = (id(view), enters)
+    kept = _KEPT.get(key)
+    if kept is not None and kept[0] is view:
+        return kept[1]
+    answer = _instance_answer(view, enters=enters)
+    if len(_KEPT) >= ANSWERS_KEPT:
+        _KEPT.clear()
+    _KEPT[key] = (view, answer)
+    return answer
+
+
+ANSWERS_KEPT: Final = 4096
+_KEPT: Final[dict[tuple[int, bool], tuple[View, InstanceAnswer]]] = {}
+"""By the identity of a view, which stays its own while it is kept here."""
+
+
+def _instance_answer(view: View, *, enters: bool) -> InstanceAnswer:
     instance = view.instance
     progress = instance.progress
     return InstanceAnswer(
