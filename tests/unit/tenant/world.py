@@ -7,14 +7,17 @@ what each key ever made opens, and what it may in each project, between the two.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import count
+from random import Random
 from typing import TypeVar
 
 from tests.unit.tenant.table import MAY
 
 from teraflock.base.clock import FixedClock
-from teraflock.base.errors import Conflict, Forbidden, NotAuthenticated, NotFound, Refused, TeraflockError
-from teraflock.storage.database import Database
+from teraflock.base.errors import Conflict, Forbidden, NotAuthenticated, NotFound, Refused
+from teraflock.network.store import take_down
+from teraflock.storage.database import Database, Transaction
 from teraflock.tenant import model, rules
 from teraflock.tenant.model import MadeKey, OrganisationId, Role
 from teraflock.tenant.service import TenantService
@@ -69,7 +72,7 @@ class World:
     keys: list[Key] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.service = TenantService(self.database, self.clock)
+        self.service = TenantService(self.database, self.clock, Random(next(_numbers)).randbytes)
         self.service.install()
         house = self.service.operator_key()
         actor = self.service.authenticate(house.secret)
@@ -327,6 +330,8 @@ class World:
         house = self.service.authenticate(self.service.operator_key().secret)
         for project in self.living_projects():
             self.service.projects.remove(house, project.id)
+        for project in self.projects:
+            self.database.write(partial(_take_down, project))
 
     # --- comparing -----------------------------------------------------------------------------------------------
 
@@ -366,14 +371,9 @@ class World:
         return found
 
 
+def _take_down(project: Project, tx: Transaction) -> None:
+    take_down(tx, model.ProjectId(project.id))
+
+
 def pick(things: Sequence[T], number: int) -> T:
     return things[number % len(things)]
-
-
-def outcome(act: Callable[[], object]) -> type[TeraflockError] | None:
-    """The class of the error an act ends with; None: it is done."""
-    try:
-        act()
-    except TeraflockError as error:
-        return type(error)
-    return None
