@@ -6,7 +6,6 @@ anybody's.
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -61,19 +60,25 @@ def start(places: Places, answers: Callable[[], bool]) -> int:
 
 
 def _spawn(places: Places) -> int:
+    """A process that outlives this one, and hears nothing of Ctrl-C in its terminal."""
     places.cloud.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with places.log.open("ab") as log:
-        process = subprocess.Popen(
+    log = os.open(places.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        pid = os.posix_spawn(
+            sys.executable,
             [sys.executable, "-m", "teraflock", "serve"],
-            env={**os.environ, "TERA_HOME": str(places.home)},
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,  # so that Ctrl-C in this terminal is not for it
+            {**os.environ, "TERA_HOME": str(places.home)},
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_DUP2, log, 1),
+                (os.POSIX_SPAWN_DUP2, log, 2),
+            ],
+            setsid=True,
         )
-    put(places.pid, f"{process.pid}\n".encode())
-    return process.pid
+    finally:
+        os.close(log)
+    put(places.pid, f"{pid}\n".encode())
+    return pid
 
 
 def stop(places: Places) -> bool:

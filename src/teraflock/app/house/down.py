@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from teraflock.app.engines import engine_mark
 from teraflock.app.house import background, connection, engine, removal
 from teraflock.app.house.places import Places
 from teraflock.app.house.up import server_url
@@ -109,6 +110,6 @@ def installation_of(places: Places, settings: Settings) -> str:
     database = open_database(address, SystemClock())
     try:
         with database.read() as tx:
-            return (installation_id(tx) or "").removeprefix("tera_")
+            return engine_mark(installation_id(tx) or "")
     finally:
         database.close()

@@ -6,7 +6,7 @@ import click
 
 from teraflock.cli.cloud.connection import connected
 from teraflock.cli.cloud.options import json_option, organisation_option
-from teraflock.cli.cloud.pages import all_of
+from teraflock.cli.cloud.pages import all_of, names_of
 from teraflock.cli.cloud.words import details_text, time_text
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
@@ -20,7 +20,7 @@ Examples:
   tera audit --limit 500 --json
 """
 COLUMNS: Final = (
-    Column("AT"),
+    Column("AT (UTC)"),
     Column("MEMBER", flexible=True, worth=7),
     Column("ACTION"),
     Column("SUBJECT", flexible=True, worth=8),
@@ -38,6 +38,7 @@ COLUMNS: Final = (
 def command(limit: int, organisation: str, as_json: bool) -> None:
     with connected() as client:
         found = all_of(client.audit, at_most=limit, organisation=organisation)
+        names = {} if as_json else names_of(lambda: client.all_members(organisation=organisation))
     if as_json:
         write_json(found)
         return
@@ -47,7 +48,7 @@ def command(limit: int, organisation: str, as_json: bool) -> None:
     rows = [
         [
             time_text(each.at),
-            each.member_id,
+            names.get(each.member_id, each.member_id),
             each.action,
             each.subject,
             details_text(each.details),

@@ -8,6 +8,8 @@ import os
 from typing import TYPE_CHECKING
 
 from teraflock.base.errors import Unavailable
+from teraflock.cli.cloud.words import SIMULATED
+from teraflock.cli.output import remark
 
 if TYPE_CHECKING:
     from teraflock.app.house.connection import Connection
@@ -29,6 +31,12 @@ def connection() -> "Connection":
             hint="`make up` starts one on this machine; `TERA_SERVER` and `TERA_KEY` name another",
         )
     return found
+
+
+def mark_simulated(client: "Client") -> None:
+    """Words beside answers that do not say it themselves: nothing that is simulated is shown as real."""
+    if client.health().simulated:
+        remark(f"{SIMULATED}: nothing of this is real")
 
 
 def connected(project: str | None = None) -> "Client":

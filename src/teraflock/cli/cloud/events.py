@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from teraflock.base.errors import BadInput
-from teraflock.cli.cloud.connection import connected
+from teraflock.cli.cloud.connection import connected, mark_simulated
 from teraflock.cli.cloud.options import json_option, project_option
 from teraflock.cli.cloud.words import details_text, time_text
 from teraflock.cli.output import columns, remark, write_json
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from teraflock.wire.event import EventAnswer
 
 LIMIT: Final = 50
+LEFT_OUT: Final = frozenset({"sequence", "generation", "asked_at_us", "labels", "member", "host"})
 HELP: Final = """What happened in a project, newest last.
 
 \b
@@ -29,7 +30,7 @@ Examples:
   tera events --follow --json | jq .kind
 """
 COLUMNS: Final = (
-    Column("AT"),
+    Column("AT (UTC)"),
     Column("KIND"),
     Column("SUBJECT", flexible=True, worth=8),
     Column("DETAILS", flexible=True, worth=7),
@@ -49,6 +50,7 @@ def command(instance: str | None, follow: bool, limit: int, project: str | None,
         raise BadInput("`--follow` follows the whole project", hint="Leave `--instance` out")
     with connected(project) as client:
         found = list(deque(_events(client, instance), limit))
+        mark_simulated(client)
         _write(found, as_json, follow)
         if follow:
             for event in client.events(after=found[-1].id if found else ""):
@@ -86,4 +88,14 @@ def _write_one(event: "EventAnswer", as_json: bool) -> None:
 
 
 def _cells(event: "EventAnswer") -> list[str]:
-    return [time_text(event.at), event.kind, event.subject, details_text(event.details)]
+    """For people: who it is about by name, where it went; `--json` has all of it."""
+    details = dict(event.details)
+    name = details.pop("name", None) or event.subject
+    before, after = details.pop("from", None), details.pop("to", None)
+    way = [f"{before or 'nothing'} → {after}"] if after and after != before else []
+    told = {
+        key: value
+        for key, value in details.items()
+        if key not in LEFT_OUT and value not in ("", 0, "{}", None)
+    }
+    return [time_text(event.at), event.kind, str(name), "  ".join([*way, details_text(told)]).strip()]

@@ -68,7 +68,7 @@ def inspect(as_json: bool) -> None:
 @json_option
 def list_hosts(as_json: bool) -> None:
     with connected() as client:
-        found = list(client.all_hosts())
+        found = sorted(client.all_hosts(), key=lambda host: host.name)
     if as_json:
         write_json(found)
     elif found:
@@ -121,7 +121,7 @@ def _state(host: "HostAnswer") -> str:
 
 
 def _cells(host: "HostAnswer") -> list[str]:
-    kinds = Counter(gpu.name for gpu in host.gpus)
+    kinds = Counter(gpu.gpu for gpu in host.gpus)
     return [
         host.name,
         _state(host),

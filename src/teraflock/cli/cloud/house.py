@@ -80,7 +80,7 @@ def up(as_json: bool) -> None:
 
 def _facts(risen: "Risen") -> Iterator[tuple[str, str]]:
     yield "engine", SIMULATED if risen.engine.kind == "simulated" else risen.engine.told
-    for host in risen.hosts[:3]:
+    for host in sorted(risen.hosts, key=lambda host: host.name)[:3]:
         yield "host", _host_text(host)
     if len(risen.hosts) > 3:
         yield "", f"and {len(risen.hosts) - 3} more"

@@ -7,7 +7,7 @@ import click
 from teraflock.base.clock import SystemClock
 from teraflock.base.quantities import memory_text
 from teraflock.cli.cloud.asking import confirm
-from teraflock.cli.cloud.connection import connected
+from teraflock.cli.cloud.connection import connected, mark_simulated
 from teraflock.cli.cloud.options import json_option, project_option, wait_option, yes_option
 from teraflock.cli.cloud.waiting import NotDone, wait
 from teraflock.cli.cloud.words import age_text, check_name
@@ -51,6 +51,7 @@ def command() -> None:
 def list_images(project: str | None, as_json: bool) -> None:
     with connected(project) as client:
         found = list(client.all_images())
+        mark_simulated(client)
     if as_json:
         write_json(found)
     elif found:
@@ -104,6 +105,7 @@ def _make(
     client: "Client", request: ImageRequest, is_waited: bool, seconds_max: float, as_json: bool
 ) -> None:
     image = client.make_image(request)
+    mark_simulated(client)
     if is_waited:
         image = wait(
             lambda: client.image(image.id),

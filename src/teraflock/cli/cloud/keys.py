@@ -10,6 +10,7 @@ from teraflock.cli.cloud.asking import confirm
 from teraflock.cli.cloud.connection import connected
 from teraflock.cli.cloud.members import ROLES
 from teraflock.cli.cloud.options import json_option, yes_option
+from teraflock.cli.cloud.pages import names_of
 from teraflock.cli.cloud.words import time_text
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.output import columns, remark, write_json
@@ -34,7 +35,7 @@ COLUMNS: Final = (
     Column("MEMBER", worth=4),
     Column("ONLY", worth=5),
     Column("ROLE AT MOST", worth=5),
-    Column("MADE AT", worth=3),
+    Column("MADE AT (UTC)", worth=3),
 )
 
 
@@ -48,6 +49,8 @@ def command() -> None:
 def list_keys(as_json: bool) -> None:
     with connected() as client:
         found = list(client.all_keys())
+        members = {} if as_json else names_of(client.all_members)
+        projects = {} if as_json else names_of(client.all_projects)
     if as_json:
         write_json(found)
         return
@@ -57,8 +60,8 @@ def list_keys(as_json: bool) -> None:
             each.name,
             _state(each, now),
             each.id,
-            each.member_id,
-            each.project,
+            members.get(each.member_id, each.member_id),
+            projects.get(each.project, each.project),
             each.role_max or "",
             time_text(each.created_at),
         ]

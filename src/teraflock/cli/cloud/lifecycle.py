@@ -129,9 +129,10 @@ def _look(client: "Client", before: "InstanceAnswer") -> "InstanceAnswer":
     from msgspec.structs import replace
 
     try:
-        return client.instance(before.id)
+        seen = client.instance(before.id)
     except NotFound:
         return replace(before, state="gone", operation=None)
+    return replace(seen, simulated=seen.simulated or before.simulated)  # what is gone has no host to tell by
 
 
 def tell(instances: Sequence["InstanceAnswer"], as_json: bool, *, waited: bool) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from teraflock.cli.cloud.connection import connected
+from teraflock.cli.cloud.connection import connected, mark_simulated
 from teraflock.cli.cloud.options import json_option, project_option
 from teraflock.cli.output import remark, write_json
 
@@ -32,6 +32,7 @@ Examples:
 def command(name: str, follow: bool, tail: int | None, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
         log = client.log(name)
+        mark_simulated(client)
         if as_json:
             write_json(log)
             return

@@ -1,5 +1,6 @@
 """`tera member`: members of the organisation and their roles."""
 
+from collections.abc import Mapping
 from typing import Final
 
 import click
@@ -7,7 +8,8 @@ import click
 from teraflock.cli.cloud.asking import confirm
 from teraflock.cli.cloud.connection import connected
 from teraflock.cli.cloud.options import json_option, organisation_option, yes_option
-from teraflock.cli.cloud.words import time_text
+from teraflock.cli.cloud.pages import names_of
+from teraflock.cli.cloud.words import roles_text, time_text
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
@@ -30,7 +32,7 @@ COLUMNS: Final = (
     Column("MEMBER", flexible=True),
     Column("ROLES", flexible=True),
     Column("ID", worth=5),
-    Column("SINCE", worth=4),
+    Column("SINCE (UTC)", worth=4),
 )
 
 
@@ -45,10 +47,11 @@ def command() -> None:
 def list_members(organisation: str, as_json: bool) -> None:
     with connected() as client:
         found = list(client.all_members(organisation=organisation))
+        names = {} if as_json else names_of(lambda: client.all_projects(organisation=organisation))
     if as_json:
         write_json(found)
         return
-    rows = [[each.name, _roles(each), each.id, time_text(each.created_at)] for each in found]
+    rows = [[each.name, _roles(each, names), each.id, time_text(each.created_at)] for each in found]
     click.echo(render(COLUMNS, rows, columns()))
 
 
@@ -63,10 +66,13 @@ def add(name: str, role: RoleWord, project: str, organisation: str, as_json: boo
         made = client.add_member(
             MemberRequest(name=name, role=role, project=project), organisation=organisation
         )
+        names = {} if as_json else names_of(lambda: client.all_projects(organisation=organisation))
     if as_json:
         write_json(made)
     else:
-        remark(f"{made.name} is {_roles(made)}; `tera key create NAME --member {made.name}` makes a key")
+        remark(
+            f"{made.name} is {_roles(made, names)}; `tera key create NAME --member {made.name}` makes a key"
+        )
 
 
 @command.command(help="Give a member another role, or `none`.")
@@ -78,10 +84,11 @@ def role(name: str, role: RoleWord, project: str, as_json: bool) -> None:
     change = RoleChange(role=None if role not in ROLES else role, project=project)
     with connected() as client:
         changed = client.set_role(name, change)
+        names = {} if as_json else names_of(client.all_projects)
     if as_json:
         write_json(changed)
     else:
-        remark(f"{changed.name} is {_roles(changed)}")
+        remark(f"{changed.name} is {_roles(changed, names)}")
 
 
 @command.command(help="Remove a member; its keys end at once. What it launched stays.")
@@ -95,6 +102,6 @@ def remove(name: str, yes: bool) -> None:
     remark(f"{name} is no longer a member")
 
 
-def _roles(member: MemberAnswer) -> str:
-    roles = [f"{role} in {project or 'every project'}" for project, role in member.roles.items()]
-    return ", ".join([*["operator"] * member.is_operator, *roles]) or "without a role"
+def _roles(member: MemberAnswer, names: Mapping[str, str]) -> str:
+    roles = roles_text(member.roles, names)
+    return ", ".join(filter(None, ["operator" if member.is_operator else "", roles])) or "without a role"

@@ -21,7 +21,7 @@ Examples:
   tera org create vision-lab --owner ada@example.org
   tera org list
 """
-COLUMNS: Final = (Column("ORGANISATION"), Column("ID", worth=6), Column("MADE AT", worth=5))
+COLUMNS: Final = (Column("ORGANISATION"), Column("ID", worth=6), Column("MADE AT (UTC)", worth=5))
 
 
 @click.group(cls=NamingGroup, help=HELP)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from teraflock.base.errors import BadInput
+from teraflock.base.errors import BadInput, Forbidden
 
 if TYPE_CHECKING:
     from teraflock.client import Client
@@ -20,6 +20,14 @@ def all_of(fetch: Callable[..., Any], *, at_most: int | None = None, **query: ob
         found += page.items
         after = page.next
     return found[:at_most]
+
+
+def names_of(fetch: Callable[[], Any]) -> dict[str, str]:
+    """Names by ids, for people; none where one may not see them."""
+    try:
+        return {each.id: each.name for each in fetch()}
+    except Forbidden:
+        return {}
 
 
 def project_ref(client: "Client", given: str | None) -> str:

@@ -26,7 +26,7 @@ COLUMNS: Final = (
     Column("PROJECT"),
     Column("NETWORK", worth=7),
     Column("ID", worth=5),
-    Column("MADE AT", worth=4),
+    Column("MADE AT (UTC)", worth=4),
 )
 
 

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput
 from teraflock.base.quantities import memory_text, parse_memory_bytes
-from teraflock.cli.cloud.connection import connected
+from teraflock.catalog.names import find_cards
+from teraflock.cli.cloud.connection import connected, mark_simulated
 from teraflock.cli.cloud.options import json_option, project_option
 from teraflock.cli.cloud.pages import project_ref
 from teraflock.cli.cloud.words import parse_pairs
@@ -59,6 +60,7 @@ def command() -> None:
 def show(project: str | None, as_json: bool) -> None:
     with connected(project) as client:
         usage = client.usage(project_ref(client, project))
+        mark_simulated(client)
     if as_json:
         write_json(usage)
     else:
@@ -85,12 +87,16 @@ def limits_from(words: Mapping[str, Any], before: QuotaShape | None = None) -> Q
     """The quota that the words make of the one before."""
     before = before or QuotaShape()
     gpus = dict(before.gpus)
-    for card, count in parse_pairs(words["gpus"], "--gpus").items():
+    for name, count in parse_pairs(words["gpus"], "--gpus").items():
         limit = _count(count, "--gpus")
-        if limit is None:
-            gpus.pop(card, None)
-        else:
-            gpus[card] = limit
+        if limit is None and name in gpus:
+            del gpus[name]
+            continue
+        for card in _cards(name):
+            if limit is None:
+                gpus.pop(card, None)
+            else:
+                gpus[card] = limit
     changes = {
         "instances": _limit(words["instances"], "--instances", _count),
         "vcpus": _limit(words["vcpus"], "--vcpus", _count),
@@ -100,6 +106,16 @@ def limits_from(words: Mapping[str, Any], before: QuotaShape | None = None) -> Q
     }
     given = {name: value for name, (is_given, value) in changes.items() if is_given}
     return replace(before, gpus=gpus, **given)
+
+
+def _cards(name: str) -> list[str]:
+    """The ids of all cards a name may mean: a limit on a name that no card bears would limit nothing."""
+    if ":" in name:  # a slice bears its profile behind a colon
+        return [name]
+    found = [card.id for card in find_cards(name)]
+    if len(found) > 1:
+        remark(f"`{name}` means {', '.join(found)}: each of them is limited for itself")
+    return found
 
 
 def _limit(text: str | None, option: str, parse: Callable[[str, str], int | None]) -> tuple[bool, int | None]:

@@ -6,7 +6,7 @@ from typing import Final
 import click
 
 from teraflock.base.errors import BadInput
-from teraflock.cli.cloud.connection import connected
+from teraflock.cli.cloud.connection import connected, mark_simulated
 from teraflock.cli.cloud.options import json_option, project_option
 from teraflock.cli.output import write_json
 from teraflock.wire.instance import ExecRequest
@@ -44,6 +44,7 @@ def command(
     request = ExecRequest(command=words, stdin=_stdin() if takes_stdin else "", seconds_max=seconds)
     with connected(project) as client:
         answer = client.exec(name, request)
+        mark_simulated(client)
     if as_json:
         write_json(answer)
     else:

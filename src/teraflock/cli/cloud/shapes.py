@@ -5,7 +5,7 @@ from typing import Final
 import click
 
 from teraflock.base.quantities import memory_text
-from teraflock.cli.cloud.connection import connected
+from teraflock.cli.cloud.connection import connected, mark_simulated
 from teraflock.cli.cloud.options import json_option, project_option
 from teraflock.cli.cloud.words import cards_text
 from teraflock.cli.output import columns, remark, write_json
@@ -35,6 +35,7 @@ COLUMNS: Final = (
 def command(project: str | None, only_free: bool, as_json: bool) -> None:
     with connected(project) as client:
         found = [each for each in client.shapes().items if each.free or not only_free]
+        mark_simulated(client)
     if as_json:
         write_json(found)
         return

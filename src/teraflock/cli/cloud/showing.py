@@ -54,7 +54,7 @@ def facts(instance: "InstanceAnswer") -> Iterator[tuple[str, str]]:
     yield "problem", instance.problem
     yield "doing", " ".join(filter(None, [instance.operation, instance.step and f"after {instance.step}"]))
     yield "id", instance.id
-    yield "GPUs", cards_text(shape)
+    yield "GPUs", f"{cards_text(shape)} ({shape.gpu_name})" if shape.gpus else ""
     yield "cards", ", ".join(each.slot for each in instance.gpus)
     yield "vCPUs", str(shape.vcpus)
     yield "memory", memory_text(shape.ram_bytes)
@@ -67,9 +67,12 @@ def facts(instance: "InstanceAnswer") -> Iterator[tuple[str, str]]:
     yield "command", shlex.join(instance.command)
     yield "exit code", "" if instance.exit_code is None else str(instance.exit_code)
     yield "labels", details_text(instance.labels)
-    yield "launched", f"{time_text(instance.created_at)} ({age_text(instance.created_at, now)} ago)"
+    yield "launched", f"{time_text(instance.created_at)} UTC ({age_text(instance.created_at, now)} ago)"
     if instance.running_since:
-        yield "runs since", f"{time_text(instance.running_since)} ({age_text(instance.running_since, now)})"
+        yield (
+            "runs since",
+            f"{time_text(instance.running_since)} UTC ({age_text(instance.running_since, now)})",
+        )
 
 
 def ssh_text(instance: "InstanceAnswer") -> str:

@@ -7,7 +7,7 @@ import click
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput
 from teraflock.cli.cloud.asking import confirm
-from teraflock.cli.cloud.connection import connected
+from teraflock.cli.cloud.connection import connected, mark_simulated
 from teraflock.cli.cloud.lifecycle import act_on, tell
 from teraflock.cli.cloud.options import json_option, project_option, wait_option, yes_option
 from teraflock.cli.cloud.waiting import NotDone, wait
@@ -36,7 +36,12 @@ An instance that runs is restarted for it.
 Example:
   tera restore web before-upgrade
 """
-COLUMNS: Final = (Column("SNAPSHOT"), Column("STATE"), Column("MADE AT", worth=5), Column("AGE", right=True))
+COLUMNS: Final = (
+    Column("SNAPSHOT"),
+    Column("STATE"),
+    Column("MADE AT (UTC)", worth=5),
+    Column("AGE", right=True),
+)
 
 
 @click.command(help=SNAPSHOT_HELP)
@@ -58,6 +63,7 @@ def snapshot(
     if is_delete and not snapshot_name:
         raise BadInput("`--delete` needs the name of a snapshot", hint=f"`tera snapshot {name}` lists them")
     with connected(project) as client:
+        mark_simulated(client)
         if snapshot_name is None:
             _write(client.snapshots(name), as_json)
         elif is_delete:

@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from teraflock.base.errors import BadInput
@@ -60,7 +60,7 @@ def age_text(then: datetime, now: datetime) -> str:
 
 
 def time_text(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%S}"
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def size_text(shape: "ShapeAnswer") -> str:
@@ -69,7 +69,8 @@ def size_text(shape: "ShapeAnswer") -> str:
 
 
 def cards_text(shape: "ShapeAnswer") -> str:
-    return f"{shape.gpus}× {shape.gpu_name or shape.gpu}" if shape.gpus else ""
+    """`2× V100-SXM2`, as the offers have it."""
+    return f"{shape.gpus}× {shape.gpu}" if shape.gpus else ""
 
 
 def state_text(instance: "InstanceAnswer") -> str:
@@ -84,10 +85,19 @@ def state_text(instance: "InstanceAnswer") -> str:
     return " ".join(words)
 
 
+def roles_text(roles: Mapping[str, str], names: Mapping[str, str]) -> str:
+    """`owner in every project, viewer in speech`; `names` by the ids of projects."""
+    return ", ".join(
+        f"{role} in {names.get(project, project) or 'every project'}" for project, role in roles.items()
+    )
+
+
 def details_text(details: Mapping[str, object]) -> str:
-    return " ".join(f"{key}={_value_text(value)}" for key, value in details.items())
+    return " ".join(_pair_text(key, value) for key, value in details.items())
 
 
-def _value_text(value: object) -> str:
+def _pair_text(key: str, value: object) -> str:
+    if key.endswith("_bytes") and isinstance(value, int):
+        return f"{key.removesuffix('_bytes')}={memory_text(value).replace(' ', '')}"
     text = "-" if value is None else str(value)
-    return shlex.quote(text) if " " in text else text
+    return f"{key}={shlex.quote(text) if ' ' in text else text}"

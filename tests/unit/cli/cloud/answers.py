@@ -10,7 +10,7 @@ from teraflock.wire.instance import InstanceAnswer, ShapeAnswer, SshAnswer
 MADE_AT = datetime(2026, 11, 15, 12, tzinfo=UTC)
 HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHostKeyOfTheGuest"
 CPUS = ShapeAnswer(gpu="", gpu_name="", gpus=0, vcpus=2, ram_bytes=4 << 30, disk_bytes=8 << 30)
-CARDS = replace(CPUS, gpu="v100-16", gpu_name="V100-SXM2", gpus=2)
+CARDS = replace(CPUS, gpu="V100-SXM2", gpu_name="Tesla V100 SXM2 16 GB", gpus=2)
 INSTANCE = InstanceAnswer(
     id="ins_01j0000000000000",
     name="web",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.cli.cloud.answers import CARDS, CPUS, instance
 
-from teraflock.base.errors import BadInput, BrokenSource, Refused
+from teraflock.base.errors import BadInput, BrokenSource, Refused, UnknownName
 from teraflock.cli.cloud import plan_file
 from teraflock.cli.cloud.launching import read_user_data, request_from
 from teraflock.cli.cloud.quotas import limits_from
@@ -109,7 +109,8 @@ def plan(*choices: tuple[str, str, int]) -> bytes:
         {
             "rank": rank,
             "offer": {
-                **offer, "provider": provider, "instance_type": f"box{rank}", "gpu": gpu, "gpu_name": gpu, "gpu_count": n,
+                **offer,
+                "provider": provider, "instance_type": f"box{rank}", "gpu": gpu, "gpu_name": gpu, "gpu_count": n,
             },
             "instances": 1, "gpu_count": n, "mode": "owned", "hours": {"p10": 1.0, "p50": 1.0, "p90": 1.0},
             "cost": {"expected_micros": 1, "low_micros": 1, "high_micros": 1, "currency": "USD"},
@@ -157,10 +158,10 @@ UNSAID: dict[str, Any] = {
 
 
 def test_a_quota_changes_only_in_what_is_said() -> None:
-    before = QuotaShape(instances=5, vcpus=8, gpus={"v100-16": 2, "k80": 1}, gpus_default=0)
-    words = {**UNSAID, "instances": "none", "ram": "16", "gpus": ("v100-16=4", "k80=none")}
+    before = QuotaShape(instances=5, vcpus=8, gpus={"V100-SXM2": 2, "K80": 1}, gpus_default=0)
+    words = {**UNSAID, "instances": "none", "ram": "16", "gpus": ("V100-SXM2=4", "K80=none")}
     after = limits_from(words, before)
-    assert after == QuotaShape(vcpus=8, ram_bytes=16 << 30, gpus={"v100-16": 4}, gpus_default=0)
+    assert after == QuotaShape(vcpus=8, ram_bytes=16 << 30, gpus={"V100-SXM2": 4}, gpus_default=0)
     assert limits_from(UNSAID, before) == before
 
 
@@ -174,7 +175,7 @@ def test_no_quota_is_made_of_nonsense(words: dict[str, Any]) -> None:
 
 class Shapes:
     def shapes(self) -> ShapeList:
-        named = {"cpu-2": CPUS, "v100-16x2": CARDS}
+        named = {"cpu-2": CPUS, "V100-SXM2x2": CARDS}
         return ShapeList(
             items=tuple(NamedShapeAnswer(name=name, shape=each, free=1) for name, each in named.items())
         )
@@ -185,14 +186,23 @@ class Shapes:
     [
         (ShapeRequest(vcpus=4), False),
         (ShapeRequest(gpus=2), False),
-        (ShapeRequest(gpu="V100-SXM2"), False),
-        (ShapeRequest(gpu="v100-16", gpus=2), False),
+        (ShapeRequest(gpu="tesla v100 sxm2 16 gb"), False),
+        (ShapeRequest(gpu="v100-sxm2", gpus=2), False),
         (ShapeRequest(gpu="A100"), True),
         (ShapeRequest(gpus=0), True),
         (ShapeRequest(gpus=4), True),
         (ShapeRequest(name="cpu-2"), True),
-        (ShapeRequest(name="v100-16x2"), False),
+        (ShapeRequest(name="V100-SXM2x2"), False),
     ],
 )
 def test_only_other_cards_restart(wish: ShapeRequest, restarts: bool) -> None:
     assert changes_cards(Shapes(), instance(shape=CARDS), wish) is restarts  # type: ignore[arg-type]  # as far as needed
+
+
+def test_a_name_that_means_several_cards_limits_each() -> None:
+    limited = limits_from({**UNSAID, "gpus": ("V100=3", "A100:1g.10gb=7")}).gpus
+    assert {"V100-SXM2", "V100-PCIe-32"} <= set(limited)
+    assert {count for card, count in limited.items() if card.startswith("V100")} == {3}
+    assert limited["A100:1g.10gb"] == 7
+    with pytest.raises(UnknownName, match="V1000"):
+        limits_from({**UNSAID, "gpus": ("V1000=3",)})

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 import pytest
 from tests.unit.cli.cloud.answers import instance
 
-from teraflock.cli.cloud import waiting
 from teraflock.cli.cloud.lifecycle import has_reached
 from teraflock.cli.cloud.waiting import TookTooLong, how_far, is_at_rest, wait_for
 from teraflock.wire.instance import InstanceAnswer
@@ -15,8 +14,8 @@ from teraflock.wire.instance import InstanceAnswer
 def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Nobody really waits: sleeping moves the clock."""
     slept: list[float] = []
-    monkeypatch.setattr(waiting.time, "sleep", slept.append)
-    monkeypatch.setattr(waiting.time, "monotonic", lambda: sum(slept))
+    monkeypatch.setattr("teraflock.cli.cloud.waiting.time.sleep", slept.append)
+    monkeypatch.setattr("teraflock.cli.cloud.waiting.time.monotonic", lambda: sum(slept))
     return slept
 
 

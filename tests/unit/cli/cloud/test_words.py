@@ -95,7 +95,7 @@ def test_states_say_what_is_being_done() -> None:
 
 
 def test_details_with_blanks_are_quoted() -> None:
-    assert details_text({"a": 1, "b": "x y", "c": None, "d": True}) == "a=1 b='x y' c=- d=True"
+    assert details_text({"a": 1, "b": "x y", "c": None, "ram_bytes": 3 << 29}) == "a=1 b='x y' c=- ram=1.5GB"
 
 
 @given(st.text(alphabet="ab\n", max_size=30), st.text(alphabet="cd\n", max_size=30), st.integers(0, 30))
