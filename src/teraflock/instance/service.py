@@ -34,7 +34,7 @@ from teraflock.instance.model import (
 from teraflock.instance.orders import Order, ShapeWish, changed_shape, check, check_name
 from teraflock.instance.rules import settled
 from teraflock.instance.states import Phase, Wanted
-from teraflock.storage.database import Database, Transaction
+from teraflock.storage.database import Database, Row, Transaction
 from teraflock.tenant.audit import Audit
 from teraflock.tenant.model import Actor, Project, ProjectId
 
@@ -59,6 +59,7 @@ class InstanceService:
         self._policy = policy or Policy()
         self._random_bytes = random_bytes
         self._wake = wake
+        self._shown: dict[Row, View] = {}
         self._audit = Audit(clock, random_bytes)
 
     # Reading
@@ -67,7 +68,7 @@ class InstanceService:
         self, project: ProjectId, *, after: str = "", limit: int, gone: bool = False
     ) -> tuple[View, ...]:
         with self._database.read() as tx:
-            return store.page(tx, project, after=after, limit=limit, gone=gone)
+            return store.page(tx, project, after=after, limit=limit, gone=gone, shown=self._shown)
 
     def view(self, project: ProjectId, ref: str) -> View:
         with self._database.read() as tx:

@@ -6,7 +6,6 @@ Reads name their project, but for those of the loops, which say `in_all_projects
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -47,12 +46,15 @@ _NAMES: Final = (
 )  # fmt: skip
 _COLUMNS: Final = ", ".join(_NAMES)
 _FROM_I: Final = ", ".join(f"i.{name}" for name in _NAMES)
+_VIEW: Final = (
+    f"SELECT {_FROM_I}, h.name, h.address, h.simulated FROM instance i LEFT JOIN host h ON h.id = i.host_id"
+)
 _INSERT: Final = (
     f"INSERT INTO instance ({_COLUMNS}, lease_owner) VALUES ({', '.join(':' + name for name in _NAMES)}, '')"
 )
 _FIXED: Final = ("id", "project_id", "name", "image", "access", "spec", "created_at_us", "created_by")
 _CHANGES: Final = ", ".join(f"{name} = :{name}" for name in _NAMES if name not in _FIXED)
-_UPDATE: Final = f"UPDATE instance SET {_CHANGES} WHERE id = :id"
+_UPDATE: Final = f"UPDATE instance SET {_CHANGES}, version = version + 1 WHERE id = :id"
 VIEWS_KEPT: Final = 4096  # a few kB each
 _SPEC: Final = msgspec.json.Decoder(Spec)
 _REQUEST: Final = msgspec.json.Decoder(Request)
@@ -154,34 +156,48 @@ def _event(
 
 
 def page(
-    tx: Transaction, project: ProjectId, *, after: str, limit: int, gone: bool = False
+    tx: Transaction,
+    project: ProjectId,
+    *,
+    after: str,
+    limit: int,
+    gone: bool = False,
+    shown: dict[Row, View] | None = None,
 ) -> tuple[View, ...]:
-    """In the order of their ids, which is that of their making."""
+    """In the order of their ids, which is that of their making.
+
+    Only what is not in `shown`, kept by the caller from page to page, is read whole: an id and its version stand for one
+    state of a row. Not for a transaction that writes, where that state may be undone.
+    """
     only = "" if gone else " AND i.phase <> 'gone'"
-    rows = tx.all(
-        f"SELECT {_FROM_I}, h.name, h.address, h.simulated FROM instance i LEFT JOIN host h ON h.id = i.host_id"
+    marks = tx.all(
+        "SELECT i.id, i.version, h.name, h.address FROM instance i LEFT JOIN host h ON h.id = i.host_id"
         f" WHERE i.project_id = :project AND i.id > :after{only} ORDER BY i.id LIMIT :limit",
         project=project,
         after=after,
         limit=limit,
     )
-    if not rows:
-        return ()
-    part = {"project": project, "after": after, "last": rows[-1][0]}
-    gpus, ports = _sorted_gpus(tx.all(_GPUS_OF_PART, **part)), _sorted_ports(tx.all(_PORTS_OF_PART, **part))
-    return tuple(_view_from(row, tuple(gpus[row[0]]), tuple(ports[row[0]])) for row in rows)
+    known = shown if shown is not None else {}
+    views = [known.get(mark) for mark in marks]
+    missing = [mark for mark, view in zip(marks, views, strict=True) if view is None]
+    if not missing:
+        return tuple([view for view in views if view])
+    if len(known) + len(missing) > VIEWS_KEPT:
+        known.clear()
+    found = dict(zip(missing, _views_by_id(tx, [mark[0] for mark in missing]), strict=True))
+    known.update(found)
+    return tuple(view or found[mark] for mark, view in zip(marks, views, strict=True))
 
 
-_PART: Final = " ON p.instance_id = i.id WHERE i.project_id = :project AND i.id > :after AND i.id <= :last"
-_GPUS_OF_PART: Final = f"SELECT p.instance_id, p.slot, p.kind, p.gpu FROM instance i JOIN host_gpu p{_PART}"
-_PORTS_OF_PART: Final = f"SELECT p.instance_id, p.port, p.guest_port FROM instance i JOIN host_port p{_PART}"
+def _views_by_id(tx: Transaction, ids: Sequence[str]) -> tuple[View, ...]:
+    marks, values = _list_of(ids)
+    return _views(tx, tx.all(f"{_VIEW} WHERE i.id IN ({marks}) ORDER BY i.id", **values))
 
 
 def find(tx: Transaction, project: ProjectId, ref: str) -> View | None:
     """By its id, whatever its phase, or by the name of one that is not gone."""
     rows = tx.all(
-        f"SELECT {_FROM_I}, h.name, h.address, h.simulated FROM instance i LEFT JOIN host h ON h.id = i.host_id"
-        " WHERE i.project_id = :project AND (i.id = :ref OR (i.name = :ref AND i.phase <> 'gone'))",
+        f"{_VIEW} WHERE i.project_id = :project AND (i.id = :ref OR (i.name = :ref AND i.phase <> 'gone'))",
         project=project,
         ref=ref,
     )
@@ -260,7 +276,7 @@ def held_by(tx: Transaction, id: InstanceId, worker: str) -> Instance | None:
 def note_step(tx: Transaction, instance: Instance, worker: str, step: str, now: datetime) -> bool:
     """Write down that a step is done. False, and nothing is written, where the row is not as it was: read it anew."""
     changed = tx.run(
-        "UPDATE instance SET step = :step, attempts = 0, operation_since_us = :now"
+        "UPDATE instance SET step = :step, attempts = 0, operation_since_us = :now, version = version + 1"
         " WHERE id = :id AND lease_owner = :worker AND generation = :generation AND wanted = :wanted",
         step=step,
         now=microseconds(now),
@@ -459,9 +475,7 @@ def _views(tx: Transaction, rows: Sequence[Row]) -> tuple[View, ...]:
     return tuple(_view_from(row, tuple(gpus[row[0]]), tuple(ports[row[0]])) for row in rows)
 
 
-@lru_cache(maxsize=VIEWS_KEPT)
 def _view_from(row: Row, gpus: tuple[HeldGpu, ...], ports: tuple[HeldPort, ...]) -> View:
-    """Kept by its row, of which alone it is made: most of a page is what it was a moment ago."""
     return View(
         instance=_instance_from(row[:-3], gpus, ports),
         host_name=row[-3],

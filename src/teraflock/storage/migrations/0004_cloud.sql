@@ -175,6 +175,7 @@ CREATE TABLE instance (
     sequence BIGINT NOT NULL,   -- counts events
     due_at_us BIGINT NOT NULL,  -- when the loop should look at it again
     lease_owner TEXT NOT NULL,  -- the worker that has it in hand, as long as that worker lives; empty: none
+    version BIGINT NOT NULL DEFAULT 0,  -- counts the changes a tenant can see, so that pages need not be made anew
     settled BIGINT NOT NULL,    -- 1: nothing to do; the loop does not load it
     UNIQUE (project_id, address)
 );
