@@ -35,7 +35,7 @@ def take(meter: Meter, change: Change) -> Step:
     held, opened = charged(change), meter.open
     after = replace(meter, sequence=change.sequence, phase=change.phase, egress_bytes=counter)
     if opened and _goes_on(opened, held, change, counter != meter.egress_bytes):
-        return Step(meter=replace(after, at_us=max(at_us, meter.at_us)))
+        return Step(meter=replace(after, at_us=max(change.at_us, meter.at_us)))
     after = replace(after, at_us=at_us, open=_opened(opened, held, change, at_us, counter))
     if opened is None:
         return Step(meter=after)

@@ -22,11 +22,11 @@ _HELD: Final = (
     "gpu", "gpus", "vcpus", "ram_bytes", "disk_bytes", "snapshots_bytes", "addresses", "mode", "host", "region", "name",
     "member", "labels",
 )  # fmt: skip
-_COLUMNS: Final = ("number", *_KEY, *_SLICE, *_HELD, "booked_at_us")
+COLUMNS: Final = ("number", *_KEY, *_SLICE, *_HELD, "booked_at_us")
 _INSERT: Final = (
-    f"INSERT INTO charge ({', '.join(_COLUMNS)}) VALUES ({', '.join(':' + name for name in _COLUMNS)})"
+    f"INSERT INTO charge ({', '.join(COLUMNS)}) VALUES ({', '.join(':' + name for name in COLUMNS)})"
 )
-_SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM charge"
+_SELECT: Final = f"SELECT {', '.join(COLUMNS)} FROM charge"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
