@@ -166,8 +166,8 @@ def page(
 ) -> tuple[View, ...]:
     """In the order of their ids, which is that of their making.
 
-    Only what is not in `shown`, kept by the caller from page to page, is read whole: an id and its version stand for one
-    state of a row. Not for a transaction that writes, where that state may be undone.
+    Only what is not in `shown`, kept by the caller from page to page, is read whole: an id and its version stand for
+    one state of a row. Not for a transaction that writes, where that state may be undone.
     """
     only = "" if gone else " AND i.phase <> 'gone'"
     marks = tx.all(
