@@ -67,9 +67,7 @@ def _build(recipe: Recipe, target: Path, created_at: int) -> None:
 
 def _bootstrapped(recipe: Recipe, cache: Path) -> Path:
     """Debian alone, kept as well: recipes with the same packages, and one whose files changed, share it."""
-    kept = msgspec.structs.replace(
-        recipe, name="", title="", enabled=(), masked=(), file=(), template=(), python=None
-    )
+    kept = Recipe(name="", title="", suite=recipe.suite, packages=recipe.packages)
     target = cache / f"{recipe.suite}-{recipes.digest(kept)[:16]}.tar"
     with _alone(cache / f"{target.name}.lock"):
         if not target.exists():
@@ -165,6 +163,8 @@ def write_files(recipe: Recipe, root: Path) -> None:
     units = root / "etc/systemd/system"
     for name in recipe.masked:
         _link(units / name, "/dev/null")
+    for name in recipe.masked_generators:
+        _link(root / "etc/systemd/system-generators" / name, "/dev/null")
     for name in recipe.enabled:
         for target in _wanted_by(units / name):
             _link(units / f"{target}.wants" / name, f"/etc/systemd/system/{name}")

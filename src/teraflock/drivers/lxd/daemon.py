@@ -8,7 +8,6 @@ import contextlib
 import os
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -93,17 +92,21 @@ class Daemon:
         if program is None:
             raise NoEngine("LXD is not installed", hint="As root: `sh scripts/engine-install`")
         self.folder.mkdir(parents=True, exist_ok=True)
-        with self._log.open("ab") as log:
-            process = subprocess.Popen(
-                [*self._enter, program, "--group", "root"],
-                env={**os.environ, "LXD_DIR": str(self.folder)},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        self._pid_file.write_text(f"{process.pid}\n", "ascii")
-        return process.pid
+        command = [*self._enter, program, "--group", "root"]
+        appended = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        pid = os.posix_spawnp(
+            command[0],
+            command,
+            {**os.environ, "LXD_DIR": str(self.folder)},
+            file_actions=(
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, self._log, appended, 0o600),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ),
+            setsid=True,  # it outlives us, and no key pressed on our terminal reaches it
+        )
+        self._pid_file.write_text(f"{pid}\n", "ascii")
+        return pid
 
     def _wait_ready(self, pid: int) -> None:
         # Nothing tells when the socket appears; how long is counted in looks, so that no clock is asked.

@@ -16,11 +16,12 @@ from typing import Any, Final
 import msgspec
 
 from teraflock.drivers.lxd import exec as execution
-from teraflock.drivers.lxd import guest, names, setup
+from teraflock.drivers.lxd import guest, names, processors, setup
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
-from teraflock.drivers.lxd.images import Images
+from teraflock.drivers.lxd.images import Images, remove
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.network import Networks
+from teraflock.drivers.lxd.purge import purge
 from teraflock.drivers.lxd.rest import Client
 from teraflock.fleet.model import HostReport
 from teraflock.instance.driver import (
@@ -31,17 +32,22 @@ from teraflock.instance.driver import (
     Handle,
     Machine,
     Network,
+    Port,
     Ran,
     Readiness,
     Sighting,
 )
 
-STOP_SECONDS_MAX: Final = 20
-"""For an orderly end; then the plug is pulled."""
+STOP_SECONDS: Final = (4, 20)
+"""For an orderly end, asked for twice: a guest that has only just started misses the first. Then the plug is pulled."""
+PULL_SECONDS_MAX: Final = 30
 READY_SECONDS_MAX: Final = 2.0
+KNOCK_SECONDS: Final = 0.1
 KNOCK_AGAIN_SECONDS: Final = 0.01
+SETTLE_TRIES_MAX: Final = 3
 LOG_BYTES_MAX: Final = 1 << 16
 SSH: Final = 22
+POOL: Final = setup.PoolWish()
 
 
 class Lxd:
@@ -69,7 +75,7 @@ class Lxd:
         report: Callable[[], HostReport],
         image_cache: Path,
         now: Callable[[], int],
-        pool: setup.PoolWish = setup.PoolWish(),
+        pool: setup.PoolWish = POOL,
         way_out: bool = True,
         site: str = "local",
     ) -> None:
@@ -88,6 +94,14 @@ class Lxd:
         setup.ensure(self._host, self._ours, self._pool)
         self.networks.rebuild()
 
+    def purge(self) -> None:
+        """Remove all that this installation has in the engine and in the firewall."""
+        purge(self._host, self._ours, self.networks)
+
+    def close(self) -> None:
+        self._host.close()
+        self._engine.close()
+
     def hosts(self) -> Sequence[HostReport]:
         self._host.get()
         if not self.networks.stands():
@@ -98,7 +112,7 @@ class Lxd:
         self.networks.ensure(machine.network)
 
     def create(self, machine: Machine) -> None:
-        body = guest.body(machine, self._ours, new_host_key())
+        body = guest.body(machine, self._ours, new_host_key(), self._mould(machine.image))
         try:
             self._engine.post("instances", body=body)
         except EngineTaken:
@@ -138,7 +152,7 @@ class Lxd:
     def hide(self, handle: Handle) -> None:
         name = names.guest(handle.instance_id)
         with contextlib.suppress(EngineMissing):
-            ports = guest.ports_from(self._engine.get("instances", name)["config"].get(guest.PORTS, ""))
+            ports = self._ports(name)
             if ports:
                 self._engine.patch("instances", name, body={"config": {guest.PORTS: ""}})
                 self.networks.close(ports)
@@ -146,20 +160,26 @@ class Lxd:
     def stop(self, handle: Handle, *, force: bool) -> None:
         name = names.guest(handle.instance_id)
         with contextlib.suppress(EngineMissing):
-            if not force and self._stopped(name, force=False):
-                return
-            self._stopped(name, force=True)
+            for seconds in () if force else STOP_SECONDS:
+                if self._stopped(name, seconds, force=False):
+                    return
+            self._stopped(name, PULL_SECONDS_MAX, force=True)
 
     def delete(self, handle: Handle) -> None:
-        self.hide(handle)
-        self.stop(handle, force=True)
+        name = names.guest(handle.instance_id)
         with contextlib.suppress(EngineMissing):
-            self._engine.delete("instances", names.guest(handle.instance_id))
+            self.networks.close(self._ports(name))
+            remove(self._engine, name)
 
     def resize(self, machine: Machine) -> None:
         name = names.guest(machine.id)
         found = self._engine.get("instances", name)
         self._engine.put("instances", name, body=guest.resized(found, machine, self._ours))
+        for _ in range(SETTLE_TRIES_MAX):
+            if processors.settled(self._ours.project, name, machine.vcpus):
+                return
+            for number in (machine.vcpus + 1, machine.vcpus):  # only a change makes the engine spread anew
+                self._engine.patch("instances", name, body={"config": {"limits.cpu": str(number)}})
 
     def look(self, handle: Handle) -> Sighting | None:
         try:
@@ -170,7 +190,8 @@ class Lxd:
 
     def sightings(self) -> Iterable[Sighting]:
         host = self._name_of_host()
-        return [guest.sighting(found, host) for found in self._engine.get("instances", recursion=1)]
+        found = self._engine.get("instances", recursion=1)
+        return [guest.sighting(each, host) for each in found if guest.ID in each["config"]]
 
     def retire(self, network: Network) -> None:
         self.networks.remove(network)
@@ -227,6 +248,17 @@ class Lxd:
     def delete_image(self, image_id: str) -> None:
         self._images.delete(image_id)
 
+    def _mould(self, image_id: str) -> str:
+        try:
+            return self._images.mould_of(image_id)
+        except EngineMissing as error:
+            raise EngineRefused(
+                f"The host does not have the image `{image_id}`", hint="`tera image ls` shows those it has"
+            ) from error
+
+    def _ports(self, name: str) -> tuple[Port, ...]:
+        return guest.ports_from(self._engine.get("instances", name)["config"].get(guest.PORTS, ""))
+
     def _status(self, name: str) -> str:
         return str(self._engine.get("instances", name)["status"])
 
@@ -235,9 +267,9 @@ class Lxd:
         config: dict[str, Any] = self._engine.get("instances", names.guest(handle.instance_id))["config"]
         return "volatile.last_state.power" in config
 
-    def _stopped(self, name: str, *, force: bool) -> bool:
+    def _stopped(self, name: str, seconds: int, *, force: bool) -> bool:
         """Whether it stands still in the end."""
-        body = {"action": "stop", "timeout": STOP_SECONDS_MAX, "force": force}
+        body = {"action": "stop", "timeout": seconds, "force": force}
         try:
             self._engine.put("instances", name, "state", body=body)
         except EngineMissing:
@@ -274,7 +306,9 @@ def answers_ssh(address: str, seconds_max: float) -> bool:
     until = time.monotonic() + seconds_max
     while (left := until - time.monotonic()) > 0:
         try:
-            with socket.create_connection((address, SSH), timeout=left) as connection:
+            # A first packet that is lost while the guest comes up is sent again after a second: knock anew instead.
+            with socket.create_connection((address, SSH), timeout=min(left, KNOCK_SECONDS)) as connection:
+                connection.settimeout(left)
                 return connection.recv(4) == b"SSH-"
         except OSError:
             time.sleep(KNOCK_AGAIN_SECONDS)

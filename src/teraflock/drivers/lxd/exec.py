@@ -12,7 +12,7 @@ import msgspec
 
 from teraflock.drivers.lxd.rest import Client, Operation
 from teraflock.drivers.lxd.websocket import BINARY, CLOSE, TEXT, WebSocket
-from teraflock.instance.driver import Ran
+from teraflock.instance.driver import EngineRefused, Ran
 
 OUTPUT_BYTES_MAX: Final = 4 << 20
 TOO_LONG: Final = 124
@@ -114,5 +114,15 @@ class _Lines:
 
 
 def _exit_code(client: Client, operation: str) -> int:
-    result: dict[str, Any] = client.wait(operation, seconds_max=END_SECONDS_MAX)
+    try:
+        result: dict[str, Any] = client.wait(operation, seconds_max=END_SECONDS_MAX)
+    except EngineRefused as error:
+        code = _NOT_RUN.get(str(error.context.get("engine")))
+        if code is None:
+            raise
+        return code
     return int(result["return"])
+
+
+_NOT_RUN: Final = {"Command not found": 127, "Command not executable": 126}
+"""What the engine calls a failure of its own is one of the command to a shell, and to us."""

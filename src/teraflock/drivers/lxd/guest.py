@@ -32,12 +32,12 @@ class HostKey(msgspec.Struct, frozen=True):
     public: str
 
 
-def body(machine: Machine, ours: Names, key: HostKey) -> dict[str, object]:
-    """What is posted to make the instance."""
+def body(machine: Machine, ours: Names, key: HostKey, mould: str) -> dict[str, object]:
+    """What is posted to make the instance, as a copy of its image's mould."""
     return {
         "name": names.guest(machine.id),
         "type": "container",
-        "source": {"type": "image", "alias": machine.image},
+        "source": {"type": "copy", "source": mould, "instance_only": True},
         "profiles": [],
         "config": {**_identity(machine, ours, key), **limits(machine), **_gpu_config(machine.gpus)},
         "devices": devices(machine, ours),

@@ -1,6 +1,10 @@
 """Our images in the engine. An image's id is its alias there; several ids may stand for one image.
 
 An image nobody names any more is removed with its last alias. Instances live on without their image.
+
+Beside each image stands a *mould*: an instance made from it, started once and stopped. The first start of a container
+moves all its files to the owners an unprivileged guest has, which takes longer than all the rest of a launch; a copy of
+the mould has that behind it and shares its blocks. A mould has no network and never runs again.
 """
 
 import contextlib
@@ -13,6 +17,7 @@ from teraflock.drivers.lxd import build, names, recipe
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.rest import Client
+from teraflock.instance.driver import EngineRefused
 
 DIGEST: Final = "teraflock.recipe"
 PUBLISH_SECONDS_MAX: Final = 1800
@@ -41,6 +46,7 @@ class Images:
             return
         file = build.build(wanted, self._cache, created_at=self._now())
         fingerprint = self._find(DIGEST, digest) or self._upload(file, digest)
+        self.mould(fingerprint)
         self._name(image_id, fingerprint)
         if held and held["fingerprint"] != fingerprint:
             self._forget(held["fingerprint"])
@@ -56,12 +62,11 @@ class Images:
             "source": {"type": "snapshot", "name": f"{name}/{snapshot}"},
             "compression_algorithm": "zstd",
             "properties": {names.TAG: self._ours.installation},
-            "aliases": [{"name": image_id}],
         }
         operation = self._engine.begin("images", body=body)
-        result = self._engine.wait(operation.id, seconds_max=PUBLISH_SECONDS_MAX)
-        if not self._held_under(image_id):
-            self._name(image_id, result["fingerprint"])
+        fingerprint = self._engine.wait(operation.id, seconds_max=PUBLISH_SECONDS_MAX)["fingerprint"]
+        self.mould(fingerprint)
+        self._name(image_id, fingerprint)
         with contextlib.suppress(EngineMissing):
             self._engine.delete("instances", name, "snapshots", snapshot)
 
@@ -72,6 +77,45 @@ class Images:
         with contextlib.suppress(EngineMissing):
             self._engine.delete("images", "aliases", image_id)
         self._forget(held["fingerprint"])
+
+    def mould_of(self, image_id: str) -> str:
+        """The name of the image's mould, made anew if somebody removed it. `EngineMissing` without the image."""
+        alias = self._engine.get("images", "aliases", image_id)
+        return self.mould(alias["target"])
+
+    def mould(self, fingerprint: str) -> str:
+        """Named only once it is finished, so that one that a crash left half made is never copied."""
+        name = f"image-{fingerprint[:24]}"
+        with contextlib.suppress(EngineMissing):
+            self._engine.get("instances", name)
+            return name
+        rough = f"rough-{fingerprint[:24]}"
+        remove(self._engine, rough)
+        self._engine.post("instances", body=self._rough(rough, fingerprint))
+        self._engine.put("instances", rough, "state", body={"action": "start", "timeout": 30})
+        with contextlib.suppress(EngineRefused):  # an image that does not boot has stopped by itself
+            self._engine.put(
+                "instances", rough, "state", body={"action": "stop", "timeout": 30, "force": True}
+            )
+        with contextlib.suppress(EngineTaken):
+            self._engine.post("instances", rough, body={"name": name, "migration": False})
+        return name
+
+    def _rough(self, name: str, fingerprint: str) -> dict[str, object]:
+        return {
+            "name": name,
+            "type": "container",
+            "source": {"type": "image", "fingerprint": fingerprint},
+            "profiles": [],
+            "config": {
+                names.TAG: self._ours.installation,
+                "user.machine-id": names.machine_id(name),
+                "boot.autostart": "false",
+                "security.devlxd": "false",
+                "limits.memory": "1GiB",
+            },
+            "devices": {"root": {"type": "disk", "path": "/", "pool": self._ours.pool}},
+        }
 
     def _held_under(self, image_id: str) -> dict[str, Any] | None:
         try:
@@ -105,3 +149,12 @@ class Images:
         with contextlib.suppress(EngineMissing):
             if not self._engine.get("images", fingerprint).get("aliases"):
                 self._engine.delete("images", fingerprint)
+                remove(self._engine, f"image-{fingerprint[:24]}")
+
+
+def remove(engine: Client, name: str) -> None:
+    """Remove an instance, running or not, there or not."""
+    with contextlib.suppress(EngineMissing):
+        if engine.get("instances", name)["status"] != "Stopped":
+            engine.put("instances", name, "state", body={"action": "stop", "timeout": 30, "force": True})
+        engine.delete("instances", name)

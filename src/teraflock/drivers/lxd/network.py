@@ -1,7 +1,7 @@
 """Bridges and the firewall, put into force on this host.
 
-A project's network is one bridge with our tag; the firewall table is rebuilt whole from what the engine holds (bridges and
-the ports noted on instances), so that after a reboot nothing else has to be remembered. Between rebuilds single
+A project's network is one bridge with our tag; the firewall table is rebuilt whole from what the engine holds (bridges,
+and the ports noted on instances), so that after a reboot nothing else has to be remembered. Between rebuilds single
 ports are added and taken away, under a lock that all our processes on this host share.
 """
 

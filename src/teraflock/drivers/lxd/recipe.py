@@ -50,6 +50,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     packages: tuple[str, ...] = ()
     enabled: tuple[str, ...] = ()
     masked: tuple[str, ...] = ()
+    masked_generators: tuple[str, ...] = ()
     file: tuple[File, ...] = ()
     template: tuple[Template, ...] = ()
     python: Python | None = None
@@ -82,6 +83,7 @@ def whole(name: str, texts: dict[str, str]) -> Recipe:
         packages=base.packages + own.packages,
         enabled=base.enabled + own.enabled,
         masked=base.masked + own.masked,
+        masked_generators=base.masked_generators + own.masked_generators,
         file=base.file + own.file,
         template=base.template + own.template,
         python=_joined(base.python, own.python),

@@ -63,7 +63,10 @@ class Client:
 
     def get_bytes(self, *path: str, **query: str | int) -> bytes:
         """A file's content, as it is."""
-        return self._request("GET", path, query, None, {}, CALL_SECONDS_MAX)[1]
+        status, content = self._request("GET", path, query, None, {}, CALL_SECONDS_MAX)
+        if status >= FAILED_FROM:
+            raise errors.told(f"GET {'/'.join(path)}", status, content[:1000].decode("utf-8", "replace"))
+        return content
 
     def put(self, *path: str, body: object, **query: str | int) -> Any:
         return self._done("PUT", path, query, body)
@@ -81,7 +84,10 @@ class Client:
 
     def begin(self, *path: str, body: object, **query: str | int) -> Operation:
         """Begin work in the background; `wait` waits for it."""
-        return msgspec.convert(self._answer("POST", path, query, body).metadata, Operation)
+        return self.send("POST", *path, body=body, **query)
+
+    def send(self, method: str, *path: str, body: object = None, **query: str | int) -> Operation:
+        return msgspec.convert(self._answer(method, path, query, body).metadata, Operation)
 
     def target(self, *path: str, **query: str | int) -> str:
         """What stands in a request's first line. Each part is quoted whole: no name can reach another path."""

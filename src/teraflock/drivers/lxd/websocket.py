@@ -57,10 +57,12 @@ class WebSocket:
             content = self._exactly(length)
             if content is None:
                 return CLOSE, b""
-            if kind == PING:
-                self.send(content, PONG)
-            else:
+            if kind != PING:
                 return (BINARY if kind == _CONTINUED else kind), content
+            try:
+                self.send(content, PONG)
+            except OSError:
+                return CLOSE, b""
 
     def close(self) -> None:
         self._socket.close()
