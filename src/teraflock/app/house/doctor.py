@@ -40,7 +40,7 @@ def examine(
     is_real = settings.engine == "lxd" if is_set_up else engines.choose(places, environment).kind == "lxd"
     machine = Machine(home=places.home, is_real=is_real)
     tell("this machine")
-    findings = [*check_machine(machine), nvidia(), *findings]
+    findings = [*check_machine(machine), guarded("NVIDIA", nvidia), *findings]
     tell("engine")
     findings.append(guarded("engine", lambda: engine(places, settings, environment)))
     tell("database")
@@ -53,19 +53,14 @@ def nvidia() -> Finding:
     """A host without a card is a host of CPUs; one whose driver does not answer is broken."""
     from teraflock.app.house.inspection import gpu_summary
 
-    has_card = any(
-        (path / "vendor").read_text().strip() == "0x10de" and (path / "class").read_text().startswith("0x03")
-        for path in Path("/sys/bus/pci/devices").glob("*")
-        if (path / "vendor").is_file()
-    )
-    seen, is_answered = gpu_summary()
-    if is_answered:
-        return ok("NVIDIA", seen)
-    if has_card:
+    seen, cards, problems = gpu_summary()
+    if not cards:
+        return ok("NVIDIA", f"no card: this machine offers its CPUs ({seen})")
+    if problems:
         return wrong(
-            "NVIDIA", f"a card is there, but {seen}", "Install NVIDIA's driver; `nvidia-smi` must answer"
+            "NVIDIA", f"{seen}; {problems[0]}", "`tera host inspect` has all of it; `nvidia-smi` must answer"
         )
-    return ok("NVIDIA", f"no card: this machine offers its CPUs ({seen})")
+    return ok("NVIDIA", seen)
 
 
 def engine(places: Places, settings: Settings, environment: Mapping[str, str]) -> Finding:

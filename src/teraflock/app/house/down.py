@@ -1,11 +1,12 @@
 """`make down` and `make purge`: stop what runs; remove what was made, and nothing else.
 
-What we made on an engine bears our installation's mark. What we made on disk lies in `<TERA_HOME>/cloud` and
-`<TERA_HOME>/ssh`; prices and plans, which lie beside them, stay.
+What we made on an engine bears our installation's mark. What we made on disk lies in `<TERA_HOME>/cloud`,
+`<TERA_HOME>/ssh` and the folder of our own engine; prices and plans, which lie beside them, stay.
 """
 
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -64,8 +65,10 @@ def purge(places: Places, tell: Tell) -> list[str]:
         left.append(f"The tables in {settings.database.rpartition('@')[2]} stay; drop that database yourself")
     tell("files")
     _purge_connection(places, settings)
-    for folder in (places.cloud, places.ssh):
+    for folder in (places.engine, places.ssh, places.cloud):  # the settings, which say what there is, go last
         _remove(folder)
+    with suppress(OSError):  # others' engines are in it, or it never was
+        places.engine.parent.rmdir()
     places.lock.unlink(missing_ok=True)
     return left
 

@@ -69,6 +69,11 @@ def prepared(engine: Engine, places: Places) -> Engine:
         )
     try:
         if engine.is_ours:
+            for folder in (places.engine.parent, places.engine):
+                folder.mkdir(exist_ok=True)
+                folder.chmod(
+                    0o711
+                )  # whatever the umask: guests must be let through, and see nothing on the way
             daemon.Daemon(places.lxd).ensure()
     except TeraflockError as error:
         told = f"{error.sentence[:1].lower()}{error.sentence[1:]}"

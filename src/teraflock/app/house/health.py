@@ -22,8 +22,6 @@ DISK_BYTES_MIN: Final = 10 << 30
 """An image, its unpacked copy and a small guest."""
 INOTIFY_INSTANCES_MIN: Final = 1024
 """Enough for about 128 guests: each one's systemd takes eight."""
-SOCKET_PATH_MAX: Final = 107
-"""What Linux allows for the path of a Unix socket."""
 
 
 class Verdict(StrEnum):
@@ -103,11 +101,6 @@ def home(machine: Machine) -> Finding:
     if not os.access(folder, os.W_OK):
         return wrong(
             "home", f"{machine.home} cannot be written", "Set `TERA_HOME` to a folder you may write to"
-        )
-    socket = machine.home / "cloud" / "engine" / "lxd" / "unix.socket"
-    if machine.is_real and len(os.fsencode(socket)) > SOCKET_PATH_MAX:
-        return wrong(
-            "home", f"{machine.home} is too long a path for a socket", "Set `TERA_HOME` to a shorter one"
         )
     return ok("home", str(machine.home))
 

@@ -1,9 +1,19 @@
-"""Where everything of the house lies: all under `<TERA_HOME>/cloud`, but for the client's connection and SSH files."""
+"""Where everything of the house lies.
 
+The server's files are in `<TERA_HOME>/cloud`, which nobody else may enter; the client's connection and SSH files beside
+it. An engine of our own cannot lie there: root of a guest is nobody on the host, and must be let through every folder
+on the way to its disk.
+"""
+
+import hashlib
+import os
 from pathlib import Path
+from typing import Final
 
 from teraflock.app.home import home
 from teraflock.app.settings import Place
+
+ENGINES: Final = Path("/var/lib/teraflock")
 
 
 class Places:
@@ -19,7 +29,7 @@ class Places:
         self.log = self.cloud / "server.log"
         self.lock = self.home / "house.lock"
         """Beside the folder, not in it: who removes the folder holds the lock."""
-        self.engine = self.cloud / "engine"
+        self.engine = ENGINES / hashlib.sha256(os.fsencode(self.home)).hexdigest()[:8]
         self.lxd = self.engine / "lxd"
         """The `LXD_DIR` of a daemon of our own."""
         self.connection = self.home / "connection.json"

@@ -3,6 +3,7 @@
 import sys
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -53,8 +54,9 @@ def command(instance: str | None, follow: bool, limit: int, project: str | None,
         mark_simulated(client)
         _write(found, as_json, follow)
         if follow:
-            for event in client.events(after=found[-1].id if found else ""):
-                _write_one(event, as_json)
+            with suppress(KeyboardInterrupt):  # the way out
+                for event in client.events(after=found[-1].id if found else ""):
+                    _write_one(event, as_json)
 
 
 def _events(client: "Client", instance: str | None) -> "Iterator[EventAnswer]":

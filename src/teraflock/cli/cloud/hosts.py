@@ -35,9 +35,9 @@ COLUMNS: Final = (
     Column("STATE"),
     Column("GPUS", flexible=True, worth=8),
     Column("GPUS FREE", right=True, worth=7),
-    Column("VCPUS", right=True, worth=6),
-    Column("RAM", right=True, worth=6),
-    Column("DISK", right=True, worth=4),
+    Column("VCPUS HELD", right=True, worth=6),
+    Column("RAM HELD", right=True, worth=6),
+    Column("DISK HELD", right=True, worth=4),
     Column("ADDRESS", worth=5),
     Column("SITE", worth=2),
     Column("SEEN", right=True, worth=3),
@@ -54,14 +54,17 @@ def command() -> None:
 )
 @json_option
 def inspect(as_json: bool) -> None:
-    from teraflock.app.house.inspection import inspected, lines
+    from teraflock.app.house.inspection import card_facts, facts, inspected
 
     found = inspected()
     if as_json:
         write_json(found)
         return
-    for line in lines(found):
-        click.echo(line)
+    click.echo(emphasised(found.name))
+    write_facts(facts(found))
+    for card in found.cards:
+        click.echo(emphasised(f"\n{card.pci_address}: {card.name or 'a card whose driver does not answer'}"))
+        write_facts(card_facts(card))
 
 
 @command.command("list", help="All hosts, what they have, and what of it is held.")
@@ -75,7 +78,6 @@ def list_hosts(as_json: bool) -> None:
         now = SystemClock().now()
         rows = [[*_cells(each), age_text(each.seen_at, now)] for each in found]
         click.echo(render(COLUMNS, rows, columns()))
-        remark("\nVCPUS, RAM and DISK: held of all")
     else:
         remark("No host yet; the server registers those of its engine when it starts")
 

@@ -159,7 +159,7 @@ def purge(yes: bool) -> None:
     from teraflock.app.house.places import Places
 
     places = Places()
-    if not places.cloud.exists() and not places.ssh.exists():
+    if not any(folder.exists() for folder in (places.cloud, places.ssh, places.engine)):
         remark(f"Nothing was made here: there is no {places.cloud}")
         return
     if not yes:

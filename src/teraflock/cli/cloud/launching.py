@@ -172,7 +172,7 @@ def _waited(
 def _is_up(instance: InstanceAnswer) -> bool:
     """Running; of a command: ended."""
     if instance.access == "command":
-        return instance.exit_code is not None
+        return instance.exit_code is not None and instance.state == "stopped"
     return instance.state == "running" and instance.operation is None
 
 

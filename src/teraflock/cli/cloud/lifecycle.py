@@ -96,7 +96,8 @@ def delete(
     with connected(project) as client:
         found = [client.instance(name) for name in _once(names)]  # a name that is wrong deletes nothing
         if not yes:
-            confirm(f"Delete {_listed(found)} with their disks and snapshots?", "Deleting")
+            whose = "its disk" if len(found) == 1 else "their disks"
+            confirm(f"Delete {_listed(found)} with {whose} and snapshots?", "Deleting")
         ids = tuple(each.id for each in found)
         done = act_on(client, ids, lambda client, id: client.delete(id), "gone", wait, timeout)
     for each in done:

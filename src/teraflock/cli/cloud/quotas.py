@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput
 from teraflock.base.quantities import memory_text, parse_memory_bytes
+from teraflock.catalog.cards import cards_by_id
 from teraflock.catalog.names import find_cards
 from teraflock.cli.cloud.connection import connected, mark_simulated
 from teraflock.cli.cloud.options import json_option, project_option
@@ -110,7 +111,7 @@ def limits_from(words: Mapping[str, Any], before: QuotaShape | None = None) -> Q
 
 def _cards(name: str) -> list[str]:
     """The ids of all cards a name may mean: a limit on a name that no card bears would limit nothing."""
-    if ":" in name:  # a slice bears its profile behind a colon
+    if ":" in name or name in cards_by_id():  # a slice bears its profile behind a colon
         return [name]
     found = [card.id for card in find_cards(name)]
     if len(found) > 1:

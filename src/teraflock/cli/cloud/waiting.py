@@ -20,8 +20,6 @@ PAUSE_SECONDS_MAX: Final = 0.5
 PAUSE_GROWTH: Final = 1.3
 SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
-RESTING: Final = frozenset({"running", "stopped", "failed", "gone"})
-
 
 class TookTooLong(Unavailable):
     code = "took_too_long"
@@ -90,20 +88,24 @@ def wait_for(
     *,
     seconds_max: float,
 ) -> Sequence["InstanceAnswer"]:
-    """Until each of the instances has reached what it should, or has come to rest somewhere else."""
+    """Until each of the instances has reached what it should, or has come to rest where it should not."""
+
+    def is_done(instance: "InstanceAnswer") -> bool:
+        return reached(instance) or is_at_rest(instance)
+
     return wait(
         look,
-        lambda seen: all(reached(each) or is_at_rest(each) for each in seen),
-        lambda seen: how_far([each for each in seen if not (reached(each) or is_at_rest(each))] or seen),
+        lambda seen: all(is_done(each) for each in seen),
+        lambda seen: how_far([each for each in seen if not is_done(each)] or seen),
         seconds_max=seconds_max,
     )
 
 
 def is_at_rest(instance: "InstanceAnswer") -> bool:
-    """Nothing is being done, and what is wanted was reached or given up."""
+    """Nothing is being done and nothing more will be: it failed, is gone, or stands still as is wanted of it by now."""
     if instance.state in ("failed", "gone"):
         return True
-    return instance.operation is None and instance.state in RESTING and instance.state == instance.wanted
+    return instance.operation is None and instance.state == "stopped" == instance.wanted
 
 
 def how_far(instances: Sequence["InstanceAnswer"]) -> str:

@@ -58,7 +58,7 @@ def test_it_looks_often_at_first_and_seldom_later(naps: list[float]) -> None:
 @pytest.mark.parametrize(
     ("changes", "rests"),
     [
-        ({}, True),
+        ({}, False),
         ({"operation": "resize"}, False),
         ({"state": "stopped"}, False),
         ({"state": "stopped", "wanted": "stopped"}, True),
