@@ -22,13 +22,13 @@ from msgspec.structs import replace
 from teraflock.api.body import read_body
 from teraflock.api.call import Raw
 from teraflock.api.endpoint import Reply, admitted, failed, reply_to
-from teraflock.api.errors import BodyTooLarge, MethodNotAllowed
+from teraflock.api.errors import BodyTooLarge, MalformedRequest, MethodNotAllowed
 from teraflock.api.gate import Gate, request_id_of
 from teraflock.api.route import Route, Scope, Work
 from teraflock.api.routes.all import ROUTES
 from teraflock.api.services import Services
 from teraflock.api.stream import Follower, Streams
-from teraflock.base.errors import BadInput, NotFound, TooMany
+from teraflock.base.errors import NotFound, TooMany
 from teraflock.wire.instance import USER_DATA_BYTES_MAX
 
 T = TypeVar("T")
@@ -127,6 +127,10 @@ class Application:
     @asynccontextmanager
     async def _lifespan(self, _: Litestar) -> AsyncIterator[None]:
         yield
+        self.close()
+
+    def close(self) -> None:
+        """End the threads: those that write are waited for, those that wait for an engine are not."""
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._long.shutdown(wait=False, cancel_futures=True)
 
@@ -200,7 +204,7 @@ def _foreign(request: Request[Any, Any, Any], error: HTTPException) -> Response[
         return _response(Reply(reply.status, reply.body, reply.media_type, {"Allow": allowed}))
     if error.status_code < 500:
         return _response(
-            failed(BadInput("The request cannot be read", hint="Send plain HTTP/1.1"), request_id)
+            failed(MalformedRequest("The request cannot be read", hint="Send plain HTTP/1.1"), request_id)
         )
     return _response(failed(error, request_id))
 

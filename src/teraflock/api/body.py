@@ -2,7 +2,7 @@
 
 from litestar.types import Receive
 
-from teraflock.base.errors import BadInput
+from teraflock.api.errors import MalformedRequest
 
 
 async def read_body(receive: Receive, bytes_max: int, unread_max: int) -> bytes | None:
@@ -12,7 +12,7 @@ async def read_body(receive: Receive, bytes_max: int, unread_max: int) -> bytes 
     while size <= unread_max:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise BadInput("The request was broken off", hint="Send it again")
+            raise MalformedRequest("The request was broken off", hint="Send it again")
         part: bytes = message.get("body", b"")  # type: ignore[assignment]  # of an `http.request`
         size += len(part)
         if size <= bytes_max:

@@ -13,11 +13,19 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from teraflock.api.call import Call, Raw
-from teraflock.api.errors import CONTENT_TYPE, MediaTypeNotSupported, body_of, headers_of, status_of, told
+from teraflock.api.errors import (
+    CONTENT_TYPE,
+    MalformedRequest,
+    MediaTypeNotSupported,
+    body_of,
+    headers_of,
+    status_of,
+    told,
+)
 from teraflock.api.idempotency import done_once
 from teraflock.api.route import Route, Scope, Work
 from teraflock.api.services import Services
-from teraflock.base.errors import BadInput, NotAuthenticated, NotFound
+from teraflock.base.errors import NotAuthenticated, NotFound
 from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.rules import anywhere, forbidden
 
@@ -140,7 +148,7 @@ def _checked_ref(ref: str) -> str:
 def _query(route: Route, text: bytes) -> msgspec.Struct | None:
     if route.query is None:
         if text:
-            raise BadInput("This path takes no query", hint="Leave out what stands behind the `?`")
+            raise MalformedRequest("This path takes no query", hint="Leave out what stands behind the `?`")
         return None
     return _query_decoded(route.query, text)
 
@@ -150,16 +158,16 @@ def _query_decoded(kind: type[msgspec.Struct], text: bytes) -> msgspec.Struct:
     try:
         pairs = parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50)
     except ValueError:
-        raise BadInput(
+        raise MalformedRequest(
             "The query cannot be read", hint="Encode it as `name=value&name=value` in UTF-8"
         ) from None
     values = dict(pairs)
     if len(values) != len(pairs):
-        raise BadInput("A name stands twice in the query", hint="Give every name once")
+        raise MalformedRequest("A name stands twice in the query", hint="Give every name once")
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise BadInput(f"The query cannot be taken: {_plain(error)}", hint=_taken(kind)) from None
+        raise MalformedRequest(f"The query cannot be taken: {_plain(error)}", hint=_taken(kind)) from None
 
 
 def _body(kind: type[msgspec.Struct], raw: Raw) -> msgspec.Struct:
@@ -171,9 +179,9 @@ def _body(kind: type[msgspec.Struct], raw: Raw) -> msgspec.Struct:
     try:
         return _decoder(kind)(raw.body)
     except msgspec.ValidationError as error:
-        raise BadInput(f"The body cannot be taken: {_plain(error)}", hint=_taken(kind)) from None
+        raise MalformedRequest(f"The body cannot be taken: {_plain(error)}", hint=_taken(kind)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"The body is no JSON: {_plain(error)}", hint=_taken(kind)) from None
+        raise MalformedRequest(f"The body is no JSON: {_plain(error)}", hint=_taken(kind)) from None
 
 
 @lru_cache(maxsize=256)

@@ -19,8 +19,7 @@ from teraflock.wire.problem import Problem
 log = logging.getLogger("teraflock.api")
 
 STATUS_BY_CODE: Final[Mapping[str, int]] = {
-    "bad_input": 400,
-    "unknown_name": 400,
+    "malformed_request": 400,
     "not_authenticated": 401,
     "forbidden": 403,
     "not_found": 404,
@@ -33,6 +32,8 @@ STATUS_BY_CODE: Final[Mapping[str, int]] = {
     "does_not_boot": 409,
     "body_too_large": 413,
     "media_type_not_supported": 415,
+    "bad_input": 422,
+    "unknown_name": 422,
     "idempotency_key_reused": 422,
     "too_many": 429,
     "error": 500,
@@ -46,7 +47,7 @@ STATUS_BY_CODE: Final[Mapping[str, int]] = {
 }
 
 WHAT_TO_DO: Final[Mapping[str, str]] = {
-    "400": "Correct the request; the sentence names the field.",
+    "400": "Correct the request: docs/openapi.json says what it may be, and the sentence names the field.",
     "unknown_name": "Use one of the names the hint has.",
     "401": "Send `Authorization: Bearer` with a key that is neither revoked nor expired.",
     "403": "Ask an owner of the organisation for a role that may, or use a key that reaches further.",
@@ -57,7 +58,8 @@ WHAT_TO_DO: Final[Mapping[str, str]] = {
     "no_room": "Take a shape that is free (`GET /v1/shapes`), or come back later.",
     "413": "Send less; the hint has the limit.",
     "415": "Send JSON, as `Content-Type: application/json`.",
-    "422": "Use a new `Idempotency-Key` for another request.",
+    "422": "It is well formed, but cannot be: do as the hint says.",
+    "idempotency_key_reused": "Use a new `Idempotency-Key` for another request.",
     "429": "Wait as long as `Retry-After` says.",
     "500": "Report it with the `request_id`; the operator finds the trace in the log.",
     "502": "The operator looks at what was downloaded.",
@@ -66,6 +68,12 @@ WHAT_TO_DO: Final[Mapping[str, str]] = {
 
 RETRY_AFTER_SECONDS: Final = 2  # of what is away or busy; a loop's turn is shorter
 CONTENT_TYPE: Final = "application/problem+json"
+
+
+class MalformedRequest(BadInput):
+    """Not what the document allows, whoever asks for whatever."""
+
+    code = "malformed_request"
 
 
 class BodyTooLarge(BadInput):

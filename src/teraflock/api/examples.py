@@ -15,7 +15,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
             ],
             "labels": {"team": "vision"},
         },
-        "notebook": {"name": "lab", "shape": {"name": "v100-16x1"}, "access": "jupyter"},
+        "notebook": {"name": "lab", "shape": {"name": "V100-SXM2x1"}, "access": "jupyter"},
         "command": {
             "shape": {"gpu": "A100"},
             "access": "command",
@@ -36,7 +36,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     "make_organisation": {"lab": {"name": "vision-lab", "owner": "head@vision.example"}},
     "make_project": {"plain": {"name": "segmentation"}},
-    "set_quota": {"quota": {"instances": 20, "vcpus": 128, "gpus": {"v100-16": 8}, "gpus_default": 0}},
+    "set_quota": {"quota": {"instances": 20, "vcpus": 128, "gpus": {"V100-SXM2": 8}, "gpus_default": 0}},
     "add_member": {
         "student": {"name": "student@vision.example", "role": "member", "project": "segmentation"}
     },

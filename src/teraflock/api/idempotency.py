@@ -18,11 +18,11 @@ from typing import Final
 import msgspec
 
 from teraflock.api.call import Call, Raw
-from teraflock.api.errors import IdempotencyKeyReused
+from teraflock.api.errors import IdempotencyKeyReused, MalformedRequest
 from teraflock.api.route import Route
 from teraflock.api.store import Kept, forget_before, keep, kept
 from teraflock.base.clock import Clock
-from teraflock.base.errors import BadInput, Conflict
+from teraflock.base.errors import Conflict
 from teraflock.storage.database import Database, Transaction
 
 KEY_CHARACTERS_MAX: Final = 255
@@ -63,7 +63,7 @@ def forget_old(database: Database, clock: Clock) -> int:
 
 def _checked(key: str) -> str:
     if len(key) > KEY_CHARACTERS_MAX or not (key.isascii() and key.isprintable()):
-        raise BadInput(
+        raise MalformedRequest(
             "The `Idempotency-Key` cannot be taken",
             hint=f"Up to {KEY_CHARACTERS_MAX} printable ASCII characters; a UUID is good",
         )

@@ -153,7 +153,7 @@ def _responses(route: Route, schemas: Mapping[Any, Any]) -> dict[str, Any]:
 
 def _implied(route: Route) -> list[str]:
     """Codes that follow from what a route is."""
-    codes = ["bad_input", "internal_error", "storage_failed"]
+    codes = ["malformed_request", "internal_error", "storage_failed"]
     if route.scope != Scope.PUBLIC:
         codes += ["not_authenticated", "too_many"]
     if route.may:
@@ -161,7 +161,7 @@ def _implied(route: Route) -> list[str]:
     if route.parameters or route.scope == Scope.PROJECT or route.query:
         codes.append("not_found")
     if route.body:
-        codes += ["body_too_large", "media_type_not_supported"]
+        codes += ["bad_input", "body_too_large", "media_type_not_supported"]
     if route.creates:
         codes += ["conflict", "idempotency_key_reused"]
     if route.method in ("PUT", "PATCH", "DELETE") or route.work == Work.LONG:

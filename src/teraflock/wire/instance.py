@@ -24,7 +24,7 @@ class ShapeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """What is left out is filled in: from `name`, or in proportion to the cards."""
 
     name: str = ""
-    """A named shape, such as `cpu-2` or `v100-16x1`; see `GET /v1/shapes`."""
+    """A named shape, such as `cpu-2` or `V100-SXM2x1`; see `GET /v1/shapes`."""
     gpu: Annotated[str, Meta(max_length=100)] = ""
     gpus: Annotated[int, Meta(ge=0, le=64)] | None = None
     vcpus: Annotated[int, Meta(ge=1, le=1024)] | None = None
