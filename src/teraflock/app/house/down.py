@@ -83,6 +83,7 @@ def _purge_engine(places: Places, settings: Settings) -> None:
     if is_ours:
         engine.stop(places, guests_too=True)
         removal.unmount_below(places.lxd)
+        removal.remove_empty_tables()
 
 
 def _purge_connection(places: Places, settings: Settings | None) -> None:

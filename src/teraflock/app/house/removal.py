@@ -12,7 +12,7 @@ from typing import Final
 from teraflock.base.errors import Refused
 from teraflock.drivers.lxd.errors import EngineMissing
 from teraflock.drivers.lxd.names import Names
-from teraflock.drivers.lxd.network import Networks
+from teraflock.drivers.lxd.network import LOCKS, Networks
 from teraflock.drivers.lxd.rest import Client
 from teraflock.drivers.lxd.setup import check_ours
 from teraflock.instance.driver import EngineRefused
@@ -49,6 +49,7 @@ def remove_all(socket: Path, installation: str) -> None:
         for bridge in networks.bridges():
             host.delete("networks", bridge.name)
         networks.drop_firewall()
+        (LOCKS / f"tera-{installation}-firewall").unlink(missing_ok=True)
         for kind, name in (("storage-pools", ours.pool), ("projects", ours.project)):
             _remove_ours(host, ours, kind, name)
     finally:
@@ -96,6 +97,16 @@ def mounts_below(folder: Path, mounts: Path = MOUNTS) -> list[Path]:
         if place == folder or folder in place.parents:
             found.append(place)
     return sorted(found, key=lambda place: len(place.parts), reverse=True)
+
+
+def remove_empty_tables() -> None:
+    """LXD leaves its tables behind, empty, when its last network goes. One with something in it is another's."""
+    for family in ("inet", "bridge"):
+        asked = subprocess.run(
+            ["nft", "list", "table", family, "lxd"], capture_output=True, text=True, check=False
+        )
+        if asked.returncode == 0 and asked.stdout.split() == ["table", family, "lxd", "{", "}"]:
+            subprocess.run(["nft", "delete", "table", family, "lxd"], capture_output=True, check=False)
 
 
 def unmount_below(folder: Path) -> None:

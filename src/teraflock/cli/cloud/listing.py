@@ -52,7 +52,7 @@ def command(project: str | None, states: tuple[str, ...], labels: tuple[str, ...
     with connected(project) as client:
         found = [
             each
-            for each in client.all_instances()
+            for each in sorted(client.all_instances(), key=lambda each: (each.created_at, each.name))
             if (not states or each.state in states) and wished.items() <= dict(each.labels).items()
         ]
     if as_json:
