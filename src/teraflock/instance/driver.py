@@ -61,6 +61,12 @@ class EngineRefused(Refused):
     code = "engine_refused"
 
 
+class EngineMissing(EngineRefused):
+    """The instance, snapshot or image named is not there. What ends something never says so: it is ended."""
+
+    code = "engine_missing"
+
+
 class NoRoom(EngineRefused):
     """A pool, host or zone is full."""
 

@@ -10,12 +10,13 @@ A stop and a delete have no way back: they are tried until they succeed.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
 import msgspec
 
-from teraflock.instance.driver import ComputeDriver, DoesNotBoot, Machine
+from teraflock.instance.driver import ComputeDriver, DoesNotBoot, EngineMissing, Machine
 from teraflock.instance.model import Operation
 
 BOOT_TIME_MAX: Final = timedelta(seconds=90)
@@ -112,6 +113,12 @@ def _fit(driver: ComputeDriver, task: Task) -> Outcome:
     return Done()
 
 
+def _unfit(driver: ComputeDriver, task: Task) -> Outcome:
+    with suppress(EngineMissing):  # removed by other hands: the drift loop makes it anew
+        driver.resize(task.machine)
+    return Done()
+
+
 def _snapshot(driver: ComputeDriver, task: Task) -> Outcome:
     driver.snapshot(task.machine.handle, task.subject)
     return Done()
@@ -140,6 +147,8 @@ def _drop_image(driver: ComputeDriver, task: Task) -> Outcome:
 _PREPARE: Final = Step(
     "prepare", _prepare, because="the network is the project's; it goes with its last instance"
 )
+_PREPARE_AGAIN: Final = Step("prepare", _prepare, undo=_hide)
+"""Of a guest that went down by itself the ports are still open: if it does not come up again, they are closed."""
 _CREATE: Final = Step("create", _create, undo=_delete)
 _START: Final = Step("start", _start, undo=_unplug)
 _EXPOSE: Final = Step("expose", _expose, undo=_hide)
@@ -149,11 +158,11 @@ _STOP: Final = Step("stop", _stop, because="a start follows, or standing still i
 _UNPLUG: Final = Step("unplug", _unplug, because="it is deleted next")
 _DELETE: Final = Step("delete", _delete, because="nothing brings a disk back")
 _FIT: Final = Step("fit", _fit, because="the next start fits it again to what is held then")
-_FIT_LIVE: Final = Step("fit", _fit, undo=_fit)
+_FIT_LIVE: Final = Step("fit", _fit, undo=_unfit)
 
 STEPS: Final[Mapping[Operation, tuple[Step, ...]]] = {
     Operation.LAUNCH: (_PREPARE, _CREATE, _START, _EXPOSE, _READY),
-    Operation.START: (_PREPARE, _FIT, _START, _EXPOSE, _READY),
+    Operation.START: (_PREPARE_AGAIN, _FIT, _START, _EXPOSE, _READY),
     Operation.STOP: (_HIDE, _STOP),
     Operation.RESTART: (_HIDE, _STOP, _START, _EXPOSE, _READY),
     Operation.RESIZE: (_FIT_LIVE,),

@@ -92,9 +92,12 @@ class HostLoop:
             self._leave_unknown(tx, host, now)
 
     def _leave_unknown(self, tx: Transaction, host: Host, now: datetime) -> None:
-        """Nobody knows whether what ran there runs. It comes back with its host, see `drift.py`."""
+        """Nobody knows whether what ran there runs. It comes back with its host, see `drift.py`.
+
+        Where something was just asked for, its operation waits for the host.
+        """
         for instance in store.on_host_in_all_projects(tx, host.id):
-            if instance.phase == Phase.RUNNING and instance.progress is None:
+            if instance.phase == Phase.RUNNING and instance.settled:
                 after = moved(instance, Phase.AWAY)
                 store.put(
                     tx, instance, after, now=now, random_bytes=self._random_bytes, last_seen=host.seen_at

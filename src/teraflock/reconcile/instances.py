@@ -31,8 +31,15 @@ from teraflock.instance.driver import ComputeDriver, EngineRefused, Network
 from teraflock.instance.engines import Engines
 from teraflock.instance.machines import Places, machine_of, network_of
 from teraflock.instance.model import Instance, InstanceId, Operation, Progress
-from teraflock.instance.rules import begun, finished, next_operation, overtaken, retry_after, settled
-from teraflock.instance.states import Phase
+from teraflock.instance.rules import (
+    IllegalMove,
+    begun,
+    finished,
+    next_operation,
+    overtaken,
+    retry_after,
+    settled,
+)
 from teraflock.instance.steps import (
     UNDOABLE,
     Done,
@@ -91,7 +98,7 @@ class InstanceLoop:
         def work(tx: Transaction) -> tuple[Instance, ...]:
             now = self._clock.now()
             due = store.lease_due_in_all_projects(tx, self._worker, now=now, limit=LEASES_PER_TURN)
-            return tuple(begun for each in due if (begun := self._begin(tx, each, now)))
+            return tuple(begun for each in due if (begun := self._begin_alone(tx, each, now)))
 
         with self._database.read() as tx:  # most turns find nothing, and a read disturbs nobody
             if not store.is_any_due_in_all_projects(tx, self._clock.now()):
@@ -103,6 +110,14 @@ class InstanceLoop:
             return store.next_due_in_all_projects(tx)
 
     # Decide
+
+    def _begin_alone(self, tx: Transaction, instance: Instance, now: datetime) -> Instance | None:
+        """As below; one that cannot be begun for a fault of ours stays in hand, and keeps no other from its turn."""
+        try:
+            return self._begin(tx, instance, now)
+        except IllegalMove:
+            LOG.exception("%s cannot be brought on", instance.id)
+            return None
 
     def _begin(self, tx: Transaction, instance: Instance, now: datetime) -> Instance | None:
         """The instance with its operation under way; None where there is nothing to do, and it is let go."""
@@ -291,5 +306,5 @@ def _close_books(tx: Transaction, instance: Instance, progress: Progress) -> Non
     elif progress.operation == Operation.DELETE:
         store.remove_snapshots_of(tx, instance.id)
         images.fail_unmade(tx, instance.id)
-    if progress.operation == Operation.LAUNCH and instance.phase == Phase.STARTING and progress.undoing:
+    elif progress.operation == Operation.LAUNCH:  # again, after its disk was lost, and its snapshots with it
         store.remove_snapshots_of(tx, instance.id)

@@ -17,11 +17,7 @@ from teraflock.drivers.simulated.life import as_of, not_busy
 from teraflock.drivers.simulated.model import Guest, Image, Weather
 from teraflock.drivers.simulated.world import Turn, World, weather
 from teraflock.fleet.model import HostReport
-from teraflock.instance.driver import EngineRefused, Handle
-
-
-class EngineMissing(EngineRefused):
-    code = "engine_missing"
+from teraflock.instance.driver import EngineMissing, EngineRefused, Handle
 
 
 class Call(msgspec.Struct, frozen=True):

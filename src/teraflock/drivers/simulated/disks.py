@@ -7,11 +7,11 @@ import msgspec
 
 from teraflock.base.quantities import GIB, MIB
 from teraflock.drivers.simulated import guest as inside
-from teraflock.drivers.simulated.calls import Call, Calls, EngineMissing
+from teraflock.drivers.simulated.calls import Call, Calls
 from teraflock.drivers.simulated.faults import Kind, error
 from teraflock.drivers.simulated.life import as_of
 from teraflock.drivers.simulated.model import Disk, Guest, Image
-from teraflock.instance.driver import CommandState, EngineRefused, Handle, Ran
+from teraflock.instance.driver import CommandState, EngineMissing, EngineRefused, Handle, Ran
 
 RECIPE_BYTES: Final = 64 * MIB
 PUBLISHED_BYTES: Final = GIB

@@ -12,7 +12,7 @@ import msgspec
 
 from teraflock.base.clock import Clock
 from teraflock.drivers.simulated import guest as inside
-from teraflock.drivers.simulated.calls import Call, EngineMissing
+from teraflock.drivers.simulated.calls import Call
 from teraflock.drivers.simulated.disks import Disks
 from teraflock.drivers.simulated.faults import Kind, error, raise_killed
 from teraflock.drivers.simulated.life import as_of, at_rest, later, not_busy, sighting, started
@@ -23,6 +23,7 @@ from teraflock.fleet.model import HostReport
 from teraflock.instance.driver import (
     Capability,
     DoesNotBoot,
+    EngineMissing,
     EngineRefused,
     Handle,
     Machine,

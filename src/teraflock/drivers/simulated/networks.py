@@ -1,9 +1,9 @@
 """The projects' networks on the simulated hosts."""
 
-from teraflock.drivers.simulated.calls import Call, Calls, EngineMissing
+from teraflock.drivers.simulated.calls import Call, Calls
 from teraflock.drivers.simulated.life import as_of
 from teraflock.drivers.simulated.model import Guest, NetworkThere, network_key
-from teraflock.instance.driver import EngineRefused, Machine, Network
+from teraflock.instance.driver import EngineMissing, EngineRefused, Machine, Network
 
 
 class Networks(Calls):

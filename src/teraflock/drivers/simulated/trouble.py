@@ -9,11 +9,11 @@ from datetime import datetime
 
 import msgspec
 
-from teraflock.drivers.simulated.calls import EngineMissing
 from teraflock.drivers.simulated.faults import Fault
 from teraflock.drivers.simulated.life import at_rest
 from teraflock.drivers.simulated.model import AddressTaken, Guest, Weather
 from teraflock.drivers.simulated.world import World, weather
+from teraflock.instance.driver import EngineMissing
 
 
 class Trouble:
