@@ -47,7 +47,7 @@ class Application:
         self._long = ThreadPoolExecutor(services.bounds.execs_max, "tera-exec")
         self._long_running = 0
         self.litestar = Litestar(
-            [self._handler(self._as_set_up(route)) for route in routes],
+            [self._handler(path, found) for path, found in self._by_path(routes).items()],
             exception_handlers={HTTPException: _foreign, Exception: _unforeseen},
             openapi_config=None,
             logging_config=None,
@@ -59,28 +59,34 @@ class Application:
             self.litestar, services.metrics, simulated=services.simulated, seconds=services.seconds
         )
 
+    def _by_path(self, routes: Sequence[Route]) -> dict[str, list[Route]]:
+        found: dict[str, list[Route]] = {}
+        for route in routes:
+            found.setdefault(route.path, []).append(self._as_set_up(route))
+        return found
+
     def _as_set_up(self, route: Route) -> Route:
         if route.path == "/metrics" and self.services.bounds.metrics_open:
             return replace(route, scope=Scope.PUBLIC, may=None)
         return route
 
-    def _handler(self, route: Route) -> HTTPRouteHandler:
-        run = self._stream if route.stream else self._answer
+    def _handler(self, path: str, routes: Sequence[Route]) -> HTTPRouteHandler:
+        """One for each path, so that Litestar knows all that a path takes."""
+        by_method = {route.method: route for route in routes}
 
         async def serve(request: Request[Any, Any, Any]) -> ASGIApp:
+            route = by_method[request.scope["method"]]  # type: ignore[index]  # Litestar lets no other through
             try:
                 body = await self._body(route, request) if route.body else b""
+                run = self._stream if route.stream else self._answer
                 return await run(route, _raw(request, body))
             except Exception as error:
                 return _Sent(failed(error, request_id_of(request.scope)))
 
-        serve.__name__ = route.name
-        path = route.path.replace("}", ":str}")
         return HTTPRouteHandler(
-            path,
-            http_method=HttpMethod(route.method),
-            name=route.name,
-            status_code=200,  # for Litestar's checks alone: every response says its own
+            path.replace("}", ":str}"),
+            http_method=[HttpMethod(method) for method in by_method],
+            status_code=200,  # for Litestar's checks alone: every answer says its own
         )(serve)
 
     async def _body(self, route: Route, request: Request[Any, Any, Any]) -> bytes:
@@ -139,13 +145,14 @@ def _raw(request: Request[Any, Any, Any], body: bytes) -> Raw:
     scope = request.scope
     headers = {name: value for name, value in scope["headers"] if name in _HEADERS}
     client = scope["client"]
+    key = headers.get(b"idempotency-key")
     return Raw(
         request_id=request_id_of(scope),
         path=scope["path_params"],
         query=scope["query_string"],
         authorization=headers.get(b"authorization", b"").decode("latin-1"),
         content_type=headers.get(b"content-type", b"").decode("latin-1"),
-        idempotency_key=headers.get(b"idempotency-key", b"").decode("latin-1"),
+        idempotency_key=None if key is None else key.decode("latin-1"),
         last_event_id=headers.get(b"last-event-id", b"").decode("latin-1"),
         client=client[0] if client else "",
         body=body,

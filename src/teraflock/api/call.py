@@ -18,7 +18,7 @@ class Raw(msgspec.Struct, frozen=True, kw_only=True):
     query: bytes
     authorization: str
     content_type: str
-    idempotency_key: str
+    idempotency_key: str | None
     last_event_id: str
     client: str
     body: bytes

@@ -58,6 +58,8 @@ def failed(error: Exception, request_id: str) -> Reply:
 def admitted(route: Route, services: Services, raw: Raw) -> tuple[Call, msgspec.Struct | None]:
     """The call of someone who may make it, and its query."""
     actor = _who(route, services, raw)
+    for ref in raw.path.values():
+        _check_ref(ref)
     query = _query(route, raw.query) if route.scope != Scope.PROJECT else None
     project: Project | None = None
     if actor is not None and route.may is not None:
@@ -78,7 +80,7 @@ def _reply(route: Route, services: Services, raw: Raw) -> Reply:
         return answer if isinstance(answer, bytes) else b"" if answer is None else _encode(answer)
 
     headers: dict[str, str] = {}
-    if route.creates and raw.idempotency_key:
+    if route.creates and raw.idempotency_key is not None:
         content, again = done_once(route, call, words.get("body"), handle)
         if again:
             headers["Idempotent-Replay"] = "true"
@@ -127,7 +129,7 @@ def _permitted(
             ref = getattr(query, "project", None)
             project = tenants.project_for(actor, ref)
         else:
-            project = tenants.project_for(actor, _checked_ref(ref))
+            project = tenants.project_for(actor, ref)
             query = _query(route, raw.query)
         tenants.require(actor, route.may, project)
         return project, query
@@ -139,10 +141,9 @@ def _permitted(
     return None, query
 
 
-def _checked_ref(ref: str) -> str:
+def _check_ref(ref: str) -> None:
     if len(ref) > REF_CHARACTERS_MAX or not ref.isprintable():
         raise NotFound("There is nothing by that name", hint="Look at the address of the request")
-    return ref
 
 
 def _query(route: Route, text: bytes) -> msgspec.Struct | None:
@@ -177,11 +178,25 @@ def _body(kind: type[msgspec.Struct], raw: Raw) -> msgspec.Struct:
             "The body is not said to be JSON", hint="Send JSON, with `Content-Type: application/json`"
         )
     try:
-        return _decoder(kind)(raw.body)
+        try:
+            return _decoder(kind)(raw.body)
+        except msgspec.ValidationError as error:
+            if "got `float`" not in str(error):
+                raise
+            return msgspec.convert(_whole(msgspec.json.decode(raw.body)), kind)
     except msgspec.ValidationError as error:
         raise MalformedRequest(f"The body cannot be taken: {_plain(error)}", hint=_taken(kind)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise MalformedRequest(f"The body is no JSON: {_plain(error)}", hint=_taken(kind)) from None
+
+
+def _whole(value: Any) -> Any:
+    """With `2.0` as 2, which in JSON is the same number."""
+    if isinstance(value, dict):
+        return {name: _whole(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_whole(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 @lru_cache(maxsize=256)

@@ -36,7 +36,7 @@ def done_once(
 ) -> tuple[bytes, bool]:
     """The answer, and whether it was kept from before."""
     raw, services = call.raw, call.services
-    key = _checked(raw.idempotency_key)
+    key = _checked(raw.idempotency_key or "")
     digest = _digest(route, raw, request)
 
     def work(tx: Transaction) -> tuple[bytes, bool]:
@@ -62,10 +62,10 @@ def forget_old(database: Database, clock: Clock) -> int:
 
 
 def _checked(key: str) -> str:
-    if len(key) > KEY_CHARACTERS_MAX or not (key.isascii() and key.isprintable()):
+    if not 0 < len(key) <= KEY_CHARACTERS_MAX or not (key.isascii() and key.isprintable()) or " " in key:
         raise MalformedRequest(
             "The `Idempotency-Key` cannot be taken",
-            hint=f"Up to {KEY_CHARACTERS_MAX} printable ASCII characters; a UUID is good",
+            hint=f"Up to {KEY_CHARACTERS_MAX} printable ASCII characters without blanks; a UUID is good",
         )
     return key
 

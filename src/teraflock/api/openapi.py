@@ -158,7 +158,7 @@ def _implied(route: Route) -> list[str]:
         codes += ["not_authenticated", "too_many"]
     if route.may:
         codes.append("forbidden")
-    if route.parameters or route.scope == Scope.PROJECT or route.query:
+    if route.parameters or route.scope == Scope.PROJECT or route.query or route.body:
         codes.append("not_found")
     if route.body:
         codes += ["bad_input", "body_too_large", "media_type_not_supported"]

@@ -10,13 +10,13 @@ from teraflock.tenant.model import OrganisationId
 LIMIT: Final = 50
 LIMIT_MAX: Final = 200
 
-Ref = Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\u0000-\u001f\u007f]+$")]
+Ref = Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\u0000-\u001f\u007f]+$(?!\n)")]
 ProjectRef = Annotated[
     Ref,
     Meta(description="Id or name. Left out: the key's own, else the only one it reaches, else `default`."),
 ]
 OrganisationRef = Annotated[Ref, Meta(description="Id; for operators. Left out: the key's own.")]
-Cursor = Annotated[str, Meta(max_length=100, pattern=r"^[A-Za-z0-9_]*$")]
+Cursor = Annotated[str, Meta(max_length=100, pattern=r"^[A-Za-z0-9_]*$(?!\n)")]
 After = Annotated[Cursor, Meta(description="`next` of the page before.")]
 Limit = Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="The most items in the answer.")]
 

@@ -1,20 +1,18 @@
 """Images as the API has them."""
 
 from datetime import datetime
-from typing import Annotated
 
 import msgspec
-from msgspec import Meta
 
-from teraflock.wire.instance import Name
+from teraflock.wire.instance import Name, Ref
 
 
 class ImageRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Exactly one of the two says what it is made from."""
 
     name: Name
-    recipe: Annotated[str, Meta(max_length=100)] = ""
-    instance: Annotated[str, Meta(max_length=100)] = ""
+    recipe: Ref = ""
+    instance: Ref = ""
 
 
 class ImageAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,13 +7,17 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-Name = Annotated[str, Meta(min_length=1, max_length=63, pattern="^[a-z]([a-z0-9-]*[a-z0-9])?$")]
+# `$` alone would let a line break pass behind the last character: Python's regular expressions are so.
+Name = Annotated[str, Meta(min_length=1, max_length=63, pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$(?!\n)")]
 """A host name's label: the guest bears it."""
+Ref = Annotated[str, Meta(max_length=100, pattern=r"^[^\u0000-\u001f\u007f]*$(?!\n)")]
+"""An id or a name."""
 LabelKey = Annotated[
-    str, Meta(min_length=1, max_length=63, pattern="^[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?$")
+    str, Meta(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?$(?!\n)")
 ]
-LabelValue = Annotated[str, Meta(max_length=255)]
-Word = Annotated[str, Meta(max_length=4096)]
+LabelValue = Annotated[str, Meta(max_length=255, pattern=r"^[^\u0000]*$")]
+Word = Annotated[str, Meta(max_length=4096, pattern=r"^[^\u0000]*$")]
+VariableName = Annotated[str, Meta(max_length=255, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")]
 AccessWord = Literal["ssh", "jupyter", "command"]
 
 USER_DATA_BYTES_MAX = 65_536
@@ -23,9 +27,9 @@ INSTANCES_PER_LAUNCH_MAX = 100
 class ShapeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is left out is filled in: from `name`, or in proportion to the cards."""
 
-    name: str = ""
+    name: Ref = ""
     """A named shape, such as `cpu-2` or `V100-SXM2x1`; see `GET /v1/shapes`."""
-    gpu: Annotated[str, Meta(max_length=100)] = ""
+    gpu: Ref = ""
     gpus: Annotated[int, Meta(ge=0, le=64)] | None = None
     vcpus: Annotated[int, Meta(ge=1, le=1024)] | None = None
     ram_bytes: Annotated[int, Meta(ge=64 << 20, le=64 << 40)] | None = None
@@ -36,15 +40,15 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     name: Name | None = None
     """With `instances` above 1, each gets a number behind it. Left out: a name is made."""
     shape: ShapeRequest = ShapeRequest()
-    image: Annotated[str, Meta(min_length=1, max_length=100)] = "base"
+    image: Annotated[Ref, Meta(min_length=1)] = "base"
     access: AccessWord = "ssh"
     command: Annotated[tuple[Word, ...], Meta(max_length=256)] = ()
-    user_data: Annotated[str, Meta(max_length=USER_DATA_BYTES_MAX)] = ""
+    user_data: Annotated[str, Meta(max_length=USER_DATA_BYTES_MAX, pattern=r"^[^\u0000]*$")] = ""
     authorized_keys: Annotated[tuple[Annotated[str, Meta(max_length=8192)], ...], Meta(max_length=32)] = ()
     labels: Annotated[Mapping[LabelKey, LabelValue], Meta(max_length=64)] = {}
-    environment: Annotated[Mapping[Annotated[str, Meta(max_length=255)], Word], Meta(max_length=64)] = {}
+    environment: Annotated[Mapping[VariableName, Word], Meta(max_length=64)] = {}
     instances: Annotated[int, Meta(ge=1, le=INSTANCES_PER_LAUNCH_MAX)] = 1
-    host: Annotated[str, Meta(max_length=255)] | None = None
+    host: Ref | None = None
     """On this host only."""
 
 
@@ -69,7 +73,7 @@ class SnapshotRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class RestoreRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    snapshot: Annotated[str, Meta(min_length=1, max_length=100)]
+    snapshot: Annotated[Ref, Meta(min_length=1)]
 
 
 class SnapshotAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from teraflock.wire.instance import Name
+from teraflock.wire.instance import Name, Ref
 
 RoleWord = Literal["owner", "member", "viewer", "billing"]
 Amount = Annotated[int, Meta(ge=0, le=1 << 60)]
-MemberName = Annotated[str, Meta(min_length=1, max_length=255, pattern=r"^[^\s\x00-\x1f]+$")]
+MemberName = Annotated[str, Meta(min_length=1, max_length=255, pattern=r"^[^\s\u0000-\u001f]+$(?!\n)")]
 
 
 class QuotaShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,14 +82,14 @@ class UsageAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class MemberRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: MemberName
     role: RoleWord
-    project: Annotated[str, Meta(max_length=100)] = ""
+    project: Ref = ""
     """Empty: in every project of the organisation."""
 
 
 class RoleChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     role: RoleWord | None
     """Null takes the role away."""
-    project: Annotated[str, Meta(max_length=100)] = ""
+    project: Ref = ""
 
 
 class MemberAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,10 +106,10 @@ class MemberPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    name: Annotated[str, Meta(min_length=1, max_length=100)]
-    member: Annotated[str, Meta(max_length=100)] = ""
+    name: Annotated[Ref, Meta(min_length=1)]
+    member: Ref = ""
     """Empty: for oneself. For others: owners only."""
-    project: Annotated[str, Meta(max_length=100)] = ""
+    project: Ref = ""
     role_max: RoleWord | None = None
     days: Annotated[int, Meta(ge=1, le=3650)] | None = None
     """Until it expires; null: never."""
