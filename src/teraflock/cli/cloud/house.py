@@ -142,7 +142,8 @@ def down(keep_guests: bool, as_json: bool) -> None:
 def _down_sentences(fallen: "Fallen", keep_guests: bool) -> Iterator[str]:
     yield "The server is stopped" if fallen.server else "No server ran"
     if fallen.guests:
-        yield f"{fallen.guests} instance{'s' if fallen.guests > 1 else ''} stopped; `make up` starts them again"
+        many = fallen.guests > 1
+        yield f"{fallen.guests} instance{'s' * many} stopped; `make up` starts {'them' if many else 'it'} again"
     elif keep_guests:
         yield "Instances run on"
     if fallen.daemon:
