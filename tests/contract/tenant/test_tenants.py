@@ -237,7 +237,9 @@ def test_every_key_that_opens_nothing_is_told_the_same(
     service.members.remove(ann, "bob")
     assert service.authenticate(expiring).member_id == ann.member_id
     clock.move(timedelta(days=1))
-    wrong = expiring[:-1] + ("0" if expiring[-1] != "0" else "1")
+    living = service.keys.make(ann, "living").secret
+    assert service.authenticate(living).member_id == ann.member_id
+    wrong = living[:-1] + ("0" if living[-1] != "0" else "1")
     told = set()
     for secret in (
         "",
@@ -323,6 +325,17 @@ def test_owners_of_the_house_are_no_operators(service: TenantService, operator: 
             act()
     with pytest.raises(Refused, match="last operator"):
         service.members.remove(operator, "operator")
+
+
+def test_an_operator_who_is_taken_back_is_none(
+    database: Database, service: TenantService, operator: Actor
+) -> None:
+    paul = service.members.make(operator, "paul", Role.MEMBER)
+    database.write(lambda tx: tx.run("UPDATE member SET is_operator = 1 WHERE id = :id", id=paul.id))
+    assert service.authenticate(service.keys.make(operator, "k", member="paul").secret).is_operator
+    service.members.remove(operator, "paul")
+    service.members.make(operator, "paul", Role.MEMBER)
+    assert not service.authenticate(service.keys.make(operator, "k", member="paul").secret).is_operator
 
 
 @pytest.mark.parametrize("life", [timedelta(), timedelta(days=-1), timedelta(days=4000)])
