@@ -55,5 +55,5 @@ def test_every_reference_leads_somewhere() -> None:
             return found + [ref for each in value.values() for ref in refs(each)]
         return [ref for each in value for ref in refs(each)] if isinstance(value, list) else []
 
-    known = {f"#/components/schemas/{name}" for name in whole["components"]["schemas"]}
+    known = {f"#/components/{kind}/{name}" for kind, named in whole["components"].items() for name in named}
     assert set(refs(whole)) <= known

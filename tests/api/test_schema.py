@@ -21,7 +21,9 @@ CONFIG = {
     "checks": {
         # 422: well formed, but it cannot be, such as an image that nobody has; 409 and 404: not now, not there
         "positive_data_acceptance": {"expected-statuses": ["2xx", "403", "404", "409", "422"]},
-        "negative_data_rejection": {"expected-statuses": ["400", "401", "403", "404", "405", "413", "415", "422"]},
+        "negative_data_rejection": {
+            "expected-statuses": ["400", "401", "403", "404", "405", "413", "415", "422"]
+        },
     },
     "generation": {"allow-x00": True, "mode": "all"},
 }
@@ -49,9 +51,7 @@ SCHEMA = schemathesis.openapi.from_asgi(
 
 
 @pytest.fixture(scope="module")
-def asked(
-    furnished: tuple[Path, Tenants], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
+def asked(furnished: tuple[Path, Tenants], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     home, tenants = furnished
     SERVED.house = copied(home, tmp_path_factory.mktemp("schema") / "house")
     yield tenants.keys["operator"]

@@ -29,8 +29,9 @@ PATH_TEXT: Final = {"type": "string", "minLength": 1, "maxLength": 255}
 def document(routes: Sequence[Route] = ROUTES) -> dict[str, Any]:
     schemas, components = _schemas(routes)
     paths: dict[str, dict[str, Any]] = {}
+    problems: dict[str, Any] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas, problems)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -44,6 +45,8 @@ def document(routes: Sequence[Route] = ROUTES) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": components,
+            "headers": _HEADERS,
+            "responses": dict(sorted(problems.items())),
             "securitySchemes": {
                 "key": {"type": "http", "scheme": "bearer", "description": "An API key, `tera_…`"}
             },
@@ -64,7 +67,7 @@ def _schemas(routes: Sequence[Route]) -> tuple[Mapping[Any, Any], dict[str, Any]
     return dict(zip(kinds, found, strict=True)), components
 
 
-def _operation(route: Route, schemas: Mapping[Any, Any]) -> dict[str, Any]:
+def _operation(route: Route, schemas: Mapping[Any, Any], problems: dict[str, Any]) -> dict[str, Any]:
     summary, description = route.words
     found: dict[str, Any] = {"operationId": route.name, "tags": [route.tag], "summary": summary}
     if description:
@@ -80,7 +83,7 @@ def _operation(route: Route, schemas: Mapping[Any, Any]) -> dict[str, Any]:
         if examples := EXAMPLES.get(route.name):
             content["examples"] = {name: {"value": value} for name, value in examples.items()}
         found["requestBody"] = {"required": True, "content": {"application/json": content}}
-    found["responses"] = _responses(route, schemas)
+    found["responses"] = _responses(route, schemas, problems)
     return found
 
 
@@ -125,15 +128,17 @@ def _header(name: str, description: str, length: int) -> dict[str, Any]:
     return {"name": name, "in": "header", "required": False, "schema": schema, "description": description}
 
 
-_REQUEST_ID: Final = {
-    "Request-Id": {
+_REQUEST_ID: Final = {"Request-Id": {"$ref": "#/components/headers/RequestId"}}
+_HEADERS: Final = {
+    "RequestId": {
         "schema": {"type": "string"},
         "description": "Under it the server's log tells of the request.",
     }
 }
 
 
-def _responses(route: Route, schemas: Mapping[Any, Any]) -> dict[str, Any]:
+def _responses(route: Route, schemas: Mapping[Any, Any], problems: dict[str, Any]) -> dict[str, Any]:
+    """What a route may answer. Problems are put into `problems`, once for each set of codes."""
     good: dict[str, Any] = {"description": HTTPStatus(route.status).phrase, "headers": _REQUEST_ID}
     if route.answer is not None:
         schema = {"type": "string"} if route.answer is bytes else schemas[route.answer]
@@ -143,8 +148,10 @@ def _responses(route: Route, schemas: Mapping[Any, Any]) -> dict[str, Any]:
     for code in dict.fromkeys((*_implied(route), *route.errors)):
         codes.setdefault(STATUS_BY_CODE[code], []).append(code)
     for status, names in sorted(codes.items()):
-        found[str(status)] = {
-            "description": f"{HTTPStatus(status).phrase}: {', '.join(f'`{name}`' for name in names)}",
+        name = ".".join(sorted(names))
+        found[str(status)] = {"$ref": f"#/components/responses/{name}"}
+        problems[name] = {
+            "description": f"{HTTPStatus(status).phrase}: {', '.join(f'`{each}`' for each in sorted(names))}",
             "headers": _REQUEST_ID,
             "content": {CONTENT_TYPE: {"schema": schemas[Problem]}},
         }
