@@ -47,6 +47,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How long a simulated guest takes to answer."""
     simulated_faults: str = ""
     """What goes wrong on a new simulated engine, for tests and rehearsals, such as `create:half:killed`."""
+    faults: str = ""
+    """Where the server ends itself as by `kill -9`, for tests of what comes after, such as `launch.create:after`."""
     loops: bool = True
     """Whether this process also does the work on instances. Off: it only answers, and another process works."""
     rate_per_second: Annotated[int, Meta(ge=0)] = 200

@@ -20,6 +20,7 @@ from teraflock.instance import store as instances
 from teraflock.instance.engines import Engines
 from teraflock.instance.service import InstanceService
 from teraflock.reconcile.loops import Loops
+from teraflock.reconcile.rehearsal import dies_at
 from teraflock.storage.database import Database
 from teraflock.storage.open import POSTGRES, open_database
 from teraflock.tenant.service import TenantService
@@ -59,7 +60,12 @@ class Cloud:
             self.database.close()
             raise
         self.loops = Loops(
-            self.database, self.clock, self.engines, alone=not self.is_postgres, random_bytes=random_bytes
+            self.database,
+            self.clock,
+            self.engines,
+            alone=not self.is_postgres,
+            random_bytes=random_bytes,
+            fault=dies_at(settings.faults),
         )
         self.services = self._services(random_bytes)
         self._ending = threading.Event()

@@ -123,7 +123,7 @@ def finished(instance: Instance, *, now: datetime) -> Instance:
         after = replace(after, running_since=None)
     if after.phase == Phase.GONE:
         after = replace(after, gone_at=now)
-    return _settled(_holding(after))
+    return _settled(holding(after))
 
 
 def _answers(operation: Operation, request: Request | None) -> bool:
@@ -150,7 +150,7 @@ def _taken_back(instance: Instance, request: Request | None, operation: Operatio
     return instance
 
 
-def _holding(instance: Instance) -> Instance:
+def holding(instance: Instance) -> Instance:
     """What an instance holds follows from its phase; while it runs, from its shape."""
     held = instance.held
     if instance.phase in (Phase.FAILED, Phase.GONE):

@@ -32,7 +32,7 @@ from teraflock.instance.model import (
     View,
 )
 from teraflock.instance.orders import Order, ShapeWish, changed_shape, check, check_name
-from teraflock.instance.rules import settled
+from teraflock.instance.rules import holding, settled
 from teraflock.instance.states import Phase, Wanted
 from teraflock.storage.database import Database, Row, Transaction
 from teraflock.tenant.audit import Audit
@@ -115,7 +115,9 @@ class InstanceService:
             self._check_can(tx, instance, Capability.STOP, "be stopped and keep its disk")
             if instance.phase in (Phase.FAILED, Phase.GONE) or instance.wanted == Wanted.GONE:
                 raise _cannot("be stopped", instance)
-            return replace(instance, wanted=Wanted.STOPPED, wanted_at=now)
+            after = replace(instance, wanted=Wanted.STOPPED, wanted_at=now)
+            not_begun = instance.phase == Phase.STOPPED and instance.progress is None
+            return holding(after) if not_begun else after  # a start taken back gives back what was set aside for it
 
         return self._change(actor, project, ref, "stop", change)
 
