@@ -117,7 +117,8 @@ class InstanceService:
                 raise _cannot("be stopped", instance)
             after = replace(instance, wanted=Wanted.STOPPED, wanted_at=now)
             not_begun = instance.phase == Phase.STOPPED and instance.progress is None
-            return holding(after) if not_begun else after  # a start taken back gives back what was set aside for it
+            # a start that is taken back gives back what was set aside for it
+            return holding(after) if not_begun else after
 
         return self._change(actor, project, ref, "stop", change)
 
