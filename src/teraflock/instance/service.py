@@ -37,6 +37,7 @@ from teraflock.instance.states import Phase, Wanted
 from teraflock.storage.database import Database, Row, Transaction
 from teraflock.tenant.audit import Audit
 from teraflock.tenant.model import Actor, Project, ProjectId
+from teraflock.tenant.store import project_of_any_organisation
 
 T = TypeVar("T")
 Change = Callable[[Transaction, Instance, datetime], Instance]
@@ -94,7 +95,7 @@ class InstanceService:
             made = launching.launch(
                 tx,
                 actor,
-                project,
+                _still_there(tx, project),
                 order,
                 key=idempotency_key,
                 policy=self._policy,
@@ -165,7 +166,7 @@ class InstanceService:
                 raise BadInput(
                     "A disk can grow but not shrink", hint="Make a new instance with a smaller disk"
                 )
-            check_quota(tx, project, shape, 1, instead_of=instance.shape)
+            check_quota(tx, _still_there(tx, project), shape, 1, instead_of=instance.shape)
             if instance.phase == Phase.STOPPED:
                 grown = replace(instance.held, disk_bytes=shape.disk_bytes)
                 return replace(instance, shape=shape, held=grown)  # fitted at the next start
@@ -339,6 +340,14 @@ class InstanceService:
     def _check_can(self, tx: Transaction, instance: Instance, capability: Capability, what: str) -> None:
         if instance.host_id and not self._can(tx, instance, capability):
             raise Refused(f"`{instance.name}` cannot {what}: the engine that runs it has no such thing")
+
+
+def _still_there(tx: Transaction, project: Project) -> Project:
+    """The project as it is now: since it was looked up it may have been removed, or its quota changed."""
+    fresh = project_of_any_organisation(tx, project.id)
+    if fresh is None:
+        raise NotFound(f"There is no project `{project.name}` any more", hint="`tera project list` lists them")
+    return fresh
 
 
 def _found(tx: Transaction, project: ProjectId, ref: str) -> View:

@@ -6,7 +6,6 @@ from functools import partial
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 from tests.faults.house import House
 
 from teraflock.base.clock import FixedClock
@@ -23,6 +22,7 @@ from teraflock.instance.states import Phase
 from teraflock.storage.database import Database
 from teraflock.storage.open import open_database
 from teraflock.tenant.model import ProjectId, Quota
+from teraflock.tenant.store import remove_project, set_quota
 
 CARD = ShapeWish(gpu="V100")
 
@@ -90,10 +90,17 @@ def test_a_draining_host_gets_nothing_new(house: House) -> None:
     ],
 )
 def test_a_quota_says_which_and_how_much(house: House, quota: Quota, words: str) -> None:
-    project = replace(house.tenant.project, quota=quota)
+    house.database.write(lambda tx: set_quota(tx, house.tenant.project.id, quota))  # behind the asker's back
     with pytest.raises(QuotaReached) as caught:
-        house.service.launch(house.tenant.actor, project, Order(shape=CARD, instances=2))
+        launched(house, Order(shape=CARD, instances=2))
     assert words in caught.value.sentence
+    assert held(house) == ()
+
+
+def test_a_project_that_was_removed_meanwhile_gets_nothing(house: House) -> None:
+    house.database.write(lambda tx: remove_project(tx, house.tenant.project.id, house.clock.now()))
+    with pytest.raises(NotFound, match="no project `default` any more"):
+        launched(house, Order())
     assert held(house) == ()
 
 
