@@ -11,7 +11,7 @@ from teraflock.base.quantities import memory_text
 from teraflock.cli.cloud.asking import confirm
 from teraflock.cli.cloud.options import json_option, yes_option
 from teraflock.cli.cloud.showing import write_facts
-from teraflock.cli.cloud.waiting import PhaseLine
+from teraflock.cli.cloud.waiting import NotDone, phases
 from teraflock.cli.cloud.words import SIMULATED
 from teraflock.cli.output import emphasised, remark, write_json
 
@@ -61,11 +61,20 @@ def up(as_json: bool) -> None:
     from teraflock.app.house.up import up as rise
 
     places = Places()
-    with alone(places), PhaseLine() as line:
+    with alone(places), phases() as line:
         risen = rise(places, line)
     if as_json:
         write_json(risen)
-        return
+    else:
+        _tell(risen)
+    if risen.image != "ready":
+        raise NotDone(
+            f"The image `base` is {risen.image}: nothing can be launched from it yet",
+            hint=f"`{_called()} image build base` tries again; the log says more",
+        )
+
+
+def _tell(risen: "Risen") -> None:
     is_simulated = risen.engine.kind == "simulated"
     state = "runs already" if risen.was_up else "runs"
     mark = f" {SIMULATED}" if is_simulated else ""
@@ -130,7 +139,7 @@ def down(keep_guests: bool, as_json: bool) -> None:
     from teraflock.app.house.places import Places
 
     places = Places()
-    with alone(places), PhaseLine() as line:
+    with alone(places), phases() as line:
         fallen = fall(places, line, guests_too=not keep_guests)
     if as_json:
         write_json(fallen)
@@ -154,19 +163,26 @@ def _down_sentences(fallen: "Fallen", keep_guests: bool) -> Iterator[str]:
 
 @click.command(help=PURGE_HELP)
 @yes_option
-def purge(yes: bool) -> None:
+@json_option
+def purge(yes: bool, as_json: bool) -> None:
     from teraflock.app.house.down import purge as remove
     from teraflock.app.house.locking import alone
     from teraflock.app.house.places import Places
 
     places = Places()
     if not any(folder.exists() for folder in (places.cloud, places.ssh, places.engine)):
-        remark(f"Nothing was made here: there is no {places.cloud}")
+        if as_json:
+            write_json({"removed": False, "left": []})
+        else:
+            remark(f"Nothing was made here: there is no {places.cloud}")
         return
     if not yes:
         confirm(f"Remove all instances, disks, images and keys of {places.cloud}?", "Purging")
-    with alone(places), PhaseLine() as line:
+    with alone(places), phases() as line:
         left = remove(places, line)
+    if as_json:
+        write_json({"removed": True, "left": left})
+        return
     click.echo(f"{places.cloud} and all that was made on the engine are removed")
     for sentence in left:
         remark(sentence)

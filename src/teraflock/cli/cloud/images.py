@@ -92,13 +92,17 @@ def create(name: str, instance: str, project: str | None, wait: bool, timeout: f
 @click.argument("name")
 @yes_option
 @project_option
-def delete(name: str, yes: bool, project: str | None) -> None:
+@json_option
+def delete(name: str, yes: bool, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
         image = client.image(name)
         if not yes:
             confirm(f"Delete the image `{image.name}`?", "Deleting")
         client.delete_image(image.id)
-    remark(f"The image `{image.name}` is deleted")
+    if as_json:
+        write_json(image)
+    else:
+        remark(f"The image `{image.name}` is deleted")
 
 
 def _make(

@@ -95,12 +95,16 @@ def create(
 @command.command(help="Revoke a key: from now on it opens nothing.")
 @click.argument("key_id", metavar="ID")
 @yes_option
-def revoke(key_id: str, yes: bool) -> None:
+@json_option
+def revoke(key_id: str, yes: bool, as_json: bool) -> None:
     if not yes:
         confirm(f"Revoke the key `{key_id}`? Whatever uses it stops working.", "Revoking")
     with connected() as client:
-        client.revoke_key(key_id)
-    remark(f"The key `{key_id}` is revoked")
+        revoked = client.revoke_key(key_id)
+    if as_json:
+        write_json(revoked)
+    else:
+        remark(f"The key `{revoked.name}` is revoked")
 
 
 def show_secret(secret: str) -> None:

@@ -94,12 +94,16 @@ def role(name: str, role: RoleWord, project: str, as_json: bool) -> None:
 @command.command(help="Remove a member; its keys end at once. What it launched stays.")
 @click.argument("name")
 @yes_option
-def remove(name: str, yes: bool) -> None:
+@json_option
+def remove(name: str, yes: bool, as_json: bool) -> None:
     if not yes:
         confirm(f"Remove the member `{name}`? Its keys end at once.", "Removing")
     with connected() as client:
         client.remove_member(name)
-    remark(f"{name} is no longer a member")
+    if as_json:
+        write_json({"removed": name})
+    else:
+        remark(f"{name} is no longer a member")
 
 
 def _roles(member: MemberAnswer, names: Mapping[str, str]) -> str:

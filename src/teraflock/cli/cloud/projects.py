@@ -66,10 +66,14 @@ def create(name: str, organisation: str, as_json: bool, **words: object) -> None
 @command.command(help="Delete a project that has no instances.")
 @click.argument("name")
 @yes_option
-def delete(name: str, yes: bool) -> None:
+@json_option
+def delete(name: str, yes: bool, as_json: bool) -> None:
     with connected() as client:
         project = client.show_project(name)
         if not yes:
             confirm(f"Delete the project `{project.name}`?", "Deleting")
         client.delete_project(project.id)
-    remark(f"The project `{project.name}` is deleted")
+    if as_json:
+        write_json(project)
+    else:
+        remark(f"The project `{project.name}` is deleted")

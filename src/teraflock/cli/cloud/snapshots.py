@@ -68,7 +68,10 @@ def snapshot(
             _write(client.snapshots(name), as_json)
         elif is_delete:
             client.delete_snapshot(name, snapshot_name)
-            remark(f"The snapshot `{snapshot_name}` of `{name}` is deleted")
+            if as_json:
+                write_json({"deleted": snapshot_name})
+            else:
+                remark(f"The snapshot `{snapshot_name}` of `{name}` is deleted")
         else:
             _make(client, name, check_name(snapshot_name, "name of a snapshot"), wait, timeout, as_json)
 

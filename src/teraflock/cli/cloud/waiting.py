@@ -54,6 +54,28 @@ class PhaseLine:
             click.echo("\r\x1b[K", err=True, nl=False)
 
 
+class PhaseWords:
+    """Where there is no terminal: each phase once, on a line of its own, so that a log shows where it stands."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __call__(self, text: str) -> None:
+        if text != self._last:
+            self._last = text
+            click.echo(f"… {text}", err=True)
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def phases() -> PhaseLine | PhaseWords:
+    return PhaseLine() if sys.stderr.isatty() else PhaseWords()
+
+
 Seen = TypeVar("Seen")
 
 
