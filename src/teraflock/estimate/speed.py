@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from teraflock.estimate.operation import Work
+from teraflock.estimate.reach import Reach, fitted, on_curve, shape
 
 LAUNCH_SECONDS: Final = 2.2e-6
 FLOOR_SECONDS: Final = 1e-6
@@ -32,9 +33,9 @@ class Peaks(msgspec.Struct, frozen=True, kw_only=True):
     """Share of its fp32 peak a matrix product reaches, against the H200's."""
     bandwidth_reach: float = 1.0
     square: float = 0.0
-    """What 3x3 fp32 convolutions reach per second where no TF32 exists, counted directly (Winograd does fewer)."""
+    """The rate 3x3 fp32 convolutions are counted at where no TF32 exists (`Reach.curve` says how far above)."""
     other: float = 0.0
-    """The same for other convolutions."""
+    """What other fp32 convolutions reach per second there."""
 
 
 PEAKS_H200: Final = Peaks(bandwidth=4.8e12, fp32=67e12, tf32=494.7e12, half=989.4e12, sms=132)
@@ -154,7 +155,9 @@ def seconds_on(work: Work, seconds_there: float, peaks: Peaks, *, tf32: bool) ->
 class Scaled:
     """Many operations with their times on the H200, ready to be summed for any card in one pass."""
 
-    def __init__(self, items: Sequence[tuple[Work, int, float]], *, tf32: bool) -> None:
+    def __init__(
+        self, items: Sequence[tuple[Work, int, float]], *, tf32: bool, reach: Reach | None = None
+    ) -> None:
         self._fixed = 0.0
         # Per operation: bytes and flops, both counted so that over a card's peaks they give its seconds.
         self._scaled: dict[str, list[tuple[float, float]]] = {}
@@ -167,9 +170,8 @@ class Scaled:
             kind = _rate_kind(work, tf32=tf32)
             self._scaled.setdefault(kind, []).append((work.bytes * factor, work.flops * factor))
             if kind in ("square", "other"):
-                self._plain.setdefault(kind, []).append(
-                    (PLAIN_PASSES * work.bytes * count, work.flops * count)
-                )
+                arithmetic = work.flops * count * (_plain_share(work, reach) if kind == "square" else 1.0)
+                self._plain.setdefault(kind, []).append((PLAIN_PASSES * work.bytes * count, arithmetic))
                 self._plain_fixed += count * fixed
             else:
                 self._fixed += count * fixed
@@ -178,13 +180,19 @@ class Scaled:
         bandwidth = peaks.bandwidth * peaks.bandwidth_reach
         total = self._fixed + self._plain_fixed
         for kind, pairs in self._scaled.items():
-            if peaks.other and kind in self._plain:
-                pairs = self._plain[kind]
             rate = _rate(kind, peaks)
+            if kind in self._plain and not peaks.tf32:
+                pairs = self._plain[kind]
             for moved, flops in pairs:
                 by_memory, by_arithmetic = moved / bandwidth, flops / rate
                 total += by_memory if by_memory > by_arithmetic else by_arithmetic
         return total
+
+
+def _plain_share(work: Work, reach: Reach | None) -> float:
+    """Time of a 3x3 convolution without TF32 over its arithmetic at the peak rate; Winograd does less of it."""
+    known = reach or fitted()
+    return exp(on_curve(shape(work.dims, work.flops / max(1.0, work.bytes)), known.curve, known.bounds))
 
 
 def _above(work: Work, floor: float, known: Measured, *, tf32: bool) -> float:
