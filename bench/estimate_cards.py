@@ -8,8 +8,8 @@ Whole steps were measured on none of these cards: the host, other kernels and te
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import combinations
-from math import log2
+from itertools import combinations, product
+from math import hypot, log, log2
 from pathlib import Path
 from statistics import median
 
@@ -19,16 +19,17 @@ from bench.figures import Figure, Section
 from recording.operators import CARDS, Latency
 from recording.reach import fit, load
 from teraflock.catalog.cards import card
-from teraflock.estimate.cards import peaks
+from teraflock.estimate.cards import GENERATIONS, peaks
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Work
-from teraflock.estimate.reach import Reach
+from teraflock.estimate.reach import CHIP_DOUBT, Reach
 from teraflock.estimate.speed import Peaks, Scaled, measured, seconds_h200
-from teraflock.estimate.step import StepWork
 from teraflock.workload.model import Workload
 from teraflock.workload.zoo import ENTRIES, symbols_for, trace_for
 
 BATCHES = {"image": (16, 64), "text": (4, 16)}
+TASKS = {"image": ("train", "infer"), "text": ("train",)}
+"""Convolutions were measured forward only: nets that live by them are covered in inference."""
 SEQ = 384
 STANDS_FOR = {
     "_softmax": "softmax", "_log_softmax": "softmax", "native_layer_norm": "ln", "gelu": "gelu", "relu": "relu",
@@ -49,6 +50,8 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     """Card → errors in per cent, all steps."""
     ordered: int
     pairs: int
+    covered: int
+    """Steps whose truth lay between p10 and p90."""
 
 
 def measure(folder: Path) -> Iterator[Section]:
@@ -77,14 +80,14 @@ def composed_steps(rows: Sequence[Latency]) -> Iterator[tuple[str, Composed]]:
         if each.h200:
             pools[each.operator].append(each)
     for known in ENTRIES.values():
-        for batch in BATCHES.get(known.kind, ()):
+        for task, batch in product(TASKS.get(known.kind, ()), BATCHES.get(known.kind, ())):
             workload = Workload(
-                model=known.name, batch=batch, seq=SEQ if known.kind == "text" else None, optimizer="sgd"
+                model=known.name, task=task, batch=batch, seq=SEQ if known.kind == "text" else None
             )
             trace = trace_for(workload)
             made, share = _composed(Scene(trace, symbols_for(workload, trace), {}), pools)
             if share >= COVERED_MIN:
-                yield f"{known.name} {batch}", made
+                yield f"{known.name} {task} {batch}", made
 
 
 def _composed(scene: Scene, pools: dict[str, list[Latency]]) -> tuple[Composed, float]:
@@ -112,8 +115,8 @@ def _composed(scene: Scene, pools: dict[str, list[Latency]]) -> tuple[Composed, 
 def _operator(work: Work) -> str:
     if work.family == "matmul":
         return "linear" if work.dims[3] == 1 else "bmm"
-    if work.family in ("convf:plain:k", "convb:plain:k"):
-        return "conv" if work.name == "convolution" else ""
+    if work.family == "convf:plain:k":
+        return "conv"
     return STANDS_FOR.get(work.name.rstrip("_"), "") if work.family == "bytes" else ""
 
 
@@ -133,6 +136,8 @@ def judge(
     errors: dict[str, list[float]] = defaultdict(list)
     there = {gpu: _plain(peaks(card(gpu), reach)) for gpu, reach in seen.items()}
 
+    width = {gpu: GENERATIONS[_generation(gpu)].width for gpu in seen}
+
     def seconds(parts: Composed, gpu: str) -> float:
         items = [
             (each.work, 1, seconds_h200(each.work, measured(), tf32=False) if by_curve else each.h200 or 0.0)
@@ -149,17 +154,19 @@ def judge(
                 operators[each.operator].append(
                     100 * abs(seconds([(each, 1.0)], gpu) / each.seconds[gpu] - 1)
                 )
-    ordered = pairs = 0
+    ordered = pairs = covered = 0
     for _, parts in steps:
         truth = {gpu: sum(weight * each.seconds[gpu] for each, weight in parts) for gpu in seen}
         said = {gpu: seconds(parts, gpu) for gpu in seen}
         for gpu in seen:
             errors[gpu].append(100 * abs(said[gpu] / truth[gpu] - 1))
+            low, high = (hypot(width[gpu] * each, CHIP_DOUBT) for each in measured().spread["gpu"])
+            covered += -low <= log(truth[gpu] / said[gpu]) <= high
         for one, other in combinations(seen, 2):
             if max(truth[one], truth[other]) > DIFFERENT * min(truth[one], truth[other]):
                 pairs += 1
                 ordered += (truth[one] < truth[other]) == (said[one] < said[other])
-    return Judged(operators=dict(operators), steps=dict(errors), ordered=ordered, pairs=pairs)
+    return Judged(operators=dict(operators), steps=dict(errors), ordered=ordered, pairs=pairs, covered=covered)
 
 
 def _plain(found: Peaks | None) -> Peaks:
@@ -179,6 +186,10 @@ def _section(title: str, judged: Judged) -> Section:
             Figure(
                 what="order of two cards right", unit="%", at_least=True, bar=97,
                 samples=(100 * judged.ordered / max(1, judged.pairs),),
+            ),
+            Figure(
+                what="p10 to p90 covers (80 ± 7)", unit="%",
+                samples=(100 * judged.covered / max(1, len(everything)),),
             ),
             Figure(
                 what="one operator, median error", unit="%",

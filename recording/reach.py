@@ -17,8 +17,8 @@ import numpy as np
 from recording.operators import CARDS, OPERATORS, Latency, latencies
 from teraflock.catalog.cards import all_cards, card
 from teraflock.estimate.cards import MEASURED_ID
-from teraflock.estimate.reach import Effects, Reach, on_curve, shape, shortage, trait, traits
-from teraflock.estimate.speed import PEAKS_H200, floor_seconds
+from teraflock.estimate.reach import Curve, Effects, Reach, shape, shortage, trait, traits
+from teraflock.estimate.speed import PEAKS_H200
 
 OUT = Path(__file__).parents[1] / "src/teraflock/estimate/data/reach.json"
 PASSES = ("add", "relu", "gelu", "ln")
@@ -33,24 +33,29 @@ def load(folder: Path) -> list[Latency]:
 
 def fit(rows: Sequence[Latency], cards: Sequence[str]) -> Reach:
     watts = usual_watts()
-    curve, bounds = _curve([each for each in rows if each.operator == "conv"], cards)
+    matmuls = [each for each in rows if each.operator in ("linear", "bmm")]
+    convolutions = [each for each in rows if each.operator == "conv"]
+    matmul_curve = _curve(matmuls, [*cards, MEASURED_ID])
+    convolution_curve = _curve(convolutions, cards)
     seen = {
-        "matmul": {gpu: _matmul(rows, gpu) for gpu in cards},
-        "convolution": {gpu: _convolution(rows, gpu, curve, bounds) for gpu in cards},
+        "matmul": {gpu: _against(matmuls, gpu, matmul_curve) for gpu in (*cards, MEASURED_ID)},
+        "convolution": {gpu: _against(convolutions, gpu, convolution_curve) for gpu in cards},
     }
-    sag = _sag(seen, {gpu: shortage(card(gpu), watts) for gpu in cards})
+    sag = _sag(seen["matmul"], watts)
     for kind in seen.values():
-        for gpu in cards:
+        for gpu in kind:
             kind[gpu] -= sag * shortage(card(gpu), watts)
+    # Convolutions ran over zeros, so cards short of power did better than they would at work: those are left out.
+    fed = {gpu: each for gpu, each in seen["convolution"].items() if shortage(card(gpu), watts) > SHORT}
+    passes = {gpu: _passes(rows, gpu) for gpu in cards}
     return Reach(
-        matmul=_effects({**seen["matmul"], MEASURED_ID: 0.0}, ("narrow", "wide")),
-        convolution=_effects(seen["convolution"], ("all",)),
-        bandwidth=_effects({**{gpu: _passes(rows, gpu) for gpu in cards}, MEASURED_ID: 0.0}, ("HBM", "GDDR")),
+        matmul=_effects(seen["matmul"], ("narrow", "wide")),
+        convolution=_effects(fed, ("all",)),
+        bandwidth=_effects({**passes, MEASURED_ID: 0.0}, ("free", "inline_ecc")),
         sag=round(sag, 3),
         watts=watts,
-        curve=curve,
-        bounds=bounds,
-        share=_share(rows),
+        matmul_curve=matmul_curve,
+        convolution_curve=convolution_curve,
     )
 
 
@@ -62,84 +67,72 @@ def usual_watts() -> dict[str, float]:
     return {generation: round(median(values), 2) for generation, values in sorted(found.items())}
 
 
-def _matmul(rows: Iterable[Latency], gpu: str) -> float:
-    """Arithmetic at the card's peak, as far above its floor as on an H200, over what was measured."""
-    peak = (card(gpu).fp32_tflops or 0.0) * 1e12
-    found: dict[str, list[float]] = {"linear": [], "bmm": []}
-    for each in rows:
-        if each.operator in found and each.h200 and _by_arithmetic(each):
-            found[each.operator].append(np.log(_above(each) * each.work.flops / peak / each.seconds[gpu]))
-    return fmean(median(values) for values in found.values())
-
-
-def _above(each: Latency) -> float:
-    """How far above its floor an operator stays on the H200."""
-    assert each.h200
-    return each.h200 / floor_seconds(each.work, PEAKS_H200, tf32=False)
-
-
-def _by_arithmetic(each: Latency) -> bool:
-    """Whether arithmetic decides on every card: more of it per byte than any card has."""
-    return each.work.flops > 40 * each.work.bytes
-
-
 def _passes(rows: Iterable[Latency], gpu: str) -> float:
     bandwidth = (card(gpu).bandwidth_gbs or 0.0) * 1e9
     found: dict[str, list[float]] = {name: [] for name in PASSES}
     for each in rows:
         if each.operator in found and each.h200:
             found[each.operator].append(
-                np.log(_above(each) * each.work.bytes / bandwidth / each.seconds[gpu])
+                np.log(each.h200 * PEAKS_H200.bandwidth / bandwidth / each.seconds[gpu])
             )
     return fmean(median(values) for values in found.values())
 
 
-def _curve(rows: Sequence[Latency], cards: Sequence[str]) -> tuple[list[float], list[float]]:
-    """Shape of 3x3 convolutions, with a constant of its own for each card, whose mean goes into the curve."""
+def _curve(rows: Sequence[Latency], cards: Sequence[str]) -> Curve:
+    """The shape that all cards share; each has a constant of its own beside it, whose mean goes into the curve."""
     left, right = [], []
     for each in rows:
         for at, gpu in enumerate(cards):
-            peak = (card(gpu).fp32_tflops or 0.0) * 1e12
-            left.append(
-                [*shape(each.work.dims, each.work.flops / each.work.bytes), *np.eye(len(cards))[at][1:]]
-            )
-            right.append(np.log(each.seconds[gpu] * peak / each.work.flops))
+            left.append([*_row(each), *np.eye(len(cards))[at][1:]])
+            right.append(_above(each, gpu))
     x, y = np.array(left), np.array(right)
     solved = np.linalg.solve(x.T @ x + 1e-3 * np.eye(x.shape[1]), x.T @ y)
     wide = x.shape[1] - len(cards) + 1
     solved[0] += solved[wide:].sum() / len(cards)
-    bounds = [
-        round(float(v), 3)
-        for pair in zip(x[:, 1:wide].min(0), x[:, 1:wide].max(0), strict=True)
-        for v in pair
-    ]
-    return [round(float(v), 4) for v in solved[:wide]], bounds
-
-
-def _convolution(rows: Iterable[Latency], gpu: str, curve: list[float], bounds: list[float]) -> float:
-    peak = (card(gpu).fp32_tflops or 0.0) * 1e12
-    return median(
-        on_curve(shape(each.work.dims, each.work.flops / each.work.bytes), curve, bounds)
-        - float(np.log(each.seconds[gpu] * peak / each.work.flops))
-        for each in rows
-        if each.operator == "conv"
+    ends = zip(x[:, 1:wide].min(0), x[:, 1:wide].max(0), strict=True)
+    return Curve(
+        slopes=[round(float(v), 4) for v in solved[:wide]],
+        bounds=[round(float(v), 3) for pair in ends for v in pair],
     )
 
 
-def _sag(seen: dict[str, dict[str, float]], short: dict[str, float]) -> float:
-    """Slope of reach over shortage of power: cards short of it against others of the same lanes."""
+def _row(each: Latency) -> list[float]:
+    return shape(each.work.dims, each.work.flops / each.work.bytes)
+
+
+def _above(each: Latency, gpu: str) -> float:
+    """Logarithm of time over arithmetic at the peak of the data sheet."""
+    peak = (card(gpu).fp32_tflops or 0.0) * 1e12
+    return float(np.log(_seconds(each, gpu) * peak / each.work.flops))
+
+
+def _seconds(each: Latency, gpu: str) -> float:
+    seconds = each.h200 if gpu == MEASURED_ID else each.seconds[gpu]
+    assert seconds
+    return seconds
+
+
+def _against(rows: Iterable[Latency], gpu: str, curve: Curve) -> float:
+    """How much faster than the curve a card is; each operator counts alike."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for each in rows:
+        found[each.operator].append(curve.at(_row(each)) - _above(each, gpu))
+    return fmean(median(values) for values in found.values())
+
+
+def _sag(seen: dict[str, float], watts: dict[str, float]) -> float:
+    """Slope of reach over shortage of power: cards short of it against others of the same lanes.
+
+    Matrix products tell it: their numbers were random. Convolutions ran over zeros, which take less power.
+    """
+    short = {gpu: shortage(card(gpu), watts) for gpu in seen}
     left, right = [], []
-    for name, kind in seen.items():
-        for gpu, value in kind.items():
-            alike = [
-                its
-                for other, its in kind.items()
-                if short[other] > SHORT and traits(card(other))[-1] == traits(card(gpu))[-1]
-            ]
-            alike += [0.0] if name == "matmul" and traits(card(gpu))[-1] == "wide" else []
-            if short[gpu] <= SHORT and alike:
-                left.append(short[gpu])
-                right.append(value - fmean(alike))
+    for gpu, value in seen.items():
+        lanes = traits(card(gpu))[-1]
+        alike = [seen[each] for each in seen if short[each] > SHORT and traits(card(each))[-1] == lanes]
+        if short[gpu] <= SHORT and alike:
+            left.append(short[gpu])
+            right.append(value - fmean(alike))
     return max(0.0, float(np.dot(left, right) / np.dot(left, left))) if left else SAG_UNSEEN
 
 
@@ -149,28 +142,22 @@ SAG_UNSEEN = 0.33
 
 
 def _effects(seen: dict[str, float], kinds: Sequence[str]) -> Effects:
-    """Each trait's mean, and what is left of every card above it. A trait no card has takes the mean of all."""
-    by: dict[str, list[float]] = {kind: [] for kind in kinds}
-    for gpu, value in seen.items():
-        by[trait(card(gpu), kinds)].append(value)
+    """Each trait's mean, and what is left of every card above it. A trait no card has takes the mean of all.
+
+    Cards short of power tell what the shortage does, and the rest only where there is no other card.
+    """
+    watts = usual_watts()
+    by: dict[str, list[float]] = {}
+    for kind in kinds:
+        mine = [gpu for gpu in seen if trait(card(gpu), kinds) == kind]
+        fed = [gpu for gpu in mine if shortage(card(gpu), watts) > SHORT]
+        by[kind] = [seen[gpu] for gpu in fed or mine]
     base = {kind: fmean(values or seen.values()) for kind, values in by.items()}
-    chips: dict[str, float] = {}
-    generations: dict[str, list[float]] = defaultdict(list)
-    for gpu, value in seen.items():
-        generation, _, chip = card(gpu).architecture.partition(" ")
-        rest = value - base[trait(card(gpu), kinds)]
-        chips[chip] = round(rest, 3)
-        generations[generation].append(rest)
-    return Effects(
-        base={kind: round(value, 3) for kind, value in base.items()},
-        generations={each: round(fmean(values), 3) for each, values in generations.items()},
-        chips=chips,
-    )
-
-
-def _share(rows: Iterable[Latency]) -> float:
-    large = [each for each in rows if each.operator == "linear" and each.h200 and _by_arithmetic(each)]
-    return round(median(1 / _above(each) for each in large), 3)
+    chips = {
+        card(gpu).architecture.partition(" ")[2]: round(value - base[trait(card(gpu), kinds)], 3)
+        for gpu, value in seen.items()
+    }
+    return Effects(base={kind: round(value, 3) for kind, value in base.items()}, chips=chips)
 
 
 def main() -> None:

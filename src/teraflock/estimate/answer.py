@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache
-from math import erf, prod, sqrt
+from math import erf, sqrt
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -23,7 +23,8 @@ from teraflock.estimate.cards import (
     refuses,
     reservable_bytes,
 )
-from teraflock.estimate.memory import Memory, Scene, optimizer_state, replay
+from teraflock.estimate.memory import Memory, Scene, replay
+from teraflock.estimate.reach import CHIP_DOUBT, is_measured
 from teraflock.estimate.speed import measured
 from teraflock.estimate.step import Seconds, StepWork
 from teraflock.estimate.workspace import CUBLAS_WORKSPACE_BYTES
@@ -112,27 +113,8 @@ class Estimator:
         )
 
     def held(self) -> dict[str, int]:
-        """What the trace does not show, by kind: the KV cache, and LoRA matrices beyond the rank that was recorded."""
-        return {"k": self.kv_cache_bytes(), **self._beyond_recorded_rank()}
-
-    def _beyond_recorded_rank(self) -> dict[str, int]:
-        """All that is trained in a LoRA trace is its matrices, and they grow with the rank; so do their outputs."""
-        rank = self.workload.lora_rank or 0
-        if self.is_trace or rank <= zoo.LORA_RANK_RECORDED:
-            return {}
-        more = rank / zoo.LORA_RANK_RECORDED - 1
-        trained = [
-            (shape, prod(shape) * DTYPE_BYTES[dtype]) for shape, dtype in self.scene().parameter_sizes()
-        ]
-        weights = round(more * sum(size for _, size in trained))
-        states = round(
-            more * sum(sum(optimizer_state(self.optimizer, shape, size)) for shape, size in trained)
-        )
-        tokens = self.workload.batch * (self.workload.seq or 1)
-        matrices = 1 if self.workload.gradient_checkpointing else len(trained) // 2
-        width = 4 if self.workload.precision in ("fp32", "tf32") else 2
-        outputs = matrices * tokens * (rank - zoo.LORA_RANK_RECORDED) * width
-        return {"p": weights, "g": weights, "o": states, "a": outputs}
+        """What the trace does not show, by kind."""
+        return {"k": self.kv_cache_bytes()}
 
     def kv_cache_bytes(self) -> int:
         if not self.workload.kv_cache or self.is_trace:
@@ -272,7 +254,8 @@ def _seconds(
         return None
     width = 1.0 if card.id == MEASURED_ID else known.width
     alone = step.seconds(there)
-    spread = step.interval(alone, there, estimator.known, width)
+    doubt = 0.0 if card.id == MEASURED_ID or is_measured(card) else CHIP_DOUBT
+    spread = step.interval(alone, there, estimator.known, width, doubt)
     middle = parallel.step_seconds(alone, buckets, card, question.gpus)
     factor = middle / alone
     return Seconds(spread.p10 * factor, middle, spread.p90 * factor)

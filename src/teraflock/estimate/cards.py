@@ -58,7 +58,8 @@ def peaks(card: Card, reach: Reach | None = None) -> Peaks | None:
     reach = reach or fitted()
     sag = exp(reach.sag * shortage(card, reach.watts))
     fp32 = card.fp32_tflops * 1e12 * sag
-    fp32_reach = factor(reach.matmul, card)
+    same = card.architecture.startswith("Hopper")  # runs the H200's own kernels, and goes by its curves
+    fp32_reach = 1.0 if same else factor(reach.matmul, card)
     tensor = (card.fp16_tensor_tflops or 0.0) * 1e12 * sag * known.tensor_reach
     plain = (card.fp16_tflops or 0.0) * 1e12 * sag
     # Without tensor cores 16 bits run no faster than 32, and on most Pascal cards far slower: CUDA then widens.
@@ -71,8 +72,7 @@ def peaks(card: Card, reach: Reach | None = None) -> Peaks | None:
         sms=card.sms or 1,
         fp32_reach=fp32_reach,
         bandwidth_reach=factor(reach.bandwidth, card),
-        square=fp32 * factor(reach.convolution, card),
-        other=fp32 * fp32_reach * reach.share,
+        square=0.0 if same else fp32 * factor(reach.convolution, card),
     )
 
 

@@ -1,10 +1,11 @@
 """How much of the rates on its data sheet a card reaches, beside an H200: fitted by `recording/reach.py`.
 
-Every effect is a logarithm, and effects add up. A chip that was measured keeps its whole effect; other chips of
-its generation take half of the generation's, since one or two chips say little about the rest.
+Every effect is a logarithm, and effects add up. A chip that was measured keeps an effect of its own; all others go by
+a trait of theirs that a data sheet tells. What one chip of a generation does says little about the next: the two
+Pascal chips that were measured lie further apart than chips of different generations.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from functools import cache
 from importlib import resources
 from math import exp, log, log2
@@ -14,32 +15,41 @@ import msgspec
 
 from teraflock.catalog.model import Card
 
-GENERATION_SHARE: Final = 0.5
-
-
 class Effects(msgspec.Struct, frozen=True, kw_only=True):
     base: dict[str, float]
     """By one trait of a card: see `traits`."""
-    generations: dict[str, float]
     chips: dict[str, float]
+    """What a chip that was measured adds to that."""
+
+
+class Curve(msgspec.Struct, frozen=True, kw_only=True):
+    """Logarithm of time over arithmetic at the fp32 peak, by the shape of an operation."""
+
+    slopes: list[float]
+    bounds: list[float]
+    """Least and most of each coordinate but the first, as measured: beyond, the curve goes on level."""
+
+    def at(self, row: list[float]) -> float:
+        slopes, bounds = self.slopes, self.bounds
+        total = slopes[0]
+        for at in range(1, len(row)):
+            total += slopes[at] * min(max(row[at], bounds[2 * at - 2]), bounds[2 * at - 1])
+        return total
 
 
 class Reach(msgspec.Struct, frozen=True, kw_only=True):
     matmul: Effects
-    """Of fp32 matrix products, against the curve of the H200."""
+    """Of fp32 matrix products, against their curve."""
     convolution: Effects
-    """Of 3x3 convolutions without TF32, against `curve`."""
+    """Of 3x3 convolutions without TF32, against theirs."""
     bandwidth: Effects
     """Of passes over memory, against the curves of the H200."""
     sag: float
     """Clocks fall as this power of the watts a card has per TFLOP, against the usual of its generation."""
     watts: dict[str, float]
     """Generation → usual watts per fp32 TFLOP."""
-    curve: list[float]
-    """Logarithm of time over arithmetic at the fp32 peak, of a 3x3 convolution without TF32."""
-    bounds: list[float]
-    share: float
-    """Share of the fp32 peak that matrix products reach on an H200: taken for other convolutions without TF32."""
+    matmul_curve: Curve
+    convolution_curve: Curve
 
 
 @cache
@@ -48,12 +58,18 @@ def fitted() -> Reach:
     return msgspec.json.decode(data, type=Reach)
 
 
+CHIP_DOUBT: Final = 0.15
+"""How far off, in logarithms, a chip may be of which no operator was measured: so chosen that the interval covers
+four fifths of the steps that `bench/estimate_cards.py` composes, each on a card held out."""
+
+
+def is_measured(card: Card) -> bool:
+    return card.architecture.partition(" ")[2] in fitted().matmul.chips
+
+
 def factor(effects: Effects, card: Card) -> float:
-    generation, _, chip = card.architecture.partition(" ")
-    base = effects.base[trait(card, effects.base)]
-    if chip in effects.chips:
-        return exp(base + effects.chips[chip])
-    return exp(base + GENERATION_SHARE * effects.generations.get(generation, 0.0))
+    _, _, chip = card.architecture.partition(" ")
+    return exp(effects.base[trait(card, effects.base)] + effects.chips.get(chip, 0.0))
 
 
 NARROW: Final = frozenset({"Volta", "Turing", "Ampere GA100"})
@@ -61,13 +77,15 @@ NARROW: Final = frozenset({"Volta", "Turing", "Ampere GA100"})
 near their peak."""
 
 
+ECC_SHARE: Final = 0.96
+"""Error correction kept in GDDR itself takes a sixteenth of it, and bandwidth with it; HBM has bits of its own."""
+
+
 def traits(card: Card) -> tuple[str, ...]:
     narrow = card.architecture in NARROW or card.architecture.partition(" ")[0] in NARROW
-    return (
-        "all",
-        "HBM" if card.memory_type.startswith("HBM") else "GDDR",
-        "narrow" if narrow else "wide",
-    )
+    usable = card.usable_memory_mib or 0
+    inline = card.memory_type.startswith("GDDR") and 0 < usable < ECC_SHARE * 1024 * card.memory_gb
+    return "all", "inline_ecc" if inline else "free", "narrow" if narrow else "wide"
 
 
 def trait(card: Card, known: Container[str]) -> str:
@@ -83,15 +101,8 @@ def shortage(card: Card, watts: dict[str, float]) -> float:
     return min(0.0, log(card.tdp_watts / card.fp32_tflops / usual))
 
 
-def shape(dims: tuple[float, ...], intensity: float) -> list[float]:
-    """Where a convolution stands on the curve: rows, columns and depth of its matrix product."""
-    m, n, k = (log2(max(1.0, each)) / 10 for each in dims[:3])
+def shape(dims: Sequence[float], intensity: float) -> list[float]:
+    """Where an operation stands on its curve: rows, columns, depth and number of its matrix products."""
+    m, n, k, b = (log2(max(1.0, each)) / 10 for each in dims)
     i = log2(max(1.0, intensity)) / 10
-    return [1.0, m, n, k, m * m, n * n, k * k, i, i * i]
-
-
-def on_curve(row: list[float], curve: list[float], bounds: list[float]) -> float:
-    """Level beyond what was measured."""
-    return curve[0] + sum(
-        curve[at] * min(max(row[at], bounds[2 * at - 2]), bounds[2 * at - 1]) for at in range(1, len(row))
-    )
+    return [1.0, m, n, k, m * m, n * n, k * k, i, i * i, b, float(b > 0)]

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from teraflock.estimate.operation import Work
-from teraflock.estimate.reach import Reach, fitted, on_curve, shape
+from teraflock.estimate.reach import Reach, fitted, shape
 
 LAUNCH_SECONDS: Final = 2.2e-6
 FLOOR_SECONDS: Final = 1e-6
@@ -30,12 +30,10 @@ class Peaks(msgspec.Struct, frozen=True, kw_only=True):
     half: float
     sms: int
     fp32_reach: float = 1.0
-    """Share of its fp32 peak a matrix product reaches, against the H200's."""
+    """Share of its fp32 peak a matrix product reaches, against `Reach.matmul_curve`; of the H200, against its own."""
     bandwidth_reach: float = 1.0
     square: float = 0.0
-    """The rate 3x3 fp32 convolutions are counted at where no TF32 exists (`Reach.curve` says how far above)."""
-    other: float = 0.0
-    """What other fp32 convolutions reach per second there."""
+    """The rate of 3x3 convolutions in plain fp32, against `Reach.convolution_curve`; 0 on the H200."""
 
 
 PEAKS_H200: Final = Peaks(bandwidth=4.8e12, fp32=67e12, tf32=494.7e12, half=989.4e12, sms=132)
@@ -74,7 +72,12 @@ def _rate_kind(work: Work, *, tf32: bool) -> str:
         return "half"
     if work.family.startswith("conv"):
         return "square" if work.family.endswith(":k") else "other"
-    return "tf32" if tf32 and work.family == "matmul" else "fp32"
+    if work.family == "matmul":
+        return "tf32" if tf32 else "matmul"
+    return "fp32"
+
+
+PLAIN: Final = frozenset({"matmul", "tf32", "square", "other"})
 
 
 def _rate(kind: str, peaks: Peaks) -> float:
@@ -83,7 +86,7 @@ def _rate(kind: str, peaks: Peaks) -> float:
     if kind == "square":
         return peaks.tf32 or peaks.square or peaks.fp32 * peaks.fp32_reach
     if kind == "other":
-        return peaks.tf32 or peaks.other or peaks.fp32 * peaks.fp32_reach
+        return peaks.tf32 or peaks.fp32 * peaks.fp32_reach
     if kind == "tf32" and peaks.tf32:
         return peaks.tf32
     return peaks.fp32 * peaks.fp32_reach
@@ -161,27 +164,24 @@ class Scaled:
         self._fixed = 0.0
         # Per operation: bytes and flops, both counted so that over a card's peaks they give its seconds.
         self._scaled: dict[str, list[tuple[float, float]]] = {}
-        # Convolutions in fp32 again, unscaled: a card without TF32 runs them by other kernels.
+        # Where a card runs them in plain fp32, by kernels other than the H200's: by curves of their own.
         self._plain: dict[str, list[tuple[float, float]]] = {}
-        self._plain_fixed = 0.0
         for work, count, seconds in items:
             fixed = min(seconds, LAUNCH_SECONDS)
+            self._fixed += count * fixed
             factor = count * (seconds - fixed) / max(floor_seconds(work, PEAKS_H200, tf32=tf32), 1e-12)
             kind = _rate_kind(work, tf32=tf32)
             self._scaled.setdefault(kind, []).append((work.bytes * factor, work.flops * factor))
-            if kind in ("square", "other"):
-                arithmetic = work.flops * count * (_plain_share(work, reach) if kind == "square" else 1.0)
+            if kind in PLAIN:
+                arithmetic = count * work.flops * _plain_share(work, reach or fitted())
                 self._plain.setdefault(kind, []).append((PLAIN_PASSES * work.bytes * count, arithmetic))
-                self._plain_fixed += count * fixed
-            else:
-                self._fixed += count * fixed
 
     def seconds_on(self, peaks: Peaks) -> float:
         bandwidth = peaks.bandwidth * peaks.bandwidth_reach
-        total = self._fixed + self._plain_fixed
+        total = self._fixed
         for kind, pairs in self._scaled.items():
             rate = _rate(kind, peaks)
-            if kind in self._plain and not peaks.tf32:
+            if kind in self._plain and peaks.square and (kind == "matmul" or not peaks.tf32):
                 pairs = self._plain[kind]
             for moved, flops in pairs:
                 by_memory, by_arithmetic = moved / bandwidth, flops / rate
@@ -189,10 +189,14 @@ class Scaled:
         return total
 
 
-def _plain_share(work: Work, reach: Reach | None) -> float:
-    """Time of a 3x3 convolution without TF32 over its arithmetic at the peak rate; Winograd does less of it."""
-    known = reach or fitted()
-    return exp(on_curve(shape(work.dims, work.flops / max(1.0, work.bytes)), known.curve, known.bounds))
+def _plain_share(work: Work, reach: Reach) -> float:
+    """Time of a matrix product or convolution in plain fp32 over its arithmetic at the peak rate.
+
+    A 3x3 convolution may take less than one: Winograd does less arithmetic.
+    """
+    square = work.family.startswith("conv") and work.family.endswith(":k")
+    curve = reach.convolution_curve if square else reach.matmul_curve
+    return exp(curve.at(shape(work.dims, work.flops / max(1.0, work.bytes))))
 
 
 def _above(work: Work, floor: float, known: Measured, *, tf32: bool) -> float:

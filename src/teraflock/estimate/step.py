@@ -5,7 +5,7 @@ that were bound by it, on one server CPU: a slower host is slower still.
 """
 
 from collections import Counter
-from math import exp
+from math import exp, hypot
 from typing import Final
 
 import msgspec
@@ -54,11 +54,15 @@ class StepWork:
         gpu = self.gpu_seconds(peaks)
         return float((gpu**JOINT + self.host_seconds**JOINT) ** (1 / JOINT))
 
-    def interval(self, middle: float, peaks: Peaks, known: Measured, width: float) -> Seconds:
-        """Wider where the host decides: host time scatters more than kernels do."""
+    def interval(
+        self, middle: float, peaks: Peaks, known: Measured, width: float, doubt: float = 0.0
+    ) -> Seconds:
+        """Wider where the host decides, which scatters more than kernels do, and by the doubt about a card."""
         hosted = self.host_seconds > 0.8 * self.gpu_seconds(peaks)
         low, high = known.spread["host" if hosted else "gpu"]
-        return Seconds(middle * exp(low * width), middle, middle * exp(high * width))
+        return Seconds(
+            middle * exp(-hypot(low * width, doubt)), middle, middle * exp(hypot(high * width, doubt))
+        )
 
 
 def optimizer_works(optimizer: str, scene: Scene) -> list[Work]:
