@@ -19,7 +19,7 @@ from teraflock.base.errors import BadInput
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Shaped, Work, work
 from teraflock.estimate.speed import PEAKS_H200, Measured, curve_keys, features, floor_seconds, place
-from teraflock.estimate.step import StepWork
+from teraflock.estimate.step import SERIAL, StepWork
 from teraflock.workload.model import Workload
 from teraflock.workload.trace import DTYPE_BYTES
 from teraflock.workload.zoo import symbols_for, trace_for
@@ -77,6 +77,8 @@ def measured() -> Iterator[tuple[Work, float, int, str, int, str]]:
                 continue
             name = name if name.startswith(("sum.", "mul.", "div.", "add.")) else name.split(".")[0]
             inputs, outputs = tensors(given), tensors(made)
+            if not (inputs or outputs):
+                continue
             if name.startswith("_foreach"):
                 outputs = []
             view = work(name, inputs, outputs, attributes(name, given))
@@ -189,6 +191,8 @@ def fit_host(found: list[tuple[dict[str, Any], Scene]]) -> list[float]:
     """Seconds of host time per operation, per view, and per parameter tensor, over runs the host decided."""
     a, b = [], []
     for job, scene in found:
+        if job["job"]["optimizer"] in SERIAL:
+            continue
         gpu = sum(op[4] for op in job["ops"]) * 1e-6 if "ops" in job else 0.0
         if gpu > 0.8 * job["median"]:
             continue
@@ -213,6 +217,21 @@ def fit_host(found: list[tuple[dict[str, Any], Scene]]) -> list[float]:
     return best[1]
 
 
+def fit_serial(found: list[tuple[dict[str, Any], Scene]], data: dict[str, Any]) -> float:
+    """What is left of steps whose optimizer waits at every parameter, per parameter."""
+    known = Measured({}, data["time"], data["points"], data["host"], 0.0, {})
+    left = []
+    for job, scene in found:
+        if job["job"]["optimizer"] in SERIAL:
+            step = StepWork(
+                scene, job["job"]["optimizer"], known, tf32=job["job"]["precision"] == "tf32"
+            )
+            trained = sum(p.trainable for p in scene.trace.parameters)
+            left.append((job["median"] - step.seconds(PEAKS_H200)) / trained)
+    print("seconds per parameter, serial:", [round(each * 1e6) for each in left], "microseconds")
+    return round(median(left), 7)
+
+
 FOLDS = 6
 
 
@@ -226,9 +245,9 @@ def fit_spread(
         held = set(models[fold::FOLDS])
         curves, points = fit_time([row[:-1] for row in rows if row[-1] not in held])
         host = fit_host([each for each in found if each[0]["job"]["model"] not in held])
-        known = Measured({}, curves, points, host, {})
+        known = Measured({}, curves, points, host, 0.0, {})
         for job, scene in found:
-            if job["job"]["model"] in held:
+            if job["job"]["model"] in held and job["job"]["optimizer"] not in SERIAL:
                 step = StepWork(scene, job["job"]["optimizer"], known, tf32=job["job"]["precision"] == "tf32")
                 hosted = step.host_seconds > 0.8 * step.gpu_seconds(PEAKS_H200)
                 residuals["host" if hosted else "gpu"].append(
@@ -259,6 +278,7 @@ def main() -> None:
         "points": points,
         "host": fit_host(found),
     }
+    data["serial"] = fit_serial(found, data)
     data["spread"] = fit_spread(rows, found, data)
     OUT.write_text(json.dumps(data, sort_keys=True, separators=(",", ":")) + "\n")
     print(len(rows), "operations", len(data["time"]) // 2, "curves; host", data["host"], data["spread"])

@@ -46,6 +46,8 @@ class Measured(msgspec.Struct, frozen=True):
     """Curve → measured operations by their first coordinate, each followed by its distance from the curve."""
     host: list[float]
     """Seconds per operation, per view, per parameter tensor trained."""
+    serial: float
+    """Seconds per parameter tensor of an optimizer that waits for the GPU at each."""
     spread: dict[str, list[float]]
     """Logarithms of measured over predicted time, tenth and ninetieth percentile, models held out."""
 
