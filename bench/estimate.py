@@ -35,7 +35,8 @@ Row = tuple[Workload, dict[str, float]]
 
 
 def measure() -> Iterator[Section]:
-    yield _accuracy("rows of recording/measured/judge", list(own_rows()))
+    yield _accuracy("rows of recording/measured/judge", list(own_rows("judge")))
+    yield _accuracy("Adafactor, LoRA ranks, generators, fp16: judge_more", list(own_rows("judge_more")))
     if (TRUTH / "h200.csv").is_file():
         yield _accuracy("rows of truth/h200.csv", list(truth_rows()))
     yield _fits("limits of recording/measured/judge_fits", list(own_fits()))
@@ -46,8 +47,8 @@ def measure() -> Iterator[Section]:
     yield _speed()
 
 
-def own_rows() -> Iterator[Row]:
-    for job in _lines(MEASURED / "judge.jsonl.gz"):
+def own_rows(name: str) -> Iterator[Row]:
+    for job in _lines(MEASURED / f"{name}.jsonl.gz"):
         known = {"live": job["live"], "reserved": job["reserved"], "seconds": job["median"]}
         yield _workload(job["job"]), known
 

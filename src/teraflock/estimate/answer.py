@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache
-from math import erf, sqrt
+from math import erf, hypot, sqrt
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -98,6 +98,10 @@ class Estimator:
         self.optimizer = self.workload.optimizer if self.workload.task == "train" else "none"
         self.cublas_bytes = CUBLAS_WORKSPACE_BYTES["Hopper"]
 
+    @property
+    def is_generator(self) -> bool:
+        return not self.is_trace and zoo.entry(self.workload.model).kind == "generator"
+
     def scene(self, batch: int | None = None) -> Scene:
         workload = self.workload if batch is None else msgspec.structs.replace(self.workload, batch=batch)
         symbols = zoo.symbols_for(workload, self.trace)
@@ -138,7 +142,13 @@ def answer(workload: Workload, question: Question) -> Estimate:
     estimator = Estimator(workload)
     scene = estimator.scene()
     memory = estimator.memory(expandable_segments=question.expandable_segments)
-    step = StepWork(scene, estimator.optimizer, estimator.known, tf32=estimator.workload.precision == "tf32")
+    step = StepWork(
+        scene,
+        estimator.optimizer,
+        estimator.known,
+        tf32=estimator.workload.precision == "tf32",
+        drag=estimator.known.drag[0] if estimator.is_generator else 1.0,
+    )
     buckets = estimator.gradient_bytes() if question.gpus > 1 else 0
     finder = _finder(estimator, buckets)
     room = {card.id: reservable_bytes(card) for card in question.cards}
@@ -255,6 +265,8 @@ def _seconds(
     width = 1.0 if card.id == MEASURED_ID else known.width
     alone = step.seconds(there)
     doubt = 0.0 if card.id == MEASURED_ID or is_measured(card) else CHIP_DOUBT
+    if estimator.is_generator:
+        doubt = hypot(doubt, estimator.known.drag[1])
     spread = step.interval(alone, there, estimator.known, width, doubt)
     middle = parallel.step_seconds(alone, buckets, card, question.gpus)
     factor = middle / alone

@@ -48,6 +48,8 @@ class Measured(msgspec.Struct, frozen=True):
     """Seconds per operation, per view, per parameter tensor trained."""
     serial: float
     """Seconds per parameter tensor of an optimizer that waits for the GPU at each."""
+    drag: tuple[float, float]
+    """How many times as long the steps of generators take as their operations tell; how far that is off, in logarithms."""
     spread: dict[str, list[float]]
     """Logarithms of measured over predicted time, tenth and ninetieth percentile, models held out."""
 

@@ -39,7 +39,10 @@ class _Part:
 class StepWork:
     """The operations of one step with their time on the H200: made once, then scaled to any card."""
 
-    def __init__(self, scene: Scene, optimizer: str, known: Measured, *, tf32: bool) -> None:
+    def __init__(
+        self, scene: Scene, optimizer: str, known: Measured, *, tf32: bool, drag: float = 1.0
+    ) -> None:
+        self._drag = drag
         counts = Counter(id(each) for each in scene.step_works())
         items: list[tuple[Work, int, float]] = [
             (each, counts[id(each)], seconds_h200(each, known, tf32=tf32))
@@ -71,7 +74,7 @@ class StepWork:
     def seconds(self, peaks: Peaks) -> float:
         gpu = self.gpu_seconds(peaks)
         after = self._after.seconds_on(peaks) + self._wait_seconds if self._after else 0.0
-        return float((gpu**JOINT + self.host_seconds**JOINT) ** (1 / JOINT)) + after
+        return self._drag * float((gpu**JOINT + self.host_seconds**JOINT) ** (1 / JOINT)) + after
 
     def interval(
         self, middle: float, peaks: Peaks, known: Measured, width: float, doubt: float = 0.0
