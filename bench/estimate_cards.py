@@ -1,9 +1,10 @@
-"""How near the estimate comes on a card it has not seen: operators, and steps composed of them, each card held out in turn.
+"""How near the estimate comes on a card it has not seen: operators, and steps composed of them.
 
-Truth are public latencies of single operators on five cards (`../shared/truth/kernels`, fp32, forward, TF32 off). A step
-is composed by putting, for each operation of a zoo model that such an operator stands for, the measured shape nearest to
-it, as often as its arithmetic or bytes say. What a card reaches is fitted on the other cards alone (`recording/reach.py`).
-Whole steps were measured on none of these cards: the host, other kernels and tensor cores are not judged here.
+Truth are public latencies of single operators on five cards (`../shared/truth/kernels`, fp32, forward, TF32 off). A
+step is composed by putting, for each operation of a zoo model that such an operator stands for, the measured shape
+nearest to it, as often as its arithmetic or bytes say. Each card is held out in turn: what it reaches is fitted on the
+others alone (`recording/reach.py`). Whole steps were measured on none of them, so the host, other kernels and tensor
+cores are not judged here.
 """
 
 from collections import defaultdict
@@ -14,10 +15,10 @@ from pathlib import Path
 from statistics import median
 
 import msgspec
-
-from bench.figures import Figure, Section
 from recording.operators import CARDS, Latency
 from recording.reach import fit, load
+
+from bench.figures import Figure, Section
 from teraflock.catalog.cards import card
 from teraflock.estimate.cards import GENERATIONS, peaks
 from teraflock.estimate.memory import Scene
@@ -166,7 +167,9 @@ def judge(
             if max(truth[one], truth[other]) > DIFFERENT * min(truth[one], truth[other]):
                 pairs += 1
                 ordered += (truth[one] < truth[other]) == (said[one] < said[other])
-    return Judged(operators=dict(operators), steps=dict(errors), ordered=ordered, pairs=pairs, covered=covered)
+    return Judged(
+        operators=dict(operators), steps=dict(errors), ordered=ordered, pairs=pairs, covered=covered
+    )
 
 
 def _plain(found: Peaks | None) -> Peaks:

@@ -1,4 +1,4 @@
-"""Measures steps on the GPU at hand: `python -m recording.measure JOBS OUT`, JSON lines in and out (measured/README.md).
+"""Measures steps on the GPU at hand: `python -m recording.measure JOBS OUT`, JSON lines as in measured/README.md.
 
 Needs PyTorch with CUDA, torchvision and transformers. Each job runs in a process of its own, forked before
 CUDA is touched: peaks are never reset, so they cover building the model and all steps.

@@ -1,4 +1,4 @@
-"""Public latencies of single operators (fp32, forward; one .csv.gz per operator and card), seen as the estimate sees work.
+"""Public latencies of single operators (fp32, forward; one .csv.gz per operator), seen as the estimate sees work.
 
 The files are not part of the project: the folder is given. Some of their shapes were measured on an H200 too
 (`measured/operators.jsonl.gz`). A latency includes a launch, which is taken off: the shortest latency of an operator
@@ -75,7 +75,8 @@ def _shape(row: Mapping[str, Any]) -> Shape:
 
 
 DIMENSIONS = frozenset(
-    "batch m k n rows cols in_features out_features in_channels out_channels kernel_size input_size stride padding".split()
+    {"batch", "m", "k", "n", "rows", "cols", "in_features", "out_features"}
+    | {"in_channels", "out_channels", "kernel_size", "input_size", "stride", "padding"}
 )
 
 

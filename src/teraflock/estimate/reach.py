@@ -15,6 +15,7 @@ import msgspec
 
 from teraflock.catalog.model import Card
 
+
 class Effects(msgspec.Struct, frozen=True, kw_only=True):
     base: dict[str, float]
     """By one trait of a card: see `traits`."""

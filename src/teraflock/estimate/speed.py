@@ -49,7 +49,7 @@ class Measured(msgspec.Struct, frozen=True):
     serial: float
     """Seconds per parameter tensor of an optimizer that waits for the GPU at each."""
     drag: tuple[float, float]
-    """How many times as long the steps of generators take as their operations tell; how far that is off, in logarithms."""
+    """How many times as long steps of generators take as their operations tell; how far off that is, as a logarithm."""
     spread: dict[str, list[float]]
     """Logarithms of measured over predicted time, tenth and ninetieth percentile, models held out."""
 

@@ -116,9 +116,17 @@ FOREACH: Final = {
     "adam": _ADAM,
     "adamw": (("_foreach_mul_", 1), *_ADAM),
     "adafactor": (
-        ("linalg_vector_norm", 1), ("linalg_vector_norm", 1), ("linalg_vector_norm", 1), ("fill_", 1), ("div_", 2),
-        ("clamp_", 2), ("rsqrt_", 2), ("mul_", 3), ("linalg_vector_norm", 1), ("add_", 3),
-    ),  # fmt: skip
+        ("linalg_vector_norm", 1),
+        ("linalg_vector_norm", 1),
+        ("linalg_vector_norm", 1),
+        ("fill_", 1),
+        ("div_", 2),
+        ("clamp_", 2),
+        ("rsqrt_", 2),
+        ("mul_", 3),
+        ("linalg_vector_norm", 1),
+        ("add_", 3),
+    ),
 }
 SERIAL: Final = frozenset({"adafactor"})
 """Goes from parameter to parameter and reads three norms of each back: host and GPU wait for each other."""

@@ -14,6 +14,7 @@ from teraflock.base.errors import BadInput, unknown_name
 from teraflock.workload.model import Workload
 from teraflock.workload.trace import Trace, read_trace
 
+
 class Entry(msgspec.Struct, frozen=True):
     name: str
     kind: str
