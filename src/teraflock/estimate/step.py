@@ -129,4 +129,4 @@ FOREACH: Final = {
     ),
 }
 SERIAL: Final = frozenset({"adafactor"})
-"""Goes from parameter to parameter and reads three norms of each back: host and GPU wait for each other."""
+"""Goes from parameter to parameter and reads two norms of each back: host and GPU wait for each other."""
