@@ -1,8 +1,8 @@
 """An engine for tests: LXD in namespaces of its own, with a folder of its own and no way to any network.
 
 Everything lives in one process namespace whose first process dies with the tests, however they end, and takes daemon,
-guests, mounts, bridges and firewall with it. What a killed run leaves is its folder and empty cgroups; the next run finds
-those by the owner's process id and removes them.
+guests, mounts, bridges and firewall with it. What a killed run leaves is its folder and empty cgroups; the next run
+finds those by the owner's process id and removes them.
 
     inside      the host of the guests: where the daemon, its bridges and the firewall are; 198.51.100.1 on `uplink`
     outside     a neighbour on the uplink, 198.51.100.2: the world, as far as guests can tell
@@ -55,10 +55,11 @@ class NoHouse(Exception):
 
 
 class House:
-    def __init__(self) -> None:
+    def __init__(self, name: str = "") -> None:
+        """`name` tells apart two houses of one process."""
         _check_machine()
         remove_stale()
-        self.folder = FOLDERS / f"{PREFIX}{os.getpid()}"
+        self.folder = FOLDERS / f"{PREFIX}{name}{os.getpid()}"
         self.folder.mkdir()
         (self.folder / "owner").write_text(f"{os.getpid()} {started(os.getpid())}")
         self._first = self._begin()

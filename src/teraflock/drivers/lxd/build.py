@@ -24,7 +24,8 @@ LEFT_OUT: Final = ("doc", "man", "info", "locale", "lintian", "bug")
 """Parts of /usr/share that a guest does without."""
 PYTHON_VERSION: Final = "3.11"
 """Of the suite, not of this machine: wheels are fetched here and installed there."""
-PLATFORMS: Final = tuple(f"manylinux_2_{minor}_x86_64" for minor in range(36, 4, -1)) + (
+PLATFORMS: Final = (
+    *(f"manylinux_2_{minor}_x86_64" for minor in range(36, 4, -1)),
     "manylinux2014_x86_64",
     "manylinux2010_x86_64",
     "linux_x86_64",

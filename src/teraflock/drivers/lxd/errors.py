@@ -15,10 +15,7 @@ from typing import Final
 
 from teraflock.base.errors import TeraflockError
 from teraflock.instance.driver import EngineBusy, EngineDown, EngineRefused, NoRoom
-
-
-class EngineMissing(EngineRefused):
-    code = "engine_missing"
+from teraflock.instance.driver import EngineMissing as EngineMissing
 
 
 class EngineTaken(EngineRefused):
@@ -96,6 +93,6 @@ _BY_WORDS: Final[tuple[tuple[tuple[str, ...], Callable[[dict[str, object]], Tera
     ),
     (("is shutting down", "database is locked", "no available dqlite leader"), _restarting),
 )
-"""What the engine says where it gives no code that tells: of operations it has only words. The first that fits counts."""
+"""What the engine says where no code tells: of failed operations it has only words. The first that fits counts."""
 
 _BY_CODE: Final = {404: _missing, 409: _taken, 423: _busy, 503: _restarting, 507: _full}
