@@ -17,13 +17,14 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from teraflock import __version__
-from teraflock.base.errors import BadInput, TeraflockError, Unavailable
+from teraflock.base.errors import BadInput, TeraflockError
 from teraflock.client.errors import NoAnswer, error_of
 
 Answer = TypeVar("Answer")
 
 ATTEMPTS_MAX: Final = 4
 PAUSE_SECONDS: Final = 0.1  # before the second attempt; doubled at each further one
+AWAY: Final = frozenset({502, 503, 504})  # the statuses of what may be back in a moment
 SECONDS_MAX: Final = 30.0  # for one answer
 HEADERS: Final = {"Accept": "application/json", "User-Agent": f"teraflock/{__version__}"}
 
@@ -102,9 +103,10 @@ class Transport:
                 if status < 400:
                     return answer
                 error: TeraflockError = error_of(status, answer)
+                is_away = status in AWAY
             except NoAnswer as failure:
-                error = failure
-            if attempt == attempts or not isinstance(error, Unavailable):
+                error, is_away = failure, True
+            if attempt == attempts or not is_away:
                 raise error
             self._pause(PAUSE_SECONDS * 2 ** (attempt - 1))
         raise AssertionError("the last attempt returns or raises")
