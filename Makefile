@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: help up test check format bench lock clean
+.PHONY: help up down purge doctor test check format bench lock clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):[^#]*## /  make \1\t/' | expand -t 16
@@ -13,9 +13,18 @@ $(READY): requirements/dev.lock pyproject.toml scripts/setup
 	@sh scripts/setup $(VENV)
 	@touch $(READY)
 
-up: $(READY)  ## set up, and show the offers of GPUs
-	@$(BIN)/tera offers --limit 12
-	@echo "Next: $(BIN)/tera offers --help, $(BIN)/tera gpus V100, $(BIN)/tera providers" >&2
+up: $(READY)  ## set up, and start the cloud on this machine (as root: with real containers)
+	@sh scripts/prepare-engine
+	@$(BIN)/tera up
+
+down: $(READY)  ## stop it, instances too; GUESTS=keep lets them run on
+	@$(BIN)/tera down $(if $(filter keep,$(GUESTS)),--keep-guests)
+
+purge: $(READY)  ## remove all that it made on this machine; asks, YES=1 does not
+	@$(BIN)/tera purge $(if $(YES),--yes)
+
+doctor: $(READY)  ## check everything, and say what to repair
+	@$(BIN)/tera doctor
 
 test: $(READY)  ## set up, and run the whole test suite
 	@sh scripts/postgres

@@ -18,7 +18,12 @@ from typing import Final
 from bench.figures import Section, plain, render
 from bench.processes import Fault
 
-BENCHMARKS: Final = {"offers": "bench.offers", "estimate": "bench.estimate", "plan": "bench.plan"}
+BENCHMARKS: Final = {
+    "offers": "bench.offers",
+    "estimate": "bench.estimate",
+    "plan": "bench.plan",
+    "cloud_api": "bench.cloud_api",
+}
 BUSY_LOAD: Final = 1.5  # a benchmark runs one thing at a time, and makes a load of one by itself
 
 

@@ -1,7 +1,8 @@
 """How near the estimate comes to what was measured on an H200, beside the bars of its issue; and how fast it answers.
 
 Judged on rows that were never fitted on: `recording/measured/judge*.jsonl.gz` and, where a checkout has them beside
-it, `../shared/truth/h200.csv` and `h200_fits.csv`. The split is frozen: see docs/estimate.md.
+it, `../shared/truth/h200.csv` and `h200_fits.csv`. The split is frozen: see docs/estimate.md. Cards other than the H200
+are judged by `bench/estimate_cards.py`.
 """
 
 import csv
@@ -16,6 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from bench import estimate_cards
 from bench.figures import Figure, Section
 from teraflock.base.errors import BadInput
 from teraflock.base.quantities import GIB
@@ -33,17 +35,20 @@ Row = tuple[Workload, dict[str, float]]
 
 
 def measure() -> Iterator[Section]:
-    yield _accuracy("rows of recording/measured/judge", list(own_rows()))
+    yield _accuracy("rows of recording/measured/judge", list(own_rows("judge")))
+    yield _accuracy("Adafactor, LoRA ranks, generators, fp16: judge_more", list(own_rows("judge_more")))
     if (TRUTH / "h200.csv").is_file():
         yield _accuracy("rows of truth/h200.csv", list(truth_rows()))
     yield _fits("limits of recording/measured/judge_fits", list(own_fits()))
     if (TRUTH / "h200_fits.csv").is_file():
         yield _fits("limits of truth/h200_fits.csv", list(truth_fits()))
+    if (TRUTH / "kernels").is_dir():
+        yield from estimate_cards.measure(TRUTH / "kernels")
     yield _speed()
 
 
-def own_rows() -> Iterator[Row]:
-    for job in _lines(MEASURED / "judge.jsonl.gz"):
+def own_rows(name: str) -> Iterator[Row]:
+    for job in _lines(MEASURED / f"{name}.jsonl.gz"):
         known = {"live": job["live"], "reserved": job["reserved"], "seconds": job["median"]}
         yield _workload(job["job"]), known
 

@@ -10,9 +10,18 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-Unit = Literal["ms", "s", "MB", "rows", "rows/s", "×", "%"]
+Unit = Literal["ms", "s", "MB", "rows", "rows/s", "requests/s", "×", "%"]
 
-DECIMALS: Final[dict[Unit, int]] = {"ms": 1, "s": 2, "MB": 1, "rows": 0, "rows/s": 0, "×": 1, "%": 2}
+DECIMALS: Final[dict[Unit, int]] = {
+    "ms": 1,
+    "s": 2,
+    "MB": 1,
+    "rows": 0,
+    "rows/s": 0,
+    "requests/s": 0,
+    "×": 1,
+    "%": 2,
+}
 FINE_MS: Final = 10.0  # below this, a tenth of a millisecond is too coarse to see anything
 
 HEADER: Final = ("", "MEDIAN", "MIN", "OF", "BAR", "OF BAR", "")

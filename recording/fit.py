@@ -1,7 +1,7 @@
 """Fits what `estimate/` knows of the H200: `python -m recording.fit` writes estimate/data/h200.json.
 
-It reads `recording/measured/fit.jsonl.gz` and nothing else; the files named judge are never opened here.
-Needs numpy.
+It reads `recording/measured/fit.jsonl.gz` and, for what does not occur there (kinds of operations, generators,
+optimizers that wait at every parameter), `fit_more.jsonl.gz`; the files named judge are never opened here. Needs numpy.
 """
 
 import gzip
@@ -19,7 +19,7 @@ from teraflock.base.errors import BadInput
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Shaped, Work, work
 from teraflock.estimate.speed import PEAKS_H200, Measured, curve_keys, features, floor_seconds, place
-from teraflock.estimate.step import StepWork
+from teraflock.estimate.step import SERIAL, StepWork
 from teraflock.workload.model import Workload
 from teraflock.workload.trace import DTYPE_BYTES
 from teraflock.workload.zoo import symbols_for, trace_for
@@ -31,16 +31,16 @@ GROUP = re.compile(r"^([a-z?])\*(\d+):(\d+)$")
 POINTS_MIN = 6
 
 
-def all_jobs() -> Iterator[dict[str, Any]]:
-    with gzip.open(HERE / "measured/fit.jsonl.gz", "rt") as lines:
+def all_jobs(name: str = "fit") -> Iterator[dict[str, Any]]:
+    with gzip.open(HERE / f"measured/{name}.jsonl.gz", "rt") as lines:
         for line in lines:
             job = json.loads(line)
             if "median" in job:
                 yield job
 
 
-def jobs() -> Iterator[dict[str, Any]]:
-    return (job for job in all_jobs() if "ops" in job)
+def jobs(name: str) -> Iterator[dict[str, Any]]:
+    return (job for job in all_jobs(name) if "ops" in job)
 
 
 def tensors(text: str) -> list[Shaped]:
@@ -69,14 +69,27 @@ def attributes(name: str, text: str) -> list[int]:
     return [*first, int(words[at + 3] == "True"), groups, *mask]
 
 
-def measured() -> Iterator[tuple[Work, float, int, str, int, str]]:
+Operation = tuple[Work, float, int, str, int, str]
+Operations = list[Operation]
+
+
+def measured() -> Operations:
     """Each distinct operation: its view, microseconds, hidden bytes, precision, bytes of images, model."""
-    for job in jobs():
+    found = list(_measured("fit"))
+    known = {curve_keys(row[0], tf32=False)[0] for row in found}
+    more = (row for row in _measured("fit_more") if curve_keys(row[0], tf32=False)[0] not in known)
+    return [*found, *more]
+
+
+def _measured(file: str) -> Iterator[Operation]:
+    for job in jobs(file):
         for name, given, made, count, total, _, peak, kept in job["ops"]:
             if name.startswith("profiler"):
                 continue
             name = name if name.startswith(("sum.", "mul.", "div.", "add.")) else name.split(".")[0]
             inputs, outputs = tensors(given), tensors(made)
+            if not (inputs or outputs):
+                continue
             if name.startswith("_foreach"):
                 outputs = []
             view = work(name, inputs, outputs, attributes(name, given))
@@ -99,9 +112,9 @@ def measured() -> Iterator[tuple[Work, float, int, str, int, str]]:
             )
 
 
-def fit_workspace(rows: list[tuple[Work, float, int, str, int]]) -> dict[str, float]:
+def fit_workspace(rows: Operations) -> dict[str, float]:
     by: dict[str, list[tuple[float, int]]] = defaultdict(list)
-    for view, _, hidden, _, images in rows:
+    for view, _, hidden, _, images, _ in rows:
         if view.family.startswith("conv") and images:
             by[f"{view.family}:{view.dtype}"].append((hidden / images, images))
     # A median over operations of some size: small ones do not decide a peak.
@@ -113,11 +126,11 @@ def fit_workspace(rows: list[tuple[Work, float, int, str, int]]) -> dict[str, fl
 
 
 def fit_time(
-    rows: list[tuple[Work, float, int, str, int]],
+    rows: Operations,
 ) -> tuple[dict[str, list[float]], dict[str, list[list[float]]]]:
     by: dict[str, list[tuple[list[float], float, float]]] = defaultdict(list)
     spots: dict[str, list[tuple[tuple[float, ...], float, list[float]]]] = defaultdict(list)
-    for view, microseconds, _, precision, _ in rows:
+    for view, microseconds, _, precision, _, _ in rows:
         if not view.kernel or microseconds <= 0:
             continue
         tf32 = precision == "tf32"
@@ -177,8 +190,8 @@ def scene_of(job: dict[str, Any]) -> Scene:
     return Scene(trace, symbols_for(workload, trace), {})
 
 
-def with_scenes() -> Iterator[tuple[dict[str, Any], Scene]]:
-    for job in all_jobs():
+def with_scenes(name: str) -> Iterator[tuple[dict[str, Any], Scene]]:
+    for job in all_jobs(name):
         try:
             yield job, scene_of(job)
         except BadInput as error:
@@ -213,20 +226,52 @@ def fit_host(found: list[tuple[dict[str, Any], Scene]]) -> list[float]:
     return best[1]
 
 
+def fit_serial(found: list[tuple[dict[str, Any], Scene]], data: dict[str, Any]) -> float:
+    """What is left of steps whose optimizer waits at every parameter, per parameter."""
+    left = [
+        (job["median"] - seconds) / sum(p.trainable for p in scene.trace.parameters)
+        for job, scene, seconds in _estimated(found, data)
+        if job["job"]["optimizer"] in SERIAL
+    ]
+    print("seconds per parameter, serial:", [round(each * 1e6) for each in left], "microseconds")
+    return round(median(left), 7)
+
+
+def fit_drag(found: list[tuple[dict[str, Any], Scene]], data: dict[str, Any]) -> list[float]:
+    """How much longer the steps of generators take than their operations tell, and how far that scatters."""
+    ratios = [
+        job["median"] / seconds
+        for job, _, seconds in _estimated(found, data)
+        if job["job"]["optimizer"] not in SERIAL
+    ]
+    print("generators, measured over estimated:", [round(each, 2) for each in ratios])
+    middle = median(ratios)
+    return [round(middle, 3), round(float(np.mean([abs(np.log(each / middle)) for each in ratios])), 3)]
+
+
+def _estimated(
+    found: list[tuple[dict[str, Any], Scene]], data: dict[str, Any]
+) -> Iterator[tuple[dict[str, Any], Scene, float]]:
+    known = Measured({}, data["time"], data["points"], data["host"], 0.0, (1.0, 0.0), {})
+    for job, scene in found:
+        step = StepWork(scene, job["job"]["optimizer"], known, tf32=job["job"]["precision"] == "tf32")
+        yield job, scene, step.seconds(PEAKS_H200)
+
+
 FOLDS = 6
 
 
 def fit_spread(
-    rows: list[Any], found: list[tuple[dict[str, Any], Scene]], data: dict[str, Any]
+    rows: Operations, found: list[tuple[dict[str, Any], Scene]], data: dict[str, Any]
 ) -> dict[str, list[float]]:
     """Residuals of whole steps, each predicted by curves that never saw its model."""
     models = sorted({job["job"]["model"] for job, _ in found})
     residuals: dict[str, list[float]] = {"gpu": [], "host": []}
     for fold in range(FOLDS):
         held = set(models[fold::FOLDS])
-        curves, points = fit_time([row[:-1] for row in rows if row[-1] not in held])
+        curves, points = fit_time([row for row in rows if row[-1] not in held])
         host = fit_host([each for each in found if each[0]["job"]["model"] not in held])
-        known = Measured({}, curves, points, host, {})
+        known = Measured({}, curves, points, host, 0.0, (1.0, 0.0), {})
         for job, scene in found:
             if job["job"]["model"] in held:
                 step = StepWork(scene, job["job"]["optimizer"], known, tf32=job["job"]["precision"] == "tf32")
@@ -250,15 +295,17 @@ def fit_spread(
 
 
 def main() -> None:
-    rows = list(measured())
-    found = list(with_scenes())
-    curves, points = fit_time([row[:-1] for row in rows])
+    rows = measured()
+    found = list(with_scenes("fit"))
+    curves, points = fit_time(rows)
     data: dict[str, Any] = {
-        "workspace": fit_workspace([row[:-1] for row in rows]),
+        "workspace": fit_workspace(rows),
         "time": curves,
         "points": points,
         "host": fit_host(found),
     }
+    more = list(with_scenes("fit_more"))
+    data["serial"], data["drag"] = fit_serial(more, data), fit_drag(more, data)
     data["spread"] = fit_spread(rows, found, data)
     OUT.write_text(json.dumps(data, sort_keys=True, separators=(",", ":")) + "\n")
     print(len(rows), "operations", len(data["time"]) // 2, "curves; host", data["host"], data["spread"])

@@ -1,6 +1,6 @@
 """Records the zoo: `python -m recording.record [NAME…] -o FOLDER` with PyTorch (CPU) and transformers.
 
-Each entry is run once under FakeTensorMode with batch, sequence and image size as symbols; what comes out
+Each entry is run once under FakeTensorMode with batch, sequence, image size and LoRA rank as symbols; what comes out
 is one trace per variant (task, precision, checkpointing, LoRA).
 """
 
@@ -16,6 +16,7 @@ from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
+from recording.lora import add_lora
 from teraflock.workload.trace import Mark, Trace, write_trace
 from teraflock.workload.tracing.cuda import CudaChoices, pretending
 from teraflock.workload.tracing.eager import transformers_eager
@@ -34,33 +35,7 @@ class Variant:
         self.cache = "cache" in words
 
 
-class Lora(torch.nn.Module):
-    def __init__(self, base: Any, rank: Any) -> None:
-        super().__init__()
-        self.base = base
-        dtype = base.weight.dtype
-        wide, out = (
-            (base.in_features, base.out_features) if hasattr(base, "in_features") else (base.nx, base.nf)
-        )
-        self.a = torch.nn.Linear(wide, rank, bias=False, dtype=dtype)
-        self.b = torch.nn.Linear(rank, out, bias=False, dtype=dtype)
-
-    def forward(self, x: Any) -> Any:
-        return self.base(x) + self.b(self.a(x))
-
-
-LORA_RANK = 16
-LORA_NAMES = ("q_proj", "v_proj", "query", "value", "q_lin", "v_lin", "q", "v", "c_attn")
-
-
-def add_lora(net: Any) -> None:
-    for parameter in net.parameters():
-        parameter.requires_grad_(False)
-    for module in list(net.modules()):
-        for name in LORA_NAMES:
-            child = getattr(module, name, None)
-            if isinstance(child, torch.nn.Linear) or type(child).__name__ == "Conv1D":
-                setattr(module, name, Lora(child, LORA_RANK))
+LORA_RANK_HINT = 24
 
 
 def symbol(env: Any, name: str, value: int) -> Any:
@@ -73,6 +48,8 @@ def symbol(env: Any, name: str, value: int) -> Any:
 def record(name: str, variant: Variant, build: Any, hints: dict[str, int]) -> Trace:
     """`build(variant, sizes)` gives the model and a function that runs forward to the loss or the output."""
     env = ShapeEnv()
+    if variant.lora:
+        hints = {**hints, "rank": LORA_RANK_HINT}
     recorder, choices = Recorder(), CudaChoices()
     choices.on_copy = lambda copy: recorder.tag([copy], "c")
     with pretending(choices), FakeTensorMode(shape_env=env), recorder, choices:
@@ -153,7 +130,7 @@ def build_language(make: Any) -> Any:
         ids = torch.randint(0, 20000, (sizes["batch"], sizes["seq"]))
         net.config.use_cache = variant.cache
         if variant.lora:
-            add_lora(net)
+            add_lora(net, sizes["rank"])
         if variant.checkpointing:
             net.gradient_checkpointing_enable()
             if variant.lora:

@@ -32,3 +32,16 @@ class FixedClock:
 
 def today(clock: Clock) -> date:
     return clock.now().date()
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def microseconds(at: datetime) -> int:
+    """A time as it is kept in rows: microseconds since 1970, exact, unlike `timestamp()`."""
+    return (at - _EPOCH) // _MICROSECOND
+
+
+def at_microseconds(us: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=us)

@@ -3,7 +3,13 @@
     TeraflockError
     ├── BadInput            the user's words cannot be taken as they are           exit 2
     │   └── UnknownName     a name nobody knows; the hint has the nearest ones     exit 2
+    ├── NotAuthenticated    nobody we know asks                                    exit 1
+    ├── Forbidden           known, but may not                                     exit 1
+    ├── NotFound            not there, or not the asker's: nobody is told which    exit 1
+    ├── Conflict            the thing is there already, or busy with something     exit 1
+    ├── TooMany             asked more often, or for more at once, than is allowed exit 1
     ├── Refused             understood, but not done: it would lose something      exit 1
+    │   └── QuotaReached    the project has as much as it may                      exit 1
     ├── BrokenSource        a file or download is not what it claims to be         exit 1
     ├── Unavailable         something needed is away or busy for now: try again    exit 1
     └── StorageFailed       the database cannot be read or written                 exit 1
@@ -38,8 +44,32 @@ class UnknownName(BadInput):
     code = "unknown_name"
 
 
+class NotAuthenticated(TeraflockError):
+    code = "not_authenticated"
+
+
+class Forbidden(TeraflockError):
+    code = "forbidden"
+
+
+class NotFound(TeraflockError):
+    code = "not_found"
+
+
+class Conflict(TeraflockError):
+    code = "conflict"
+
+
+class TooMany(TeraflockError):
+    code = "too_many"
+
+
 class Refused(TeraflockError):
     code = "refused"
+
+
+class QuotaReached(Refused):
+    code = "quota_reached"
 
 
 class BrokenSource(TeraflockError):

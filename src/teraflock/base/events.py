@@ -17,4 +17,6 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     subject: str
     """What it happened to: the id or name of one thing."""
+    project: str = ""
+    """The project whose members may see it; empty: nobody's but the house's."""
     details: dict[str, str | int | float | bool | None] = {}

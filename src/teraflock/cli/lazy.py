@@ -1,6 +1,7 @@
-"""A group whose commands are loaded when they are called, not before: cold start is a feature."""
+"""Groups that name the nearest commands, and groups whose commands are loaded when called: cold start is a feature."""
 
 import gc
+from collections.abc import Mapping
 from importlib import import_module
 from typing import ClassVar
 
@@ -9,10 +10,29 @@ import click
 from teraflock.base.errors import unknown_name
 
 
-class LazyGroup(click.Group):
-    """`commands_by_name`: for each command the module whose `command` it is, and its line in the help."""
+class NamingGroup(click.Group):
+    """A group that, asked for a command it does not have, names the nearest ones."""
 
-    commands_by_name: ClassVar[dict[str, tuple[str, str]]]
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)  # in the order in which they are written down
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        is_known = not args or args[0] in known or args[0].startswith("-")
+        if not is_known and not ctx.resilient_parsing:  # a shell that completes wants no errors
+            raise unknown_name("command", args[0], known, see=f"`{ctx.command_path} --help` lists them")
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(NamingGroup):
+    """`commands_by_name`: for each command where it lives, and its line in the help.
+
+    Where it lives is a module whose `command` it is, or `module:name`.
+    """
+
+    commands_by_name: ClassVar[Mapping[str, tuple[str, str]]]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands_by_name)
@@ -20,23 +40,22 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.commands_by_name:
             return None
+        module, _, name = self.commands_by_name[cmd_name][0].partition(":")
         gc.disable()  # as in main.py
         try:
-            command: click.Command = import_module(self.commands_by_name[cmd_name][0]).command
+            command: click.Command = getattr(import_module(module), name or "command")
         finally:
             gc.enable()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in self.commands_by_name.items()])
+        self.write_section(formatter, "Commands", self.commands_by_name)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        known = not args or args[0] in self.commands_by_name or args[0].startswith("-")
-        if not known and not ctx.resilient_parsing:  # a shell that completes wants no errors
-            raise unknown_name(
-                "command", args[0], self.commands_by_name, see=f"`{ctx.command_path} --help` lists them"
-            )
-        return super().resolve_command(ctx, args)
+    def write_section(
+        self, formatter: click.HelpFormatter, heading: str, commands: Mapping[str, tuple[str, str]]
+    ) -> None:
+        longest = max(
+            map(len, self.commands_by_name)
+        )  # so that the lines of all sections stand below each other
+        with formatter.section(heading):
+            formatter.write_dl([(name.ljust(longest), line) for name, (_, line) in commands.items()])

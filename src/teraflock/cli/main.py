@@ -19,7 +19,7 @@ from teraflock.cli.output import complain
 
 gc.enable()
 
-COMMANDS: Final[dict[str, tuple[str, str]]] = {
+PLAN: Final[dict[str, tuple[str, str]]] = {
     "gpus": ("teraflock.cli.gpus", "GPU models: memory, speed, and who offers them"),
     "offers": ("teraflock.cli.offers", "Every GPU offer there is, cheapest first"),
     "estimate": ("teraflock.cli.estimate", "What a training step needs on every GPU: memory and time"),
@@ -29,16 +29,63 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "compare": ("teraflock.cli.compare", "Providers, cards and prices in one table, for a document"),
     "providers": ("teraflock.cli.providers", "Clouds: how they bill, what spot means, which traps they have"),
     "rates": ("teraflock.cli.rates", "Exchange rates: show them, or put your own in place"),
+}
+RUN: Final[dict[str, tuple[str, str]]] = {
+    "launch": ("teraflock.cli.cloud.launching", "An instance of your own, with whole GPUs, in seconds"),
+    "ps": ("teraflock.cli.cloud.listing", "Your instances and how they are"),
+    "show": ("teraflock.cli.cloud.showing", "One instance: addresses, cards, how to log in"),
+    "ssh": ("teraflock.cli.cloud.entering:ssh", "Log in to an instance, or run a command there"),
+    "exec": ("teraflock.cli.cloud.running", "Run a command in an instance, without SSH"),
+    "logs": ("teraflock.cli.cloud.logs", "What an instance's command or console wrote"),
+    "cp": ("teraflock.cli.cloud.entering:cp", "Copy files to and from an instance"),
+    "stop": (
+        "teraflock.cli.cloud.lifecycle:stop",
+        "Stop instances; their disks are kept, their cards are free",
+    ),
+    "start": ("teraflock.cli.cloud.lifecycle:start", "Start stopped instances"),
+    "restart": ("teraflock.cli.cloud.lifecycle:restart", "Stop instances and start them again"),
+    "resize": ("teraflock.cli.cloud.resizing", "More or less of GPUs, vCPUs, memory and disk"),
+    "snapshot": ("teraflock.cli.cloud.snapshots:snapshot", "Keep the disk of an instance as it is now"),
+    "restore": ("teraflock.cli.cloud.snapshots:restore", "Bring a disk back to a snapshot"),
+    "delete": ("teraflock.cli.cloud.lifecycle:delete", "Delete instances with their disks and snapshots"),
+    "events": ("teraflock.cli.cloud.events", "What happened, and what happens as it does"),
+    "image": ("teraflock.cli.cloud.images", "What instances boot: list, build, make from an instance"),
+    "shapes": ("teraflock.cli.cloud.shapes", "Named sizes of instances, and how many are free"),
+}
+TENANTS: Final[dict[str, tuple[str, str]]] = {
+    "whoami": ("teraflock.cli.cloud.whoami", "Who you are to the server, and what you may do"),
+    "org": ("teraflock.cli.cloud.organisations", "Organisations"),
+    "project": (
+        "teraflock.cli.cloud.projects",
+        "Projects: each has a private network and a quota of its own",
+    ),
+    "member": ("teraflock.cli.cloud.members", "Members and their roles"),
+    "key": ("teraflock.cli.cloud.keys", "API keys: make, list, revoke"),
+    "quota": ("teraflock.cli.cloud.quotas", "What a project has, and the most it may have"),
+    "audit": ("teraflock.cli.cloud.audit", "Who changed what, and when"),
+}
+HOUSE: Final[dict[str, tuple[str, str]]] = {
+    "up": ("teraflock.cli.cloud.house:up", "Start the cloud on this machine; again: does nothing twice"),
+    "down": ("teraflock.cli.cloud.house:down", "Stop it; nothing is lost"),
+    "purge": ("teraflock.cli.cloud.house:purge", "Remove all that it made on this machine, and only that"),
+    "serve": ("teraflock.cli.cloud.serving", "Run the server in the foreground"),
+    "doctor": ("teraflock.cli.cloud.doctor", "Check everything, and say what to repair"),
+    "host": ("teraflock.cli.cloud.hosts", "Servers: what they have, what is free; inspect this one"),
     "completion": ("teraflock.cli.completion", "Shell completion for bash, zsh or fish"),
 }
-"""Each command, the module it lives in, and its line in `tera --help`, which loads none of them."""
+SECTIONS: Final = {"Plan": PLAN, "Run": RUN, "Tenants": TENANTS, "House": HOUSE}
+"""Each command, where it lives, and its line in `tera --help`, which loads none of them."""
 
 INTERNAL_ERROR_EXIT_CODE: Final = 70  # EX_SOFTWARE
 INTERRUPTED_EXIT_CODE: Final = 130  # as a shell says it of SIGINT
 
 
 class _Tera(LazyGroup):
-    commands_by_name: ClassVar = COMMANDS
+    commands_by_name: ClassVar = PLAN | RUN | TENANTS | HOUSE
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for heading, commands in SECTIONS.items():
+            self.write_section(formatter, heading, commands)
 
 
 EXAMPLES: Final = """\b
@@ -46,13 +93,15 @@ Examples:
   tera offers --gpu A100 --count 8 --mode spot
   tera estimate vgg16 --batch 256
   tera plan vgg16 --batch 256 --epochs 90 --samples 1281167 --deadline 7d
+  tera launch --name train --gpu V100 --gpus 2 --wait
+  tera ssh train
 """
 
 
 @click.group(
     cls=_Tera,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help=f"A GPU cloud you own: which GPU, from whom, and what it costs to finish the job.\n\n{EXAMPLES}",
+    help=f"A GPU cloud you own: which GPU, from whom, at what cost, and the machine to run it on.\n\n{EXAMPLES}",
 )
 @click.version_option(__version__, message="teraflock %(version)s")
 def tera() -> None:

@@ -1,7 +1,7 @@
 """The answer: one workload on many cards. Everything the command line and others read is made here."""
 
 from collections.abc import Sequence
-from math import erf, prod, sqrt
+from math import erf, hypot, sqrt
 from typing import Final
 
 import msgspec
@@ -20,7 +20,8 @@ from teraflock.estimate.cards import (
     refuses,
     reservable_bytes,
 )
-from teraflock.estimate.memory import Memory, Scene, optimizer_state, replay
+from teraflock.estimate.memory import Memory, Scene, replay
+from teraflock.estimate.reach import CHIP_DOUBT, is_measured
 from teraflock.estimate.speed import measured
 from teraflock.estimate.step import Seconds, StepWork
 from teraflock.estimate.workspace import CUBLAS_WORKSPACE_BYTES
@@ -103,6 +104,10 @@ class Estimator:
         self.cublas_bytes = CUBLAS_WORKSPACE_BYTES["Hopper"]
         self._lean_scenes: dict[int, Scene] = {}
 
+    @property
+    def is_generator(self) -> bool:
+        return not self.is_trace and zoo.entry(self.workload.model).kind == "generator"
+
     def scene(self, batch: int | None = None) -> Scene:
         workload = self.workload if batch is None else msgspec.structs.replace(self.workload, batch=batch)
         symbols = zoo.symbols_for(workload, self.trace)
@@ -126,27 +131,8 @@ class Estimator:
         )
 
     def held(self) -> dict[str, int]:
-        """What the trace does not show, by kind: the KV cache, and LoRA matrices beyond the rank that was recorded."""
-        return {"k": self.kv_cache_bytes(), **self._beyond_recorded_rank()}
-
-    def _beyond_recorded_rank(self) -> dict[str, int]:
-        """All that is trained in a LoRA trace is its matrices, and they grow with the rank; so do their outputs."""
-        rank = self.workload.lora_rank or 0
-        if self.is_trace or rank <= zoo.LORA_RANK_RECORDED:
-            return {}
-        more = rank / zoo.LORA_RANK_RECORDED - 1
-        trained = [
-            (shape, prod(shape) * DTYPE_BYTES[dtype]) for shape, dtype in self.scene().parameter_sizes()
-        ]
-        weights = round(more * sum(size for _, size in trained))
-        states = round(
-            more * sum(sum(optimizer_state(self.optimizer, shape, size)) for shape, size in trained)
-        )
-        tokens = self.workload.batch * (self.workload.seq or 1)
-        matrices = 1 if self.workload.gradient_checkpointing else len(trained) // 2
-        width = 4 if self.workload.precision in ("fp32", "tf32") else 2
-        outputs = matrices * tokens * (rank - zoo.LORA_RANK_RECORDED) * width
-        return {"p": weights, "g": weights, "o": states, "a": outputs}
+        """What the trace does not show, by kind."""
+        return {"k": self.kv_cache_bytes()}
 
     def kv_cache_bytes(self) -> int:
         if not self.workload.kv_cache or self.is_trace:
@@ -192,7 +178,13 @@ def answer(workload: Workload, question: Question) -> Estimate:
 
 
 def step_of(estimator: Estimator, scene: Scene) -> StepWork:
-    return StepWork(scene, estimator.optimizer, estimator.known, tf32=estimator.workload.precision == "tf32")
+    return StepWork(
+        scene,
+        estimator.optimizer,
+        estimator.known,
+        tf32=estimator.workload.precision == "tf32",
+        drag=estimator.known.drag[0] if estimator.is_generator else 1.0,
+    )
 
 
 def reference_bytes(cards: Sequence[Card], precision: str) -> int:
@@ -288,7 +280,10 @@ def seconds_on(
         return None
     width = 1.0 if card.id == MEASURED_ID else known.width
     alone = step.seconds(there)
-    spread = step.interval(alone, there, estimator.known, width)
+    doubt = 0.0 if card.id == MEASURED_ID or is_measured(card) else CHIP_DOUBT
+    if estimator.is_generator:
+        doubt = hypot(doubt, estimator.known.drag[1])
+    spread = step.interval(alone, there, estimator.known, width, doubt)
     middle = parallel.step_seconds(alone, buckets, card, gpus)
     factor = middle / alone
     return Seconds(spread.p10 * factor, middle, spread.p90 * factor)

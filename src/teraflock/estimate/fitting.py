@@ -78,9 +78,12 @@ class _Steps:
             for shape, size in parameters:
                 for each in optimizer_state(optimizer, shape, size):
                     allocate(each)
-        if optimizer in ("adam", "adamw", "adafactor"):
+        if optimizer in ("adam", "adamw"):  # for all parameters in one go
             for block in [allocate(size) for _, size in parameters]:
                 self.allocator.release(block)
+        elif optimizer == "adafactor":  # one by one
+            for _, size in parameters:
+                self.allocator.release(allocate(size))
 
     def _handle(self) -> None:
         if self.backward not in self.handles:

@@ -133,9 +133,7 @@ def plain_peak(scene: Scene, optimizer: str, *, cublas_bytes: int) -> int:
                 live -= born[-argument]
             elif kind == OPERATE and live + workspaces[argument] > peak:
                 peak = live + workspaces[argument]
-    if trains and optimizer != "sgd":
-        peak = max(peak, live + sum(parameters))
-    return peak
+    return max(peak, live + optimizer_temporary(optimizer, parameters)) if trains else peak
 
 
 def optimizer_state(optimizer: str, shape: Sequence[int], size: int) -> list[int]:
@@ -150,6 +148,13 @@ def optimizer_state(optimizer: str, shape: Sequence[int], size: int) -> list[int
         width = max(1, size // max(1, prod(shape)))
         return [size // max(1, shape[-1]), width * prod(shape[:-2]) * shape[-1]]
     return []
+
+
+def optimizer_temporary(optimizer: str, sizes: Sequence[int]) -> int:
+    """The most bytes an optimizer's step holds beside its state, given the bytes of every parameter."""
+    if optimizer in ("adam", "adamw"):
+        return sum(sizes)
+    return max(sizes, default=0) if optimizer == "adafactor" else 0
 
 
 class _Player:
@@ -214,11 +219,14 @@ class _Player:
         if first:
             for (shape, _), size in zip(parameters, sizes, strict=True):
                 self.state += [self.birth(each, "o") for each in optimizer_state(optimizer, shape, size)]
-        if optimizer in ("adam", "adamw", "adafactor"):
+        if optimizer in ("adam", "adamw"):
             # The square root of the second moment is taken for all parameters in one list operation.
             temporaries = [self.birth(size, "t") for size in sizes]
             for block in temporaries:
                 self._dead(block, "t")
+        elif optimizer == "adafactor":
+            for size in sizes:  # parameter by parameter, its update being worked out in one temporary
+                self._dead(self.birth(size, "t"), "t")
         if self.record:
             self.timeline.append(self.allocator.live_bytes)
 

@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from teraflock.estimate.operation import Work
+from teraflock.estimate.reach import Reach, fitted, shape
 
 LAUNCH_SECONDS: Final = 2.2e-6
 FLOOR_SECONDS: Final = 1e-6
@@ -29,12 +30,10 @@ class Peaks(msgspec.Struct, frozen=True, kw_only=True):
     half: float
     sms: int
     fp32_reach: float = 1.0
-    """Share of its fp32 peak a matrix product reaches, against the H200's."""
+    """Share of its fp32 peak a matrix product reaches, against `Reach.matmul_curve`; of the H200, against its own."""
     bandwidth_reach: float = 1.0
     square: float = 0.0
-    """What 3x3 fp32 convolutions reach per second where no TF32 exists, counted directly (Winograd does fewer)."""
-    other: float = 0.0
-    """The same for other convolutions."""
+    """The rate of 3x3 convolutions in plain fp32, against `Reach.convolution_curve`; 0 on the H200."""
 
 
 PEAKS_H200: Final = Peaks(bandwidth=4.8e12, fp32=67e12, tf32=494.7e12, half=989.4e12, sms=132)
@@ -47,6 +46,10 @@ class Measured(msgspec.Struct, frozen=True):
     """Curve → what `near` reads: a workload uses a few of hundreds, and reading all would cost a cold start 4 ms."""
     host: list[float]
     """Seconds per operation, per view, per parameter tensor trained."""
+    serial: float
+    """Seconds per parameter tensor of an optimizer that waits for the GPU at each."""
+    drag: tuple[float, float]
+    """How many times as long steps of generators take as their operations tell; how far off that is, as a logarithm."""
     spread: dict[str, list[float]]
     """Logarithms of measured over predicted time, tenth and ninetieth percentile, models held out."""
     points_read: dict[str, list[list[float]]] = {}
@@ -82,7 +85,12 @@ def _rate_kind(work: Work, *, tf32: bool) -> str:
         return "half"
     if work.family.startswith("conv"):
         return "square" if work.family.endswith(":k") else "other"
-    return "tf32" if tf32 and work.family == "matmul" else "fp32"
+    if work.family == "matmul":
+        return "tf32" if tf32 else "matmul"
+    return "fp32"
+
+
+PLAIN: Final = frozenset({"matmul", "tf32", "square", "other"})
 
 
 def _rate(kind: str, peaks: Peaks) -> float:
@@ -91,7 +99,7 @@ def _rate(kind: str, peaks: Peaks) -> float:
     if kind == "square":
         return peaks.tf32 or peaks.square or peaks.fp32 * peaks.fp32_reach
     if kind == "other":
-        return peaks.tf32 or peaks.other or peaks.fp32 * peaks.fp32_reach
+        return peaks.tf32 or peaks.fp32 * peaks.fp32_reach
     if kind == "tf32" and peaks.tf32:
         return peaks.tf32
     return peaks.fp32 * peaks.fp32_reach
@@ -163,37 +171,45 @@ def seconds_on(work: Work, seconds_there: float, peaks: Peaks, *, tf32: bool) ->
 class Scaled:
     """Many operations with their times on the H200, ready to be summed for any card in one pass."""
 
-    def __init__(self, items: Sequence[tuple[Work, int, float]], *, tf32: bool) -> None:
+    def __init__(
+        self, items: Sequence[tuple[Work, int, float]], *, tf32: bool, reach: Reach | None = None
+    ) -> None:
         self._fixed = 0.0
         # Per operation: bytes and flops, both counted so that over a card's peaks they give its seconds.
         self._scaled: dict[str, list[tuple[float, float]]] = {}
-        # Convolutions in fp32 again, unscaled: a card without TF32 runs them by other kernels.
+        # Where a card runs them in plain fp32, by kernels other than the H200's: by curves of their own.
         self._plain: dict[str, list[tuple[float, float]]] = {}
-        self._plain_fixed = 0.0
         for work, count, seconds in items:
             fixed = min(seconds, LAUNCH_SECONDS)
+            self._fixed += count * fixed
             factor = count * (seconds - fixed) / max(floor_seconds(work, PEAKS_H200, tf32=tf32), 1e-12)
             kind = _rate_kind(work, tf32=tf32)
             self._scaled.setdefault(kind, []).append((work.bytes * factor, work.flops * factor))
-            if kind in ("square", "other"):
-                self._plain.setdefault(kind, []).append(
-                    (PLAIN_PASSES * work.bytes * count, work.flops * count)
-                )
-                self._plain_fixed += count * fixed
-            else:
-                self._fixed += count * fixed
+            if kind in PLAIN:
+                arithmetic = count * work.flops * _plain_share(work, reach or fitted())
+                self._plain.setdefault(kind, []).append((PLAIN_PASSES * work.bytes * count, arithmetic))
 
     def seconds_on(self, peaks: Peaks) -> float:
         bandwidth = peaks.bandwidth * peaks.bandwidth_reach
-        total = self._fixed + self._plain_fixed
+        total = self._fixed
         for kind, pairs in self._scaled.items():
-            if peaks.other and kind in self._plain:
-                pairs = self._plain[kind]
             rate = _rate(kind, peaks)
+            if kind in self._plain and peaks.square and (kind == "matmul" or not peaks.tf32):
+                pairs = self._plain[kind]
             for moved, flops in pairs:
                 by_memory, by_arithmetic = moved / bandwidth, flops / rate
                 total += by_memory if by_memory > by_arithmetic else by_arithmetic
         return total
+
+
+def _plain_share(work: Work, reach: Reach) -> float:
+    """Time of a matrix product or convolution in plain fp32 over its arithmetic at the peak rate.
+
+    A 3x3 convolution may take less than one: Winograd does less arithmetic.
+    """
+    square = work.family.startswith("conv") and work.family.endswith(":k")
+    curve = reach.convolution_curve if square else reach.matmul_curve
+    return exp(curve.at(shape(work.dims, work.flops / max(1.0, work.bytes))))
 
 
 def _above(work: Work, floor: float, known: Measured, *, tf32: bool) -> float:

@@ -59,7 +59,8 @@ def _attention_backward(operation: Operation, sizes: Sequence[int]) -> int:
 
 
 def _softmax_backward(operation: Operation, sizes: Sequence[int]) -> int:
-    return _largest_input(operation, sizes)
+    """Gradient times output, and the gradient once more where it does not lie in a row."""
+    return _largest_input(operation, sizes) + _uncontiguous_input(operation, sizes)
 
 
 def _uncontiguous_input(operation: Operation, sizes: Sequence[int]) -> int:

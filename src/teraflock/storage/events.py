@@ -5,27 +5,28 @@ that was committed before it, by as long as its transaction took. A reader that 
 by that much each turn, and minds that it will meet some events twice.
 """
 
-from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import msgspec
 
+from teraflock.base.clock import at_microseconds, microseconds
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId
 from teraflock.storage.database import Row, Transaction
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_COLUMNS: Final = "id, at_us, kind, subject, project_id, details"
 _Details = dict[str, str | int | float | bool | None]
 
 
 def record_event(tx: Transaction, event: Event) -> None:
     tx.run(
-        "INSERT INTO event (id, at_us, kind, subject, details)"
-        " VALUES (:id, :at_us, :kind, :subject, :details)",
+        "INSERT INTO event (id, at_us, kind, subject, project_id, details)"
+        " VALUES (:id, :at_us, :kind, :subject, :project, :details)",
         id=event.id,
-        at_us=(event.at - _EPOCH) // timedelta(microseconds=1),
+        at_us=microseconds(event.at),
         kind=event.kind,
         subject=event.subject,
+        project=event.project,
         details=msgspec.json.encode(event.details).decode(),
     )
 
@@ -33,19 +34,33 @@ def record_event(tx: Transaction, event: Event) -> None:
 def events_after(tx: Transaction, id: EventId | None, *, limit: int) -> tuple[Event, ...]:
     """The events whose ids come after `id`, or the first ones after None, oldest first."""
     rows = tx.all(
-        "SELECT id, at_us, kind, subject, details FROM event WHERE id > :id ORDER BY id LIMIT :limit",
-        id=id or "",
+        f"SELECT {_COLUMNS} FROM event WHERE id > :id ORDER BY id LIMIT :limit", id=id or "", limit=limit
+    )
+    return tuple(_event_from(row) for row in rows)
+
+
+def events_of_project(
+    tx: Transaction, project: str, after: EventId | None, *, subject: str = "", limit: int
+) -> tuple[Event, ...]:
+    """The events of one project, or of one thing in it, whose ids come after `after`, oldest first."""
+    rows = tx.all(
+        f"SELECT {_COLUMNS} FROM event WHERE project_id = :project AND id > :after"
+        " AND (:subject = '' OR subject = :subject) ORDER BY id LIMIT :limit",
+        project=project,
+        after=after or "",
+        subject=subject,
         limit=limit,
     )
     return tuple(_event_from(row) for row in rows)
 
 
 def _event_from(row: Row) -> Event:
-    id, at_us, kind, subject, details = row
+    id, at_us, kind, subject, project, details = row
     return Event(
         id=EventId(id),
-        at=_EPOCH + timedelta(microseconds=at_us),
+        at=at_microseconds(at_us),
         kind=kind,
         subject=subject,
+        project=project,
         details=msgspec.json.decode(details, type=_Details),
     )

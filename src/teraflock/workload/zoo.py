@@ -16,8 +16,6 @@ from teraflock.workload.trace import Trace, read_trace
 
 FOLDER: Final = f"{os.path.dirname(__file__)}/data/traces"  # noqa: PTH120
 """A text: loading pathlib or importlib.resources costs a cold start more than reading a trace."""
-LORA_RANK_RECORDED: Final = 16
-"""The rank of the recorded LoRA traces; the estimate adds what a larger one takes."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -102,7 +100,13 @@ def trace_for(workload: Workload) -> Trace:
 def symbols_for(workload: Workload, trace: Trace) -> dict[str, int]:
     """The values of the trace's symbols; what is not said stays as it was recorded."""
     symbols = dict(trace.symbols)
-    for symbol, value in (("batch", workload.batch), ("seq", workload.seq), ("image", workload.image_size)):
+    asked = {
+        "batch": workload.batch,
+        "seq": workload.seq,
+        "image": workload.image_size,
+        "rank": workload.lora_rank,
+    }
+    for symbol, value in asked.items():
         if symbol in symbols and value is not None:
             symbols[symbol] = value
     return symbols

@@ -1,0 +1,181 @@
+"""How fast the server is up, how much memory it has idle, and how many requests one core answers.
+
+A real server in a process of its own, with SQLite and the simulated engine; clients on loopback in another. Requests
+per second are told twice: by the clock, and per second of processor time the server used, which is what one core
+would answer if nobody else were at work on the machine. The floor is an empty Litestar handler, served alike.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from bench.figures import Figure, Section, Unit
+from bench.processes import Fault, environment, run_task
+from teraflock.client import Client
+from teraflock.wire.image import ImageRequest
+from teraflock.wire.instance import LaunchRequest, ShapeRequest
+
+INSTANCES: Final = 20
+STARTS: Final = 5
+ROUNDS: Final = 7
+FIRST_ANSWER_SECONDS_MAX: Final = 1.5
+IDLE_MB_MAX: Final = 130
+REQUESTS_PER_SECOND_MIN: Final = 2000
+PER_SECOND: Final[Unit] = "requests/s"
+
+
+def measure() -> Iterator[Section]:
+    yield _starting()
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        with serving(home) as (process, server):
+            key = (home / "cloud" / "operator.key").read_text().strip()
+            _furnish(server, key)
+            path = f"/v1/instances?limit={INSTANCES}"
+            listing = [_load(process.pid, server, path, key) for _ in range(ROUNDS)]
+            health = [_load(process.pid, server, "/v1/health", key) for _ in range(ROUNDS)]
+        with bare() as (process, server):
+            floor = [_load(process.pid, server, "/", key) for _ in range(ROUNDS)]
+    yield Section(
+        title=f"GET /v1/instances, {INSTANCES} rows, key checked, SQLite, one process",
+        figures=(
+            *_both("listing", listing, REQUESTS_PER_SECOND_MIN),
+            *_both("/v1/health, no key", health),
+            *_both("floor: an empty Litestar handler", floor),
+        ),
+        notes=(
+            "the bar is for one core: see the figure per second of processor time where others are at work",
+        ),
+    )
+
+
+def _both(what: str, rounds: list[tuple[float, float]], bar: float | None = None) -> tuple[Figure, Figure]:
+    by_clock = tuple(each[0] for each in rounds)
+    by_core = tuple(each[1] for each in rounds)
+    return (
+        Figure(what=f"{what}, by the clock", unit=PER_SECOND, samples=by_clock, bar=bar, at_least=True),
+        Figure(what=f"{what}, per core", unit=PER_SECOND, samples=by_core, bar=bar, at_least=True),
+    )
+
+
+def _starting() -> Section:
+    seconds, resident = [], []
+    for _ in range(STARTS):
+        with tempfile.TemporaryDirectory() as folder:
+            began = time.perf_counter()
+            with serving(Path(folder)) as (process, _):
+                seconds.append(time.perf_counter() - began)
+                time.sleep(2.0)  # until its loops have turned
+                resident.append(_resident_mb(process.pid))
+    return Section(
+        title="A server on an empty home, simulated engine",
+        figures=(
+            Figure(
+                what="from exec to the first answer",
+                unit="s",
+                samples=tuple(seconds),
+                bar=FIRST_ANSWER_SECONDS_MAX,
+            ),
+            Figure(what="resident, idle", unit="MB", samples=tuple(resident), bar=IDLE_MB_MAX),
+        ),
+    )
+
+
+@contextmanager
+def serving(home: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    port = _free_port()
+    more = {
+        "TERA_HOME": str(home),
+        "TERA_ENGINE": "simulated",
+        "TERA_LISTEN": f"127.0.0.1:{port}",
+        "TERA_RATE_PER_SECOND": "1000000",  # counted at every request, but never reached
+        "TERA_RATE_BURST": "1000000",
+    }
+    command = [sys.executable, "-c", "from teraflock.app.server import serve; serve()"]
+    with _process(command, more, port) as process:
+        yield process, f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def bare() -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    port = _free_port()
+    with _process([sys.executable, "-m", "bench.cloud_api_tasks", "bare", str(port)], {}, port) as process:
+        yield process, f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def _process(command: list[str], more: dict[str, str], port: int) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(
+        command, env=environment(more), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    try:
+        _wait_for_answer(process, port)
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=30)
+        assert process.stderr is not None
+        process.stderr.close()
+
+
+def _wait_for_answer(process: subprocess.Popen[bytes], port: int) -> None:
+    """The first byte of an answer, asked for as soon as the socket is there."""
+    for _ in range(3000):
+        if process.poll() is not None:
+            assert process.stderr is not None
+            raise Fault(f"the server ended: {process.stderr.read()[-2000:].decode(errors='replace')}")
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+                connection.sendall(b"GET /v1/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                if connection.recv(1):
+                    return
+        except ConnectionError:
+            time.sleep(0.01)
+    raise Fault("the server did not answer")
+
+
+def _furnish(server: str, key: str) -> None:
+    with Client(server, key) as client:
+        client.make_image(ImageRequest(name="base", recipe="base"))
+        while client.image("base").state != "ready":
+            time.sleep(0.1)
+        made = client.launch(
+            LaunchRequest(
+                name="node", instances=INSTANCES, shape=ShapeRequest(gpu="V100"), labels={"team": "bench"}
+            )
+        )
+        for instance in made.items:
+            client.wait_until(instance.id, "running")
+
+
+def _load(pid: int, server: str, path: str, key: str) -> tuple[float, float]:
+    """Requests per second by the clock, and per second of the server's processor time."""
+    before = _cpu_seconds(pid)
+    told = run_task("bench.cloud_api_tasks", "load", server.rpartition(":")[2], path, key)
+    used = _cpu_seconds(pid) - before
+    return told["requests"] / told["seconds"], told["sent"] / used
+
+
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _resident_mb(pid: int) -> float:
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port

@@ -1,0 +1,227 @@
+"""Measures steps on the GPU at hand: `python -m recording.measure JOBS OUT`, JSON lines as in measured/README.md.
+
+Needs PyTorch with CUDA, torchvision and transformers. Each job runs in a process of its own, forked before
+CUDA is touched: peaks are never reset, so they cover building the model and all steps.
+"""
+
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+WARM, TIMED = 3, 10
+HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
+AMP = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}
+AHEAD_CYCLES = 200_000
+"""The GPU idles this long before each recorded operation, so that the host has queued it whole."""
+LETTERS = {
+    torch.float32: "f", torch.bfloat16: "b", torch.float16: "h", torch.float64: "d", torch.int64: "l",
+    torch.int32: "i",
+}  # fmt: skip
+TORCHVISION = {
+    "inception_v3": {"aux_logits": False, "init_weights": False},
+    "googlenet": {"aux_logits": False, "init_weights": False},
+}
+PIXELS = {"inception_v3": 299, "efficientnet_b4": 380}
+
+
+def build(job: dict[str, Any]) -> tuple[Any, Callable[[], Any]]:
+    from recording import language, others
+
+    variant = SimpleNamespace(task=job["task"], precision=job["precision"])
+    if job["model"] in others.MODELS:
+        make, _, _ = others.MODELS[job["model"]]
+        net, forward, _ = make(variant, {"batch": job["batch"]})
+        return net, forward
+    if job["model"] in language.MODELS:
+        return _language(language.MODELS[job["model"]], job)
+    return _vision(job)
+
+
+def _vision(job: dict[str, Any]) -> tuple[Any, Callable[[], Any]]:
+    import torchvision
+
+    name, half = job["model"], HALF.get(job["precision"], torch.float32)
+    side = job["px"] or PIXELS.get(name, 224)
+    net = torchvision.models.get_model(name, weights=None, **TORCHVISION.get(name, {})).to(half)
+    x, y = torch.randn(job["batch"], 3, side, side, dtype=half), torch.randint(0, 1000, (job["batch"],))
+    if job["task"] == "infer":
+        return net, lambda: net(x)
+    return net, lambda: torch.nn.CrossEntropyLoss()(net(x), y)
+
+
+def _language(make: Any, job: dict[str, Any]) -> tuple[Any, Callable[[], Any]]:
+    torch.set_default_dtype(HALF.get(job["precision"], torch.float32))
+    net = make()
+    torch.set_default_dtype(torch.float32)
+    ids = torch.randint(0, 20000, (job["batch"], job["seq"]))
+    net.config.use_cache = False
+    if job["lora"]:
+        from recording.lora import add_lora
+
+        add_lora(net, job["lora"])
+        for each in net.parameters():
+            if each.requires_grad:
+                torch.nn.init.normal_(each, std=0.02)
+    if job["ckpt"]:
+        net.gradient_checkpointing_enable()
+        if job["lora"]:
+            net.enable_input_require_grads()
+    if job["task"] == "infer":
+        return net, lambda: net(input_ids=ids)
+    return net, lambda: net(input_ids=ids, labels=ids).loss
+
+
+def optimizer(name: str, parameters: list[Any]) -> Any:
+    if name == "sgd":
+        return torch.optim.SGD(parameters, lr=1e-4, momentum=0.9)
+    kinds = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "adafactor": torch.optim.Adafactor}
+    return kinds[name](parameters, lr=1e-6)
+
+
+def measure(job: dict[str, Any]) -> dict[str, Any]:
+    torch.manual_seed(0)
+    torch.backends.cuda.matmul.allow_tf32 = job["precision"] == "tf32"
+    with torch.device("cuda"):
+        net, forward = build(job)
+    step = _step(net, forward, job)
+    seconds = []
+    with torch.device("cuda"):  # what a step draws anew is drawn where the model is
+        for _ in range(WARM + TIMED):
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            step()
+            torch.cuda.synchronize()
+            seconds.append(time.perf_counter() - start)
+    free, total = torch.cuda.mem_get_info()
+    found: dict[str, Any] = {
+        "job": job,
+        "live": torch.cuda.max_memory_allocated(),
+        "reserved": torch.cuda.max_memory_reserved(),
+        "device": total - free,
+        "median": statistics.median(seconds[WARM:]),
+        "min": min(seconds[WARM:]),
+        "parameters": sum(p.numel() for p in net.parameters()),
+        "trainable": sum(p.numel() for p in net.parameters() if p.requires_grad),
+    }
+    if job["record"]:
+        with torch.device("cuda"), Operations() as operations:
+            step()
+        found["ops"] = operations.rows()
+    return found
+
+
+def _step(net: Any, forward: Callable[[], Any], job: dict[str, Any]) -> Callable[[], Any]:
+    autocast = torch.autocast(
+        "cuda", dtype=AMP.get(job["precision"], torch.bfloat16), enabled=job["precision"] in AMP
+    )
+    if job["task"] == "infer":
+        net.eval()
+
+        def look() -> None:
+            with torch.no_grad(), autocast:
+                forward()
+
+        return look
+    net.train()
+    trained = optimizer(job["optimizer"], [p for p in net.parameters() if p.requires_grad])
+
+    def train() -> None:
+        trained.zero_grad(set_to_none=True)
+        with autocast:
+            loss = forward()
+        loss.backward()
+        trained.step()
+
+    return train
+
+
+class Operations(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is untyped here
+    """Every distinct operation of a step: how often, how long, how much memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: dict[tuple[str, str, str], list[tuple[Any, Any, int, int]]] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func.is_view or func.namespace == "profiler":
+            return func(*args, **kwargs)
+        given = " ".join(
+            [*(_text(a) for a in args), *(f"{k}={_text(v)}" for k, v in kwargs.items() if v is not None)]
+        )
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        torch.cuda._sleep(AHEAD_CYCLES)
+        start.record()
+        out = func(*args, **kwargs)
+        end.record()
+        name = func.overloadpacket.__name__
+        if func._overloadname != "default":
+            name += "." + func._overloadname
+        made = " ".join(_text(each) for each in (out if isinstance(out, tuple | list) else (out,)))
+        made = " ".join(word for word in made.split(" ") if "[" in word)
+        spent = (torch.cuda.max_memory_allocated() - before, torch.cuda.memory_allocated() - before)
+        self.found.setdefault((name, given, made), []).append((start, end, *spent))
+        return out
+
+    def rows(self) -> list[list[Any]]:
+        torch.cuda.synchronize()
+        made = []
+        for (name, given, out), runs in self.found.items():
+            times = [1e3 * start.elapsed_time(end) for start, end, _, _ in runs]
+            peak, kept = max(r[2] for r in runs), max(r[3] for r in runs)
+            made.append([name, given, out, len(runs), round(sum(times), 2), round(min(times), 2), peak, kept])
+        return made
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        layout = "" if value.is_contiguous() else "T"
+        if value.dim() == 4 and not value.is_contiguous():
+            layout = "C" if value.is_contiguous(memory_format=torch.channels_last) else "T"
+        return f"{LETTERS.get(value.dtype, '?')}{layout}[{','.join(map(str, value.shape))}]"
+    if isinstance(value, list | tuple) and value and isinstance(value[0], torch.Tensor):
+        kind = LETTERS.get(value[0].dtype, "?")
+        return f"{kind}*{len(value)}:{sum(each.numel() for each in value)}"
+    if isinstance(value, list | tuple):
+        return "(" + ",".join(map(str, value)) + ")"
+    return "x" if isinstance(value, float) else str(value)
+
+
+def main() -> None:
+    jobs = [json.loads(line) for line in Path(sys.argv[1]).read_text().splitlines()]
+    import torchvision  # noqa: F401  # before the fork, so that no child pays for it
+    import transformers  # noqa: F401
+
+    for job in jobs:
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)
+        else:
+            _measure_into(job, Path(sys.argv[2]))
+            os._exit(0)
+
+
+def _measure_into(job: dict[str, Any], out: Path) -> None:
+    try:
+        found = measure(job)
+    except Exception as error:  # one job that fails must not hide the others
+        print(job, "FAILED", type(error).__name__, str(error)[:300], flush=True)
+        return
+    with out.open("a") as lines:
+        lines.write(json.dumps(found, separators=(",", ":")) + "\n")
+    print(job["model"], job["precision"], job["optimizer"], f"{1e3 * found['median']:.2f} ms", flush=True)
+
+
+if __name__ == "__main__":
+    main()

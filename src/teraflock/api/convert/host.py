@@ -1,0 +1,35 @@
+"""Hosts on the wire."""
+
+from teraflock.fleet.model import Gpu, Host
+from teraflock.wire.host import HostAnswer, HostGpuAnswer
+
+
+def host_answer(host: Host) -> HostAnswer:
+    return HostAnswer(
+        id=host.id,
+        site=host.site,
+        name=host.name,
+        state=host.state,
+        address=host.address,
+        vcpus=host.vcpus,
+        ram_bytes=host.ram_bytes,
+        disk_bytes=host.disk_bytes,
+        vcpus_held=host.vcpus_held,
+        ram_bytes_held=host.ram_bytes_held,
+        disk_bytes_held=host.disk_bytes_held,
+        gpus=tuple(_gpu(card) for card in host.gpus),
+        simulated=host.simulated,
+        seen_at=host.seen_at,
+    )
+
+
+def _gpu(card: Gpu) -> HostGpuAnswer:
+    return HostGpuAnswer(
+        slot=card.slot,
+        kind=card.kind,
+        gpu=card.gpu,
+        name=card.name,
+        memory_bytes=card.memory_bytes,
+        healthy=card.healthy,
+        free=card.instance_id is None,
+    )

@@ -1,0 +1,165 @@
+"""Instances, shapes and snapshots on the wire. What lets one in, the token of Jupyter, only for those who may enter."""
+
+from functools import lru_cache
+from typing import Final
+
+from msgspec.structs import asdict
+
+from teraflock.catalog.cards import cards_by_id
+from teraflock.fleet.placement import Need
+from teraflock.fleet.shapes import NamedShape
+from teraflock.instance.driver import Ran
+from teraflock.instance.launching import JUPYTER_PORT, SSH_PORT
+from teraflock.instance.model import Access, Log, Shape, Snapshot, View
+from teraflock.instance.orders import Order, ShapeWish
+from teraflock.instance.rules import next_operation
+from teraflock.wire.instance import (
+    ExecAnswer,
+    GpuAnswer,
+    InstanceAnswer,
+    JupyterAnswer,
+    LaunchRequest,
+    LogAnswer,
+    NamedShapeAnswer,
+    ShapeAnswer,
+    ShapeRequest,
+    SnapshotAnswer,
+    SshAnswer,
+)
+
+SSH_USER: Final = "root"  # as the images have it
+
+
+def wish_from(shape: ShapeRequest) -> ShapeWish:
+    return ShapeWish(**asdict(shape))
+
+
+def order_from(request: LaunchRequest) -> Order:
+    return Order(
+        name=request.name,
+        shape=wish_from(request.shape),
+        image=request.image,
+        access=Access(request.access),
+        command=request.command,
+        user_data=request.user_data,
+        authorized_keys=request.authorized_keys,
+        labels=request.labels,
+        environment=request.environment,
+        instances=request.instances,
+        host=request.host,
+    )
+
+
+def instance_answer(view: View, *, enters: bool) -> InstanceAnswer:
+    """`enters` says whether the asker may go inside. What was made of a view is kept beside it: both never change."""
+    key = (id(view), enters)
+    kept = _KEPT.get(key)
+    if kept is not None and kept[0] is view:
+        return kept[1]
+    answer = _instance_answer(view, enters=enters)
+    if len(_KEPT) >= ANSWERS_KEPT:
+        _KEPT.clear()
+    _KEPT[key] = (view, answer)
+    return answer
+
+
+ANSWERS_KEPT: Final = 4096
+_KEPT: Final[dict[tuple[int, bool], tuple[View, InstanceAnswer]]] = {}
+"""By the identity of a view, which stays its own while it is kept here."""
+
+
+def _instance_answer(view: View, *, enters: bool) -> InstanceAnswer:
+    instance = view.instance
+    progress = instance.progress
+    return InstanceAnswer(
+        id=instance.id,
+        name=instance.name,
+        project_id=instance.project_id,
+        state=instance.phase,
+        wanted=instance.wanted,
+        operation=progress.operation if progress else next_operation(instance),  # asked for, if not begun yet
+        step=progress.step or None if progress else None,
+        problem=instance.problem,
+        shape=shape_answer(instance.shape),
+        gpus=tuple(GpuAnswer(slot=card.slot, kind=card.kind, gpu=card.gpu) for card in instance.held.gpus),
+        image=instance.image,
+        access=instance.access,
+        command=instance.spec.command,
+        exit_code=instance.exit_code,
+        labels=instance.spec.labels,
+        host=view.host_name,
+        private_address=instance.address,
+        ssh=_ssh(view),
+        jupyter=_jupyter(view) if enters else None,
+        simulated=view.simulated,
+        created_at=instance.created_at,
+        created_by=instance.created_by,
+        running_since=instance.running_since,
+    )
+
+
+def shape_answer(shape: Shape | Need) -> ShapeAnswer:
+    return ShapeAnswer(
+        gpu=shape.gpu,
+        gpu_name=gpu_name(shape.gpu),
+        gpus=shape.gpus,
+        vcpus=shape.vcpus,
+        ram_bytes=shape.ram_bytes,
+        disk_bytes=shape.disk_bytes,
+    )
+
+
+@lru_cache(maxsize=1024)
+def gpu_name(gpu: str) -> str:
+    """As people call it; a slice by its card and its profile."""
+    card, _, profile = gpu.partition(":")
+    known = cards_by_id().get(card)
+    return " ".join(part for part in (known.name if known else card, profile) if part)
+
+
+def named_shape_answer(shape: NamedShape) -> NamedShapeAnswer:
+    return NamedShapeAnswer(name=shape.name, shape=shape_answer(shape.need), free=shape.free)
+
+
+def snapshot_answer(snapshot: Snapshot) -> SnapshotAnswer:
+    return SnapshotAnswer(
+        id=snapshot.id, name=snapshot.name, state=snapshot.state, created_at=snapshot.created_at
+    )
+
+
+def exec_answer(ran: Ran) -> ExecAnswer:
+    return ExecAnswer(
+        exit_code=ran.exit_code,
+        stdout=ran.stdout.decode("utf-8", "replace"),
+        stderr=ran.stderr.decode("utf-8", "replace"),
+    )
+
+
+def log_answer(log: Log) -> LogAnswer:
+    return LogAnswer(
+        source="command" if log.source == "command" else "console",
+        text=log.text,
+        exit_code=log.exit_code,
+    )
+
+
+def _port(view: View, guest_port: int) -> int | None:
+    return next((port.host_port for port in view.instance.held.ports if port.guest_port == guest_port), None)
+
+
+def _ssh(view: View) -> SshAnswer | None:
+    port = _port(view, SSH_PORT)
+    if port is None or view.host_address is None:
+        return None
+    return SshAnswer(host=view.host_address, port=port, user=SSH_USER, host_key=view.instance.host_key)
+
+
+def _jupyter(view: View) -> JupyterAnswer | None:
+    port, token = _port(view, JUPYTER_PORT), view.instance.spec.jupyter_token
+    if port is None or view.host_address is None or not token:
+        return None
+    return JupyterAnswer(url=f"http://{_bracketed(view.host_address)}:{port}/lab?token={token}")
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,108 @@
+"""Organisations, projects, members, keys and audit rows on the wire."""
+
+from msgspec.structs import asdict
+
+from teraflock.network.rules import subnet
+from teraflock.tenant.model import (
+    Actor,
+    ApiKey,
+    AuditRow,
+    MadeKey,
+    MadeOrganisation,
+    Member,
+    Organisation,
+    Project,
+    Quota,
+)
+from teraflock.wire.tenant import (
+    AuditAnswer,
+    KeyAnswer,
+    KeyMade,
+    MemberAnswer,
+    OrganisationAnswer,
+    OrganisationMade,
+    ProjectAnswer,
+    QuotaShape,
+    WhoAmI,
+)
+
+
+def quota_from(shape: QuotaShape) -> Quota:
+    return Quota(**asdict(shape))
+
+
+def quota_shape(quota: Quota) -> QuotaShape:
+    return QuotaShape(**asdict(quota))
+
+
+def organisation_answer(organisation: Organisation) -> OrganisationAnswer:
+    return OrganisationAnswer(id=organisation.id, name=organisation.name, created_at=organisation.created_at)
+
+
+def organisation_made(made: MadeOrganisation) -> OrganisationMade:
+    return OrganisationMade(
+        organisation=organisation_answer(made.organisation), owner_id=made.owner.id, key=made.key.secret
+    )
+
+
+def project_answer(project: Project) -> ProjectAnswer:
+    return ProjectAnswer(
+        id=project.id,
+        name=project.name,
+        organisation_id=project.organisation_id,
+        quota=quota_shape(project.quota),
+        subnet=str(subnet(project.network_number)),
+        created_at=project.created_at,
+    )
+
+
+def member_answer(member: Member) -> MemberAnswer:
+    return MemberAnswer(
+        id=member.id,
+        name=member.name,
+        is_operator=member.is_operator,
+        roles={place: role.value for place, role in member.roles.items()},
+        created_at=member.created_at,
+    )
+
+
+def key_answer(key: ApiKey) -> KeyAnswer:
+    return KeyAnswer(
+        id=key.id,
+        name=key.name,
+        member_id=key.member_id,
+        project=key.project_id,
+        role_max=key.role_max.value if key.role_max else None,
+        created_at=key.created_at,
+        expires_at=key.expires_at,
+        revoked_at=key.revoked_at,
+    )
+
+
+def key_made(made: MadeKey) -> KeyMade:
+    return KeyMade(key=key_answer(made.key), secret=made.secret)
+
+
+def who_am_i(actor: Actor, organisation: Organisation) -> WhoAmI:
+    return WhoAmI(
+        member_id=actor.member_id,
+        member_name=actor.member_name,
+        organisation_id=organisation.id,
+        organisation_name=organisation.name,
+        is_operator=actor.is_operator,
+        roles={place: role.value for place, role in actor.roles.items()},
+        key_id=actor.key_id,
+    )
+
+
+def audit_answer(row: AuditRow) -> AuditAnswer:
+    return AuditAnswer(
+        id=row.id,
+        at=row.at,
+        member_id=row.member_id,
+        key_id=row.key_id,
+        project_id=row.project_id,
+        action=row.action,
+        subject=row.subject,
+        details=row.details,
+    )

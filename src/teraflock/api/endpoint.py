@@ -1,0 +1,212 @@
+"""From a request to its answer: who asks, may they, what do they say, do it, encode it. One plain function.
+
+The order is always the same: the key, the rate, the project, the permission, the query, the body, the work. So nobody
+learns from an error about a body what they may not know about a project.
+"""
+
+import logging
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from teraflock.api.call import Call, Raw
+from teraflock.api.errors import (
+    CONTENT_TYPE,
+    MalformedRequest,
+    MediaTypeNotSupported,
+    body_of,
+    headers_of,
+    status_of,
+    told,
+)
+from teraflock.api.idempotency import done_once
+from teraflock.api.route import Route, Scope, Work
+from teraflock.api.services import Services
+from teraflock.base.errors import NotAuthenticated, NotFound
+from teraflock.tenant.model import Actor, Project
+from teraflock.tenant.rules import anywhere, forbidden
+
+REF_CHARACTERS_MAX: Final = 255
+
+log = logging.getLogger("teraflock.api")
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Reply(msgspec.Struct, frozen=True):
+    status: int
+    body: bytes
+    media_type: str
+    headers: dict[str, str]
+
+
+def reply_to(route: Route, services: Services, raw: Raw) -> Reply:
+    """The answer, whatever happens."""
+    try:
+        return _reply(route, services, raw)
+    except Exception as error:
+        return failed(error, raw.request_id)
+
+
+def failed(error: Exception, request_id: str) -> Reply:
+    public = told(error, request_id)
+    return Reply(status_of(public), body_of(public, request_id), CONTENT_TYPE, headers_of(public))
+
+
+def admitted(route: Route, services: Services, raw: Raw) -> tuple[Call, msgspec.Struct | None]:
+    """The call of someone who may make it, and its query."""
+    actor = _who(route, services, raw)
+    for ref in raw.path.values():
+        _check_ref(ref)
+    query = _query(route, raw.query) if route.scope != Scope.PROJECT else None
+    project: Project | None = None
+    if actor is not None and route.may is not None:
+        project, query = _permitted(route, services, raw, actor, query)
+    return Call(services, services.nouns, raw, actor, project), query
+
+
+def _reply(route: Route, services: Services, raw: Raw) -> Reply:
+    call, query = admitted(route, services, raw)
+    words: dict[str, Any] = dict(raw.path)
+    if route.query is not None:
+        words["query"] = query
+    if route.body is not None:
+        words["body"] = _body(route.body, raw)
+
+    def handle(call: Call) -> bytes:
+        answer = route.handler(call, **words)
+        return answer if isinstance(answer, bytes) else b"" if answer is None else _encode(answer)
+
+    headers: dict[str, str] = {}
+    if route.creates and raw.idempotency_key is not None:
+        content, again = done_once(route, call, words.get("body"), handle)
+        if again:
+            headers["Idempotent-Replay"] = "true"
+    else:
+        content = handle(call)
+    if route.work != Work.READ:
+        services.wake()
+    return Reply(route.status, content, route.media_type, headers)
+
+
+def _who(route: Route, services: Services, raw: Raw) -> Actor | None:
+    if route.scope == Scope.PUBLIC:
+        return None
+    try:
+        actor = services.nouns.tenants.authenticate(_bearer(raw.authorization))
+    except NotAuthenticated:
+        services.rate.take(raw.client)  # who guesses keys is slowed down by address
+        raise
+    services.rate.take(actor.key_id)
+    return actor
+
+
+def _bearer(authorization: str) -> str:
+    kind, _, secret = authorization.partition(" ")
+    if not authorization:
+        raise NotAuthenticated(
+            "This needs an API key",
+            hint="Send it as `Authorization: Bearer tera_…`; `make up` prints where yours lies",
+        )
+    if kind.lower() != "bearer" or not secret:
+        raise NotAuthenticated(
+            "The `Authorization` header is no bearer key", hint="Write it as `Authorization: Bearer tera_…`"
+        )
+    return secret.strip()
+
+
+def _permitted(
+    route: Route, services: Services, raw: Raw, actor: Actor, query: msgspec.Struct | None
+) -> tuple[Project | None, msgspec.Struct | None]:
+    tenants = services.nouns.tenants
+    assert route.may is not None
+    if route.scope == Scope.PROJECT:
+        ref = raw.path.get("project")
+        if ref is None:
+            query = _query(route, raw.query)
+            ref = getattr(query, "project", None)
+            project = tenants.project_for(actor, ref)
+        else:
+            project = tenants.project_for(actor, ref)
+            query = _query(route, raw.query)
+        tenants.require(actor, route.may, project)
+        return project, query
+    if route.scope == Scope.ANYWHERE:
+        if route.may not in anywhere(actor):
+            raise forbidden(route.may)
+    else:
+        tenants.require(actor, route.may, None)
+    return None, query
+
+
+def _check_ref(ref: str) -> None:
+    if len(ref) > REF_CHARACTERS_MAX or not ref.isprintable():
+        raise NotFound("There is nothing by that name", hint="Look at the address of the request")
+
+
+def _query(route: Route, text: bytes) -> msgspec.Struct | None:
+    if route.query is None:
+        if text:
+            raise MalformedRequest("This path takes no query", hint="Leave out what stands behind the `?`")
+        return None
+    return _query_decoded(route.query, text)
+
+
+@lru_cache(maxsize=1024)  # the same few queries come over and over; a struct is frozen
+def _query_decoded(kind: type[msgspec.Struct], text: bytes) -> msgspec.Struct:
+    try:
+        pairs = parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50)
+    except ValueError:
+        raise MalformedRequest(
+            "The query cannot be read", hint="Encode it as `name=value&name=value` in UTF-8"
+        ) from None
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        raise MalformedRequest("A name stands twice in the query", hint="Give every name once")
+    try:
+        return msgspec.convert(values, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise MalformedRequest(f"The query cannot be taken: {_plain(error)}", hint=_taken(kind)) from None
+
+
+def _body(kind: type[msgspec.Struct], raw: Raw) -> msgspec.Struct:
+    media, _, _ = raw.content_type.partition(";")
+    if raw.body and media.strip().lower() not in ("application/json", ""):
+        raise MediaTypeNotSupported(
+            "The body is not said to be JSON", hint="Send JSON, with `Content-Type: application/json`"
+        )
+    try:
+        try:
+            return _decoder(kind)(raw.body)
+        except msgspec.ValidationError as error:
+            if "got `float`" not in str(error):
+                raise
+            return msgspec.convert(_whole(msgspec.json.decode(raw.body)), kind)
+    except msgspec.ValidationError as error:
+        raise MalformedRequest(f"The body cannot be taken: {_plain(error)}", hint=_taken(kind)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise MalformedRequest(f"The body is no JSON: {_plain(error)}", hint=_taken(kind)) from None
+
+
+def _whole(value: Any) -> Any:
+    """With `2.0` as 2, which in JSON is the same number."""
+    if isinstance(value, dict):
+        return {name: _whole(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_whole(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+@lru_cache(maxsize=256)
+def _decoder(kind: type[msgspec.Struct]) -> Callable[[bytes], msgspec.Struct]:
+    return msgspec.json.Decoder(kind).decode
+
+
+def _plain(error: Exception) -> str:
+    return str(error).rstrip(".")
+
+
+def _taken(kind: type[msgspec.Struct]) -> str:
+    return f"It takes {', '.join(f'`{name}`' for name in kind.__struct_fields__)}; see docs/openapi.json"

@@ -1,0 +1,57 @@
+"""How often one key may ask: a bucket of tokens each, in the memory of this process.
+
+A bucket holds `burst` tokens and gets `per_second` new ones. Buckets that are full again are forgotten, so there are
+never more of them than keys that asked lately, and never more than `BUCKETS_MAX`.
+"""
+
+import math
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from teraflock.base.errors import TooMany
+
+BUCKETS_MAX: Final = 10_000
+"""Beyond, the oldest is dropped: its owner gets a full bucket, which harms less than memory without end."""
+
+
+class RateLimit:
+    def __init__(self, per_second: int, burst: int, seconds: Callable[[], float]) -> None:
+        """`seconds` is a clock that only goes forward. `per_second` of 0 is no limit."""
+        self._per_second = per_second
+        self._burst = float(burst)
+        self._seconds = seconds
+        self._buckets: dict[str, tuple[float, float]] = {}
+        """Tokens, and when they were counted, by who asks; in the order in which they asked last."""
+        self._lock = threading.Lock()
+
+    def take(self, who: str) -> None:
+        """Take a token, or raise `TooMany`."""
+        if not self._per_second:
+            return
+        with self._lock:
+            now = self._seconds()
+            tokens, counted_at = self._buckets.pop(who, (self._burst, now))
+            tokens = min(self._burst, tokens + (now - counted_at) * self._per_second)
+            if tokens >= 1.0:
+                self._buckets[who] = (tokens - 1.0, now)
+                self._forget(now)
+                return
+            self._buckets[who] = (tokens, now)
+        wait = max(1, math.ceil((1.0 - tokens) / self._per_second))
+        raise TooMany(
+            f"More than {self._per_second} requests a second, over a longer time, are not answered",
+            hint=f"Wait {wait} s, and ask less often",
+            context={"retry_after_seconds": wait},
+        )
+
+    def _forget(self, now: float) -> None:
+        """Drop the bucket that was used longest ago, once it is full again or there are too many."""
+        oldest = next(iter(self._buckets))
+        tokens, counted_at = self._buckets[oldest]
+        is_full = tokens + (now - counted_at) * self._per_second >= self._burst
+        if len(self._buckets) > 1 and (is_full or len(self._buckets) > BUCKETS_MAX):
+            del self._buckets[oldest]
+
+    def __len__(self) -> int:
+        return len(self._buckets)

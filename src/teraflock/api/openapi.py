@@ -1,0 +1,176 @@
+"""The OpenAPI 3.1 document, made from the routes: what is served is what is written, and nothing else.
+
+Schemas come from the very structs that decode and encode, so a value the document allows is a value the server takes.
+Who may use an operation stands in it as `x-permission` and `x-scope`; the permission tests are made from these.
+"""
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+
+from teraflock import __version__
+from teraflock.api.errors import CONTENT_TYPE, STATUS_BY_CODE
+from teraflock.api.examples import EXAMPLES
+from teraflock.api.route import Route, Scope, Work
+from teraflock.api.routes.all import ROUTES
+from teraflock.wire.problem import Problem
+
+_REF: Final = "#/components/schemas/{name}"
+_DESCRIPTION: Final = (
+    "A GPU cloud you own. Errors are `application/problem+json` with a stable `code`; lists come in pages"
+    " (`after`, `limit` → `items`, `next`); whatever creates something takes an `Idempotency-Key`, and sent again"
+    " with the same one gives the same answer."
+)
+PATH_TEXT: Final = {"type": "string", "minLength": 1, "maxLength": 255}
+
+
+def document(routes: Sequence[Route] = ROUTES) -> dict[str, Any]:
+    schemas, components = _schemas(routes)
+    paths: dict[str, dict[str, Any]] = {}
+    problems: dict[str, Any] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas, problems)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Teraflock",
+            "version": __version__,
+            "description": _DESCRIPTION,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "http://127.0.0.1:8372"}],
+        "tags": [{"name": tag} for tag in dict.fromkeys(route.tag for route in routes)],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "headers": _HEADERS,
+            "responses": dict(sorted(problems.items())),
+            "securitySchemes": {
+                "key": {"type": "http", "scheme": "bearer", "description": "An API key, `tera_…`"}
+            },
+        },
+    }
+
+
+def document_json(routes: Sequence[Route] = ROUTES) -> str:
+    return msgspec.json.format(msgspec.json.encode(document(routes)), indent=2).decode() + "\n"
+
+
+def _schemas(routes: Sequence[Route]) -> tuple[Mapping[Any, Any], dict[str, Any]]:
+    kinds: list[Any] = [Problem]
+    for route in routes:
+        kinds += [kind for kind in (route.body, route.answer) if kind not in (None, bytes)]
+    kinds = list(dict.fromkeys(kinds))
+    found, components = msgspec.json.schema_components(kinds, ref_template=_REF)
+    return dict(zip(kinds, found, strict=True)), components
+
+
+def _operation(route: Route, schemas: Mapping[Any, Any], problems: dict[str, Any]) -> dict[str, Any]:
+    summary, description = route.words
+    found: dict[str, Any] = {"operationId": route.name, "tags": [route.tag], "summary": summary}
+    if description:
+        found["description"] = description
+    found["x-scope"] = route.scope.value
+    if route.may:
+        found["x-permission"] = route.may.value
+    found["security"] = [] if route.scope == Scope.PUBLIC else [{"key": []}]
+    if parameters := _parameters(route):
+        found["parameters"] = parameters
+    if route.body:
+        content: dict[str, Any] = {"schema": schemas[route.body]}
+        if examples := EXAMPLES.get(route.name):
+            content["examples"] = {name: {"value": value} for name, value in examples.items()}
+        found["requestBody"] = {"required": True, "content": {"application/json": content}}
+    found["responses"] = _responses(route, schemas, problems)
+    return found
+
+
+def _parameters(route: Route) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": PATH_TEXT,
+            "description": f"Id or name of the {name}.",
+        }
+        for name in route.parameters
+    ]
+    if route.query:
+        (schema,), components = msgspec.json.schema_components([route.query], ref_template=_REF)
+        fields = components[schema["$ref"].rpartition("/")[2]]["properties"]
+        found += [_of_query(name, field) for name, field in fields.items()]
+    if route.creates:
+        found.append(
+            _header("Idempotency-Key", "Sent again with the same one, the request is done once.", 255)
+        )
+    if route.stream:
+        found.append(_header("Last-Event-ID", "The id of the last event that came.", 100))
+    return found
+
+
+def _of_query(name: str, field: dict[str, Any]) -> dict[str, Any]:
+    """An absent parameter is what a null would be: it is not written in the schema."""
+    kinds = [kind for kind in field.get("anyOf", [field]) if kind.get("type") != "null"]
+    schema = {key: value for key, value in kinds[0].items() if key != "description"}
+    if field.get("default") is not None:
+        schema["default"] = field["default"]
+    found: dict[str, Any] = {"name": name, "in": "query", "required": False, "schema": schema}
+    if described := kinds[0].get("description"):
+        found["description"] = described
+    return found
+
+
+def _header(name: str, description: str, length: int) -> dict[str, Any]:
+    schema = {"type": "string", "minLength": 1, "maxLength": length, "pattern": "^[!-~]+$"}
+    return {"name": name, "in": "header", "required": False, "schema": schema, "description": description}
+
+
+_REQUEST_ID: Final = {"Request-Id": {"$ref": "#/components/headers/RequestId"}}
+_HEADERS: Final = {
+    "RequestId": {
+        "schema": {"type": "string"},
+        "description": "Under it the server's log tells of the request.",
+    }
+}
+
+
+def _responses(route: Route, schemas: Mapping[Any, Any], problems: dict[str, Any]) -> dict[str, Any]:
+    """What a route may answer. Problems are put into `problems`, once for each set of codes."""
+    good: dict[str, Any] = {"description": HTTPStatus(route.status).phrase, "headers": _REQUEST_ID}
+    if route.answer is not None:
+        schema = {"type": "string"} if route.answer is bytes else schemas[route.answer]
+        good["content"] = {route.media_type.partition(";")[0]: {"schema": schema}}
+    found = {str(route.status): good}
+    codes: dict[int, list[str]] = {}
+    for code in dict.fromkeys((*_implied(route), *route.errors)):
+        codes.setdefault(STATUS_BY_CODE[code], []).append(code)
+    for status, names in sorted(codes.items()):
+        name = ".".join(sorted(names))
+        found[str(status)] = {"$ref": f"#/components/responses/{name}"}
+        problems[name] = {
+            "description": f"{HTTPStatus(status).phrase}: {', '.join(f'`{each}`' for each in sorted(names))}",
+            "headers": _REQUEST_ID,
+            "content": {CONTENT_TYPE: {"schema": schemas[Problem]}},
+        }
+    return found
+
+
+def _implied(route: Route) -> list[str]:
+    """Codes that follow from what a route is."""
+    codes = ["malformed_request", "internal_error", "storage_failed"]
+    if route.scope != Scope.PUBLIC:
+        codes += ["not_authenticated", "too_many"]
+    if route.may:
+        codes.append("forbidden")
+    if route.parameters or route.scope == Scope.PROJECT or route.query or route.body:
+        codes.append("not_found")
+    if route.body:
+        codes += ["bad_input", "body_too_large", "media_type_not_supported"]
+    if route.creates:
+        codes += ["conflict", "idempotency_key_reused"]
+    if route.method in ("PUT", "PATCH", "DELETE") or route.work == Work.LONG:
+        codes += ["conflict", "refused"]
+    return codes

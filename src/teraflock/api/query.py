@@ -1,0 +1,56 @@
+"""What may stand behind the question mark of a path. Words nobody knows are refused, as in bodies."""
+
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from teraflock.tenant.model import OrganisationId
+
+LIMIT: Final = 50
+LIMIT_MAX: Final = 200
+
+Ref = Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\u0000-\u001f\u007f]+$(?!\n)")]
+ProjectRef = Annotated[
+    Ref,
+    Meta(description="Id or name. Left out: the key's own, else the only one it reaches, else `default`."),
+]
+OrganisationRef = Annotated[Ref, Meta(description="Id; for operators. Left out: the key's own.")]
+Cursor = Annotated[str, Meta(max_length=100, pattern=r"^[A-Za-z0-9_]*$(?!\n)")]
+After = Annotated[Cursor, Meta(description="`next` of the page before.")]
+Limit = Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="The most items in the answer.")]
+
+
+class _Query(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class InProject(_Query, frozen=True, kw_only=True):
+    project: ProjectRef | None = None
+
+
+class InOrganisation(_Query, frozen=True, kw_only=True):
+    organisation: OrganisationRef | None = None
+
+    @property
+    def home(self) -> OrganisationId | None:
+        return OrganisationId(self.organisation) if self.organisation else None
+
+
+class Page(_Query, frozen=True, kw_only=True):
+    after: After = ""
+    limit: Limit = LIMIT
+
+
+class PageInProject(InProject, frozen=True, kw_only=True):
+    after: After = ""
+    limit: Limit = LIMIT
+
+
+class PageInOrganisation(InOrganisation, frozen=True, kw_only=True):
+    after: After = ""
+    limit: Limit = LIMIT
+
+
+class InstancePageQuery(PageInProject, frozen=True, kw_only=True):
+    gone: Annotated[bool, Meta(description="With those that were deleted.")] = False

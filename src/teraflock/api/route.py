@@ -1,0 +1,163 @@
+"""What a route is: a plain function with a path, a declared permission, and types for all that goes in and out.
+
+What holds:
+- every route says who may use it; one that does not cannot be declared;
+- all that is known of a route for the server, the OpenAPI document and the tests follows from its declaration: path and
+  words from the function's head, query, body and answer from its annotations.
+
+    @routes.get("/v1/instances/{instance}", may=Permission.INSTANCE_READ, scope=Scope.PROJECT)
+    def show_instance(call: Call, instance: str) -> InstanceAnswer:
+        '''One instance, by id or name.'''
+"""
+
+import re
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, Final, Literal, TypeVar, get_type_hints
+
+import msgspec
+
+from teraflock.tenant.rules import Permission
+
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+_PARAMETER: Final = re.compile(r"\{(\w+)\}")
+
+
+class Scope(StrEnum):
+    """Where the permission must be held."""
+
+    PUBLIC = "public"
+    """By nobody: no key is asked for."""
+    KEY = "key"
+    """Any key that is good; the service shows each its own."""
+    ANYWHERE = "anywhere"
+    """In one project at least; the service shows only those."""
+    ORGANISATION = "organisation"
+    PROJECT = "project"
+    """In the project the request is about: the path's, the query's, else the key's own."""
+    HOUSE = "house"
+    """By an operator."""
+
+
+class Work(StrEnum):
+    """What a route costs, and so where it runs."""
+
+    READ = "read"
+    """Reads the database: on SQLite faster than handing it to a thread."""
+    WRITE = "write"
+    """Waits for a commit, so in a thread."""
+    LONG = "long"
+    """Waits for an engine: in a thread of its own, of which there are few."""
+
+
+class Route(msgspec.Struct, frozen=True, kw_only=True):
+    method: Method
+    path: str
+    tag: str
+    handler: Callable[..., Any]
+    may: Permission | None
+    scope: Scope
+    status: int
+    work: Work
+    creates: bool
+    """Takes an `Idempotency-Key`."""
+    secret: bool
+    """Its answer holds a secret, so it is sealed where it is kept for a retry."""
+    stream: bool
+    media_type: str
+    query: type[msgspec.Struct] | None
+    body: type[msgspec.Struct] | None
+    answer: Any
+    """A struct, `bytes`, or None for no content."""
+    errors: tuple[str, ...]
+    """Codes it may answer with, besides those that follow from the declaration."""
+
+    @property
+    def name(self) -> str:
+        return self.handler.__name__
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """Summary and description."""
+        summary, _, rest = (self.handler.__doc__ or "").strip().partition("\n")
+        return summary.rstrip("."), " ".join(rest.split())
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(_PARAMETER.findall(self.path))
+
+
+class Routes:
+    """The routes of one noun, in the order in which they are declared."""
+
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+        self.all: list[Route] = []
+
+    def get(self, path: str, **more: Any) -> Callable[[Handler], Handler]:
+        return self._declared("GET", path, work=more.pop("work", Work.READ), **more)
+
+    def post(self, path: str, **more: Any) -> Callable[[Handler], Handler]:
+        return self._declared("POST", path, **more)
+
+    def put(self, path: str, **more: Any) -> Callable[[Handler], Handler]:
+        return self._declared("PUT", path, **more)
+
+    def patch(self, path: str, **more: Any) -> Callable[[Handler], Handler]:
+        return self._declared("PATCH", path, **more)
+
+    def delete(self, path: str, **more: Any) -> Callable[[Handler], Handler]:
+        return self._declared("DELETE", path, **more)
+
+    def _declared(
+        self,
+        method: Method,
+        path: str,
+        *,
+        scope: Scope,
+        may: Permission | None = None,
+        status: int = 200,
+        work: Work = Work.WRITE,
+        creates: bool = False,
+        secret: bool = False,
+        stream: bool = False,
+        media_type: str = "application/json",
+        errors: tuple[str, ...] = (),
+    ) -> Callable[[Handler], Handler]:
+        if (may is None) != (scope in (Scope.PUBLIC, Scope.KEY)):
+            raise TypeError(f"{method} {path}: a permission belongs to every scope but `public` and `key`")
+
+        def declare(handler: Handler) -> Handler:
+            hints = get_type_hints(handler)
+            route = Route(
+                method=method,
+                path=path,
+                tag=self.tag,
+                handler=handler,
+                may=may,
+                scope=scope,
+                status=status,
+                work=work,
+                creates=creates,
+                secret=secret,
+                stream=stream,
+                media_type=media_type,
+                query=hints.get("query"),
+                body=hints.get("body"),
+                answer=None if hints["return"] is type(None) else hints["return"],
+                errors=errors,
+            )
+            _check(route, set(hints) - {"call", "query", "body", "return"})
+            self.all.append(route)
+            return handler
+
+        return declare
+
+
+def _check(route: Route, words: set[str]) -> None:
+    if words != set(route.parameters):
+        raise TypeError(f"{route.method} {route.path} and `{route.name}` do not name the same parameters")
+    if not route.handler.__doc__:
+        raise TypeError(f"{route.method} {route.path} has no sentence about it")

@@ -1,0 +1,36 @@
+"""All routes of the API. A route that is not here is not served, not documented and not tested."""
+
+from typing import Final
+
+from teraflock.api.route import Route
+from teraflock.api.routes import (
+    audit,
+    event,
+    health,
+    host,
+    image,
+    instance,
+    key,
+    member,
+    organisation,
+    project,
+    snapshot,
+)
+
+ROUTES: Final[tuple[Route, ...]] = tuple(
+    route
+    for noun in (
+        health,
+        organisation,
+        project,
+        member,
+        key,
+        audit,
+        host,
+        image,
+        instance,
+        snapshot,
+        event,
+    )
+    for route in noun.routes.all
+)

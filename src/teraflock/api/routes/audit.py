@@ -1,0 +1,20 @@
+"""Who did what."""
+
+from teraflock.api.call import Call, cut
+from teraflock.api.convert.tenant import audit_answer
+from teraflock.api.query import PageInOrganisation
+from teraflock.api.route import Routes, Scope
+from teraflock.tenant.rules import Permission
+from teraflock.wire.tenant import AuditPage
+
+routes = Routes("audit")
+
+
+@routes.get("/v1/audit", scope=Scope.ANYWHERE, may=Permission.AUDIT_READ)
+def list_audit(call: Call, query: PageInOrganisation) -> AuditPage:
+    """Who did what, newest first."""
+    found = call.nouns.tenants.audit(
+        call.actor, organisation=query.home, after=query.after, limit=query.limit + 1
+    )
+    rows, last = cut(found, query.limit)
+    return AuditPage(items=tuple(map(audit_answer, rows)), next=last.id if last else None)

@@ -1,0 +1,51 @@
+"""Events of a project: in pages, of one instance, and as they happen."""
+
+from teraflock.api.call import Call, cut
+from teraflock.api.convert.event import event_answer
+from teraflock.api.query import PageInProject
+from teraflock.api.route import Routes, Scope
+from teraflock.base.events import Event
+from teraflock.base.ids import EventId
+from teraflock.storage.events import events_of_project
+from teraflock.tenant.rules import Permission
+from teraflock.wire.event import EventPage
+
+routes = Routes("events")
+
+
+@routes.get("/v1/events", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
+def list_events(call: Call, query: PageInProject) -> EventPage:
+    """Events of a project, oldest first."""
+    return _page(call, query, "")
+
+
+@routes.get("/v1/instances/{instance}/events", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
+def list_instance_events(call: Call, query: PageInProject, instance: str) -> EventPage:
+    """Events of one instance, oldest first."""
+    view = call.nouns.instances.view(call.project.id, instance)
+    return _page(call, query, view.instance.id)
+
+
+@routes.get(
+    "/v1/events/stream",
+    scope=Scope.PROJECT,
+    may=Permission.INSTANCE_READ,
+    stream=True,
+    media_type="text/event-stream",
+)
+def follow_events(call: Call, query: PageInProject) -> bytes:
+    """Events of a project as they happen, as server-sent events.
+
+    `Last-Event-ID`, or `after`, takes the stream up behind an event; the last few may come again, and their ids tell.
+    Without it the stream begins now. A comment comes every 15 seconds while nothing happens.
+    """
+    raise NotImplementedError("api/asgi.py follows the events itself")
+
+
+def _page(call: Call, query: PageInProject, subject: str) -> EventPage:
+    with call.services.database.read() as tx:
+        found: tuple[Event, ...] = events_of_project(
+            tx, call.project.id, EventId(query.after), subject=subject, limit=query.limit + 1
+        )
+    rows, last = cut(found, query.limit)
+    return EventPage(items=tuple(map(event_answer, rows)), next=last.id if last else None)

@@ -1,0 +1,38 @@
+"""Hosts, for operators, and the shapes they give rise to, for all."""
+
+from teraflock.api.call import Call, cut
+from teraflock.api.convert.host import host_answer
+from teraflock.api.convert.instance import named_shape_answer
+from teraflock.api.query import Page
+from teraflock.api.route import Routes, Scope
+from teraflock.fleet.model import HostState
+from teraflock.tenant.rules import Permission
+from teraflock.wire.host import HostAnswer, HostChange, HostPage
+from teraflock.wire.instance import ShapeList
+
+routes = Routes("hosts")
+
+
+@routes.get("/v1/shapes", scope=Scope.ANYWHERE, may=Permission.INSTANCE_READ)
+def list_shapes(call: Call) -> ShapeList:
+    """Named shapes, and how many of each could be launched now."""
+    return ShapeList(items=tuple(map(named_shape_answer, call.nouns.fleet.shapes())))
+
+
+@routes.get("/v1/hosts", scope=Scope.HOUSE, may=Permission.HOST_READ)
+def list_hosts(call: Call, query: Page) -> HostPage:
+    """All hosts with their cards and what is held on them."""
+    rows, last = cut(call.nouns.fleet.hosts(after=query.after, limit=query.limit + 1), query.limit)
+    return HostPage(items=tuple(map(host_answer, rows)), next=last.id if last else None)
+
+
+@routes.get("/v1/hosts/{host}", scope=Scope.HOUSE, may=Permission.HOST_READ)
+def show_host(call: Call, host: str) -> HostAnswer:
+    """One host, by id or name."""
+    return host_answer(call.nouns.fleet.host(host))
+
+
+@routes.patch("/v1/hosts/{host}", scope=Scope.HOUSE, may=Permission.HOST_WRITE)
+def change_host(call: Call, host: str, body: HostChange) -> HostAnswer:
+    """Let a host take new instances, or keep it from getting any."""
+    return host_answer(call.nouns.fleet.set_state(call.actor, host, HostState(body.state)))

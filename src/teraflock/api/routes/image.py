@@ -1,0 +1,57 @@
+"""Images: the house's, and a project's own."""
+
+from teraflock.api.call import Call, cut
+from teraflock.api.convert.image import image_answer
+from teraflock.api.query import InProject, PageInProject
+from teraflock.api.route import Routes, Scope, Work
+from teraflock.base.errors import BadInput
+from teraflock.tenant.rules import Permission
+from teraflock.wire.image import ImageAnswer, ImagePage, ImageRequest
+
+routes = Routes("images")
+
+
+@routes.get("/v1/images", scope=Scope.PROJECT, may=Permission.IMAGE_READ)
+def list_images(call: Call, query: PageInProject) -> ImagePage:
+    """Images an instance of the project can boot."""
+    found = call.nouns.images.page(call.project.id, after=query.after, limit=query.limit + 1)
+    rows, last = cut(found, query.limit)
+    return ImagePage(items=tuple(map(image_answer, rows)), next=last.id if last else None)
+
+
+@routes.post(
+    "/v1/images",
+    scope=Scope.PROJECT,
+    may=Permission.IMAGE_WRITE,
+    status=202,
+    creates=True,
+    errors=("refused", "quota_reached", "conflict"),
+)
+def make_image(call: Call, query: InProject, body: ImageRequest) -> ImageAnswer:
+    """Build an image from a recipe, or make one of an instance's disk.
+
+    The answer comes at once; `state` says when it is ready.
+    """
+    if bool(body.recipe) == bool(body.instance):
+        raise BadInput(
+            "An image is made from a recipe or from an instance",
+            hint="Give `recipe` or `instance`, not both",
+        )
+    images = call.nouns.images
+    if body.recipe:
+        return image_answer(images.build(call.actor, call.project, body.name, body.recipe))
+    return image_answer(images.from_instance(call.actor, call.project, body.name, body.instance))
+
+
+@routes.get("/v1/images/{image}", scope=Scope.PROJECT, may=Permission.IMAGE_READ)
+def show_image(call: Call, query: InProject, image: str) -> ImageAnswer:
+    """One image, by id or name."""
+    return image_answer(call.nouns.images.image(call.project.id, image))
+
+
+@routes.delete(
+    "/v1/images/{image}", scope=Scope.PROJECT, may=Permission.IMAGE_WRITE, status=204, work=Work.WRITE
+)
+def delete_image(call: Call, query: InProject, image: str) -> None:
+    """Delete an image of the project. Instances that were made from it run on."""
+    call.nouns.images.delete(call.actor, call.project, image)

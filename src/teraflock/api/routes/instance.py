@@ -1,0 +1,162 @@
+"""Instances: launched, looked at, changed, deleted. What is asked for is written down; the loops do it."""
+
+from teraflock.api.call import Call, cut
+from teraflock.api.convert.instance import (
+    exec_answer,
+    instance_answer,
+    log_answer,
+    order_from,
+    wish_from,
+)
+from teraflock.api.query import InProject, InstancePageQuery
+from teraflock.api.route import Routes, Scope, Work
+from teraflock.instance.model import View
+from teraflock.tenant.rules import Permission, in_project
+from teraflock.wire.instance import (
+    ExecAnswer,
+    ExecRequest,
+    InstanceAnswer,
+    InstancePage,
+    LaunchAnswer,
+    LaunchRequest,
+    LogAnswer,
+    ResizeRequest,
+)
+
+routes = Routes("instances")
+ENGINE = ("engine_down", "engine_refused")
+
+
+@routes.get("/v1/instances", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
+def list_instances(call: Call, query: InstancePageQuery) -> InstancePage:
+    """Instances of a project, oldest first."""
+    found = call.nouns.instances.page(
+        call.project.id, after=query.after, limit=query.limit + 1, gone=query.gone
+    )
+    rows, last = cut(found, query.limit)
+    enters = _enters(call)
+    return InstancePage(
+        items=tuple(instance_answer(view, enters=enters) for view in rows),
+        next=last.instance.id if last else None,
+    )
+
+
+@routes.post(
+    "/v1/instances",
+    scope=Scope.PROJECT,
+    may=Permission.INSTANCE_WRITE,
+    status=202,
+    creates=True,
+    errors=("quota_reached", "no_room", "unknown_name"),
+)
+def launch_instances(call: Call, query: InProject, body: LaunchRequest) -> LaunchAnswer:
+    """Launch one or more instances.
+
+    All of them are set aside in one go, or none. The answer comes at once; `state` says when they run.
+    """
+    made = call.nouns.instances.launch(call.actor, call.project, order_from(body))
+    return LaunchAnswer(items=tuple(_shown(call, instance.id) for instance in made))
+
+
+@routes.get("/v1/instances/{instance}", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
+def show_instance(call: Call, query: InProject, instance: str) -> InstanceAnswer:
+    """One instance, by id or name."""
+    return _shown(call, instance)
+
+
+@routes.delete("/v1/instances/{instance}", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE, status=202)
+def delete_instance(call: Call, query: InProject, instance: str) -> InstanceAnswer:
+    """Delete an instance with its disk and snapshots."""
+    return _shown(call, call.nouns.instances.delete(call.actor, call.project, instance).id)
+
+
+@routes.post(
+    "/v1/instances/{instance}/start",
+    scope=Scope.PROJECT,
+    may=Permission.INSTANCE_WRITE,
+    status=202,
+    errors=("conflict", "no_room", "quota_reached"),
+)
+def start_instance(call: Call, query: InProject, instance: str) -> InstanceAnswer:
+    """Start a stopped instance; cards, processors and memory are taken anew."""
+    return _shown(call, call.nouns.instances.start(call.actor, call.project, instance).id)
+
+
+@routes.post(
+    "/v1/instances/{instance}/stop",
+    scope=Scope.PROJECT,
+    may=Permission.INSTANCE_WRITE,
+    status=202,
+    errors=("conflict",),
+)
+def stop_instance(call: Call, query: InProject, instance: str) -> InstanceAnswer:
+    """Stop an instance; its disk is kept."""
+    return _shown(call, call.nouns.instances.stop(call.actor, call.project, instance).id)
+
+
+@routes.post(
+    "/v1/instances/{instance}/restart",
+    scope=Scope.PROJECT,
+    may=Permission.INSTANCE_WRITE,
+    status=202,
+    errors=("conflict",),
+)
+def restart_instance(call: Call, query: InProject, instance: str) -> InstanceAnswer:
+    """Stop an instance and start it again on the same disk."""
+    return _shown(call, call.nouns.instances.restart(call.actor, call.project, instance).id)
+
+
+@routes.post(
+    "/v1/instances/{instance}/resize",
+    scope=Scope.PROJECT,
+    may=Permission.INSTANCE_WRITE,
+    status=202,
+    errors=("conflict", "no_room", "quota_reached"),
+)
+def resize_instance(call: Call, query: InProject, instance: str, body: ResizeRequest) -> InstanceAnswer:
+    """Change processors, memory, disk or cards.
+
+    Limits change while it runs where the engine can; other cards mean a restart.
+    """
+    changed = call.nouns.instances.resize(call.actor, call.project, instance, wish_from(body.shape))
+    return _shown(call, changed.id)
+
+
+@routes.post(
+    "/v1/instances/{instance}/exec",
+    scope=Scope.PROJECT,
+    may=Permission.INSTANCE_ENTER,
+    work=Work.LONG,
+    errors=("conflict", *ENGINE),
+)
+def exec_in_instance(call: Call, query: InProject, instance: str, body: ExecRequest) -> ExecAnswer:
+    """Run a program inside, by its words and without a shell, and wait for its end."""
+    ran = call.nouns.instances.run(
+        call.project.id,
+        instance,
+        body.command,
+        stdin=body.stdin.encode(),
+        seconds_max=body.seconds_max,
+    )
+    return exec_answer(ran)
+
+
+@routes.get(
+    "/v1/instances/{instance}/log",
+    scope=Scope.PROJECT,
+    may=Permission.INSTANCE_ENTER,
+    work=Work.LONG,
+    errors=ENGINE,
+)
+def show_log(call: Call, query: InProject, instance: str) -> LogAnswer:
+    """The end of what its command wrote; without a command, its console."""
+    return log_answer(call.nouns.instances.log(call.project.id, instance))
+
+
+def _enters(call: Call) -> bool:
+    return Permission.INSTANCE_ENTER in in_project(call.actor, call.project)
+
+
+def _shown(call: Call, ref: str) -> InstanceAnswer:
+    view: View = call.nouns.instances.view(call.project.id, ref)
+    return instance_answer(view, enters=_enters(call))

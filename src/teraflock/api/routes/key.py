@@ -1,0 +1,46 @@
+"""API keys. A secret is shown once, where it is made."""
+
+from datetime import timedelta
+
+from teraflock.api.call import Call, cut
+from teraflock.api.convert.tenant import key_answer, key_made
+from teraflock.api.query import Page
+from teraflock.api.route import Routes, Scope
+from teraflock.tenant.model import Role
+from teraflock.tenant.rules import Permission
+from teraflock.wire.tenant import KeyAnswer, KeyMade, KeyPage, KeyRequest
+
+routes = Routes("keys")
+
+
+@routes.get("/v1/keys", scope=Scope.ANYWHERE, may=Permission.KEY_READ)
+def list_keys(call: Call, query: Page) -> KeyPage:
+    """One's own keys; for owners, all of the organisation."""
+    found = call.nouns.tenants.keys.page(call.actor, after=query.after, limit=query.limit + 1)
+    rows, last = cut(found, query.limit)
+    return KeyPage(items=tuple(map(key_answer, rows)), next=last.id if last else None)
+
+
+@routes.post(
+    "/v1/keys", scope=Scope.ANYWHERE, may=Permission.KEY_WRITE, status=201, creates=True, secret=True
+)
+def make_key(call: Call, body: KeyRequest) -> KeyMade:
+    """Make a key that reaches no further than the one in use.
+
+    Its secret is in the answer, and is shown this once.
+    """
+    made = call.nouns.tenants.keys.make(
+        call.actor,
+        body.name,
+        member=body.member,
+        project=body.project,
+        role_max=Role(body.role_max) if body.role_max else None,
+        life=timedelta(days=body.days) if body.days else None,
+    )
+    return key_made(made)
+
+
+@routes.delete("/v1/keys/{key}", scope=Scope.ANYWHERE, may=Permission.KEY_WRITE)
+def revoke_key(call: Call, key: str) -> KeyAnswer:
+    """Revoke a key: from the next request on it opens nothing."""
+    return key_answer(call.nouns.tenants.keys.revoke(call.actor, key))

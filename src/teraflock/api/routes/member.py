@@ -1,0 +1,43 @@
+"""Members of an organisation and their roles."""
+
+from teraflock.api.call import Call, cut
+from teraflock.api.convert.tenant import member_answer
+from teraflock.api.query import InOrganisation, PageInOrganisation
+from teraflock.api.route import Routes, Scope
+from teraflock.tenant.model import Role
+from teraflock.tenant.rules import Permission
+from teraflock.wire.tenant import MemberAnswer, MemberPage, MemberRequest, RoleChange
+
+routes = Routes("members")
+
+
+@routes.get("/v1/members", scope=Scope.ANYWHERE, may=Permission.MEMBER_READ)
+def list_members(call: Call, query: PageInOrganisation) -> MemberPage:
+    """Members the key may know of."""
+    found = call.nouns.tenants.members.page(
+        call.actor, organisation=query.home, after=query.after, limit=query.limit + 1
+    )
+    rows, last = cut(found, query.limit)
+    return MemberPage(items=tuple(map(member_answer, rows)), next=last.id if last else None)
+
+
+@routes.post("/v1/members", scope=Scope.ANYWHERE, may=Permission.MEMBER_WRITE, status=201, creates=True)
+def add_member(call: Call, query: InOrganisation, body: MemberRequest) -> MemberAnswer:
+    """Take someone in, with a role in one project or in all."""
+    members = call.nouns.tenants.members
+    return member_answer(
+        members.make(call.actor, body.name, Role(body.role), body.project, organisation=query.home)
+    )
+
+
+@routes.delete("/v1/members/{member}", scope=Scope.ANYWHERE, may=Permission.MEMBER_WRITE, status=204)
+def remove_member(call: Call, member: str) -> None:
+    """Remove someone from the organisation, with all roles and keys."""
+    call.nouns.tenants.members.remove(call.actor, member)
+
+
+@routes.put("/v1/members/{member}/role", scope=Scope.ANYWHERE, may=Permission.MEMBER_WRITE)
+def set_role(call: Call, member: str, body: RoleChange) -> MemberAnswer:
+    """Give a role in place of the one a member has there, or take it away."""
+    role = Role(body.role) if body.role else None
+    return member_answer(call.nouns.tenants.members.set_role(call.actor, member, role, body.project))

@@ -1,0 +1,65 @@
+"""Projects, their quotas and what they use."""
+
+from teraflock.api.call import Call, cut
+from teraflock.api.convert.tenant import project_answer, quota_from, quota_shape
+from teraflock.api.query import InOrganisation, PageInOrganisation
+from teraflock.api.route import Routes, Scope
+from teraflock.tenant.rules import Permission
+from teraflock.wire.tenant import ProjectAnswer, ProjectPage, ProjectRequest, QuotaShape, UsageAnswer
+
+routes = Routes("projects")
+
+
+@routes.get("/v1/projects", scope=Scope.ANYWHERE, may=Permission.PROJECT_READ)
+def list_projects(call: Call, query: PageInOrganisation) -> ProjectPage:
+    """The projects the key reaches."""
+    found = call.nouns.tenants.projects.page(
+        call.actor, organisation=query.home, after=query.after, limit=query.limit + 1
+    )
+    rows, last = cut(found, query.limit)
+    return ProjectPage(items=tuple(map(project_answer, rows)), next=last.id if last else None)
+
+
+@routes.post("/v1/projects", scope=Scope.ORGANISATION, may=Permission.PROJECT_WRITE, status=201, creates=True)
+def make_project(call: Call, query: InOrganisation, body: ProjectRequest) -> ProjectAnswer:
+    """Make a project with a network of its own.
+
+    A quota in the request needs an operator's key.
+    """
+    projects = call.nouns.tenants.projects
+    return project_answer(
+        projects.make(call.actor, body.name, quota_from(body.quota), organisation=query.home)
+    )
+
+
+@routes.get("/v1/projects/{project}", scope=Scope.PROJECT, may=Permission.PROJECT_READ)
+def show_project(call: Call, project: str) -> ProjectAnswer:
+    """One project, by id or name."""
+    return project_answer(call.project)
+
+
+@routes.delete("/v1/projects/{project}", scope=Scope.PROJECT, may=Permission.PROJECT_WRITE, status=204)
+def delete_project(call: Call, project: str) -> None:
+    """Delete a project in which nothing is left."""
+    call.nouns.tenants.projects.remove(call.actor, call.project.id)
+
+
+@routes.put("/v1/projects/{project}/quota", scope=Scope.PROJECT, may=Permission.QUOTA_WRITE)
+def set_quota(call: Call, project: str, body: QuotaShape) -> ProjectAnswer:
+    """Say how much a project may have at a time."""
+    quota = quota_from(body)
+    return project_answer(call.nouns.tenants.projects.set_quota(call.actor, call.project.id, quota))
+
+
+@routes.get("/v1/projects/{project}/usage", scope=Scope.PROJECT, may=Permission.USAGE_READ)
+def show_usage(call: Call, project: str) -> UsageAnswer:
+    """What a project has now, beside what it may have."""
+    instances, vcpus, ram_bytes, disk_bytes, gpus = call.nouns.instances.usage(call.project.id)
+    return UsageAnswer(
+        instances=instances,
+        vcpus=vcpus,
+        ram_bytes=ram_bytes,
+        disk_bytes=disk_bytes,
+        gpus=gpus,
+        quota=quota_shape(call.project.quota),
+    )

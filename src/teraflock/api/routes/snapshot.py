@@ -1,0 +1,64 @@
+"""Snapshots of an instance's disk."""
+
+from teraflock.api.call import Call
+from teraflock.api.convert.instance import instance_answer, snapshot_answer
+from teraflock.api.query import InProject
+from teraflock.api.route import Routes, Scope, Work
+from teraflock.tenant.rules import Permission, in_project
+from teraflock.wire.instance import (
+    InstanceAnswer,
+    RestoreRequest,
+    SnapshotAnswer,
+    SnapshotList,
+    SnapshotRequest,
+)
+
+routes = Routes("snapshots")
+
+
+@routes.get("/v1/instances/{instance}/snapshots", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
+def list_snapshots(call: Call, query: InProject, instance: str) -> SnapshotList:
+    """Snapshots of an instance."""
+    found = call.nouns.instances.snapshots(call.project.id, instance)
+    return SnapshotList(items=tuple(map(snapshot_answer, found)))
+
+
+@routes.post(
+    "/v1/instances/{instance}/snapshots",
+    scope=Scope.PROJECT,
+    may=Permission.INSTANCE_WRITE,
+    status=202,
+    creates=True,
+    errors=("conflict", "refused"),
+)
+def make_snapshot(call: Call, query: InProject, instance: str, body: SnapshotRequest) -> SnapshotAnswer:
+    """Keep the disk as it is now."""
+    return snapshot_answer(call.nouns.instances.snapshot(call.actor, call.project, instance, body.name))
+
+
+@routes.delete(
+    "/v1/instances/{instance}/snapshots/{snapshot}",
+    scope=Scope.PROJECT,
+    may=Permission.INSTANCE_WRITE,
+    status=204,
+    work=Work.LONG,
+    errors=("conflict", "engine_down", "engine_refused"),
+)
+def delete_snapshot(call: Call, query: InProject, instance: str, snapshot: str) -> None:
+    """Delete a snapshot."""
+    call.nouns.instances.delete_snapshot(call.actor, call.project, instance, snapshot)
+
+
+@routes.post(
+    "/v1/instances/{instance}/restore",
+    scope=Scope.PROJECT,
+    may=Permission.INSTANCE_WRITE,
+    status=202,
+    errors=("conflict",),
+)
+def restore_instance(call: Call, query: InProject, instance: str, body: RestoreRequest) -> InstanceAnswer:
+    """Bring the disk back to a snapshot; a running instance is restarted."""
+    instances = call.nouns.instances
+    restored = instances.restore(call.actor, call.project, instance, body.snapshot)
+    enters = Permission.INSTANCE_ENTER in in_project(call.actor, call.project)
+    return instance_answer(instances.view(call.project.id, restored.id), enters=enters)

@@ -1,0 +1,128 @@
+"""A project's events as they happen, as server-sent events.
+
+What holds:
+- an event is sent at least once: ids sort by the time they were made and not by their commit, so each turn looks back
+  by `LATE`, and a client that comes back with `Last-Event-ID` may meet the last few again; ids tell;
+- a stream ends when its key no longer counts, when the server stops, and when its client goes;
+- there are never more than `streams_max` of them, and each reads a bounded number of rows a turn.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from teraflock.api.convert.event import event_answer
+from teraflock.base.clock import Clock
+from teraflock.base.errors import NotAuthenticated, TooMany
+from teraflock.base.events import Event
+from teraflock.base.ids import EventId, new_id
+from teraflock.storage.database import Database
+from teraflock.storage.events import events_of_project
+
+LATE: Final = timedelta(seconds=10)
+"""How much later than its id says an event may appear: PostgreSQL waits that long for a lock."""
+POLL_SECONDS: Final = 0.25
+HEARTBEAT_SECONDS: Final = 15.0
+ROWS: Final = 200
+PAGES_PER_TURN: Final = 10
+
+_BEGINNING: Final = b"retry: 1000\n: following\n\n"
+_HEARTBEAT: Final = b": still here\n\n"
+
+
+class Follower:
+    """Reads on from where it was."""
+
+    def __init__(self, database: Database, clock: Clock, project: str, after: str) -> None:
+        self._database = database
+        self._clock = clock
+        self._project = project
+        self._back = _id_at(clock.now()) if not after else min(after, _id_at(clock.now() - LATE))
+        """Whatever has an id up to this was sent, or is not asked for."""
+        self._seen: set[str] = set()
+
+    def turn(self) -> list[Event]:
+        """Events that have appeared since the last turn, oldest first."""
+        found: list[Event] = []
+        at = self._back
+        with self._database.read() as tx:
+            for _ in range(PAGES_PER_TURN):
+                rows = events_of_project(tx, self._project, EventId(at), limit=ROWS)
+                found += [event for event in rows if event.id not in self._seen]
+                if rows:
+                    at = rows[-1].id
+                if len(rows) < ROWS:
+                    at = max(at, _id_at(self._clock.now()))
+                    break
+        self._seen.update(event.id for event in found)
+        self._back = max(self._back, min(at, _id_at(self._clock.now() - LATE)))
+        self._seen = {id for id in self._seen if id > self._back}
+        return found
+
+
+class Streams:
+    """All streams of this server."""
+
+    def __init__(self, streams_max: int) -> None:
+        self._max = streams_max
+        self.open = 0
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """End all of them; called in the server's own thread."""
+        self._stopping.set()
+
+    def enter(self) -> None:
+        if self.open >= self._max:
+            raise TooMany(
+                f"{self._max} clients follow events already",
+                hint="Read `GET /v1/events` in pages instead, or come back later",
+                context={"retry_after_seconds": 30},
+            )
+        self.open += 1
+
+    async def follow(
+        self,
+        turn: Callable[[], Awaitable[list[Event]]],
+        still_good: Callable[[], Awaitable[object]],
+    ) -> AsyncIterator[bytes]:
+        """What is sent to one client, until it ends. `enter` was called before."""
+        try:
+            yield _BEGINNING
+            waits = 0
+            while not self._stopping.is_set():
+                for event in await turn():
+                    yield _sent(event)
+                    waits = 0
+                waits += 1
+                if waits * POLL_SECONDS >= HEARTBEAT_SECONDS:
+                    waits = 0
+                    await still_good()
+                    yield _HEARTBEAT
+                await self._pause()
+        except NotAuthenticated:
+            return
+        finally:
+            self.open -= 1
+
+    async def _pause(self) -> None:
+        try:
+            await asyncio.wait_for(self._stopping.wait(), POLL_SECONDS)
+        except TimeoutError:
+            return
+
+
+def _sent(event: Event) -> bytes:
+    return b"id: %s\nevent: %s\ndata: %s\n\n" % (
+        event.id.encode(),
+        event.kind.encode(),
+        msgspec.json.encode(event_answer(event)),
+    )
+
+
+def _id_at(time: datetime) -> str:
+    """The first id an event of that time can have."""
+    return new_id("evt", time, bytes)

@@ -1,0 +1,125 @@
+"""The server as a process in the background: started once, found again, stopped, and never another's taken for ours.
+
+A process is ours if it runs `tera serve` with our home, whatever the pid file says: after a reboot the same pid may be
+anybody's.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from teraflock.app.files import put
+from teraflock.app.house.places import Places
+from teraflock.base.errors import Unavailable
+
+START_SECONDS_MAX: Final = 30.0
+STOP_SECONDS_MAX: Final = 20.0
+LOOK_AGAIN_SECONDS: Final = 0.05
+LOG_LINES_TOLD: Final = 3
+
+
+def running_pid(places: Places) -> int | None:
+    """The server's process, if it lives and is ours. Without a pid file it is looked for: a start may be cut off."""
+    try:
+        noted = int(places.pid.read_text("ascii"))
+    except (OSError, ValueError):
+        noted = 0
+    if noted > 0 and _is_ours(noted, places):
+        return noted
+    pids = (int(path.name) for path in Path("/proc").glob("[0-9]*"))
+    return next((pid for pid in pids if pid != os.getpid() and _is_ours(pid, places)), None)
+
+
+def _is_ours(pid: int, places: Places) -> bool:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        if b"serve" not in words or not any(b"tera" in word for word in words):
+            return False
+        environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return False  # ended meanwhile, or another user's
+    return b"TERA_HOME=" + os.fsencode(places.home) in environment and lives(pid)
+
+
+def start(places: Places, answers: Callable[[], bool]) -> int:
+    """Start it and return once it answers. One that runs already is waited for only."""
+    pid = running_pid(places)
+    if pid is None:
+        pid = _spawn(places)
+    for _ in range(int(START_SECONDS_MAX / LOOK_AGAIN_SECONDS)):
+        if answers():
+            return pid
+        if not lives(pid):
+            raise Unavailable("The server ended as soon as it was started", hint=_told_by(places.log))
+        time.sleep(LOOK_AGAIN_SECONDS)
+    raise Unavailable("The server does not answer", hint=_told_by(places.log))
+
+
+def _spawn(places: Places) -> int:
+    """A process that outlives this one, and hears nothing of Ctrl-C in its terminal."""
+    places.cloud.mkdir(parents=True, exist_ok=True, mode=0o700)
+    log = os.open(places.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        pid = os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-m", "teraflock", "serve"],
+            {**os.environ, "TERA_HOME": str(places.home)},
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_DUP2, log, 1),
+                (os.POSIX_SPAWN_DUP2, log, 2),
+            ],
+            setsid=True,
+        )
+    finally:
+        os.close(log)
+    put(places.pid, f"{pid}\n".encode())
+    return pid
+
+
+def stop(places: Places) -> bool:
+    """End it and wait until it has ended. False where none ran."""
+    pid = running_pid(places)
+    if pid is not None:
+        end(pid)
+    places.pid.unlink(missing_ok=True)
+    return pid is not None
+
+
+def end(pid: int) -> None:
+    """Ask a process to end, then, if it does not, end it."""
+    for how, seconds_max in ((signal.SIGTERM, STOP_SECONDS_MAX), (signal.SIGKILL, STOP_SECONDS_MAX)):
+        try:
+            os.kill(pid, how)
+        except ProcessLookupError:
+            return
+        for _ in range(int(seconds_max / LOOK_AGAIN_SECONDS)):
+            if not lives(pid):
+                return
+            time.sleep(LOOK_AGAIN_SECONDS)
+    raise Unavailable(f"The process {pid} does not end")
+
+
+def lives(pid: int) -> bool:
+    """A zombie is dead; one that is our own child is taken off the list by asking for its end."""
+    try:
+        if os.waitpid(pid, os.WNOHANG)[0] == pid:
+            return False
+    except ChildProcessError:
+        pass  # another's child
+    try:
+        return Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _told_by(log: Path) -> str:
+    try:
+        lines = log.read_text("utf-8", errors="replace").splitlines()[-LOG_LINES_TOLD:]
+    except OSError:
+        lines = []
+    return " / ".join([f"Its log is {log}", *lines])

@@ -1,0 +1,163 @@
+"""All checks together: the machine, the engine, the database, the server and what it says of itself."""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from teraflock.app.house import background, connection
+from teraflock.app.house import engine as engines
+from teraflock.app.house.health import (
+    Finding,
+    Machine,
+    check_machine,
+    guarded,
+    mind,
+    ok,
+    skipped,
+    wrong,
+)
+from teraflock.app.house.images import BASE
+from teraflock.app.house.places import Places
+from teraflock.app.house.up import server_url
+from teraflock.app.settings import Settings, load_settings
+from teraflock.base.clock import SystemClock
+from teraflock.base.errors import Forbidden, NotAuthenticated, NotFound, TeraflockError, Unavailable
+from teraflock.client import Client
+from teraflock.drivers.lxd import daemon
+
+
+def examine(
+    places: Places, tell: Callable[[str], None], environment: Mapping[str, str] = os.environ
+) -> list[Finding]:
+    """Everything, whatever else is wrong."""
+    try:
+        settings = load_settings(places.server, environment)
+        findings = [ok("settings", str(places.settings) if places.settings.exists() else "all as shipped")]
+    except TeraflockError as error:
+        settings = Settings(engine="simulated")
+        findings = [wrong("settings", error.sentence, error.hint)]
+    is_set_up = places.settings.exists()
+    is_real = settings.engine == "lxd" if is_set_up else engines.choose(places, environment).kind == "lxd"
+    machine = Machine(home=places.home, is_real=is_real)
+    tell("this machine")
+    findings = [*check_machine(machine), guarded("NVIDIA", nvidia), *findings]
+    tell("engine")
+    findings.append(guarded("engine", lambda: engine(places, settings, environment)))
+    tell("database")
+    findings.append(guarded("database", lambda: database(places, settings)))
+    tell("server")
+    return [*findings, *server_side(places, settings, environment)]
+
+
+def nvidia() -> Finding:
+    """A host without a card is a host of CPUs; one whose driver does not answer is broken."""
+    from teraflock.app.house.inspection import gpu_summary
+
+    seen, cards, problems = gpu_summary()
+    if not cards:
+        return ok("NVIDIA", f"no card: this machine offers its CPUs ({seen})")
+    if problems:
+        return wrong(
+            "NVIDIA", f"{seen}; {problems[0]}", "`tera host inspect` has all of it; `nvidia-smi` must answer"
+        )
+    return ok("NVIDIA", seen)
+
+
+def engine(places: Places, settings: Settings, environment: Mapping[str, str]) -> Finding:
+    if settings.engine == "simulated" and places.settings.exists():
+        return mind(
+            "engine", "SIMULATED: nothing real is launched", "`make purge up` as root for real instances"
+        )
+    socket = Path(settings.lxd_socket) if settings.lxd_socket else None
+    if socket is None:
+        chosen = engines.choose(places, environment)
+        if chosen.kind == "simulated":
+            return mind("engine", f"none: {chosen.told}", chosen.repair)
+        return ok("engine", f"{chosen.told}; `make up` uses it")
+    if daemon.answers(socket):
+        return ok("engine", f"answers at {socket}")
+    return wrong(
+        "engine",
+        f"nobody answers at {socket}",
+        "`make up` starts it if it is ours; else start it as its owner",
+    )
+
+
+def database(places: Places, settings: Settings) -> Finding:
+    address = places.server.database(settings)
+    if "://" not in address and not Path(address).exists():
+        return skipped("database", "none yet; `make up` makes it")
+    from teraflock.storage.open import open_database
+    from teraflock.tenant.store import installation_id
+
+    opened = open_database(address, SystemClock())
+    try:
+        with opened.read() as tx:
+            installation_id(tx)
+    finally:
+        opened.close()
+    return ok("database", address.rpartition("@")[2])
+
+
+def server_side(places: Places, settings: Settings, environment: Mapping[str, str]) -> list[Finding]:
+    """The server these commands speak to, and what it says with the key they have."""
+    try:
+        found = connection.find(places.connection, environment)
+    except TeraflockError as error:
+        return [wrong("server", error.sentence, error.hint), skipped("key", "no server")]
+    if found is None:
+        if background.running_pid(places) is None:
+            return [wrong("server", "none runs and none is known", "`make up`"), skipped("key", "no server")]
+        return [
+            ok("server", f"runs at {server_url(settings)}"),
+            wrong("key", "these commands have none", "`make up` writes it to connection.json"),
+        ]
+    with Client(found.server, found.key, ca_file=environment.get("TERA_CA", "")) as client:
+        return _asked(client, found.server)
+
+
+def _asked(client: Client, server: str) -> list[Finding]:
+    try:
+        health = client.health()
+    except Unavailable as error:
+        return [wrong("server", error.sentence, "`make up` starts it"), skipped("key", "the server is away")]
+    mark = " SIMULATED" if health.simulated else ""
+    findings = [ok("server", f"{server}, version {health.version}, engine {health.engine}{mark}")]
+    try:
+        who = client.whoami()
+    except NotAuthenticated as error:
+        return [*findings, wrong("key", error.sentence, error.hint)]
+    findings.append(ok("key", f"{who.member_name} of {who.organisation_name}"))
+    return [*findings, guarded("image", lambda: image(client)), guarded("hosts", lambda: hosts(client))]
+
+
+def image(client: Client) -> Finding:
+    try:
+        base = client.image(BASE)
+    except NotFound:
+        return wrong("image", "there is no `base`", "`tera image build base`")
+    if base.state == "failed":
+        return wrong(
+            "image", f"`base` could not be built: {base.problem}", "`tera image build base` tries again"
+        )
+    if base.state != "ready":
+        return mind("image", f"`base` is {base.state}", "Wait for it: `tera image list`")
+    return ok("image", "`base` is ready")
+
+
+def hosts(client: Client) -> Finding:
+    try:
+        found = client.all_hosts()
+    except Forbidden:
+        return skipped("hosts", "for operators only")
+    away = [host.name for host in found if host.state == "away"]
+    if not found:
+        return wrong("hosts", "none has reported", "Look at the engine, and at the server's log")
+    if away:
+        return wrong("hosts", f"{', '.join(away[:5])} away", "Look at the engine there")
+    broken = [f"{gpu.slot} of {host.name}" for host in found for gpu in host.gpus if not gpu.healthy]
+    if broken:
+        return wrong(
+            "hosts", f"not healthy: {', '.join(broken[:5])}", "`nvidia-smi -q` on that host says why"
+        )
+    return ok("hosts", f"{len(found)} with {sum(len(host.gpus) for host in found)} GPUs")

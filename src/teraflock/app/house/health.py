@@ -1,0 +1,224 @@
+"""What must be right on this machine for the cloud to run, as values: each check says what it saw and what to do.
+
+A check never raises: what it cannot find out is itself a finding. Files of the kernel are read below `root`, so that
+every finding can be tried without a machine that has it.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from teraflock.base.errors import TeraflockError
+
+PYTHON_MIN: Final = (3, 11)
+DISK_BYTES_MIN: Final = 10 << 30
+"""An image, its unpacked copy and a small guest."""
+INOTIFY_INSTANCES_MIN: Final = 1024
+"""Enough for about 128 guests: each one's systemd takes eight."""
+
+
+class Verdict(StrEnum):
+    OK = "ok"
+    MIND = "mind"
+    """Works, with something less."""
+    WRONG = "wrong"
+    SKIPPED = "skipped"
+    """Is not needed as things are."""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    check: str
+    verdict: Verdict
+    seen: str
+    repair: str = ""
+    """What to do about it; empty where all is well."""
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """What the checks look at."""
+
+    root: Path = Path("/")
+    home: Path
+    is_real: bool
+    """Whether containers are to run here; a simulated engine needs none of what they need."""
+    has_program: Callable[[str], str | None] = shutil.which
+
+    def read(self, path: str) -> str | None:
+        try:
+            return (self.root / path.lstrip("/")).read_text("utf-8", errors="replace").strip()
+        except OSError:
+            return None
+
+
+def ok(check: str, seen: str) -> Finding:
+    return Finding(check=check, verdict=Verdict.OK, seen=seen)
+
+
+def mind(check: str, seen: str, repair: str) -> Finding:
+    return Finding(check=check, verdict=Verdict.MIND, seen=seen, repair=repair)
+
+
+def wrong(check: str, seen: str, repair: str) -> Finding:
+    return Finding(check=check, verdict=Verdict.WRONG, seen=seen, repair=repair)
+
+
+def skipped(check: str, seen: str = "not needed by the simulated engine") -> Finding:
+    return Finding(check=check, verdict=Verdict.SKIPPED, seen=seen)
+
+
+def guarded(check: str, look: Callable[[], Finding]) -> Finding:
+    """What goes wrong while looking is what was found."""
+    try:
+        return look()
+    except TeraflockError as error:
+        return wrong(check, error.sentence, error.hint)
+    except OSError as error:
+        return wrong(check, str(error), "")
+
+
+def check_machine(machine: Machine) -> list[Finding]:
+    return [guarded(name, lambda look=look: look(machine)) for name, look in CHECKS.items()]  # type: ignore[misc]
+
+
+def python(machine: Machine) -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info < PYTHON_MIN:
+        return wrong("python", version, "Install Python 3.11 or newer, set PYTHON to it, `make clean up`")
+    return ok("python", version)
+
+
+def home(machine: Machine) -> Finding:
+    folder = machine.home
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if not os.access(folder, os.W_OK):
+        return wrong(
+            "home", f"{machine.home} cannot be written", "Set `TERA_HOME` to a folder you may write to"
+        )
+    return ok("home", str(machine.home))
+
+
+def disk(machine: Machine) -> Finding:
+    folder = machine.home
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    seen = f"{free >> 30} GB free at {folder}"
+    if free < DISK_BYTES_MIN and machine.is_real:
+        return wrong(
+            "disk space", seen, f"Make {DISK_BYTES_MIN >> 30} GB free: an image and its guests need them"
+        )
+    return ok("disk space", seen)
+
+
+def ssh_client(machine: Machine) -> Finding:
+    missing = [name for name in ("ssh", "scp", "ssh-keygen") if not machine.has_program(name)]
+    if missing:
+        return wrong("ssh client", f"no {', '.join(missing)}", "apt-get install openssh-client")
+    return ok("ssh client", "ssh, scp and ssh-keygen are there")
+
+
+def nftables(machine: Machine) -> Finding:
+    if not machine.is_real:
+        return skipped("nftables")
+    program = machine.has_program("nft")
+    if not program:
+        return wrong("nftables", "no `nft`", "apt-get install nftables: it keeps tenants apart")
+    done = subprocess.run([program, "list", "tables"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        return wrong(
+            "nftables", done.stderr.strip().splitlines()[0], "Run as root, on a kernel with nf_tables"
+        )
+    return ok("nftables", f"{len(done.stdout.splitlines())} tables, readable")
+
+
+def bridge_filter(machine: Machine) -> Finding:
+    if not machine.is_real:
+        return skipped("br_netfilter")
+    value = machine.read("/proc/sys/net/bridge/bridge-nf-call-iptables")
+    if value is None:
+        return wrong(
+            "br_netfilter",
+            "the module is not loaded",
+            "modprobe br_netfilter: without it guests of a bridge meet",
+        )
+    if value != "1":
+        return wrong("br_netfilter", "switched off", "sysctl net.bridge.bridge-nf-call-iptables=1")
+    return ok("br_netfilter", "frames between guests pass the firewall")
+
+
+def inotify(machine: Machine) -> Finding:
+    if not machine.is_real:
+        return skipped("inotify")
+    value = machine.read("/proc/sys/fs/inotify/max_user_instances")
+    if value is None or not value.isdigit():
+        return mind("inotify", "the limit cannot be read", "Look at fs.inotify.max_user_instances")
+    if int(value) < INOTIFY_INSTANCES_MIN:
+        return wrong(
+            "inotify",
+            f"{value} instances: about {int(value) // 8} guests",
+            "sysctl fs.inotify.max_user_instances=8192 (`make up` does it, until the next boot)",
+        )
+    return ok("inotify", f"{value} instances")
+
+
+def cgroups(machine: Machine) -> Finding:
+    if not machine.is_real:
+        return skipped("cgroups")
+    unified = machine.read("/sys/fs/cgroup/cgroup.controllers")
+    if unified is not None:
+        missing = {"cpu", "memory", "pids"} - set(unified.split())
+        if missing:
+            return wrong(
+                "cgroups",
+                f"v2 without {', '.join(sorted(missing))}",
+                "Enable them in the kernel's command line",
+            )
+        return ok("cgroups", "v2")
+    missing = {
+        each for each in ("cpu", "memory", "pids") if not (machine.root / "sys/fs/cgroup" / each).is_dir()
+    }
+    if missing:
+        return wrong(
+            "cgroups",
+            f"no {', '.join(sorted(missing))}",
+            "Mount the cgroup file system: limits would not hold",
+        )
+    return ok("cgroups", "v1, with cpu, memory and pids")
+
+
+def app_armor(machine: Machine) -> Finding:
+    if not machine.is_real:
+        return skipped("AppArmor")
+    value = machine.read("/sys/module/apparmor/parameters/enabled")
+    if value == "Y":
+        return ok("AppArmor", "enabled")
+    return mind(
+        "AppArmor",
+        "off in this kernel",
+        "One layer between guests and host less: boot with `apparmor=1 security=apparmor` if tenants are not trusted",
+    )
+
+
+CHECKS: Final[dict[str, Callable[[Machine], Finding]]] = {
+    "python": python,
+    "home": home,
+    "disk space": disk,
+    "ssh client": ssh_client,
+    "nftables": nftables,
+    "br_netfilter": bridge_filter,
+    "inotify": inotify,
+    "cgroups": cgroups,
+    "AppArmor": app_armor,
+}
+
+
+def is_well(findings: Sequence[Finding]) -> bool:
+    return all(finding.verdict is not Verdict.WRONG for finding in findings)

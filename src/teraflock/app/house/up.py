@@ -1,0 +1,184 @@
+"""`make up`: from nothing, or from wherever it was cut off, to a server that answers and a host to launch on.
+
+Each step looks first and does only what is missing, so the whole may be repeated and may end anywhere.
+"""
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from teraflock.app.files import put
+from teraflock.app.house import background, connection, engine, images
+from teraflock.app.house.connection import Connection
+from teraflock.app.house.engine import Engine
+from teraflock.app.house.places import Places
+from teraflock.app.settings import Settings, address_of, load_settings
+from teraflock.base.clock import SystemClock
+from teraflock.base.errors import Conflict, NotAuthenticated, TeraflockError, Unavailable
+from teraflock.client import Client
+from teraflock.wire.host import HostAnswer
+
+KEPT_SETTINGS: Final = ("listen", "database", "tls_cert", "tls_key")
+"""Given in the environment at the first start, they are written down: the next start must find the same house."""
+HOST_SECONDS_MAX: Final = 30.0
+
+Tell = Callable[[str], None]
+
+
+class Risen(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands at the end."""
+
+    server: str
+    engine: Engine
+    hosts: tuple[HostAnswer, ...]
+    image: str
+    """Its state: `ready`, `building` or `failed`, and why."""
+    key_file: str
+    log_file: str
+    pid: int
+    was_up: bool
+    """Whether there was nothing to do."""
+    other_server: str = ""
+    """The commands here speak to this other one, as they did before."""
+
+
+def up(places: Places, tell: Tell, environment: Mapping[str, str] = os.environ) -> Risen:
+    first = not places.settings.exists()
+    tell("engine")
+    chosen = _engine(places, first, environment)
+    if first:
+        put(places.settings, settings_text(chosen, environment).encode())
+        places.cloud.chmod(0o700)
+    settings = load_settings(places.server, environment)
+    server = server_url(settings)
+    tell("server")
+    was_up = background.running_pid(places) is not None
+    if not was_up:
+        _refuse_taken(settings)
+    pid = background.start(places, lambda: _answers(server, environment))
+    tell("key")
+    key = _operator_key(places, settings, server, environment)
+    other = _connect(places, Connection(server=server, key=key))
+    with Client(server, key, ca_file=environment.get("TERA_CA", "")) as client:
+        tell("host")
+        hosts = _hosts(client)
+        image = images.ensure_base(client, tell)
+    return Risen(
+        server=server, engine=chosen, hosts=hosts, image=image, key_file=str(places.operator_key),
+        log_file=str(places.log), pid=pid, was_up=was_up, other_server=other,
+    )  # fmt: skip
+
+
+def _engine(places: Places, first: bool, environment: Mapping[str, str]) -> Engine:
+    """At the first start whatever can be had; later the one the house was set up with, and nothing else."""
+    if first:
+        return engine.prepared(engine.choose(places, environment), places)
+    kept = load_settings(places.server, environment)
+    if kept.engine == "simulated":
+        now = engine.choose(places, {**environment, "TERA_ENGINE": ""})
+        repair = "`make purge up` sets up afresh with it" if now.kind == "lxd" else now.repair
+        told = "a real engine could be had now" if now.kind == "lxd" else now.told
+        return Engine(kind="simulated", told=f"so it was set up; {told}", repair=repair)
+    found = engine.prepared(
+        engine.choose(places, {**environment, "TERA_LXD_SOCKET": _foreign(kept, places)}), places
+    )
+    if found.kind == "simulated":
+        raise Unavailable(f"The engine of this house cannot be had: {found.told}", hint=found.repair)
+    return found
+
+
+def _foreign(settings: Settings, places: Places) -> str:
+    """The socket of an engine that is not ours; empty: ours."""
+    return "" if Path(settings.lxd_socket).parent == places.lxd else settings.lxd_socket
+
+
+def settings_text(chosen: Engine, environment: Mapping[str, str]) -> str:
+    lines = ["# Written by `make up`; docs/settings.md lists all there is.", f'engine = "{chosen.kind}"']
+    if chosen.socket:
+        lines.append(f"lxd_socket = {_toml(chosen.socket)}")
+    given = {name: environment.get(f"TERA_{name.upper()}", "") for name in KEPT_SETTINGS}
+    lines += [f"{name} = {_toml(value)}" for name, value in given.items() if value]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(text: str) -> str:
+    return msgspec.json.encode(text).decode()  # a JSON string is a TOML string
+
+
+def server_url(settings: Settings) -> str:
+    host, port = address_of(settings.listen)
+    shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 -- everywhere is reached from here too
+    return f"{'https' if settings.tls_cert else 'http'}://{f'[{shown}]' if ':' in shown else shown}:{port}"
+
+
+def _answers(server: str, environment: Mapping[str, str]) -> bool:
+    try:
+        with Client(server, "", ca_file=environment.get("TERA_CA", ""), pause=lambda _: None) as client:
+            client.health()
+    except Unavailable:
+        return False
+    return True
+
+
+def _refuse_taken(settings: Settings) -> None:
+    """Before ours is started: whoever answers at its address is another."""
+    host, port = address_of(settings.listen)
+    try:
+        socket.create_connection((host, port), timeout=1).close()
+    except OSError:
+        return
+    raise Conflict(
+        f"Another program answers at {settings.listen} already",
+        hint=f"End it, or choose another port: `TERA_LISTEN={host}:{port + 1} make up`",
+    )
+
+
+def _operator_key(places: Places, settings: Settings, server: str, environment: Mapping[str, str]) -> str:
+    """The key in the file if it opens; else, with the database at hand, a new one."""
+    try:
+        key = places.operator_key.read_text("ascii").strip()
+        with Client(server, key, ca_file=environment.get("TERA_CA", "")) as client:
+            client.whoami()
+        return key
+    except (FileNotFoundError, NotAuthenticated):
+        pass
+    from teraflock.storage.open import open_database
+    from teraflock.tenant.service import TenantService
+
+    database = open_database(places.server.database(settings), SystemClock())
+    try:
+        service = TenantService(database, SystemClock())
+        key = service.install().secret or service.operator_key().secret
+    finally:
+        database.close()
+    connection.put_secret(places.operator_key, f"{key}\n".encode())
+    return key
+
+
+def _connect(places: Places, ours: Connection) -> str:
+    """Let the commands here speak to this server, unless they speak to another one: then its address."""
+    try:
+        kept = connection.read(places.connection)
+    except TeraflockError:
+        kept = None
+    if kept and kept.server != ours.server:
+        return kept.server
+    if kept != ours:
+        connection.write(places.connection, ours)
+    return ""
+
+
+def _hosts(client: Client) -> tuple[HostAnswer, ...]:
+    """The server registers what its engine reports, in its own time."""
+    import time
+
+    until = time.monotonic() + HOST_SECONDS_MAX
+    while True:
+        found = client.hosts(limit=200).items
+        if found or time.monotonic() >= until:
+            return found
+        time.sleep(0.1)

@@ -1,0 +1,143 @@
+"""`tera serve`: one process that answers requests and does the work.
+
+What holds: the socket is taken before anything else is done, so a port in use is told at once; one server per home; at
+a signal no new request is taken, those under way are answered, streams and loops end, and the database is closed.
+"""
+
+import fcntl
+import gc
+import logging
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from teraflock.app.files import put
+from teraflock.app.settings import Place, Settings, address_of, load_settings, place
+from teraflock.base.errors import Conflict, StorageFailed, Unavailable
+
+if TYPE_CHECKING:
+    from teraflock.api.asgi import Application
+
+BACKLOG: Final = 2048
+STOP_SECONDS_MAX: Final = 10
+GARBAGE_OBJECTS: Final = 20_000  # made before they are searched: some twenty pages of instances
+LOCK_FILE: Final = "server.lock"
+LOG: Final = logging.getLogger("teraflock.server")
+
+
+def serve(at: Place | None = None, settings: Settings | None = None) -> None:
+    """Answer until told to end."""
+    at = at or place()
+    settings = settings or load_settings(at)
+    try:
+        at.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise StorageFailed(
+            f"`{at.folder}` cannot be made: {error.strerror}",
+            hint="Set `TERA_HOME` to a folder that you may write to",
+        ) from None
+    with _alone(at), listening(settings) as sock:
+        _log_to_stderr(settings)
+        _run(at, settings, sock)
+
+
+def _run(at: Place, settings: Settings, sock: socket.socket) -> None:
+    import uvicorn  # with all it needs, a quarter of a second: after the socket is ours
+
+    from teraflock.api.asgi import Application
+    from teraflock.app.wiring import Cloud
+
+    cloud = Cloud(at, settings)
+    try:
+        application = Application(cloud.services)
+        config = uvicorn.Config(
+            application.asgi,
+            http="httptools",
+            loop="uvloop",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            lifespan="on",
+            ssl_certfile=settings.tls_cert or None,
+            ssl_keyfile=settings.tls_key or None,
+            timeout_graceful_shutdown=STOP_SECONDS_MAX,
+        )
+        cloud.start()
+        _settle_memory()
+        put(at.pid, f"{os.getpid()}\n".encode())
+        LOG.info("answers at %s", url_of(settings, sock))
+        _server(uvicorn.Server, config, application).run(sockets=[sock])
+    finally:
+        cloud.stop()
+        at.pid.unlink(missing_ok=True)
+
+
+def _server(base: type, config: object, application: "Application") -> "uvicorn.Server":  # type: ignore[name-defined]  # noqa: F821
+    class Server(base):  # type: ignore[misc]
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            application.streams.stop()  # else an open stream would hold up the end
+            await super().shutdown(sockets)
+
+    return Server(config)
+
+
+def _settle_memory() -> None:
+    """What is loaded now stays: it is not searched for garbage again, and requests make little that goes in circles."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GARBAGE_OBJECTS, 20, 50)
+
+
+def url_of(settings: Settings, sock: socket.socket) -> str:
+    host, port = sock.getsockname()[:2]
+    return f"{'https' if settings.tls_cert else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+@contextmanager
+def listening(settings: Settings) -> Iterator[socket.socket]:
+    """The socket the server answers on, already taking connections: whoever comes early waits a moment."""
+    host, port = address_of(settings.listen)
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise Unavailable(
+            f"`{settings.listen}` is no address of this machine: {error.strerror}",
+            hint="Set `listen`, or `TERA_LISTEN`, to one it has, such as `127.0.0.1:8372`",
+        ) from None
+    with socket.socket(family, kind, protocol) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind(address)
+            sock.listen(BACKLOG)
+        except OSError as error:
+            raise Unavailable(
+                f"The server cannot answer on `{settings.listen}`: {error.strerror}",
+                hint="Another program has it; end that, or choose another with `TERA_LISTEN`",
+            ) from None
+        yield sock
+
+
+@contextmanager
+def _alone(at: Place) -> Iterator[None]:
+    """One server per home. The lock goes with the process, however that ends."""
+    with (at.folder / LOCK_FILE).open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise Conflict(
+                f"A server runs already with the home `{at.home}`",
+                hint="Stop it with `make down`, or set `TERA_HOME` to another folder",
+            ) from None
+        yield
+
+
+def _log_to_stderr(settings: Settings) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(settings.log_level.upper())
+    logging.getLogger("uvicorn.error").setLevel("WARNING")

@@ -1,0 +1,152 @@
+"""A server's parts put together: database, services, engines, loops. Nothing here answers requests."""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from teraflock.api.idempotency import forget_old
+from teraflock.api.limits import RateLimit
+from teraflock.api.metrics import Metrics
+from teraflock.api.services import Bounds, Nouns, Services
+from teraflock.app.engines import open_engines
+from teraflock.app.settings import Place, Settings
+from teraflock.base.clock import Clock, SystemClock
+from teraflock.fleet.service import FleetService
+from teraflock.image.service import ImageService
+from teraflock.instance import store as instances
+from teraflock.instance.engines import Engines
+from teraflock.instance.service import InstanceService
+from teraflock.reconcile.loops import Loops
+from teraflock.reconcile.rehearsal import dies_at
+from teraflock.storage.database import Database
+from teraflock.storage.open import POSTGRES, open_database
+from teraflock.tenant.service import TenantService
+
+LOG: Final = logging.getLogger("teraflock.server")
+FORGET_SECONDS: Final = 3600.0
+
+RandomBytes = Callable[[int], bytes]
+
+
+class Cloud:
+    """A server without its socket. `start` begins the loops, `stop` ends them and closes the database."""
+
+    def __init__(
+        self,
+        at: Place,
+        settings: Settings,
+        *,
+        clock: Clock | None = None,
+        random_bytes: RandomBytes = os.urandom,
+        engines: Engines | None = None,
+    ) -> None:
+        self.at = at
+        self.settings = settings
+        self.clock: Clock = clock or SystemClock()
+        at.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        address = at.database(settings)
+        self.is_postgres = address.startswith(POSTGRES)
+        self.database = open_database(address, self.clock)
+        try:
+            tenants = TenantService(self.database, self.clock, random_bytes)
+            self.installed = tenants.install()
+            if self.installed.secret:
+                _keep_secret(at, self.installed.secret)
+            self.engines = engines or open_engines(at, settings, self.installed.installation_id, self.clock)
+        except BaseException:
+            self.database.close()
+            raise
+        self.loops = Loops(
+            self.database,
+            self.clock,
+            self.engines,
+            alone=not self.is_postgres,
+            random_bytes=random_bytes,
+            fault=dies_at(settings.faults),
+        )
+        self.services = self._services(random_bytes)
+        self._ending = threading.Event()
+        self._started = False
+
+    def start(self) -> None:
+        self._started = True
+        if self.settings.loops:
+            self.loops.start()
+        threading.Thread(target=self._forget, name="forget", daemon=True).start()
+
+    def stop(self) -> None:
+        self._ending.set()
+        if self._started and self.settings.loops:
+            self.loops.stop()
+        self.database.close()
+
+    def _services(self, random_bytes: RandomBytes) -> Services:
+        settings = self.settings
+
+        def nouns_on(database: Database, wake: Callable[[], None] = lambda: None) -> Nouns:
+            by_instance = InstanceService(
+                database, self.clock, self.engines, random_bytes=random_bytes, wake=wake
+            )
+            return Nouns(
+                tenants=TenantService(database, self.clock, random_bytes),
+                instances=by_instance,
+                fleet=FleetService(database, self.clock, random_bytes=random_bytes),
+                images=ImageService(
+                    database, self.clock, publish=by_instance.publish, random_bytes=random_bytes, wake=wake
+                ),
+            )
+
+        return Services(
+            database=self.database,
+            clock=self.clock,
+            nouns_on=nouns_on,
+            nouns=nouns_on(self.database, self.loops.wake),
+            simulated=any(engine.simulated for engine in self.engines),
+            reads_inline=not self.is_postgres,
+            rate=RateLimit(settings.rate_per_second, settings.rate_burst, time.monotonic),
+            metrics=self._metrics(),
+            bounds=Bounds(
+                body_bytes_max=settings.body_bytes_max,
+                streams_max=settings.streams_max,
+                threads=settings.threads,
+                execs_max=settings.execs_max,
+                metrics_open=settings.metrics_open,
+            ),
+            wake=self.loops.wake,
+            seconds=time.monotonic,
+        )
+
+    def _metrics(self) -> Metrics:
+        metrics = Metrics()
+        metrics.also("tera_instances", "Instances by phase", "phase", self._by_phase)
+        metrics.also("tera_loop_turns", "Turns done by each loop", "loop", lambda: dict(self.loops.turns))
+        metrics.also("tera_writes_waiting", "Writes that no transaction has taken up", "", self._waiting)
+        return metrics
+
+    def _by_phase(self) -> dict[str, float]:
+        with self.database.read() as tx:
+            return dict(instances.count_by_phase_in_all_projects(tx))
+
+    def _waiting(self) -> dict[str, float]:
+        return {"": float(getattr(self.database, "works_waiting", 0))}
+
+    def _forget(self) -> None:
+        while not self._ending.is_set():
+            try:
+                forget_old(self.database, self.clock)
+            except Exception:
+                if not self._ending.is_set():
+                    LOG.exception("old answers were not forgotten")
+            self._ending.wait(FORGET_SECONDS)
+
+
+def _keep_secret(at: Place, secret: str) -> None:
+    """The operator's key, for its owner's eyes alone, before anybody could ask for it."""
+    path = at.operator_key
+    beside = path.with_suffix(f".{os.getpid()}.new")
+    with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:  # noqa: PTH123
+        file.write(f"{secret}\n")
+    beside.replace(path)

@@ -1,0 +1,114 @@
+"""The biller's turn: intervals become charges, charges become entries, in one transaction with the biller's cursor.
+
+What holds:
+- an interval is charged when it is closed, and at the end of each day (UTC) that it lasted beyond; a charge is made
+  once, whoever runs how often, for the cursor and the charges commit together;
+- what was charged too much, because a stop turned out to be earlier, is taken back by reversals and charged anew;
+- after a turn, what stands in the charges is what `charge.rules.slices` says of the intervals, to the micro-unit.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Final
+
+from msgspec.structs import replace
+
+from teraflock.base.clock import Clock
+from teraflock.bill import store
+from teraflock.bill.charge.model import Charge
+from teraflock.bill.charge.rules import DAY_US
+from teraflock.bill.credit import store as credit_store
+from teraflock.bill.credit.rules import lapse
+from teraflock.bill.desk import Desk, interval_of
+from teraflock.bill.ledger.model import Entry
+from teraflock.bill.purchase.service import go_on
+from teraflock.bill.times import microseconds
+from teraflock.meter import store as meter_store
+from teraflock.storage.database import Database, Transaction
+
+INTERVALS_PER_TURN: Final = 10_000  # half a second of work, some twenty megabytes
+DAY_GRACE_US: Final = 600 * 1_000_000
+"""A day is closed this long after its end: what was lost or stopped just before is then known, and rarely reversed."""
+
+
+class Biller:
+    def __init__(
+        self, database: Database, clock: Clock, random_bytes: Callable[[int], bytes] = os.urandom
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._random_bytes = random_bytes
+
+    def turn(self, *, limit: int = INTERVALS_PER_TURN) -> int:
+        """Charge the next closed intervals; how many they were."""
+        now_us = microseconds(self._clock.now())
+        with self._database.read() as tx:
+            if not meter_store.intervals_after(tx, store.cursor(tx).intervals, limit=1):
+                return 0
+        return self._database.write(lambda tx: book_intervals(tx, now_us, limit, self._random_bytes))
+
+    def catch_up(self) -> int:
+        booked = 0
+        while count := self.turn():
+            booked += count
+        return booked
+
+    def close_days(self, *, grace_us: int = DAY_GRACE_US) -> int:
+        """Charge what is still held up to the last midnight, once; how many charges that made."""
+        now_us = microseconds(self._clock.now())
+        until_us = (now_us - grace_us) // DAY_US * DAY_US
+        with self._database.read() as tx:
+            if store.cursor(tx).booked_until_us >= until_us:
+                return 0
+        return self._database.write(lambda tx: book_day(tx, until_us, now_us, self._random_bytes))
+
+
+def book_intervals(tx: Transaction, now_us: int, limit: int, random_bytes: Callable[[int], bytes]) -> int:
+    intervals = meter_store.intervals_after(tx, store.cursor(tx).intervals, limit=limit)
+    if not intervals:
+        return 0
+    go_on(tx, max(now_us, *(interval.until_us for interval in intervals)), now_us, random_bytes)
+    cursor = store.cursor(tx)
+    desk = Desk(tx)
+    charges: list[Charge] = []
+    seen: set[tuple[str, int]] = set()
+    for count, interval in enumerate(intervals):
+        if (
+            interval.instance_id,
+            interval.sequence,
+        ) in seen:  # a later revision: first write what it is compared to
+            intervals = intervals[:count]
+            break
+        seen.add((interval.instance_id, interval.sequence))
+        charges += desk.booking(interval, interval.until_us, cursor.booked_until_us)
+    desk.post(charges, replace(cursor, intervals=cursor.intervals + len(intervals)), now_us)
+    return len(intervals)
+
+
+def book_day(tx: Transaction, until_us: int, now_us: int, random_bytes: Callable[[int], bytes]) -> int:
+    """Close a day: charge what is open up to its end, and let credits lapse whose time is a whole day over."""
+    if store.cursor(tx).booked_until_us >= until_us:
+        return 0
+    go_on(tx, max(now_us, until_us), now_us, random_bytes)
+    cursor, desk = store.cursor(tx), Desk(tx)
+    charges: list[Charge] = []
+    for meter in meter_store.open_meters(tx):
+        interval = interval_of(meter)
+        if interval.from_us < until_us:
+            charges += desk.booking(interval, until_us, FROM_ANY_DAY_US)
+    lapsed = _lapses(tx, until_us - DAY_US)
+    desk.post(charges, replace(cursor, booked_until_us=until_us), now_us, lapsed)
+    return len(charges)
+
+
+FROM_ANY_DAY_US: Final = 1 << 62
+"""Days before may be booked already, however late an interval began: look."""
+
+
+def _lapses(tx: Transaction, until_us: int) -> list[Entry]:
+    entries = []
+    for grant in credit_store.expired_in_all_projects(tx, until_us):
+        over, entry = lapse(grant)
+        credit_store.put(tx, over)
+        entries += [entry] if entry else []
+    return entries

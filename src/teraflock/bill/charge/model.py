@@ -1,0 +1,79 @@
+"""What a stretch of time costs, part by part."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from teraflock.meter.model import Holding
+
+
+class Amounts(NamedTuple):
+    """Micro-units of one currency."""
+
+    gpu: int = 0
+    vcpu: int = 0
+    ram: int = 0
+    disk: int = 0
+    snapshot: int = 0
+    address: int = 0
+    egress: int = 0
+    minimum: int = 0
+    """What a short run costs beyond its time."""
+    fee: int = 0
+
+    def negated(self) -> "Amounts":
+        return Amounts(*(-micros for micros in self))
+
+
+class Slice(NamedTuple):
+    """A part of an interval in which nothing changes: not the day, not the prices, not the discount."""
+
+    from_us: int
+    until_us: int
+    currency: str
+    """Empty where there was no price."""
+    amounts: Amounts
+    list_micros: int
+    """What it would have cost on demand, without any discount."""
+    egress_bytes: int
+    version: int
+    """Of the price book; 0: there was no price."""
+    discount_bp: int
+    purchase_id: str
+    """What covered part or all of it; empty: nothing."""
+
+
+class Covered(msgspec.Struct, frozen=True, kw_only=True):
+    """From when until when a purchase pays for how much of an instance."""
+
+    purchase_id: str
+    from_us: int
+    until_us: int
+    gpu: str = ""
+    gpus: int = 0
+    vcpus: int = 0
+    ram_bytes: int = 0
+    disk_bytes: int = 0
+
+
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
+    """What charges are made for: an interval of an instance, or a term of a purchase."""
+
+    id: str
+    generation: int
+    sequence: int
+    project_id: str
+    held: Holding
+
+
+class Charge(msgspec.Struct, frozen=True, kw_only=True):
+    subject: Subject
+    segment: int
+    kind: str
+    """usage, fee, refund or reversal."""
+    reverses: int = -1
+    slice: Slice
+
+    @property
+    def micros(self) -> int:
+        return sum(self.slice.amounts)

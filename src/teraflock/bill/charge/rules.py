@@ -1,0 +1,244 @@
+"""From what was held to what it costs. No clock, no SQL.
+
+What holds:
+- an amount is floored once, from the beginning of its interval, for each thing that is held: the slices of an interval
+  always sum to the same, wherever they are cut, and a slice never costs less than nothing;
+- time is counted in microseconds, a month in 730 hours, a GB in 2**30 bytes; nothing is rounded on the way;
+- a slice lies within one day (UTC), one period of the price book, one step of the long-term discount and one term of a
+  purchase: its line on the bill has one price;
+- the past of an interval does not depend on its future: what was booked while it was open stays right, unless the
+  tenant is found to have stopped before (`booking`).
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Final
+
+from teraflock.base.money import HOURS_PER_MONTH
+from teraflock.base.quantities import GIB
+from teraflock.bill.charge.model import Amounts, Charge, Covered, Slice, Subject
+from teraflock.bill.price.model import BASIS, Period, Place, PriceBook, PricedPeriod, Units
+from teraflock.meter.model import Holding, Interval
+
+SECOND_US: Final = 1_000_000
+DAY_US: Final = 86_400 * SECOND_US
+MONTH_US: Final = HOURS_PER_MONTH * 3600 * SECOND_US
+_EACH: Final = MONTH_US * BASIS
+_GB: Final = _EACH * GIB
+_SCALES: Final = (_EACH, _EACH, _GB, _GB, _GB, _EACH)
+"""What the exact sums of gpu, vcpu, ram, disk, snapshot and address are divided by."""
+_EMPTY: Final = Amounts()
+
+
+class Tariff:
+    """The price book as one currency sees it."""
+
+    def __init__(self, book: PriceBook, currency: str) -> None:
+        self.book = book
+        self.currency = currency
+        self._priced: dict[tuple[int, int], PricedPeriod] = {}
+
+    def priced(self, period: Period) -> PricedPeriod:
+        key = (period.version, period.from_us)
+        known = self._priced.get(key)
+        if known is None:
+            known = self._priced[key] = PricedPeriod(period, self.currency)
+        return known
+
+
+def slices(interval: Interval, until_us: int, tariff: Tariff, covers: Sequence[Covered] = ()) -> list[Slice]:
+    """What an interval costs up to `until_us`: the whole of it, or of an open one as far as it got."""
+    held, sums, listed, done, done_listed = interval.held, [0] * 6, [0] * 6, _EMPTY, 0
+    made: list[Slice] = []
+    ended = until_us == interval.until_us
+    for from_us, to_us in _stretches(interval, until_us, tariff.book, covers):
+        period = tariff.book.at(from_us)
+        if period is None:
+            made.append(Slice(from_us, to_us, "", _EMPTY, 0, 0, 0, 0, ""))
+            continue
+        cover = _cover_at(covers, from_us)
+        discount_bp = _discount_bp(interval, period, from_us)
+        _add(
+            sums,
+            _units(tariff, period, held),
+            _beyond(held, cover),
+            (BASIS - discount_bp) * (to_us - from_us),
+        )
+        _add(listed, _list_units(tariff, period, held), _quantities(held), BASIS * (to_us - from_us))
+        now, now_listed = _floored(sums), sum(_floored(listed))
+        amounts = Amounts(*(after - before for after, before in zip(now, done, strict=False)))
+        made.append(
+            Slice(
+                from_us, to_us, tariff.currency, amounts, now_listed - done_listed, 0, period.version, discount_bp,
+                cover.purchase_id if cover else "",
+            )
+        )  # fmt: skip
+        done, done_listed = Amounts(*now), now_listed
+    return _with_end(interval, made, tariff, covers) if ended else made
+
+
+def booking(
+    subject: Subject,
+    standing: Sequence[Charge],
+    due: Sequence[Slice],
+    next_segment: int,
+    *,
+    kind: str = "usage",
+) -> list[Charge]:
+    """The charges that bring what stands to what is due: reversals of what is not, then what is missing."""
+    if not standing:
+        return [
+            Charge(subject=subject, segment=segment, kind=kind, slice=each)
+            for segment, each in enumerate(due, start=next_segment)
+        ]
+    wanted = set(due)
+    kept = {charge.slice for charge in standing}
+    made = [
+        Charge(
+            subject=charge.subject, segment=segment, kind="reversal", reverses=charge.segment,
+            slice=charge.slice._replace(
+                amounts=charge.slice.amounts.negated(), list_micros=-charge.slice.list_micros,
+                egress_bytes=-charge.slice.egress_bytes,
+            ),
+        )
+        for segment, charge in enumerate((c for c in standing if c.slice not in wanted), start=next_segment)
+    ]  # fmt: skip
+    missing = [each for each in due if each not in kept]
+    return made + [
+        Charge(subject=subject, segment=segment, kind=kind, slice=each)
+        for segment, each in enumerate(missing, start=next_segment + len(made))
+    ]
+
+
+def standing(charges: Iterable[Charge]) -> list[Charge]:
+    """Those that no reversal took back."""
+    charges = list(charges)
+    reversed_segments = {charge.reverses for charge in charges if charge.kind == "reversal"}
+    return [each for each in charges if each.kind != "reversal" and each.segment not in reversed_segments]
+
+
+def subject_of(interval: Interval) -> Subject:
+    return Subject(
+        id=interval.instance_id, generation=interval.generation, sequence=interval.sequence,
+        project_id=interval.project_id, held=interval.held,
+    )  # fmt: skip
+
+
+def _stretches(
+    interval: Interval, until_us: int, book: PriceBook, covers: Sequence[Covered]
+) -> Iterable[tuple[int, int]]:
+    from_us = interval.from_us
+    if until_us <= from_us:
+        return ()
+    next_day_us = from_us - from_us % DAY_US + DAY_US
+    cuts = set(range(next_day_us, until_us, DAY_US)) if next_day_us < until_us else set()
+    cuts.update(book.changes(from_us, until_us))
+    cuts.update(us for cover in covers for us in (cover.from_us, cover.until_us) if from_us < us < until_us)
+    if interval.run_us is not None and until_us - interval.run_us > DAY_US:
+        cuts.update(_discount_cuts(interval, until_us, book))
+    if not cuts:
+        return ((from_us, until_us),)
+    edges = [from_us, *sorted(cuts), until_us]
+    return pairwise(edges)
+
+
+def _discount_cuts(interval: Interval, until_us: int, book: PriceBook) -> Iterable[int]:
+    assert interval.run_us is not None
+    starts = [interval.from_us, *book.changes(interval.from_us, until_us)]
+    for period in (book.at(us) for us in starts):
+        for days, _ in period.prices.long_term if period else ():
+            us = interval.run_us + days * DAY_US
+            if interval.from_us < us < until_us:
+                yield us
+
+
+def _discount_bp(interval: Interval, period: Period, at_us: int) -> int:
+    if interval.run_us is None or interval.held.mode != "on-demand" or not period.prices.long_term:
+        return 0
+    days = (at_us - interval.run_us) // DAY_US
+    return max((bp for after, bp in period.prices.long_term if after <= days), default=0)
+
+
+def _units(tariff: Tariff, period: Period, held: Holding) -> Units:
+    return tariff.priced(period).units(held.gpu, held.mode, Place(held.host, held.region))
+
+
+def _list_units(tariff: Tariff, period: Period, held: Holding) -> Units:
+    return tariff.priced(period).units(held.gpu, "on-demand", Place(held.host, held.region))
+
+
+def _quantities(held: Holding) -> tuple[int, ...]:
+    return (held.gpus, held.vcpus, held.ram_bytes, held.disk_bytes, held.snapshots_bytes, held.addresses)
+
+
+def _cover_at(covers: Sequence[Covered], us: int) -> Covered | None:
+    return next((cover for cover in covers if cover.from_us <= us < cover.until_us), None)
+
+
+def _beyond(held: Holding, cover: Covered | None) -> tuple[int, ...]:
+    """What is held beyond what a purchase pays for."""
+    if cover is None:
+        return _quantities(held)
+    return (
+        max(0, held.gpus - (cover.gpus if cover.gpu == held.gpu else 0)),
+        max(0, held.vcpus - cover.vcpus),
+        max(0, held.ram_bytes - cover.ram_bytes),
+        max(0, held.disk_bytes - cover.disk_bytes),
+        held.snapshots_bytes,
+        held.addresses,
+    )
+
+
+def _add(sums: list[int], units: Units, quantities: Sequence[int], weight: int) -> None:
+    for index in range(6):
+        if quantities[index]:
+            sums[index] += units[index] * quantities[index] * weight
+
+
+def _floored(sums: Sequence[int]) -> list[int]:
+    return [exact // scale for exact, scale in zip(sums, _SCALES, strict=True)]
+
+
+def _with_end(
+    interval: Interval, made: list[Slice], tariff: Tariff, covers: Sequence[Covered]
+) -> list[Slice]:
+    """Add to the last slice what is due once, at the end: traffic, and what a short run lacks to the minimum."""
+    if interval.until_us == interval.from_us and not interval.ends_run:
+        return made  # it never was: see meter.rules.recut
+    minimum = _minimum_micros(interval, tariff, covers)
+    if not (minimum or interval.egress_bytes):
+        return made
+    if not made:
+        period = tariff.book.at(interval.until_us)
+        version, currency = (period.version, tariff.currency) if period else (0, "")
+        made = [Slice(interval.until_us, interval.until_us, currency, _EMPTY, 0, 0, version, 0, "")]
+    last = made[-1]
+    period = tariff.book.at(last.from_us)
+    egress = interval.egress_bytes * _units(tariff, period, interval.held).egress // GIB if period else 0
+    ended = last._replace(
+        amounts=last.amounts._replace(egress=egress, minimum=minimum),
+        list_micros=last.list_micros + egress + minimum,
+        egress_bytes=interval.egress_bytes,
+    )
+    return [*made[:-1], ended]
+
+
+def _minimum_micros(interval: Interval, tariff: Tariff, covers: Sequence[Covered]) -> int:
+    """Cards, processors and memory for the time that a run fell short, as the prices were when it began."""
+    if interval.run_us is None or not interval.ends_run or interval.house_fault:
+        return 0
+    if interval.until_us == interval.run_us:
+        return 0  # the tenant had asked to stop before it ran
+    period = tariff.book.at(interval.run_us)
+    if period is None:
+        return 0
+    missing_us = period.prices.minimum_seconds * SECOND_US - (interval.until_us - interval.run_us)
+    if missing_us <= 0:
+        return 0
+    units = _units(tariff, period, interval.held)
+    beyond = _beyond(interval.held, _cover_at(covers, interval.run_us))
+    return sum(
+        units[index] * beyond[index] * BASIS * missing_us // _SCALES[index]
+        for index in range(3)
+        if beyond[index]
+    )

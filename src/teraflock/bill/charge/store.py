@@ -1,0 +1,198 @@
+"""All SQL of charges. They are added, never changed."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from teraflock.bill.charge.model import Amounts, Charge, Slice, Subject
+from teraflock.bill.charge.rules import DAY_US
+from teraflock.meter.model import Holding
+from teraflock.storage.database import Row, Transaction
+
+_KEY: Final = ("subject", "generation", "sequence", "segment", "kind", "reverses", "project_id", "month")
+_SLICE: Final = (
+    "from_us", "until_us", "currency", "micros", "gpu_micros", "vcpu_micros", "ram_micros", "disk_micros",
+    "snapshot_micros", "address_micros", "egress_micros", "minimum_micros", "fee_micros", "list_micros", "egress_bytes",
+    "version", "discount_bp", "purchase_id",
+)  # fmt: skip
+_HELD: Final = (
+    "gpu", "gpus", "vcpus", "ram_bytes", "disk_bytes", "snapshots_bytes", "addresses", "mode", "host", "region", "name",
+    "member", "labels",
+)  # fmt: skip
+COLUMNS: Final = ("number", *_KEY, *_SLICE, *_HELD, "booked_at_us")
+_INSERT: Final = (
+    f"INSERT INTO charge ({', '.join(COLUMNS)}) VALUES ({', '.join(':' + name for name in COLUMNS)})"
+)
+_SELECT: Final = f"SELECT {', '.join(COLUMNS)} FROM charge"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Booked(msgspec.Struct, frozen=True, kw_only=True):
+    """A charge as it stands in the books: a line of the bill."""
+
+    number: int
+    at_us: int
+    month: str
+    charge: Charge
+
+
+class Sum(msgspec.Struct, frozen=True, kw_only=True):
+    """The charges of a month that are alike in card, member and kind."""
+
+    currency: str
+    gpu: str
+    member: str
+    kind: str
+    lines: int
+    micros: int
+    list_micros: int
+
+
+def add(tx: Transaction, charges: Iterable[Charge], *, first_number: int, now_us: int) -> None:
+    tx.run_many(
+        _INSERT, [_row(number, each, now_us) for number, each in enumerate(charges, start=first_number)]
+    )
+
+
+def charges_of(tx: Transaction, subject: str, sequence: int) -> list[Charge]:
+    """All charges of one interval or term, reversals too, in the order they were made."""
+    rows = tx.all(
+        f"{_SELECT} WHERE subject = :subject AND sequence = :sequence ORDER BY segment",
+        subject=subject,
+        sequence=sequence,
+    )
+    return [booked_from(row).charge for row in rows]
+
+
+def micros_of(tx: Transaction, subject: str, sequence: int | None = None) -> dict[str, int]:
+    """What was booked for an instance, or one interval of it, by currency."""
+    only = "" if sequence is None else " AND sequence = :sequence"
+    values = {} if sequence is None else {"sequence": sequence}
+    rows = tx.all(
+        f"SELECT currency, SUM(micros) FROM charge WHERE subject = :subject{only} GROUP BY currency",
+        subject=subject,
+        **values,
+    )
+    return {row[0]: int(row[1]) for row in rows if row[0]}
+
+
+def lines(
+    tx: Transaction, project_id: str, month: str | None, *, after: int, limit: int, until: int = 1 << 62
+) -> list[Booked]:
+    """The charges of a project, of a month or of all time, behind the one with the number `after`."""
+    rows = tx.all(
+        f"{_SELECT} WHERE project_id = :project AND (CAST(:month AS TEXT) IS NULL OR month = :month)"
+        " AND number > :after AND number <= :until ORDER BY number LIMIT :limit"
+        if month is None
+        else f"{_SELECT} WHERE project_id = :project AND month = :month AND number > :after AND number <= :until"
+        " ORDER BY number LIMIT :limit",
+        project=project_id,
+        month=month,
+        after=after,
+        until=until,
+        limit=limit,
+    )
+    return [booked_from(row) for row in rows]
+
+
+def each_line(tx: Transaction, project_id: str, month: str) -> Iterator[Booked]:
+    """All charges of a month, streamed."""
+    rows = tx.each(
+        f"{_SELECT} WHERE project_id = :project AND month = :month ORDER BY number",
+        project=project_id,
+        month=month,
+    )
+    return map(booked_from, rows)
+
+
+def sums(tx: Transaction, project_id: str, month: str) -> list[Sum]:
+    rows = tx.all(
+        "SELECT currency, gpu, member, kind, COUNT(*), SUM(micros), SUM(list_micros) FROM charge"
+        " WHERE project_id = :project AND month = :month GROUP BY currency, gpu, member, kind"
+        " ORDER BY currency, gpu, member, kind",
+        project=project_id,
+        month=month,
+    )
+    return [
+        Sum(
+            currency=row[0], gpu=row[1], member=row[2], kind=row[3], lines=int(row[4]), micros=int(row[5]),
+            list_micros=int(row[6]),
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+def sums_by_labels(tx: Transaction, project_id: str, month: str) -> list[tuple[str, str, int, int]]:
+    """By the whole set of labels, as JSON: currency, labels, lines, micros."""
+    rows = tx.all(
+        "SELECT currency, labels, COUNT(*), SUM(micros) FROM charge WHERE project_id = :project AND month = :month"
+        " GROUP BY currency, labels ORDER BY currency, labels",
+        project=project_id,
+        month=month,
+    )
+    return [(row[0], row[1], int(row[2]), int(row[3])) for row in rows]
+
+
+def spent(tx: Transaction, project_id: str, month: str) -> dict[str, int]:
+    """What a month has cost so far as it is booked, by currency."""
+    rows = tx.all(
+        "SELECT currency, SUM(micros) FROM charge WHERE project_id = :project AND month = :month GROUP BY currency",
+        project=project_id,
+        month=month,
+    )
+    return {row[0]: int(row[1]) for row in rows if row[0]}
+
+
+@lru_cache(maxsize=4096)
+def _month_of_day(day: int) -> str:
+    return (_EPOCH + timedelta(days=day)).strftime("%Y-%m")
+
+
+def month_of(us: int) -> str:
+    """`2026-11`, UTC."""
+    return _month_of_day(us // DAY_US)
+
+
+def _row(number: int, charge: Charge, now_us: int) -> tuple[Any, ...]:
+    s, part, h = charge.subject, charge.slice, charge.subject.held
+    return (
+        number, s.id, s.generation, s.sequence, charge.segment, charge.kind, charge.reverses, s.project_id,
+        _month_of_day(part.from_us // DAY_US), part.from_us, part.until_us, part.currency, sum(part.amounts),
+        *part.amounts, part.list_micros, part.egress_bytes, part.version, part.discount_bp, part.purchase_id, h.gpu,
+        h.gpus, h.vcpus, h.ram_bytes, h.disk_bytes, h.snapshots_bytes, h.addresses, h.mode, h.host, h.region, h.name,
+        h.member, h.labels, now_us,
+    )  # fmt: skip
+
+
+def booked_from(row: Row) -> Booked:
+    (
+        number, subject, generation, sequence, segment, kind, reverses, project, month, from_us, until_us, currency, _,
+        *rest,
+    ) = row  # fmt: skip
+    amounts, rest = Amounts(*rest[:9]), rest[9:]
+    list_micros, egress_bytes, version, discount_bp, purchase_id, *held, at_us = rest
+    whole = Slice(
+        from_us, until_us, currency, amounts, list_micros, egress_bytes, version, discount_bp, purchase_id
+    )
+    return Booked(
+        number=number,
+        at_us=at_us,
+        month=month,
+        charge=Charge(
+            subject=Subject(
+                id=subject, generation=generation, sequence=sequence, project_id=project, held=_held_from(held)
+            ),
+            segment=segment, kind=kind, reverses=reverses, slice=whole,
+        ),
+    )  # fmt: skip
+
+
+def _held_from(row: Sequence[Any]) -> Holding:
+    gpu, gpus, vcpus, ram, disk, snapshots, addresses, mode, host, region, name, member, labels = row
+    return Holding(
+        gpu=gpu, gpus=gpus, vcpus=vcpus, ram_bytes=ram, disk_bytes=disk, snapshots_bytes=snapshots, addresses=addresses,
+        mode=mode, host=host, region=region, name=name, member=member, labels=labels,
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Credits: given for a reason, for a time, and drawn before anything else is."""

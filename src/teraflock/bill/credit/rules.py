@@ -1,0 +1,110 @@
+"""How what is owed is paid: from credits, the soonest to expire first, then from what was paid in advance.
+
+What holds:
+- a credit pays only for time within its own, and never more than is left of it;
+- what is taken back goes back to where it came from, as far as that can be told: to credits of that time that were
+  drawn, the last to expire first, then to the balance of a project that pays in advance.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from teraflock.bill.credit.model import Grant
+from teraflock.bill.ledger.model import PROMOTION, Entry, granted, owes, paid_ahead
+
+
+class Due(NamedTuple):
+    """What a project owes for a day, net; below zero: what it gets back."""
+
+    at_us: int
+    month: str
+    micros: int
+
+
+class Paid(NamedTuple):
+    entries: list[Entry]
+    grants: list[Grant]
+    """Those that changed."""
+
+
+def pay(
+    project_id: str,
+    currency: str,
+    dues: Sequence[Due],
+    grants: Sequence[Grant],
+    balance: int | None,
+    number: int,
+) -> Paid:
+    """Pay in the order of time. `balance` is None where the project does not pay in advance.
+
+    `number` makes the keys of entries that belong to no grant: that of the first entry made here.
+    """
+    left = {grant.id: grant for grant in grants if grant.currency == currency}
+    moved: dict[tuple[str, str], int] = {}
+    for due in sorted(dues):
+        rest = _from_grants(left, due, moved)
+        if balance is not None and rest:
+            part = min(rest, balance) if rest > 0 else rest
+            balance -= part
+            moved["", due.month] = moved.get(("", due.month), 0) + part
+    entries: list[Entry] = []
+    for (grant_id, month), micros in sorted(moved.items()):
+        if not micros:
+            continue
+        entry = _entry(project_id, currency, grant_id, month, micros, number + len(entries))
+        if grant_id:
+            grant = left[grant_id]
+            entry = replace(entry, sequence=grant.moves)
+            left[grant_id] = replace(grant, moves=grant.moves + 1)
+        entries.append(entry)
+    before = {grant.id: grant for grant in grants}
+    return Paid(entries, [grant for grant in left.values() if grant != before[grant.id]])
+
+
+def lapse(grant: Grant) -> tuple[Grant, Entry | None]:
+    """What is left of an expired grant goes back to the house."""
+    over, left = replace(grant, expired=True), grant.left_micros
+    if not left:
+        return over, None
+    entry = Entry(
+        kind="lapsed", project_id=grant.project_id, debit=granted(grant.id), credit=PROMOTION, currency=grant.currency,
+        micros=left, subject=grant.id, sequence=grant.moves,
+    )  # fmt: skip
+    return replace(over, moves=grant.moves + 1), entry
+
+
+def gift(grant: Grant) -> Entry:
+    return Entry(
+        kind="granted", project_id=grant.project_id, debit=PROMOTION, credit=granted(grant.id), currency=grant.currency,
+        micros=grant.micros, subject=grant.id,
+    )  # fmt: skip
+
+
+def _from_grants(left: dict[str, Grant], due: Due, moved: dict[tuple[str, str], int]) -> int:
+    """Draw for what is due, or give back; what remains."""
+    valid = [g for g in left.values() if g.from_us <= due.at_us < g.expires_us and not g.expired]
+    rest = due.micros
+    for grant in sorted(valid, key=lambda g: (g.expires_us, g.id), reverse=rest < 0):
+        part = min(rest, grant.left_micros) if rest > 0 else max(rest, -grant.drawn_micros)
+        if part:
+            left[grant.id] = replace(grant, drawn_micros=grant.drawn_micros + part)
+            moved[grant.id, due.month] = moved.get((grant.id, due.month), 0) + part
+            rest -= part
+    return rest
+
+
+def _entry(project_id: str, currency: str, grant_id: str, month: str, micros: int, number: int) -> Entry:
+    source, owed = granted(grant_id) if grant_id else paid_ahead(project_id), owes(project_id)
+    kinds: Mapping[bool, str] = {True: "drawn" if grant_id else "settled", False: "returned"}
+    debit, credit = (source, owed) if micros > 0 else (owed, source)
+    return Entry(
+        kind=kinds[micros > 0], project_id=project_id, debit=debit, credit=credit, currency=currency,
+        micros=abs(micros), subject=grant_id or source, generation=month_number(month), sequence=number,
+    )  # fmt: skip
+
+
+def month_number(month: str) -> int:
+    """`2026-11` → 202611: entries that pay for a month say so."""
+    return int(month.replace("-", ""))

@@ -1,0 +1,57 @@
+"""Giving credits. Whole days count: a credit pays from the day it is given to the end of the day it expires."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from teraflock.base.clock import Clock
+from teraflock.base.errors import BadInput
+from teraflock.base.ids import new_id
+from teraflock.bill import store
+from teraflock.bill.charge.rules import DAY_US
+from teraflock.bill.credit import store as credit_store
+from teraflock.bill.credit.model import Grant
+from teraflock.bill.credit.rules import gift
+from teraflock.bill.desk import Desk
+from teraflock.bill.ledger import store as ledger_store
+from teraflock.bill.price.model import FOREVER_US
+from teraflock.bill.times import microseconds
+from teraflock.storage.database import Database, Transaction
+
+
+class CreditService:
+    def __init__(self, database: Database, clock: Clock, random_bytes: Callable[[int], bytes]) -> None:
+        self._database = database
+        self._clock = clock
+        self._random_bytes = random_bytes
+
+    def grant(self, project_id: str, micros: int, reason: str, expires: datetime | None = None) -> Grant:
+        """Give a project credit in the currency it pays in, from today on."""
+        now = self._clock.now()
+        now_us = microseconds(now)
+        from_us = now_us // DAY_US * DAY_US
+        expires_us = -(-microseconds(expires) // DAY_US) * DAY_US if expires else FOREVER_US
+        if micros <= 0:
+            raise BadInput("A credit is above zero")
+        if expires_us <= now_us:
+            raise BadInput(
+                "A credit expires in the future", hint="Leave `--expires` out for one that never does"
+            )
+
+        def work(tx: Transaction) -> Grant:
+            cursor = store.cursor(tx)
+            made = Grant(
+                id=new_id("crd", now, self._random_bytes), project_id=project_id, reason=reason, micros=micros,
+                currency=Desk(tx).currency(project_id), from_us=from_us, expires_us=expires_us,
+            )  # fmt: skip
+            credit_store.put(tx, made)
+            ledger_store.add(tx, [gift(made)], first_number=cursor.entries + 1, now_us=now_us)
+            store.set_cursor(tx, replace(cursor, entries=cursor.entries + 1))
+            return made
+
+        return self._database.write(work)
+
+    def grants(self, project_id: str) -> list[Grant]:
+        with self._database.read() as tx:
+            return credit_store.grants(tx, project_id)

@@ -1,0 +1,41 @@
+"""An invoice, and all that stands on it."""
+
+import msgspec
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """What one instance cost in the month, or one fee."""
+
+    what: str
+    details: str
+    quantity: str
+    micros: int
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """What is printed. Kept with the invoice, so that it reads the same for ever."""
+
+    project: str
+    customer: str
+    tax_name: str
+    tax_bp: int
+    entries_until: int
+    """The ledger's newest entry when it was issued: later payments stand on the next."""
+    lines: tuple[Line, ...]
+
+
+class Invoice(msgspec.Struct, frozen=True, kw_only=True):
+    number: int
+    project_id: str
+    month: str
+    currency: str
+    charges_after: int
+    charges_until: int
+    """It has the charges of its month up to this number, and those of earlier months since the invoice before."""
+    usage_micros: int
+    credit_micros: int
+    tax_micros: int
+    paid_micros: int
+    due_micros: int
+    issued_at_us: int
+    document: Document

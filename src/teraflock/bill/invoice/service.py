@@ -1,0 +1,157 @@
+"""Issuing invoices, and taking payments. The tax gets into the books with the invoice."""
+
+from msgspec.structs import replace
+
+from teraflock.base.clock import Clock
+from teraflock.base.errors import BadInput, Conflict, NotFound, Refused
+from teraflock.bill import store
+from teraflock.bill.charge.store import month_of
+from teraflock.bill.credit.rules import Due, month_number, pay
+from teraflock.bill.desk import Desk
+from teraflock.bill.invoice import store as invoice_store
+from teraflock.bill.invoice.model import Document, Invoice
+from teraflock.bill.invoice.rules import lines, tax_micros
+from teraflock.bill.ledger import store as ledger_store
+from teraflock.bill.ledger.model import CASH, TAX, Entry, owes, paid_ahead
+from teraflock.bill.times import microseconds, month_bounds
+from teraflock.storage.database import Database, Transaction
+
+
+class InvoiceService:
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def issue(self, project_id: str, month: str, *, project_name: str = "") -> Invoice:
+        """The invoice of a month that is over; the same one when asked again."""
+        now_us = microseconds(self._clock.now())
+        return self._database.write(
+            lambda tx: issue(tx, project_id, month, project_name or project_id, now_us)
+        )
+
+    def issue_all(self) -> int:
+        """Of every project, for the last month whose days are all closed; how many were issued."""
+        with self._database.read() as tx:
+            month = _last_month(store.cursor(tx).booked_until_us)
+            due = invoice_store.projects_to_invoice(tx, month) if month else []
+        for project_id in due:
+            self.issue(project_id, month)
+        return len(due)
+
+    def pay_in(self, project_id: str, micros: int) -> int:
+        """Money paid in advance; what the balance comes to. What is owed already is settled from it at once."""
+        if micros <= 0:
+            raise BadInput("A payment is above zero")
+        now_us = microseconds(self._clock.now())
+        return self._database.write(lambda tx: _pay_in(tx, project_id, micros, now_us))
+
+    def pay_invoice(self, project_id: str, month: str, micros: int) -> None:
+        now_us = microseconds(self._clock.now())
+
+        def work(tx: Transaction) -> None:
+            invoice = invoice_store.invoice(tx, project_id, month)
+            if invoice is None:
+                raise NotFound(f"There is no invoice for {month}")
+            cursor = store.cursor(tx)
+            entry = Entry(
+                kind="payment", project_id=project_id, debit=CASH, credit=owes(project_id), currency=invoice.currency,
+                micros=micros, subject=f"invoice/{invoice.number}", sequence=cursor.entries + 1,
+            )  # fmt: skip
+            _post(tx, [entry], now_us)
+
+        if micros <= 0:
+            raise BadInput("A payment is above zero")
+        self._database.write(work)
+
+
+def issue(tx: Transaction, project_id: str, month: str, project_name: str, now_us: int) -> Invoice:
+    if found := invoice_store.invoice(tx, project_id, month):
+        return found
+    cursor, desk = store.cursor(tx), Desk(tx)
+    if cursor.booked_until_us < month_bounds(month)[1]:
+        raise Refused(
+            f"{month} is not over, or not all of its days are closed", hint="Ask again after its end"
+        )
+    before = next(iter(reversed(invoice_store.invoices(tx, project_id))), None)
+    if before and before.month > month:
+        raise Conflict(
+            f"The invoice for {before.month} is issued already: what is late stands on the next one"
+        )
+    charges = invoice_store.charges_for(tx, project_id, month, cursor.charges, before)
+    profile = desk.profiles.get(project_id)
+    period = desk.book.at(month_bounds(month)[1] - 1)
+    tax_name, tax_bp = (period.prices.tax_name, period.prices.tax_bp) if period else ("", 0)
+    if profile and profile.tax_name:
+        tax_name, tax_bp = profile.tax_name, profile.tax_bp
+    usage = sum(charge.micros for charge in charges)
+    credit, paid = invoice_store.paid_by(tx, project_id, month_number(month), cursor.entries, before)
+    number, currency = invoice_store.newest_number(tx) + 1, desk.currency(project_id)
+    entries, paid_tax = _tax_entries(
+        tx, desk, project_id, number, month, tax := tax_micros(usage - credit, tax_bp)
+    )
+    after = _post(tx, entries, now_us)
+    invoice = Invoice(
+        number=number, project_id=project_id, month=month, currency=currency,
+        charges_after=before.charges_until if before else 0, charges_until=cursor.charges, usage_micros=usage,
+        credit_micros=credit, tax_micros=tax, paid_micros=paid + paid_tax,
+        due_micros=usage - credit + tax - paid - paid_tax, issued_at_us=now_us,
+        document=Document(
+            project=project_name, customer=profile.customer if profile else "", tax_name=tax_name, tax_bp=tax_bp,
+            entries_until=after.entries, lines=lines(charges),
+        ),
+    )  # fmt: skip
+    invoice_store.add(tx, invoice)
+    return invoice
+
+
+def _tax_entries(
+    tx: Transaction, desk: Desk, project_id: str, number: int, month: str, tax: int
+) -> tuple[list[Entry], int]:
+    """The tax of an invoice, and what the balance pays of it."""
+    if not tax:
+        return [], 0
+    currency, profile = desk.currency(project_id), desk.profiles.get(project_id)
+    entries = [
+        Entry(
+            kind="tax", project_id=project_id, debit=owes(project_id), credit=TAX, currency=currency, micros=tax,
+            subject=f"invoice/{number}",
+        )
+    ]  # fmt: skip
+    if profile is None or profile.pays != "prepaid":
+        return entries, 0
+    balance = -ledger_store.account(tx, paid_ahead(project_id), currency).owed
+    due = Due(month_bounds(month)[0], month, tax)
+    settled = pay(project_id, currency, [due], (), balance, store.cursor(tx).entries + 2).entries
+    return entries + settled, sum(entry.micros for entry in settled)
+
+
+def _pay_in(tx: Transaction, project_id: str, micros: int, now_us: int) -> int:
+    desk, cursor = Desk(tx), store.cursor(tx)
+    currency, profile = desk.currency(project_id), desk.profiles.get(project_id)
+    entry = Entry(
+        kind="paid-in", project_id=project_id, debit=CASH, credit=paid_ahead(project_id), currency=currency,
+        micros=micros, subject=paid_ahead(project_id), sequence=cursor.entries + 1,
+    )  # fmt: skip
+    _post(tx, [entry], now_us)
+    owed = ledger_store.account(tx, owes(project_id), currency).owed
+    if owed > 0 and profile and profile.pays == "prepaid":
+        balance = -ledger_store.account(tx, paid_ahead(project_id), currency).owed
+        due = Due(now_us, month_of(now_us), owed)
+        _post(tx, pay(project_id, currency, [due], (), balance, store.cursor(tx).entries + 1).entries, now_us)
+    return -ledger_store.account(tx, paid_ahead(project_id), currency).owed
+
+
+def _post(tx: Transaction, entries: list[Entry], now_us: int) -> store.Cursor:
+    cursor = store.cursor(tx)
+    ledger_store.add(tx, entries, first_number=cursor.entries + 1, now_us=now_us)
+    after = replace(cursor, entries=cursor.entries + len(entries))
+    store.set_cursor(tx, after)
+    return after
+
+
+def _last_month(booked_until_us: int) -> str:
+    """The last month that lies whole before this time; empty: none does."""
+    if not booked_until_us:
+        return ""
+    first_us, _ = month_bounds(month_of(booked_until_us))
+    return month_of(first_us - 1)

@@ -1,0 +1,58 @@
+"""Accounts and entries. An entry moves one amount from one account to another: it cannot be out of balance.
+
+project/ID     what a project owes the house              grows by debits
+balance/ID     what a project has paid in advance         grows by credits
+credit/ID      what is left of a granted credit           grows by credits
+revenue, tax   what was charged, and the tax on it        grow by credits
+cash           what was paid                              grows by debits
+promotion      what was given away                        grows by debits
+"""
+
+from typing import Final
+
+import msgspec
+
+REVENUE: Final = "revenue"
+TAX: Final = "tax"
+CASH: Final = "cash"
+PROMOTION: Final = "promotion"
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    kind: str
+    """charge, reversal, granted, drawn, returned, lapsed, paid-in, settled, tax or payment."""
+    project_id: str
+    debit: str
+    credit: str
+    currency: str
+    micros: int
+    """Above zero: what goes the other way is booked the other way round."""
+    subject: str
+    generation: int = 0
+    sequence: int = 0
+    segment: int = 0
+    """With the subject, the kind and the other two: an entry is made once."""
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    currency: str
+    debits: int = 0
+    credits: int = 0
+
+    @property
+    def owed(self) -> int:
+        """Debits less credits: what the account's owner owes the house."""
+        return self.debits - self.credits
+
+
+def owes(project_id: str) -> str:
+    return f"project/{project_id}"
+
+
+def paid_ahead(project_id: str) -> str:
+    return f"balance/{project_id}"
+
+
+def granted(grant_id: str) -> str:
+    return f"credit/{grant_id}"

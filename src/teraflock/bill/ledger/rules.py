@@ -1,0 +1,32 @@
+"""Which entries follow from what happened."""
+
+from collections.abc import Iterable
+
+from teraflock.bill.charge.model import Charge
+from teraflock.bill.ledger.model import REVENUE, Account, Entry, owes
+
+
+def entry_of(charge: Charge) -> Entry | None:
+    """The entry of a charge; None where it costs nothing."""
+    micros = charge.micros
+    if not micros:
+        return None
+    subject, project = charge.subject, owes(charge.subject.project_id)
+    debit, credit = (project, REVENUE) if micros > 0 else (REVENUE, project)
+    return Entry(
+        kind="reversal" if charge.kind == "reversal" else "charge", project_id=subject.project_id, debit=debit,
+        credit=credit, currency=charge.slice.currency, micros=abs(micros), subject=subject.id,
+        generation=subject.generation, sequence=subject.sequence, segment=charge.segment,
+    )  # fmt: skip
+
+
+def movements(entries: Iterable[Entry]) -> list[Account]:
+    """By how much entries move each account."""
+    moved: dict[tuple[str, str], list[int]] = {}
+    for entry in entries:
+        moved.setdefault((entry.debit, entry.currency), [0, 0])[0] += entry.micros
+        moved.setdefault((entry.credit, entry.currency), [0, 0])[1] += entry.micros
+    return [
+        Account(name=name, currency=currency, debits=debits, credits=credits)
+        for (name, currency), (debits, credits) in sorted(moved.items())
+    ]

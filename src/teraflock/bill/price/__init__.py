@@ -1,0 +1,1 @@
+"""The price book: read from YAML, kept by version, asked by time."""

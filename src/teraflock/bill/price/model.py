@@ -1,0 +1,202 @@
+"""Prices by card, by quantity, by place and by time.
+
+What holds:
+- an amount is an integer of millionths per month of 730 hours, of one card, one vCPU, one GB or one address; an amount
+  for another currency than the book's is worked out from the book's own rates, rounded once, and so is as fixed as it;
+- at any time at most one period counts: that of the newest book which has one for that time;
+- a period never begins before its book was taken, so no book changes a price of the past.
+
+`bill/verify` uses this module too: it is what a charge and its proof share.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import msgspec
+
+from teraflock.base.money import divided
+from teraflock.catalog.cards import all_slices, cards_by_id
+
+FOREVER_US: Final = 1 << 62
+BASIS: Final = 10_000  # a hundredth of a per cent: discounts and taxes are counted in these
+YEARS_RESERVED: Final = (1, 2, 3)
+
+
+class Unit(msgspec.Struct, frozen=True, kw_only=True):
+    """What one of something costs a month."""
+
+    on_demand: int
+    monthly: int | None = None
+    """Where a whole month is bought; None: the discount of the book counts."""
+    spot: int | None = None
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """Prices of one place. What is not there is looked up in the next wider place."""
+
+    gpu: Mapping[str, Unit] = {}
+    """By the catalog's id of the card or slice."""
+    vcpu: Unit | None = None
+    ram: Unit | None = None
+    disk: Unit | None = None
+    snapshot: Unit | None = None
+    address: Unit | None = None
+    egress: int | None = None
+    """For each GB that leaves the house, whenever it does."""
+
+
+class Prices(msgspec.Struct, frozen=True, kw_only=True):
+    currency: str
+    rates: Mapping[str, int]
+    """Micro-units that a US dollar buys, of each currency, when the book was taken."""
+    house: Table
+    regions: Mapping[str, Table] = {}
+    hosts: Mapping[str, Table] = {}
+    minimum_seconds: int = 0
+    """The least that a run is charged for."""
+    monthly_bp: int = 0
+    spot_bp: int = 0
+    reserved_bp: Mapping[int, int] = {}
+    """Off the monthly price, by years."""
+    upfront_bp: int = 0
+    """Off what is paid at once, beyond the next instalment."""
+    long_term: tuple[tuple[int, int], ...] = ()
+    """After so many days of a run, so much off what follows."""
+    refund_bp: int = 0
+    """Of what is left of a month that is ended early."""
+    tax_name: str = ""
+    tax_bp: int = 0
+
+
+class Units(NamedTuple):
+    """What the things an instance holds cost a month each, in one currency."""
+
+    gpu: int = 0
+    vcpu: int = 0
+    ram: int = 0
+    disk: int = 0
+    snapshot: int = 0
+    address: int = 0
+    egress: int = 0
+
+
+class Place(NamedTuple):
+    host: str = ""
+    region: str = ""
+
+
+class Period(msgspec.Struct, frozen=True, kw_only=True):
+    version: int
+    from_us: int
+    until_us: int
+    prices: Prices
+
+
+class PriceBook:
+    """All periods of all books, as they count."""
+
+    def __init__(self, periods: Iterable[Period]) -> None:
+        every = sorted(periods, key=lambda period: (period.version, period.from_us))
+        self.currency = every[0].prices.currency if every else "USD"
+        """Of the first book there was: what a project pays in unless it was said otherwise."""
+        edges = sorted({us for period in every for us in (period.from_us, period.until_us)})
+        self._starts: list[int] = []
+        self._periods: list[Period | None] = []
+        for start_us in edges:
+            counts = None
+            for period in every:
+                if period.from_us <= start_us < period.until_us:
+                    counts = period
+            if not self._periods or self._periods[-1] is not counts:
+                self._starts.append(start_us)
+                self._periods.append(counts)
+
+    def at(self, us: int) -> Period | None:
+        place = bisect_right(self._starts, us) - 1
+        return self._periods[place] if place >= 0 else None
+
+    def changes(self, from_us: int, until_us: int) -> list[int]:
+        """When another period begins to count, strictly between two times."""
+        return self._starts[bisect_right(self._starts, from_us) : bisect_right(self._starts, until_us - 1)]
+
+
+class PricedPeriod:
+    """One period asked in one currency, for many things: answers are remembered."""
+
+    def __init__(self, period: Period, currency: str) -> None:
+        self.period = period
+        self.currency = currency
+        self._units = lru_cache(maxsize=4096)(self._worked_out)
+
+    def units(self, gpu: str, mode: str, place: Place) -> Units:
+        """`mode` is on-demand, spot or monthly."""
+        return self._units(gpu, mode, place)
+
+    def _worked_out(self, gpu: str, mode: str, place: Place) -> Units:
+        prices = self.period.prices
+        tables = [
+            table
+            for table in (prices.hosts.get(place.host), prices.regions.get(place.region), prices.house)
+            if table
+        ]
+        found = {name: _narrowest(tables, name) for name in ("vcpu", "ram", "disk", "snapshot", "address")}
+        micros = {name: self._exchanged(_in_mode(unit, mode, prices)) for name, unit in found.items()}
+        gpu_micros = self._exchanged(_in_mode(_gpu_unit(tables, gpu), mode, prices))
+        egress = next((table.egress for table in tables if table.egress is not None), 0)
+        return Units(gpu=gpu_micros, egress=self._exchanged(egress), **micros)
+
+    def _exchanged(self, micros: int) -> int:
+        prices = self.period.prices
+        if self.currency == prices.currency:
+            return micros
+        return divided(micros * prices.rates[self.currency], prices.rates[prices.currency])
+
+
+def discounted(micros: int, bp: int) -> int:
+    return divided(micros * (BASIS - bp), BASIS)
+
+
+def _in_mode(unit: Unit | None, mode: str, prices: Prices) -> int:
+    if unit is None:
+        return 0
+    if mode == "spot":
+        return unit.spot if unit.spot is not None else discounted(unit.on_demand, prices.spot_bp)
+    if mode == "monthly":
+        return unit.monthly if unit.monthly is not None else discounted(unit.on_demand, prices.monthly_bp)
+    return unit.on_demand
+
+
+def _narrowest(tables: Sequence[Table], name: str) -> Unit | None:
+    units = (getattr(table, name) for table in tables)
+    return next((unit for unit in units if unit is not None), None)
+
+
+def _gpu_unit(tables: Sequence[Table], gpu: str) -> Unit | None:
+    """The narrowest price of a card. A slice without one costs its share of the card."""
+    if (unit := _named(tables, gpu)) is not None or ":" not in gpu:
+        return unit
+    card, _, profile = gpu.partition(":")
+    whole, share = _named(tables, card), share_ppm(card, profile)
+    if whole is None or share is None:
+        return None
+    parts = [None if us is None else divided(us * share, 1_000_000) for us in (whole.monthly, whole.spot)]
+    return Unit(on_demand=divided(whole.on_demand * share, 1_000_000), monthly=parts[0], spot=parts[1])
+
+
+def _named(tables: Sequence[Table], gpu: str) -> Unit | None:
+    return next((table.gpu[gpu] for table in tables if gpu in table.gpu), None)
+
+
+def share_ppm(card_id: str, profile: str) -> int | None:
+    """How much of a card a slice is, in millionths; None: there is no such slice."""
+    card = cards_by_id().get(card_id)
+    for part in all_slices():
+        if card and (part.family, part.card_memory_gb, part.profile) == (
+            card.family,
+            card.memory_gb,
+            profile,
+        ):
+            return round(part.share * 1_000_000)
+    return None

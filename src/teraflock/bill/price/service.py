@@ -1,0 +1,48 @@
+"""Taking a price book, and asking what things cost."""
+
+from collections.abc import Mapping, Sequence
+
+from teraflock.base.clock import Clock
+from teraflock.base.exchange import Rates
+from teraflock.bill import store
+from teraflock.bill.price import store as price_store
+from teraflock.bill.price.book import read_book
+from teraflock.bill.price.model import Period, PriceBook
+from teraflock.bill.price.rules import taken
+from teraflock.bill.times import microseconds
+from teraflock.storage.database import Database, Transaction
+
+
+class PriceService:
+    def __init__(self, database: Database, clock: Clock, rates: Rates) -> None:
+        self._database = database
+        self._clock = clock
+        self._rates = rates
+
+    def take(
+        self, text: str, *, name: str, member: str, hosts: Mapping[str, str] | None = None
+    ) -> Sequence[Period]:
+        """Take a book as a whole; what it says of the past does not count."""
+        drafts = read_book(text, name=name, rates=self._rates, hosts=hosts)
+        now_us = microseconds(self._clock.now())
+
+        def work(tx: Transaction) -> Sequence[Period]:
+            not_before_us = max(now_us, store.cursor(tx).latest_us)
+            version = price_store.newest_version(tx) + 1
+            periods = taken(drafts, version=version, not_before_us=not_before_us)
+            price_store.add(tx, periods, text=text, member=member, now_us=now_us)
+            return periods
+
+        return self._database.write(work)
+
+    def book(self) -> PriceBook:
+        with self._database.read() as tx:
+            return price_store.book(tx)
+
+    def versions(self) -> list[price_store.Version]:
+        with self._database.read() as tx:
+            return price_store.versions(tx)
+
+    def text(self, version: int) -> str | None:
+        with self._database.read() as tx:
+            return price_store.text_of(tx, version)

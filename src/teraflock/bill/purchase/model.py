@@ -1,0 +1,51 @@
+"""A purchase pays for a shape of one instance, term after term.
+
+monthly     paid at the beginning of each month; renewed at the prices of that day, until it is ended
+reserved    for one, two or three years at the prices of the day it was bought, less a discount; paid by the month, or
+            all at once for less; cannot be ended early
+"""
+
+from typing import Literal
+
+import msgspec
+
+Mode = Literal["monthly", "reserved"]
+
+
+class Cover(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of an instance is paid for. What it holds beyond is charged by the second."""
+
+    gpu: str = ""
+    gpus: int = 0
+    vcpus: int = 0
+    ram_bytes: int = 0
+    disk_bytes: int = 0
+
+
+class Purchase(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    project_id: str
+    instance_id: str
+    mode: Mode
+    years: int = 0
+    upfront: bool = False
+    renews: bool = True
+    due_us: int
+    """When the next term begins, if there is to be one."""
+    ended: bool = False
+
+
+class Term(msgspec.Struct, frozen=True, kw_only=True):
+    purchase_id: str
+    sequence: int
+    kind: str
+    """bought, continued, renewed, upgraded or ended."""
+    instance_id: str
+    from_us: int
+    until_us: int
+    covers: Cover
+    currency: str
+    month_micros: int
+    """What a whole month of it costs."""
+    fee_micros: int
+    """Due at `from_us`; below zero: given back."""

@@ -1,0 +1,29 @@
+"""Times as the books keep them: microseconds since 1970, UTC; months by their name."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def microseconds(at: datetime) -> int:
+    return (at - EPOCH) // timedelta(microseconds=1)
+
+
+def moment(us: int) -> datetime:
+    return EPOCH + timedelta(microseconds=us)
+
+
+def month_bounds(month: str) -> tuple[int, int]:
+    """`2026-11` → its first microsecond and that of the next month."""
+    first = datetime.strptime(month, "%Y-%m").replace(tzinfo=UTC)
+    return microseconds(first), microseconds(months_later(first, 1))
+
+
+def months_later(at: datetime, months: int) -> datetime:
+    """The same day and time some months on; the last day of a month that is too short for it."""
+    index = at.year * 12 + at.month - 1 + months
+    year, month = divmod(index, 12)
+    first_of_next = datetime(year + (month + 1) // 12, (month + 1) % 12 + 1, 1, tzinfo=UTC)
+    last_day = (first_of_next - timedelta(days=1)).day
+    return at.replace(year=year, month=month + 1, day=min(at.day, last_day))

@@ -1,0 +1,112 @@
+"""Checks the ledger against what its entries are for, and the accounts against the ledger."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from teraflock.bill.verify.check import Fault
+
+Named = dict[str, Any]
+
+Sides = tuple[str, str]
+
+
+def check_charge_entries(charges: Sequence[Named], entries: Sequence[Named]) -> Iterator[Fault]:
+    """Every charge that costs something has one entry, and no entry is without its charge."""
+    by_key = {(row["generation"], row["sequence"], row["segment"]): row for row in entries}
+    for charge in charges:
+        entry = by_key.pop((charge["generation"], charge["sequence"], charge["segment"]), None)
+        if entry is None:
+            if charge["micros"]:
+                yield Fault(where=f"charge {charge['number']}", what="has no entry in the ledger")
+            continue
+        project = f"project/{charge['project_id']}"
+        debit, credit = (project, "revenue") if charge["micros"] > 0 else ("revenue", project)
+        expected = {
+            "kind": "reversal" if charge["kind"] == "reversal" else "charge", "project_id": charge["project_id"],
+            "debit": debit, "credit": credit, "currency": charge["currency"], "micros": abs(charge["micros"]),
+            "at_us": charge["booked_at_us"],
+        }  # fmt: skip
+        for name, value in expected.items():
+            if entry[name] != value:
+                yield Fault(
+                    where=f"ledger {entry['number']}", what=f"{name} is {entry[name]!r}, must be {value!r}"
+                )
+    for entry in by_key.values():
+        yield Fault(where=f"ledger {entry['number']}", what="no charge asks for it")
+
+
+def check_grant(grant: Named, entries: Sequence[Named]) -> Iterator[Fault]:
+    """What is said of a credit is what its entries add up to."""
+    where, own = f"credit_grant {grant['id']}", f"credit/{grant['id']}"
+    project = f"project/{grant['project_id']}"
+    sums = {"granted": 0, "drawn": 0, "returned": 0, "lapsed": 0}
+    sides: Mapping[str, Sides] = {
+        "granted": ("promotion", own), "drawn": (own, project), "returned": (project, own),
+        "lapsed": (own, "promotion"),
+    }  # fmt: skip
+    for entry in entries:
+        yield from check_sides(entry, sides, grant["project_id"], grant["currency"])
+        sums[entry["kind"]] = sums.get(entry["kind"], 0) + entry["micros"]
+    moves = sorted(entry["sequence"] for entry in entries if entry["kind"] != "granted")
+    if moves != list(range(grant["moves"])):
+        yield Fault(where=where, what=f"says it has {grant['moves']} entries, and has {len(moves)}")
+    drawn = sums["drawn"] - sums["returned"]
+    lapsed = grant["micros"] - drawn if grant["expired"] else 0
+    for what, found, must in (
+        ("given", sums["granted"], grant["micros"]),
+        ("drawn", grant["drawn_micros"], drawn),
+        ("lapsed", sums["lapsed"], lapsed),
+    ):
+        if found != must:
+            yield Fault(where=where, what=f"{what}: {found}, must be {must}")
+    if grant["expired"] not in (0, 1):
+        yield Fault(where=where, what="is neither expired nor not")
+
+
+def check_balance(project_id: str, currency: str, entries: Sequence[Named]) -> Iterator[Fault]:
+    own, project = f"balance/{project_id}", f"project/{project_id}"
+    sides: Mapping[str, Sides] = {
+        "paid-in": ("cash", own), "settled": (own, project), "returned": (project, own), "paid-out": (own, "cash"),
+    }  # fmt: skip
+    for entry in entries:
+        yield from check_sides(entry, sides, project_id, currency)
+
+
+def check_sides(entry: Named, sides: Mapping[str, Sides], project_id: str, currency: str) -> Iterator[Fault]:
+    where = f"ledger {entry['number']}"
+    if entry["kind"] not in sides:
+        yield Fault(where=where, what=f"is of a kind that has no place here: {entry['kind']}")
+    elif (entry["debit"], entry["credit"]) != sides[entry["kind"]]:
+        yield Fault(where=where, what=f"moves from {entry['debit']} to {entry['credit']}")
+    if (entry["project_id"], entry["currency"]) != (project_id, currency):
+        yield Fault(where=where, what=f"is of {entry['project_id']} in {entry['currency']}")
+    if entry["micros"] <= 0:
+        yield Fault(where=where, what="moves nothing")
+
+
+class Sums:
+    """Adds up the ledger as it passes by, to be compared with the accounts."""
+
+    def __init__(self) -> None:
+        self.accounts: dict[tuple[str, str], list[int]] = {}
+        self.entries = 0
+
+    def add(self, entry: Named) -> None:
+        self.entries += 1
+        self.accounts.setdefault((entry["debit"], entry["currency"]), [0, 0])[0] += entry["micros"]
+        self.accounts.setdefault((entry["credit"], entry["currency"]), [0, 0])[1] += entry["micros"]
+
+    def check(
+        self, kept: Mapping[tuple[str, str], tuple[int, int]], trial: Mapping[str, tuple[int, int]]
+    ) -> Iterator[Fault]:
+        for key in sorted({*kept, *self.accounts}):
+            found, must = kept.get(key, (0, 0)), tuple(self.accounts.get(key, (0, 0)))
+            if found != must:
+                yield Fault(where=f"account {key[0]} {key[1]}", what=f"has {found}, must have {must}")
+        for currency in sorted({*trial, *(currency for _, currency in kept)}):
+            debits = sum(amounts[0] for key, amounts in kept.items() if key[1] == currency)
+            credits = sum(amounts[1] for key, amounts in kept.items() if key[1] == currency)
+            if debits != credits:
+                yield Fault(where=f"account, {currency}", what=f"debits are {debits}, credits are {credits}")
+            if trial.get(currency) != (debits, credits):
+                yield Fault(where=f"trial_balance {currency}", what=f"has {trial.get(currency)}")

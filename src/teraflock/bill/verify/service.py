@@ -1,0 +1,182 @@
+"""The whole proof: walks through the books once, in bounded memory but for what is bought and the sums."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from typing import Any, Final
+
+import msgspec
+
+from teraflock.bill.price import store as price_store
+from teraflock.bill.verify import store
+from teraflock.bill.verify.amounts import Bought, Tariffs
+from teraflock.bill.verify.check import Fault, Known, check_instance, check_purchase
+from teraflock.bill.verify.entries import Sums, check_balance, check_charge_entries, check_grant
+from teraflock.bill.verify.invoices import check_invoice, check_invoice_entries
+from teraflock.bill.verify.terms import expected_terms, paid_for
+from teraflock.storage.database import Database, Transaction
+
+Named = dict[str, Any]
+
+FAULTS_MAX: Final = 1_000  # told; the rest is counted
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    instances: int
+    charges: int
+    entries: int
+    changes_to_come: int
+    """Made, but not metered yet."""
+    faults: tuple[Fault, ...]
+    faults_beyond: int = 0
+
+    @property
+    def is_sound(self) -> bool:
+        return not self.faults
+
+
+def verify(database: Database) -> Verdict:
+    """Work everything out again from the events, over one state of the database."""
+    with database.read() as tx:
+        return _Proof(tx).verdict()
+
+
+class _Proof:
+    def __init__(self, tx: Transaction) -> None:
+        self._tx = tx
+        self._cursors = store.cursors(tx)
+        self._taken = store.taken(tx)
+        self._sums = Sums()
+        self._instances = self._charges = self._to_come = 0
+        self._seen: set[str] = set()
+        self._book = price_store.book(tx)
+        self._purchases = _grouped(store.events(tx, "purchase"), "subject")
+        self._terms = {id: expected_terms(events, self._book) for id, events in self._purchases.items()}
+        self._grants = {grant["id"]: grant for grant in store.rows(tx, "credit_grant")}
+        self._known = Known(
+            tariffs=Tariffs(self._book),
+            currencies=store.currencies(tx),
+            bought=self._bought(),
+            booked_until_us=self._cursors["booked_until_us"],
+            intervals_charged=self._cursors["intervals_charged"],
+        )
+
+    def verdict(self) -> Verdict:
+        faults: list[Fault] = []
+        beyond = 0
+        for fault in self._faults():
+            if len(faults) < FAULTS_MAX:
+                faults.append(fault)
+            else:
+                beyond += 1
+        return Verdict(
+            instances=self._instances, charges=self._charges, entries=self._sums.entries,
+            changes_to_come=self._to_come, faults=tuple(faults), faults_beyond=beyond,
+        )  # fmt: skip
+
+    def _bought(self) -> dict[str, list[Bought]]:
+        by_instance: dict[str, list[Bought]] = {}
+        for id, terms in self._terms.items():
+            by_instance.setdefault(terms[0]["instance_id"], []).extend(paid_for(id, terms))
+        return by_instance
+
+    def _faults(self) -> Iterator[Fault]:
+        yield from self._numbers()
+        term_rows = _grouped(store.rows(self._tx, "purchase_term"), "purchase_id")
+        streams = {
+            "event": _Groups(store.events(self._tx, "instance"), "subject"),
+            "interval": _Groups(store.rows(self._tx, "meter_interval"), "instance_id"),
+            "charge": _Groups(store.rows(self._tx, "charge"), "subject"),
+            "entry": _Groups(store.rows(self._tx, "ledger"), "subject"),
+        }
+        while (
+            subject := min((s.key for s in streams.values() if s.key is not None), default=None)
+        ) is not None:
+            rows = {name: stream.take(subject) for name, stream in streams.items()}
+            yield from self._subject(subject, rows, term_rows.pop(subject, []))
+        for id in self._purchases.keys() - self._seen:
+            yield from check_purchase(
+                id, self._terms[id], self._purchases[id][0]["project_id"], term_rows.pop(id, []), []
+            )
+        for id in term_rows:
+            yield Fault(where=f"purchase_term {id}", what="no event tells of it")
+        for grant in self._grants.values():
+            yield from check_grant(grant, [])
+        yield from self._invoices()
+        yield from self._sums.check(store.accounts(self._tx), store.trial_balance(self._tx))
+
+    def _subject(self, subject: str, rows: dict[str, list[Named]], terms: list[Named]) -> Iterator[Fault]:
+        for entry in rows["entry"]:
+            self._sums.add(entry)
+        self._charges += len(rows["charge"])
+        if subject in self._grants:
+            yield from check_grant(self._grants.pop(subject), rows["entry"])
+        elif subject.startswith("balance/"):
+            project_id = subject.removeprefix("balance/")
+            yield from check_balance(project_id, self._known.currency(project_id), rows["entry"])
+        elif subject.startswith("invoice/"):
+            yield from check_invoice_entries(self._invoice(subject), rows["entry"])
+        elif subject in self._terms:
+            self._seen.add(subject)
+            project_id = self._purchases[subject][0]["project_id"]
+            yield from check_purchase(subject, self._terms[subject], project_id, terms, rows["charge"])
+            yield from check_charge_entries(rows["charge"], rows["entry"])
+        else:
+            self._instances += 1
+            taken = self._taken.get(subject, 0)
+            self._to_come += max(0, sum("sequence" in said for said in rows["event"]) - taken)
+            yield from check_instance(
+                subject, rows["event"], taken, rows["interval"], rows["charge"], self._known
+            )
+            yield from check_charge_entries(rows["charge"], rows["entry"])
+
+    def _numbers(self) -> Iterator[Fault]:
+        """Nothing was taken out: numbers have no gap and end where the cursors say."""
+        for table, said in (("meter_interval", "intervals"), ("charge", "charges"), ("ledger", "entries")):
+            count, lowest, highest = store.numbers(self._tx, table)
+            if not (count == highest == self._cursors[said] and lowest == 1):
+                what = f"{count} rows numbered {lowest} to {highest}, {self._cursors[said]} were made"
+                yield Fault(where=table, what=what)
+        if self._cursors["intervals_charged"] > self._cursors["intervals"]:
+            yield Fault(where="bill_cursor", what="more intervals were charged than made")
+
+    def _invoice(self, subject: str) -> Named | None:
+        number = int(subject.removeprefix("invoice/"))
+        return next((row for row in store.rows(self._tx, "invoice") if row["number"] == number), None)
+
+    def _invoices(self) -> Iterator[Fault]:
+        previous: dict[str, Named] = {}
+        for count, row in enumerate(store.rows(self._tx, "invoice"), start=1):
+            if row["number"] != count:
+                yield Fault(where=f"invoice {row['number']}", what="numbers have a gap")
+            yield from check_invoice(self._tx, row, previous.get(row["project_id"]))
+            previous[row["project_id"]] = row
+
+
+class _Groups:
+    """A stream in the order of a key, taken group by group."""
+
+    def __init__(self, rows: Iterable[Named], key: str) -> None:
+        by: Callable[[Named], str] = lambda row: row[key]  # noqa: E731
+        self._groups = groupby(rows, by)
+        self.key: str | None = None
+        self._rows: list[Named] = []
+        self._advance()
+
+    def take(self, key: str) -> list[Named]:
+        """The rows of this key, if it is the next."""
+        if self.key != key:
+            return []
+        rows = self._rows
+        self._advance()
+        return rows
+
+    def _advance(self) -> None:
+        self.key, rows = next(self._groups, (None, iter(())))
+        self._rows = list(rows)
+
+
+def _grouped(rows: Iterable[Named], key: str) -> dict[str, list[Named]]:
+    grouped: dict[str, list[Named]] = {}
+    for row in rows:
+        grouped.setdefault(row[key], []).append(row)
+    return grouped

@@ -1,0 +1,140 @@
+"""Reads the books as they lie: rows by the names of their columns, and events, ordered by what they are about.
+
+Only the whole house can be verified, so every read here crosses tenants.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from teraflock.storage.database import Transaction
+
+Named = dict[str, Any]
+
+_COLUMNS: Final = {
+    "meter_interval": (
+        "number, instance_id, sequence, revision, generation, project_id, from_us, until_us, run_us, ends_run,"
+        " house_fault, gpu, gpus, vcpus, ram_bytes, disk_bytes, snapshots_bytes, addresses, egress_bytes, mode, host,"
+        " region, name, member, labels"
+    ),
+    "charge": (
+        "number, subject, generation, sequence, segment, kind, reverses, project_id, month, from_us, until_us,"
+        " currency, micros, gpu_micros, vcpu_micros, ram_micros, disk_micros, snapshot_micros, address_micros,"
+        " egress_micros, minimum_micros, fee_micros, list_micros, gpu, gpus, vcpus, ram_bytes, disk_bytes,"
+        " snapshots_bytes, addresses, egress_bytes, mode, purchase_id, version, discount_bp, host, region, name,"
+        " member, labels, booked_at_us"
+    ),
+    "ledger": (
+        "number, at_us, kind, project_id, debit, credit, currency, micros, subject, generation, sequence, segment"
+    ),
+    "purchase_term": (
+        "purchase_id, sequence, kind, instance_id, from_us, until_us, gpu, gpus, vcpus, ram_bytes, disk_bytes,"
+        " currency, month_micros, fee_micros"
+    ),
+    "credit_grant": "id, project_id, currency, micros, from_us, expires_us, drawn_micros, expired, moves",
+    "invoice": (
+        "number, project_id, month, currency, charges_after, charges_until, usage_micros, credit_micros, tax_micros,"
+        " paid_micros, due_micros, issued_at_us, document"
+    ),
+}
+_ORDER: Final = {
+    "meter_interval": "instance_id, sequence, revision",
+    "charge": "subject, sequence, segment",
+    "ledger": "subject, sequence, segment, kind",
+    "purchase_term": "purchase_id, sequence",
+    "credit_grant": "id",
+    "invoice": "number",
+}
+
+
+def rows(tx: Transaction, table: str) -> Iterator[Named]:
+    """All rows of a table, those about one thing one after the other."""
+    names = [name.strip() for name in _COLUMNS[table].split(",")]
+    for row in tx.each(f"SELECT {_COLUMNS[table]} FROM {table} ORDER BY {_ORDER[table]}"):
+        yield dict(zip(names, row, strict=True))
+
+
+def events(tx: Transaction, noun: str) -> Iterator[Named]:
+    """What events of a noun say, with what they are about, when and whose: `subject`, `at_us`, `project_id`, `kind`."""
+    found = tx.each(
+        "SELECT subject, at_us, project_id, kind, details FROM event WHERE kind LIKE :pattern ORDER BY subject, id",
+        pattern=f"{noun}.%",
+    )
+    for subject, at_us, project_id, kind, details in found:
+        said = msgspec.json.decode(details)
+        yield {**said, "subject": subject, "at_us": at_us, "project_id": project_id, "kind": kind}
+
+
+def taken(tx: Transaction) -> dict[str, int]:
+    """How many changes of each instance the meter says it took."""
+    return {row[0]: int(row[1]) for row in tx.each("SELECT instance_id, sequence FROM meter_instance")}
+
+
+def currencies(tx: Transaction) -> dict[str, str]:
+    """What projects pay in, where it was said."""
+    return {row[0]: row[1] for row in tx.all("SELECT project_id, currency FROM bill_profile")}
+
+
+def numbers(tx: Transaction, table: str) -> tuple[int, int, int]:
+    """How many rows there are, and their lowest and highest number."""
+    row = tx.one(f"SELECT COUNT(*), COALESCE(MIN(number), 1), COALESCE(MAX(number), 0) FROM {table}")
+    assert row is not None
+    return int(row[0]), int(row[1]), int(row[2])
+
+
+def cursors(tx: Transaction) -> Named:
+    meter = tx.one("SELECT intervals FROM meter_cursor")
+    bill = tx.one("SELECT intervals, charges, entries, booked_until_us FROM bill_cursor") or (0, 0, 0, 0)
+    names = ("intervals_charged", "charges", "entries", "booked_until_us")
+    return {"intervals": meter[0] if meter else 0, **dict(zip(names, bill, strict=True))}
+
+
+def accounts(tx: Transaction) -> dict[tuple[str, str], tuple[int, int]]:
+    found = tx.all("SELECT name, currency, debits, credits FROM account")
+    return {(row[0], row[1]): (int(row[2]), int(row[3])) for row in found}
+
+
+def trial_balance(tx: Transaction) -> dict[str, tuple[int, int]]:
+    found = tx.all("SELECT currency, debits, credits FROM trial_balance")
+    return {row[0]: (int(row[1]), int(row[2])) for row in found}
+
+
+def charges_until(tx: Transaction, invoice: Named, before: Named | None) -> Iterator[Named]:
+    """The charges an invoice stands for: of its month and earlier ones, less what stood on the one before."""
+    for charge in _of_project(tx, "charge", invoice["project_id"]):
+        is_old = (
+            before is not None
+            and charge["month"] <= before["month"]
+            and charge["number"] <= before["charges_until"]
+        )
+        if (
+            charge["month"] <= invoice["month"]
+            and charge["number"] <= invoice["charges_until"]
+            and not is_old
+        ):
+            yield charge
+
+
+def payments_until(tx: Transaction, invoice: Named, before: Named | None) -> Iterator[Named]:
+    for entry in _of_project(tx, "ledger", invoice["project_id"]):
+        if entry["kind"] not in ("drawn", "settled", "returned"):
+            continue
+        is_old = before is not None and _stood_on(entry, before)
+        if _stood_on(entry, invoice) and not is_old:
+            yield entry
+
+
+def _stood_on(entry: Named, invoice: Named) -> bool:
+    until = msgspec.json.decode(invoice["document"])["entries_until"]
+    return bool(entry["generation"] <= int(invoice["month"].replace("-", "")) and entry["number"] <= until)
+
+
+def _of_project(tx: Transaction, table: str, project_id: str) -> Iterator[Named]:
+    names = [name.strip() for name in _COLUMNS[table].split(",")]
+    found = tx.each(
+        f"SELECT {_COLUMNS[table]} FROM {table} WHERE project_id = :project ORDER BY number",
+        project=project_id,
+    )
+    for row in found:
+        yield dict(zip(names, row, strict=True))

@@ -1,0 +1,202 @@
+"""`tera launch`: new instances."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from teraflock.app.home import home
+from teraflock.base.errors import BadInput
+from teraflock.cli.cloud import plan_file, ssh_files
+from teraflock.cli.cloud.connection import connected
+from teraflock.cli.cloud.listing import write_instances
+from teraflock.cli.cloud.options import json_option, project_option, wait_option
+from teraflock.cli.cloud.shape_options import shape_from, shape_options
+from teraflock.cli.cloud.waiting import NotDone, wait_for
+from teraflock.cli.cloud.words import check_name, parse_command, parse_pairs
+from teraflock.cli.output import remark, write_json
+from teraflock.wire.instance import (
+    INSTANCES_PER_LAUNCH_MAX,
+    USER_DATA_BYTES_MAX,
+    AccessWord,
+    InstanceAnswer,
+    LaunchRequest,
+    ShapeRequest,
+)
+
+if TYPE_CHECKING:
+    from teraflock.client import Client
+
+HELP: Final = """New instances: whole GPUs, real limits of processors, memory and disk, a log-in of their own.
+
+What is left out is filled in: one card if a card is named, processors and memory in proportion to the cards, the
+image `base`, your SSH key (`~/.ssh/id_ed25519.pub` or the like; one is made where you have none).
+
+\b
+Examples:
+  tera launch --name web --vcpus 2 --ram 4 --wait
+  tera launch --name train --gpu V100 --gpus 2 --image pytorch --wait
+  tera launch --name lab --shape v100-16x1 --access jupyter --wait
+  tera launch --name job --gpu A100 --wait -- python3 train.py --epochs 90
+  tera launch --name node --instances 8 --label team=vision
+  tera plan --gpus 4 --hours 100 --json > plan.json; tera launch --plan plan.json --wait
+"""
+
+
+@click.command(help=HELP)
+@click.option("--name", metavar="NAME", help="The guest's host name as well. Left out: one is made.")
+@shape_options
+@click.option("--image", default="base", show_default=True, metavar="NAME", help="What it boots.")
+@click.option(
+    "--access",
+    type=click.Choice(["ssh", "jupyter", "command"]),
+    help="How it is used. [default: ssh; command where one is given]",
+)
+@click.option("--command", "line", metavar="TEXT", help="Runs this, keeps its log and exit code, and stops.")
+@click.argument("words", nargs=-1, metavar="[-- COMMAND...]")
+@click.option("--user-data", type=click.Path(), metavar="FILE", help="A cloud-init file, or `-` for stdin.")
+@click.option(
+    "--key", "keys", multiple=True, metavar="KEY", help="A public SSH key or its file; may be repeated."
+)
+@click.option("--label", "labels", multiple=True, metavar="K=V", help="May be repeated.")
+@click.option("--env", "environment", multiple=True, metavar="K=V", help="For the command; may be repeated.")
+@click.option(
+    "--instances", type=click.IntRange(1, INSTANCES_PER_LAUNCH_MAX), default=1, show_default=True, metavar="N"
+)
+@click.option("--host", metavar="NAME", help="On this host only.")
+@click.option("--plan", "plan", type=click.Path(), metavar="FILE", help="A choice of `tera plan --json`.")
+@click.option("--choice", type=click.IntRange(1), metavar="N", help="With --plan: which. [default: best own]")
+@click.option("--idempotency-key", default="", metavar="TEXT", help="The same one launches once only.")
+@wait_option(default=False)
+@project_option
+@json_option
+def command(
+    project: str | None, wait: bool, timeout: float, as_json: bool, idempotency_key: str, **words: Any
+) -> None:
+    request = request_from(words)
+    with connected(project) as client:
+        launched = client.launch(request, idempotency_key=idempotency_key).items
+        if wait:
+            launched = _waited(client, launched, timeout)
+    if as_json:
+        write_json(launched if request.instances > 1 else launched[0])
+    else:
+        write_instances(launched)
+        _say_what_next(launched, waited=wait)
+    _complain_of_failed(launched)
+
+
+def request_from(words: dict[str, Any]) -> LaunchRequest:
+    """The request that the words make, checked as far as it can be here."""
+    shape, labels = shape_from(words), parse_pairs(words["labels"], "--label")
+    instances = words["instances"]
+    if words["plan"]:
+        shape, planned = _planned(shape, words["plan"], words["choice"])
+        instances = max(instances, planned)
+    elif words["choice"]:
+        raise BadInput("`--choice` belongs to `--plan`")
+    command = _command_from(words["line"], words["words"])
+    access: AccessWord = words["access"] or ("command" if command else "ssh")
+    if access == "command" and not command:
+        raise BadInput(
+            "`--access command` needs a command", hint="`--command 'python3 train.py'`, or words after `--`"
+        )
+    if access != "command" and command:
+        raise BadInput(f"`--access {access}` runs no command", hint="Leave `--access` out, or the command")
+    return LaunchRequest(
+        name=check_name(words["name"]) if words["name"] is not None else None,
+        shape=shape,
+        image=words["image"],
+        access=access,
+        command=command,
+        user_data=read_user_data(words["user_data"]) if words["user_data"] else "",
+        authorized_keys=ssh_files.public_keys(words["keys"], Path(home()), Path.home()),
+        labels=labels,
+        environment=parse_pairs(words["environment"], "--env"),
+        instances=instances,
+        host=words["host"],
+    )
+
+
+def _planned(shape: ShapeRequest, path: str, rank: int | None) -> tuple[ShapeRequest, int]:
+    """The shape of a plan's choice, and on how many machines it works."""
+    if shape.name or shape.gpu or shape.gpus is not None:
+        raise BadInput("`--plan` says which cards: leave `--gpu`, `--gpus` and `--shape` out")
+    choice = plan_file.choose(plan_file.read_plan(path), rank)
+    planned = plan_file.shape_of(choice)
+    remark(f"From the plan: {planned.gpus}× {planned.gpu}, as `{plan_file.server_of(choice)}` has them")
+    whole = ShapeRequest(
+        gpu=planned.gpu,
+        gpus=planned.gpus,
+        vcpus=shape.vcpus,
+        ram_bytes=shape.ram_bytes,
+        disk_bytes=shape.disk_bytes,
+    )
+    return whole, choice.instances
+
+
+def _command_from(line: str | None, words: tuple[str, ...]) -> tuple[str, ...]:
+    if line is not None and words:
+        raise BadInput("`--command` and words after `--` are two commands", hint="Leave one out")
+    return parse_command(line) if line is not None else words
+
+
+def read_user_data(path: str) -> str:
+    """Read no more than may be sent: a file of 10 MB is refused without reading it to the end."""
+    try:
+        with click.open_file(path, "rb") as file:
+            content: bytes = file.read(USER_DATA_BYTES_MAX + 1)
+    except OSError as error:
+        raise BadInput(f"The user-data `{path}` cannot be read: {error.strerror}") from None
+    if len(content) > USER_DATA_BYTES_MAX:
+        raise BadInput(
+            f"The user-data `{path}` has more than {USER_DATA_BYTES_MAX >> 10} KB",
+            hint="Let it fetch what is large, or copy it in later with `tera cp`",
+        )
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise BadInput(f"The user-data `{path}` is no text in UTF-8") from None
+
+
+def _waited(
+    client: "Client", launched: Sequence[InstanceAnswer], seconds_max: float
+) -> tuple[InstanceAnswer, ...]:
+    ids = [each.id for each in launched]
+    try:
+        return tuple(
+            wait_for(lambda: [client.instance(each) for each in ids], _is_up, seconds_max=seconds_max)
+        )
+    except KeyboardInterrupt:
+        remark("\nThe launch goes on without you; `tera ps` says how far it is")
+        raise
+
+
+def _is_up(instance: InstanceAnswer) -> bool:
+    """Running; of a command: ended."""
+    if instance.access == "command":
+        return instance.exit_code is not None and instance.state == "stopped"
+    return instance.state == "running" and instance.operation is None
+
+
+def _say_what_next(launched: Sequence[InstanceAnswer], *, waited: bool) -> None:
+    first = launched[0]
+    if not waited:
+        remark(f"\n`tera show {first.name}` says how far it is; `--wait` waits")
+    elif first.jupyter:
+        remark(f"\nJupyter: {first.jupyter.url}")
+    elif first.access == "command":
+        remark(f"\n`tera logs {first.name}` has what it wrote")
+    elif first.state == "running" and not first.simulated:
+        remark(f"\nLog in: `tera ssh {first.name}`")
+
+
+def _complain_of_failed(launched: Sequence[InstanceAnswer]) -> None:
+    failed = [each for each in launched if each.state == "failed"]
+    if failed:
+        names = ", ".join(f"`{each.name}`" for each in failed)
+        raise NotDone(
+            f"{names} could not be launched: {failed[0].problem or 'the reason is unknown'}",
+            hint=f"Nothing is left of it but its row; `tera delete --yes {failed[0].name}` removes that",
+        )

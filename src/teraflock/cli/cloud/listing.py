@@ -1,0 +1,86 @@
+"""`tera ps`: the instances of a project."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from teraflock.base.clock import SystemClock
+from teraflock.base.quantities import memory_text
+from teraflock.cli.cloud.connection import connected
+from teraflock.cli.cloud.options import json_option, project_option
+from teraflock.cli.cloud.words import age_text, cards_text, state_text
+from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.table import Column, render
+
+if TYPE_CHECKING:
+    from teraflock.wire.instance import InstanceAnswer
+
+HELP: Final = """Your instances and how they are.
+
+\b
+Examples:
+  tera ps
+  tera ps --state running --label team=vision
+  tera ps --json
+"""
+COLUMNS: Final = (
+    Column("NAME", flexible=True),
+    Column("STATE"),
+    Column("GPUS", worth=8),
+    Column("VCPUS", right=True, worth=4),
+    Column("RAM", right=True, worth=4),
+    Column("SSH", worth=7),
+    Column("ADDRESS", worth=3),
+    Column("HOST", flexible=True, worth=3),
+    Column("IMAGE", flexible=True, worth=2),
+    Column("AGE", right=True, worth=5),
+    Column("PROBLEM", flexible=True, worth=6),
+)
+
+
+@click.command(help=HELP)
+@click.option("--state", "states", multiple=True, metavar="STATE", help="Only those; may be repeated.")
+@click.option("--label", "labels", multiple=True, metavar="K=V", help="Only those with it; may be repeated.")
+@project_option
+@json_option
+def command(project: str | None, states: tuple[str, ...], labels: tuple[str, ...], as_json: bool) -> None:
+    from teraflock.cli.cloud.words import parse_pairs
+
+    wished = parse_pairs(labels, "--label")
+    with connected(project) as client:
+        found = [
+            each
+            for each in sorted(client.all_instances(), key=lambda each: (each.created_at, each.name))
+            if (not states or each.state in states) and wished.items() <= dict(each.labels).items()
+        ]
+    if as_json:
+        write_json(found)
+    elif found:
+        write_instances(found)
+    else:
+        remark(
+            "No instance" + (" is like that" if states or wished else " yet; `tera launch --help` shows how")
+        )
+
+
+def write_instances(instances: Sequence["InstanceAnswer"]) -> None:
+    now = SystemClock().now()
+    click.echo(render(COLUMNS, [_cells(each, now) for each in instances], columns()))
+
+
+def _cells(instance: "InstanceAnswer", now: datetime) -> list[str]:
+    return [
+        instance.name,
+        state_text(instance),
+        cards_text(instance.shape),
+        str(instance.shape.vcpus),
+        memory_text(instance.shape.ram_bytes),
+        f"{instance.ssh.host}:{instance.ssh.port}" if instance.ssh else "",
+        instance.private_address or "",
+        instance.host or "",
+        instance.image,
+        age_text(instance.created_at, now),
+        instance.problem,
+    ]

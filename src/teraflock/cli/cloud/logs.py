@@ -1,0 +1,67 @@
+"""`tera logs`: the end of what an instance's command wrote, or its console."""
+
+import time
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from teraflock.cli.cloud.connection import connected, mark_simulated
+from teraflock.cli.cloud.options import json_option, project_option
+from teraflock.cli.output import remark, write_json
+
+if TYPE_CHECKING:
+    from teraflock.client import Client
+
+LOOK_AGAIN_SECONDS: Final = 1.0
+HELP: Final = """What an instance's command wrote; of one without a command, its console.
+
+\b
+Examples:
+  tera logs job
+  tera logs job --follow
+  tera logs job --tail 20
+"""
+
+
+@click.command(help=HELP)
+@click.argument("name")
+@click.option("--follow", "-f", is_flag=True, help="Go on as more is written, until the command ends.")
+@click.option("--tail", type=click.IntRange(0), metavar="N", help="The last so many lines only.")
+@project_option
+@json_option
+def command(name: str, follow: bool, tail: int | None, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        log = client.log(name)
+        mark_simulated(client)
+        if as_json:
+            write_json(log)
+            return
+        click.echo(
+            _ended("".join(log.text.splitlines(keepends=True)[-tail:] if tail else log.text)), nl=False
+        )
+        exit_code = _follow(client, name, log.text, log.exit_code) if follow else log.exit_code
+    if exit_code is not None:
+        remark(f"The command ended with exit code {exit_code}")
+
+
+def _follow(client: "Client", name: str, shown: str, exit_code: int | None) -> int | None:
+    while exit_code is None:
+        time.sleep(LOOK_AGAIN_SECONDS)
+        log = client.log(name)
+        click.echo(news(shown, log.text), nl=False)
+        shown, exit_code = log.text, log.exit_code
+    return exit_code
+
+
+def news(shown: str, text: str) -> str:
+    """What `text` has behind what was shown. Only the end is kept, so the beginning may have gone in the meantime."""
+    if text.startswith(shown):
+        return text[len(shown) :]
+    for length in range(min(len(shown), len(text)), 0, -1):
+        if shown.endswith(text[:length]):
+            return text[length:]
+    return text
+
+
+def _ended(text: str) -> str:
+    return text if not text or text.endswith("\n") else text + "\n"

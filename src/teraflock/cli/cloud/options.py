@@ -1,0 +1,36 @@
+"""Options that many commands of the cloud have alike."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+json_option = click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+project_option = click.option(
+    "--project", metavar="NAME", envvar="TERA_PROJECT", help="A project's name or id; else the key's own."
+)
+organisation_option = click.option(
+    "--org", "organisation", default="", metavar="NAME", help="Another organisation; for operators."
+)
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+def wait_option(default: bool) -> Callable[[F], F]:
+    """`--wait`, `--no-wait`: whether the command returns when the work is done, or when it is taken."""
+
+    def decorate(function: F) -> F:
+        function = click.option(
+            "--timeout",
+            type=click.FloatRange(0, 86400),
+            default=600.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="Wait no longer than this.",
+        )(function)
+        return click.option(
+            "--wait/--no-wait", default=default, show_default=True, help="Return when it is done."
+        )(function)
+
+    return decorate

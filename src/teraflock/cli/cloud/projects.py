@@ -1,0 +1,79 @@
+"""`tera project`: projects, each with a private network and a quota of its own."""
+
+from typing import Final
+
+import click
+
+from teraflock.cli.cloud.asking import confirm
+from teraflock.cli.cloud.connection import connected
+from teraflock.cli.cloud.options import json_option, organisation_option, yes_option
+from teraflock.cli.cloud.quotas import limit_options, limits_from
+from teraflock.cli.cloud.words import check_name, time_text
+from teraflock.cli.lazy import NamingGroup
+from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.table import Column, render
+from teraflock.wire.tenant import ProjectRequest
+
+HELP: Final = """Projects: each has instances, a private network and a quota of its own; nothing crosses between them.
+
+\b
+Examples:
+  tera project create vision --instances 20 --gpus V100=4
+  tera project list
+  tera ps --project vision
+"""
+COLUMNS: Final = (
+    Column("PROJECT"),
+    Column("NETWORK", worth=7),
+    Column("ID", worth=5),
+    Column("MADE AT (UTC)", worth=4),
+)
+
+
+@click.group(cls=NamingGroup, help=HELP)
+def command() -> None:
+    pass
+
+
+@command.command("list", help="The projects you reach.")
+@organisation_option
+@json_option
+def list_projects(organisation: str, as_json: bool) -> None:
+    with connected() as client:
+        found = list(client.all_projects(organisation=organisation))
+    if as_json:
+        write_json(found)
+        return
+    rows = [[each.name, each.subnet, each.id, time_text(each.created_at)] for each in found]
+    click.echo(render(COLUMNS, rows, columns()))
+
+
+@command.command(help="A new project.")
+@click.argument("name")
+@limit_options
+@organisation_option
+@json_option
+def create(name: str, organisation: str, as_json: bool, **words: object) -> None:
+    request = ProjectRequest(name=check_name(name, "name of a project"), quota=limits_from(words))
+    with connected() as client:
+        made = client.make_project(request, organisation=organisation)
+    if as_json:
+        write_json(made)
+    else:
+        remark(f"The project `{made.name}` is made; its network is {made.subnet}")
+
+
+@command.command(help="Delete a project that has no instances.")
+@click.argument("name")
+@yes_option
+@json_option
+def delete(name: str, yes: bool, as_json: bool) -> None:
+    with connected() as client:
+        project = client.show_project(name)
+        if not yes:
+            confirm(f"Delete the project `{project.name}`?", "Deleting")
+        client.delete_project(project.id)
+    if as_json:
+        write_json(project)
+    else:
+        remark(f"The project `{project.name}` is deleted")

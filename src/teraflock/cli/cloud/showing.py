@@ -1,0 +1,81 @@
+"""`tera show`: one instance, all that is known of it."""
+
+import shlex
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from teraflock.base.clock import SystemClock
+from teraflock.base.quantities import memory_text
+from teraflock.cli.cloud.connection import connected
+from teraflock.cli.cloud.options import json_option, project_option
+from teraflock.cli.cloud.words import age_text, cards_text, details_text, state_text, time_text
+from teraflock.cli.output import emphasised, write_json
+from teraflock.cli.table import printable
+
+if TYPE_CHECKING:
+    from teraflock.wire.instance import InstanceAnswer
+
+HELP: Final = """One instance: its addresses, its cards, how to log in, and what is wrong with it, if anything is.
+
+\b
+Examples:
+  tera show web
+  tera show web --json
+"""
+
+
+@click.command(help=HELP)
+@click.argument("name")
+@project_option
+@json_option
+def command(name: str, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        instance = client.instance(name)
+    if as_json:
+        write_json(instance)
+        return
+    click.echo(emphasised(f"{instance.name}: {state_text(instance)}"))
+    write_facts(facts(instance))
+
+
+def write_facts(pairs: Iterator[tuple[str, str]]) -> None:
+    """Name and value below each other; what has no value is left out."""
+    told = [(name, value) for name, value in pairs if value]
+    width = max(len(name) for name, _ in told)
+    for name, value in told:
+        click.echo(f"  {name.ljust(width)}  {printable(value)}")
+
+
+def facts(instance: "InstanceAnswer") -> Iterator[tuple[str, str]]:
+    now = SystemClock().now()
+    shape = instance.shape
+    yield "problem", instance.problem
+    yield "doing", " ".join(filter(None, [instance.operation, instance.step and f"after {instance.step}"]))
+    yield "id", instance.id
+    yield "GPUs", f"{cards_text(shape)} ({shape.gpu_name})" if shape.gpus else ""
+    yield "cards", ", ".join(each.slot for each in instance.gpus)
+    yield "vCPUs", str(shape.vcpus)
+    yield "memory", memory_text(shape.ram_bytes)
+    yield "disk", memory_text(shape.disk_bytes)
+    yield "image", instance.image
+    yield "host", instance.host or ""
+    yield "address", f"{instance.private_address} (within the project)" if instance.private_address else ""
+    yield "SSH", ssh_text(instance)
+    yield "Jupyter", instance.jupyter.url if instance.jupyter else ""
+    yield "command", shlex.join(instance.command)
+    yield "exit code", "" if instance.exit_code is None else str(instance.exit_code)
+    yield "labels", details_text(instance.labels)
+    yield "launched", f"{time_text(instance.created_at)} UTC ({age_text(instance.created_at, now)} ago)"
+    if instance.running_since:
+        yield (
+            "runs since",
+            f"{time_text(instance.running_since)} UTC ({age_text(instance.running_since, now)})",
+        )
+
+
+def ssh_text(instance: "InstanceAnswer") -> str:
+    """The command that anyone may give who has the key; `tera ssh` knows the host key as well."""
+    ssh = instance.ssh
+    return f"ssh -p {ssh.port} {ssh.user}@{ssh.host}" if ssh else ""

@@ -1,0 +1,45 @@
+"""`tera whoami`: whose key this is."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from teraflock.cli.cloud.connection import connected, connection
+from teraflock.cli.cloud.options import json_option
+from teraflock.cli.cloud.pages import names_of
+from teraflock.cli.cloud.showing import write_facts
+from teraflock.cli.cloud.words import roles_text
+from teraflock.cli.output import write_json
+
+if TYPE_CHECKING:
+    from teraflock.wire.tenant import WhoAmI
+
+HELP: Final = """Who you are to the server, and what you may do there.
+
+\b
+Example:
+  tera whoami
+"""
+
+
+@click.command(help=HELP)
+@json_option
+def command(as_json: bool) -> None:
+    server = connection().server
+    with connected() as client:
+        found = client.whoami()
+        names = {} if as_json else names_of(client.all_projects)
+    if as_json:
+        write_json(found)
+        return
+    write_facts(_facts(found, server, names))
+
+
+def _facts(who: "WhoAmI", server: str, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    yield "member", f"{who.member_name} ({who.member_id})"
+    yield "organisation", f"{who.organisation_name} ({who.organisation_id})"
+    roles = roles_text(who.roles, names)
+    yield "roles", ", ".join(filter(None, ["operator of the house" if who.is_operator else "", roles]))
+    yield "key", who.key_id
+    yield "server", server

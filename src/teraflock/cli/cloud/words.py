@@ -1,0 +1,103 @@
+"""What users write and what they read of the cloud: labels, sizes, ages. All pure."""
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from teraflock.base.errors import BadInput
+from teraflock.base.quantities import memory_text
+
+if TYPE_CHECKING:
+    from teraflock.wire.instance import InstanceAnswer, ShapeAnswer
+
+SIMULATED: Final = "SIMULATED"
+"""Stands beside everything that does not exist."""
+
+_NAME: Final = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
+_AGES: Final = ((86400 * 2, 86400, "d"), (3600 * 2, 3600, "h"), (60 * 2, 60, "min"), (0, 1, "s"))
+
+
+def check_name(name: str, what: str = "name") -> str:
+    """Refused here already, so that the hint can teach. The server checks it again."""
+    if not _NAME.fullmatch(name):
+        raise BadInput(
+            f"`{name}` cannot be the {what}",
+            hint="Up to 63 letters a-z, digits and `-`, a letter first, no `-` at the end: it becomes the host name",
+        )
+    return name
+
+
+def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
+    """`("team=vision", "run=7")` → a mapping; what stands twice is a mistake."""
+    pairs: dict[str, str] = {}
+    for text in texts:
+        key, is_pair, value = text.partition("=")
+        if not is_pair or not key:
+            raise BadInput(f"`{option} {text}` is no pair", hint=f"Write `{option} key=value`")
+        if key in pairs:
+            raise BadInput(f"`{option} {key}=…` is given twice")
+        pairs[key] = value
+    return pairs
+
+
+def parse_command(text: str) -> tuple[str, ...]:
+    """The words of a command, split as a shell would. No shell is run: `&&` and `|` are words like others."""
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise BadInput(f"`{text}` cannot be split into words: {str(error).lower()}") from None
+
+
+def age_text(then: datetime, now: datetime) -> str:
+    """`90 s`, `5 min`, `47 h`, `3 d`."""
+    seconds = max(0, int((now - then) / timedelta(seconds=1)))
+    for least, unit_seconds, unit in _AGES:
+        if seconds >= least:
+            return f"{seconds // unit_seconds} {unit}"
+    raise AssertionError("the last unit begins at nothing")
+
+
+def time_text(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def size_text(shape: "ShapeAnswer") -> str:
+    """`4 vCPU, 16 GB`."""
+    return f"{shape.vcpus} vCPU, {memory_text(shape.ram_bytes)}"
+
+
+def cards_text(shape: "ShapeAnswer") -> str:
+    """`2× V100-SXM2`, as the offers have it."""
+    return f"{shape.gpus}× {shape.gpu}" if shape.gpus else ""
+
+
+def state_text(instance: "InstanceAnswer") -> str:
+    """The state, what is being done, how a command ended; and whether any of it is real."""
+    words = [instance.state]
+    if instance.operation and instance.state not in ("queued", "starting", "stopping", "deleting"):
+        words.append(f"({instance.operation})")
+    if instance.exit_code is not None:
+        words.append(f"(exit {instance.exit_code})")
+    if instance.simulated:
+        words.append(SIMULATED)
+    return " ".join(words)
+
+
+def roles_text(roles: Mapping[str, str], names: Mapping[str, str]) -> str:
+    """`owner in every project, viewer in speech`; `names` by the ids of projects."""
+    return ", ".join(
+        f"{role} in {names.get(project, project) or 'every project'}" for project, role in roles.items()
+    )
+
+
+def details_text(details: Mapping[str, object]) -> str:
+    return " ".join(_pair_text(key, value) for key, value in details.items())
+
+
+def _pair_text(key: str, value: object) -> str:
+    if key.endswith("_bytes") and isinstance(value, int):
+        return f"{key.removesuffix('_bytes')}={memory_text(value).replace(' ', '')}"
+    text = "-" if value is None else str(value)
+    return f"{key}={shlex.quote(text) if ' ' in text else text}"

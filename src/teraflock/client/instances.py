@@ -1,0 +1,132 @@
+"""Instances: launch them, change them, look at them, wait for them."""
+
+from collections.abc import Collection
+from typing import Any, Final, cast
+
+from teraflock.base.errors import Refused, Unavailable
+from teraflock.client.transport import Transport, pages, path_of
+from teraflock.wire.event import EventPage
+from teraflock.wire.instance import (
+    ExecAnswer,
+    ExecRequest,
+    InstanceAnswer,
+    InstancePage,
+    LaunchAnswer,
+    LaunchRequest,
+    LogAnswer,
+    ResizeRequest,
+    RestoreRequest,
+    ShapeList,
+    SnapshotAnswer,
+    SnapshotList,
+    SnapshotRequest,
+)
+
+PAGE: Final = 200
+POLL_SECONDS: Final = 0.05  # at first; grows by half each time
+POLL_SECONDS_MAX: Final = 1.0
+EXEC_SECONDS_MORE: Final = 15.0  # for the way there and back, beyond what the command may take
+
+
+class NotReached(Refused):
+    """An instance came to rest in another state than the one waited for."""
+
+    code = "not_reached"
+
+
+class TookTooLong(Unavailable):
+    code = "took_too_long"
+
+
+class Instances(Transport):
+    def instances(self, *, after: str = "", limit: int = PAGE, gone: bool = False) -> InstancePage:
+        query = self.in_project(after=after, limit=limit, gone=gone or None)
+        return self.get(path_of("instances"), InstancePage, **query)
+
+    def all_instances(self, *, gone: bool = False) -> list[InstanceAnswer]:
+        return pages(lambda after: self.instances(after=after, gone=gone))
+
+    def instance(self, ref: str) -> InstanceAnswer:
+        return self.get(path_of("instances", ref), InstanceAnswer, **self.in_project())
+
+    def launch(self, request: LaunchRequest, *, idempotency_key: str = "") -> LaunchAnswer:
+        query = cast(dict[str, Any], self.in_project())
+        return self.create(
+            path_of("instances"), LaunchAnswer, request, idempotency_key=idempotency_key, **query
+        )
+
+    def start(self, ref: str) -> InstanceAnswer:
+        return self._acted(ref, "start")
+
+    def stop(self, ref: str) -> InstanceAnswer:
+        return self._acted(ref, "stop")
+
+    def restart(self, ref: str) -> InstanceAnswer:
+        return self._acted(ref, "restart")
+
+    def resize(self, ref: str, request: ResizeRequest) -> InstanceAnswer:
+        return self._acted(ref, "resize", request)
+
+    def restore(self, ref: str, request: RestoreRequest) -> InstanceAnswer:
+        return self._acted(ref, "restore", request)
+
+    def delete(self, ref: str) -> InstanceAnswer:
+        return self.act("DELETE", path_of("instances", ref), InstanceAnswer, **self.in_project())
+
+    def exec(self, ref: str, request: ExecRequest) -> ExecAnswer:
+        """Run a command inside. Never sent twice by itself."""
+        content = self.request(
+            "POST",
+            path_of("instances", ref, "exec"),
+            body=request,
+            query=self.in_project(),
+            again=False,
+            seconds_max=request.seconds_max + EXEC_SECONDS_MORE,
+        )
+        return self._decoded(content, ExecAnswer)
+
+    def log(self, ref: str) -> LogAnswer:
+        return self.get(path_of("instances", ref, "log"), LogAnswer, **self.in_project())
+
+    def instance_events(self, ref: str, *, after: str = "", limit: int = PAGE) -> EventPage:
+        query = self.in_project(after=after, limit=limit)
+        return self.get(path_of("instances", ref, "events"), EventPage, **query)
+
+    def snapshot(self, ref: str, request: SnapshotRequest, *, idempotency_key: str = "") -> SnapshotAnswer:
+        path = path_of("instances", ref, "snapshots")
+        query = cast(dict[str, Any], self.in_project())
+        return self.create(path, SnapshotAnswer, request, idempotency_key=idempotency_key, **query)
+
+    def snapshots(self, ref: str) -> tuple[SnapshotAnswer, ...]:
+        return self.get(path_of("instances", ref, "snapshots"), SnapshotList, **self.in_project()).items
+
+    def delete_snapshot(self, ref: str, snapshot: str) -> None:
+        path = path_of("instances", ref, "snapshots", snapshot)
+        return self.act("DELETE", path, type(None), **self.in_project())
+
+    def shapes(self) -> ShapeList:
+        return self.get(path_of("shapes"), ShapeList)
+
+    def wait_until(
+        self, ref: str, states: str | Collection[str], *, seconds_max: float = 600.0
+    ) -> InstanceAnswer:
+        """Look until it has reached one of the states with nothing under way. `NotReached` where it never will."""
+        wanted = {states} if isinstance(states, str) else set(states)
+        waited, pause = 0.0, POLL_SECONDS
+        while True:
+            seen = self.instance(ref)
+            if seen.state in wanted and seen.operation is None:
+                return seen
+            if seen.state in ("failed", "gone"):
+                raise NotReached(f"`{seen.name}` is {seen.state}: {seen.problem or 'it was deleted'}")
+            if waited >= seconds_max:
+                raise TookTooLong(
+                    f"`{seen.name}` is still {seen.state} after {seconds_max:g} s",
+                    hint="It goes on without you; ask again later",
+                )
+            self._pause(pause)
+            waited += pause
+            pause = min(pause * 1.5, POLL_SECONDS_MAX)
+
+    def _acted(self, ref: str, verb: str, body: object = None) -> InstanceAnswer:
+        return self.act("POST", path_of("instances", ref, verb), InstanceAnswer, body, **self.in_project())

@@ -1,0 +1,269 @@
+"""Requests over one kept connection of the standard library's http.client: a cold `tera` must not wait for more.
+
+What holds:
+- what may be sent twice is tried again where the connection failed or the server was away, a few times at most: reads,
+  and acts that reach the same state again; what creates something bears an `Idempotency-Key`, so it may too;
+- answers may have fields this client does not know;
+- every error is one of ours.
+"""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from typing import Any, Final, Self, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+import msgspec
+
+from teraflock import __version__
+from teraflock.base.errors import BadInput, TeraflockError
+from teraflock.client.errors import NoAnswer, error_of
+
+Answer = TypeVar("Answer")
+
+ATTEMPTS_MAX: Final = 4
+PAUSE_SECONDS: Final = 0.1  # before the second attempt; doubled at each further one
+AWAY: Final = frozenset({502, 503, 504})  # the statuses of what may be back in a moment
+SECONDS_MAX: Final = 30.0  # for one answer
+HEADERS: Final = {"Accept": "application/json", "User-Agent": f"teraflock/{__version__}"}
+
+
+class Transport:
+    def __init__(
+        self,
+        server: str,
+        key: str,
+        *,
+        project: str = "",
+        seconds_max: float = SECONDS_MAX,
+        ca_file: str = "",
+        connect: Callable[[float], HTTPConnection] | None = None,
+        pause: Callable[[float], None] = time.sleep,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        """`server` is `http://host:port` or `https://…`; `ca_file` has certificates to trust besides the system's."""
+        self.server = server.rstrip("/")
+        self.project = project
+        self._key = key
+        self._seconds_max = seconds_max
+        self._connect = connect or _connector(self.server, ca_file)
+        self._pause = pause
+        self._random_bytes = random_bytes
+        self._connection: HTTPConnection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def get(self, path: str, kind: type[Answer], **query: object) -> Answer:
+        return self._decoded(self.request("GET", path, query=query), kind)
+
+    def create(
+        self, path: str, kind: type[Answer], body: object, *, idempotency_key: str = "", **query: object
+    ) -> Answer:
+        """Make something, once, however often it has to be sent."""
+        headers = {"Idempotency-Key": idempotency_key or self._random_bytes(16).hex()}
+        return self._decoded(self.request("POST", path, body=body, headers=headers, query=query), kind)
+
+    def act(self, method: str, path: str, kind: type[Answer], body: object = None, **query: object) -> Answer:
+        """Bring something into a state it may already be in."""
+        return self._decoded(self.request(method, path, body=body, query=query), kind)
+
+    def in_project(self, **query: object) -> dict[str, object]:
+        return {"project": self.project, **query} if self.project else query
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        query: Mapping[str, object] | None = None,
+        headers: Mapping[str, str] | None = None,
+        again: bool = True,
+        seconds_max: float | None = None,
+    ) -> bytes:
+        """The content of a good answer. `again` says whether it may be sent twice."""
+        content = None if body is None else msgspec.json.encode(body)
+        sent = {**HEADERS, "Authorization": f"Bearer {self._key}", **(headers or {})}
+        if content is not None:
+            sent["Content-Type"] = "application/json"
+        attempts = ATTEMPTS_MAX if again else 1
+        for attempt in range(1, attempts + 1):
+            try:
+                status, answer = self._once(method, _target(path, query), content, sent, seconds_max)
+                if status < 400:
+                    return answer
+                error: TeraflockError = error_of(status, answer)
+                is_away = status in AWAY
+            except NoAnswer as failure:
+                error, is_away = failure, True
+            if attempt == attempts or not is_away:
+                raise error
+            self._pause(PAUSE_SECONDS * 2 ** (attempt - 1))
+        raise AssertionError("the last attempt returns or raises")
+
+    def open(
+        self, path: str, headers: Mapping[str, str], query: Mapping[str, object], seconds_max: float
+    ) -> tuple[HTTPConnection, HTTPResponse]:
+        """A connection of its own whose answer is read as it comes."""
+        connection = self._connect(seconds_max)
+        sent = {**HEADERS, "Authorization": f"Bearer {self._key}", "Accept": "text/event-stream", **headers}
+        try:
+            connection.request("GET", _target(path, query), headers=sent)
+            response = connection.getresponse()
+            if response.status >= 400:
+                raise error_of(response.status, response.read())
+        except (OSError, HTTPException) as error:
+            connection.close()
+            raise self._no_answer(error) from error
+        except BaseException:
+            connection.close()
+            raise
+        return connection, response
+
+    def _once(
+        self,
+        method: str,
+        target: str,
+        content: bytes | None,
+        headers: Mapping[str, str],
+        seconds_max: float | None,
+    ) -> tuple[int, bytes]:
+        kept = self._connection is not None
+        if self._connection is None:
+            self._connection = self._connect(self._seconds_max)
+        connection = self._connection
+        try:
+            if seconds_max is not None:
+                connection.timeout = seconds_max
+                if connection.sock:
+                    connection.sock.settimeout(seconds_max)
+            self._send(connection, method, target, content, headers)
+            response = connection.getresponse()
+            answer = response.status, response.read()
+        except (OSError, HTTPException) as error:
+            self.close()
+            if kept and not isinstance(error, TimeoutError) and method == "GET":
+                return self._once(
+                    method, target, content, headers, seconds_max
+                )  # the server had closed what was idle
+            raise self._no_answer(error) from error
+        except (
+            BaseException
+        ):  # Ctrl-C in the middle of an answer: the rest of it must not be taken for the next one
+            self.close()
+            raise
+        if response.will_close or seconds_max is not None:
+            self.close()
+        return answer
+
+    def _send(
+        self,
+        connection: HTTPConnection,
+        method: str,
+        target: str,
+        content: bytes | None,
+        headers: Mapping[str, str],
+    ) -> None:
+        try:
+            connection.request(method, target, body=content, headers=dict(headers))
+        except (BrokenPipeError, ConnectionResetError):
+            if not content or connection.sock is None:
+                raise
+            # a server that will not take the whole body has often said why before it closed: go on to read that
+
+    def _no_answer(self, error: Exception) -> NoAnswer:
+        if isinstance(error, TimeoutError):
+            return NoAnswer(f"The server at {self.server} did not answer in time", hint="Try again")
+        if isinstance(error, OSError) and _is_certificate(error):
+            return NoAnswer(
+                f"The certificate of {self.server} cannot be trusted: {error.strerror or error}",
+                hint="Set `TERA_CA` to the file of the certificate it should have",
+            )
+        reason = (
+            (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+        )
+        return NoAnswer(
+            f"The server at {self.server} cannot be reached: {reason}",
+            hint="Look whether it runs: `make up` starts it, `tera doctor` checks",
+        )
+
+    def _decoded(self, content: bytes, kind: type[Answer]) -> Answer:
+        if kind is type(None):
+            return None
+        try:
+            return msgspec.json.decode(content, type=kind)
+        except msgspec.MsgspecError as error:
+            raise NoAnswer(
+                f"The server at {self.server} answered in a way this client does not understand: {error}",
+                hint="Look whether both are of the same version",
+            ) from error
+
+
+def path_of(*words: str) -> str:
+    """`/v1/` and the words, each as one part whatever it holds."""
+    for word in words:
+        if not word or word in (".", ".."):
+            raise BadInput("A name is empty", hint="Give an id or a name")
+    return "/v1/" + "/".join(quote(word, safe="") for word in words)
+
+
+def _target(path: str, query: Mapping[str, object] | None) -> str:
+    given = {name: _text(value) for name, value in (query or {}).items() if value not in (None, "")}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _is_certificate(error: OSError) -> bool:
+    return type(error).__name__ == "SSLCertVerificationError"
+
+
+def _connector(server: str, ca_file: str) -> Callable[[float], HTTPConnection]:
+    parts = urlsplit(server)
+    try:
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if parts.scheme not in ("http", "https") or not host or parts.path or parts.query:
+        raise BadInput(f"`{server}` is no address of a server", hint="Write it as `http://127.0.0.1:8372`")
+    if parts.scheme == "http":
+        return lambda seconds: HTTPConnection(host, port or 80, timeout=seconds)
+    return _secure(host, port or 443, ca_file)
+
+
+def _secure(host: str, port: int, ca_file: str) -> Callable[[float], HTTPConnection]:
+    import ssl  # only where the address says so
+    from http.client import HTTPSConnection
+
+    context = ssl.create_default_context()
+    if ca_file:
+        try:
+            context.load_verify_locations(ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise BadInput(
+                f"`{ca_file}` is no file with certificates", hint="It is named by `TERA_CA`"
+            ) from error
+    return lambda seconds: HTTPSConnection(host, port, timeout=seconds, context=context)
+
+
+def pages(fetch: Callable[[str], Any]) -> list[Any]:
+    """All items of a list that comes in pages."""
+    found: list[Any] = []
+    after: str | None = ""
+    while after is not None:
+        page = fetch(after)
+        found += page.items
+        after = page.next
+    return found

@@ -1,0 +1,315 @@
+"""The driver protocol on one host's LXD or Incus. Every call may be made twice; see `instance/driver.py`.
+
+The engine keeps all that has to be known of an instance (its id, ports, host key), so this driver remembers nothing and
+any number of processes may drive the same engine.
+"""
+
+import contextlib
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from teraflock.drivers.lxd import exec as execution
+from teraflock.drivers.lxd import guest, names, processors, setup
+from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
+from teraflock.drivers.lxd.images import Images, remove
+from teraflock.drivers.lxd.names import Names
+from teraflock.drivers.lxd.network import Networks
+from teraflock.drivers.lxd.purge import purge
+from teraflock.drivers.lxd.rest import Client
+from teraflock.fleet.model import HostReport
+from teraflock.instance.driver import (
+    Capability,
+    CommandState,
+    DoesNotBoot,
+    EngineRefused,
+    Handle,
+    Machine,
+    Network,
+    Port,
+    Ran,
+    Readiness,
+    Sighting,
+)
+
+STOP_SECONDS: Final = (4, 20)
+"""For an orderly end, asked for twice: a guest that has only just started misses the first. Then the plug is pulled."""
+PULL_SECONDS_MAX: Final = 30
+READY_SECONDS_MAX: Final = 2.0
+KNOCK_SECONDS: Final = 0.1
+KNOCK_AGAIN_SECONDS: Final = 0.01
+SETTLE_TRIES_MAX: Final = 3
+LOG_BYTES_MAX: Final = 1 << 16
+SSH: Final = 22
+POOL: Final = setup.PoolWish()
+
+
+class Lxd:
+    """One engine on this host, within our own project of it."""
+
+    capabilities = frozenset(
+        {
+            Capability.PLACEMENT,
+            Capability.LIVE_RESIZE,
+            Capability.STOP,
+            Capability.SNAPSHOTS,
+            Capability.EXEC,
+            Capability.FILES,
+            Capability.IMAGES_FROM_INSTANCES,
+            Capability.BUILDS,
+        }
+    )
+    simulated = False
+
+    def __init__(
+        self,
+        socket_path: Path,
+        installation: str,
+        *,
+        report: Callable[[], HostReport],
+        image_cache: Path,
+        now: Callable[[], int],
+        pool: setup.PoolWish = POOL,
+        way_out: bool = True,
+        site: str = "local",
+    ) -> None:
+        """`report` tells of this host; `now` is the time in seconds, for the date of an image."""
+        self.site = site
+        self._ours = Names(installation)
+        self._report = report
+        self._host = Client(socket_path)
+        self._engine = Client(socket_path, project=self._ours.project)
+        self._pool = pool
+        self.networks = Networks(self._host, self._ours, way_out=way_out)
+        self._images = Images(self._engine, self._ours, image_cache, now=now)
+
+    def set_up(self) -> None:
+        """Our project, our pool, our firewall: what must stand before the first instance, and after a reboot."""
+        setup.ensure(self._host, self._ours, self._pool)
+        self.networks.rebuild()
+
+    def purge(self) -> None:
+        """Remove all that this installation has in the engine and in the firewall."""
+        purge(self._host, self._ours, self.networks)
+
+    def close(self) -> None:
+        self._host.close()
+        self._engine.close()
+
+    def hosts(self) -> Sequence[HostReport]:
+        self._host.get()
+        if not self.networks.stands():
+            self.networks.rebuild()
+        return (self._report(),)
+
+    def prepare(self, machine: Machine) -> None:
+        self.networks.ensure(machine.network)
+
+    def create(self, machine: Machine) -> None:
+        body = guest.body(machine, self._ours, new_host_key(), self._mould(machine.image))
+        try:
+            self._engine.post("instances", body=body)
+        except EngineTaken:
+            if self._complete(machine.handle):
+                return
+            self.delete(machine.handle)  # a crash left part of it, and nothing of it ever ran
+            self._engine.post("instances", body=body)
+
+    def start(self, handle: Handle) -> None:
+        name = names.guest(handle.instance_id)
+        try:
+            self._engine.put("instances", name, "state", body={"action": "start", "timeout": 30})
+        except EngineRefused:
+            if self._status(name) != "Running":
+                raise
+
+    def expose(self, machine: Machine) -> None:
+        name = names.guest(machine.id)
+        wanted = guest.ports_text(machine.ports)
+        found = self._engine.get("instances", name)["config"].get(guest.PORTS, "")
+        if found != wanted:
+            self._engine.patch("instances", name, body={"config": {guest.PORTS: wanted}})
+        self.networks.open(machine.address, machine.ports)
+
+    def ready(self, machine: Machine) -> Readiness:
+        name = names.guest(machine.id)
+        if answers_ssh(machine.address, READY_SECONDS_MAX):
+            key = self._engine.get("instances", name)["config"].get(guest.HOST_KEY, "")
+            return Readiness(ready=True, host_key=key)
+        if self._status(name) == "Stopped":
+            raise DoesNotBoot(
+                "The instance's system went down again right after its start",
+                hint="`tera logs --console` shows what it said; try another image",
+            )
+        return Readiness(ready=False)
+
+    def hide(self, handle: Handle) -> None:
+        name = names.guest(handle.instance_id)
+        with contextlib.suppress(EngineMissing):
+            ports = self._ports(name)
+            if ports:
+                self._engine.patch("instances", name, body={"config": {guest.PORTS: ""}})
+                self.networks.close(ports)
+
+    def stop(self, handle: Handle, *, force: bool) -> None:
+        name = names.guest(handle.instance_id)
+        with contextlib.suppress(EngineMissing):
+            for seconds in () if force else STOP_SECONDS:
+                if self._stopped(name, seconds, force=False):
+                    return
+            self._stopped(name, PULL_SECONDS_MAX, force=True)
+
+    def delete(self, handle: Handle) -> None:
+        name = names.guest(handle.instance_id)
+        with contextlib.suppress(EngineMissing):
+            self.networks.close(self._ports(name))
+            remove(self._engine, name)
+
+    def resize(self, machine: Machine) -> None:
+        name = names.guest(machine.id)
+        found = self._engine.get("instances", name)
+        self._engine.put("instances", name, body=guest.resized(found, machine, self._ours))
+        for _ in range(SETTLE_TRIES_MAX):
+            if processors.settled(self._ours.project, name, machine.vcpus):
+                return
+            for number in (machine.vcpus + 1, machine.vcpus):  # only a change makes the engine spread anew
+                self._engine.patch("instances", name, body={"config": {"limits.cpu": str(number)}})
+
+    def look(self, handle: Handle) -> Sighting | None:
+        try:
+            found = self._engine.get("instances", names.guest(handle.instance_id))
+        except EngineMissing:
+            return None
+        return guest.sighting(found, self._name_of_host())
+
+    def sightings(self) -> Iterable[Sighting]:
+        host = self._name_of_host()
+        found = self._engine.get("instances", recursion=1)
+        return [guest.sighting(each, host) for each in found if guest.ID in each["config"]]
+
+    def retire(self, network: Network) -> None:
+        self.networks.remove(network)
+
+    def run(self, handle: Handle, command: Sequence[str], *, stdin: bytes, seconds_max: float) -> Ran:
+        name = names.guest(handle.instance_id)
+        config = self._engine.get("instances", name)["config"]
+        environment = msgspec.json.decode(config.get(guest.ENVIRONMENT, "{}"), type=dict[str, str])
+        return execution.run(
+            self._engine, name, command, environment=environment, stdin=stdin, seconds_max=seconds_max
+        )
+
+    def command_state(self, handle: Handle) -> CommandState | None:
+        name = names.guest(handle.instance_id)
+        if not self._engine.get("instances", name)["config"].get(guest.COMMAND):
+            return None
+        state = f"/var/lib/teraflock/{names.machine_id(handle.instance_id)}/command.exit"
+        exit_code = self._file(name, state)
+        log = self._file(name, "/var/log/teraflock/command.log")[-LOG_BYTES_MAX:]
+        return CommandState(exit_code=int(exit_code) if exit_code.strip() else None, log=log)
+
+    def console(self, handle: Handle) -> bytes:
+        try:
+            written = self._engine.get_bytes("instances", names.guest(handle.instance_id), "console")
+        except EngineRefused:
+            return b""
+        return written[-LOG_BYTES_MAX:]
+
+    def snapshot(self, handle: Handle, snapshot_id: str) -> None:
+        body = {"name": names.guest(snapshot_id), "stateful": False}
+        with contextlib.suppress(EngineTaken):
+            self._engine.post("instances", names.guest(handle.instance_id), "snapshots", body=body)
+
+    def restore(self, handle: Handle, snapshot_id: str) -> None:
+        name = names.guest(handle.instance_id)
+        self.stop(handle, force=True)
+        self._engine.put("instances", name, body={"restore": names.guest(snapshot_id)})
+
+    def delete_snapshot(self, handle: Handle, snapshot_id: str) -> None:
+        with contextlib.suppress(EngineMissing):
+            self._engine.delete(
+                "instances", names.guest(handle.instance_id), "snapshots", names.guest(snapshot_id)
+            )
+
+    def images(self) -> Mapping[str, int]:
+        return self._images.held()
+
+    def build_image(self, image_id: str, recipe: str) -> None:
+        self._images.build(image_id, recipe)
+
+    def publish(self, handle: Handle, image_id: str) -> None:
+        self._images.publish(names.guest(handle.instance_id), image_id)
+
+    def delete_image(self, image_id: str) -> None:
+        self._images.delete(image_id)
+
+    def _mould(self, image_id: str) -> str:
+        try:
+            return self._images.mould_of(image_id)
+        except EngineMissing as error:
+            raise EngineRefused(
+                f"The host does not have the image `{image_id}`", hint="`tera image ls` shows those it has"
+            ) from error
+
+    def _ports(self, name: str) -> tuple[Port, ...]:
+        return guest.ports_from(self._engine.get("instances", name)["config"].get(guest.PORTS, ""))
+
+    def _status(self, name: str) -> str:
+        return str(self._engine.get("instances", name)["status"])
+
+    def _complete(self, handle: Handle) -> bool:
+        """Whether an instance that is there was ever started: one that was not may be half made."""
+        config: dict[str, Any] = self._engine.get("instances", names.guest(handle.instance_id))["config"]
+        return "volatile.last_state.power" in config
+
+    def _stopped(self, name: str, seconds: int, *, force: bool) -> bool:
+        """Whether it stands still in the end."""
+        body = {"action": "stop", "timeout": seconds, "force": force}
+        try:
+            self._engine.put("instances", name, "state", body=body)
+        except EngineMissing:
+            raise
+        except EngineRefused:
+            if self._status(name) == "Stopped":
+                return True
+            if force:
+                raise
+            return False
+        return True
+
+    def _file(self, name: str, path: str) -> bytes:
+        try:
+            return self._engine.get_bytes("instances", name, "files", path=path)
+        except EngineMissing:
+            return b""
+
+    def _name_of_host(self) -> str:
+        return socket.gethostname()
+
+
+def new_host_key() -> guest.HostKey:
+    with tempfile.TemporaryDirectory(prefix="tera-key-") as folder:
+        path = Path(folder) / "key"
+        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(path)]
+        subprocess.run(command, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+        public = path.with_suffix(".pub").read_text("ascii").strip()
+        return guest.HostKey(path.read_text("ascii"), public)
+
+
+def answers_ssh(address: str, seconds_max: float) -> bool:
+    """Whether an SSH server says its name there, asked again and again for a moment."""
+    until = time.monotonic() + seconds_max
+    while (left := until - time.monotonic()) > 0:
+        try:
+            # A first packet that is lost while the guest comes up is sent again after a second: knock anew instead.
+            with socket.create_connection((address, SSH), timeout=min(left, KNOCK_SECONDS)) as connection:
+                connection.settimeout(left)
+                return connection.recv(4) == b"SSH-"
+        except OSError:
+            time.sleep(KNOCK_AGAIN_SECONDS)
+    return False

@@ -1,0 +1,128 @@
+"""Runs a command in a guest: a list of words, input, both outputs apart, and its exit code.
+
+Output beyond a bound is read and dropped, so a guest can fill neither memory nor disk of the host. A command that takes
+too long is killed and reads as exit code 124, as `timeout` would have it.
+"""
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from teraflock.drivers.lxd.rest import Client, Operation
+from teraflock.drivers.lxd.websocket import BINARY, CLOSE, TEXT, WebSocket
+from teraflock.instance.driver import EngineRefused, Ran
+
+OUTPUT_BYTES_MAX: Final = 4 << 20
+TOO_LONG: Final = 124
+END_SECONDS_MAX: Final = 10
+_CHUNK: Final = 1 << 16
+_KILL: Final = msgspec.json.encode({"command": "signal", "signal": 9})
+
+
+def run(
+    client: Client,
+    name: str,
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    stdin: bytes,
+    seconds_max: float,
+) -> Ran:
+    asked = {
+        "command": list(command),
+        "environment": {"HOME": "/root", "USER": "root", "LANG": "C.UTF-8", **environment},
+        "cwd": "/root",
+        "wait-for-websocket": True,
+        "interactive": False,
+    }
+    begun = client.begin("instances", name, "exec", body=asked)
+    lines = _Lines(client, begun)
+    try:
+        lines.feed(stdin)
+        in_time = lines.ended(seconds_max)
+        if not in_time:
+            lines.kill()
+            lines.ended(END_SECONDS_MAX)
+        code = _exit_code(client, begun.id) if in_time else TOO_LONG
+    finally:
+        lines.close()
+    return Ran(exit_code=code, stdout=lines.output(1), stderr=lines.output(2))
+
+
+class _Lines:
+    """The four sockets of one command; nothing runs in the guest until all are connected."""
+
+    def __init__(self, client: Client, begun: Operation) -> None:
+        secrets: dict[str, str] = (begun.metadata or {})["fds"]
+        self._sockets: dict[str, WebSocket] = {}
+        self._outputs: dict[int, bytearray] = {1: bytearray(), 2: bytearray()}
+        try:
+            for line in ("control", "0", "1", "2"):
+                target = client.target("operations", begun.id, "websocket", secret=secrets[line])
+                self._sockets[line] = WebSocket(client.socket_path, target, seconds_max=END_SECONDS_MAX)
+        except BaseException:
+            self.close()
+            raise
+        for socket in self._sockets.values():
+            socket.wait_forever()
+        self._readers = [
+            threading.Thread(target=self._read, args=(number,), daemon=True) for number in (1, 2)
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    def feed(self, stdin: bytes) -> None:
+        """All of the input, then its end, which is an empty text frame; on a thread, for the guest may not read it."""
+        threading.Thread(target=self._write, args=(stdin,), daemon=True).start()
+
+    def ended(self, seconds_max: float) -> bool:
+        """Wait for the end of both outputs."""
+        for reader in self._readers:
+            reader.join(seconds_max)
+        return not any(reader.is_alive() for reader in self._readers)
+
+    def kill(self) -> None:
+        self._sockets["control"].send(_KILL, TEXT)
+
+    def output(self, number: int) -> bytes:
+        return bytes(self._outputs[number])
+
+    def close(self) -> None:
+        for socket in self._sockets.values():
+            socket.shut()
+            socket.close()
+
+    def _read(self, number: int) -> None:
+        kept = self._outputs[number]
+        socket = self._sockets[str(number)]
+        while True:
+            kind, content = socket.receive()
+            if kind == CLOSE or (kind == TEXT and not content):
+                return
+            if kind == BINARY:
+                kept += content[: OUTPUT_BYTES_MAX - len(kept)]
+
+    def _write(self, stdin: bytes) -> None:
+        try:
+            for place in range(0, len(stdin), _CHUNK):
+                self._sockets["0"].send(stdin[place : place + _CHUNK])
+            self._sockets["0"].send(b"", TEXT)
+        except OSError:
+            return  # the command ended without reading all of its input
+
+
+def _exit_code(client: Client, operation: str) -> int:
+    try:
+        result: dict[str, Any] = client.wait(operation, seconds_max=END_SECONDS_MAX)
+    except EngineRefused as error:
+        code = _NOT_RUN.get(str(error.context.get("engine")))
+        if code is None:
+            raise
+        return code
+    return int(result["return"])
+
+
+_NOT_RUN: Final = {"Command not found": 127, "Command not executable": 126}
+"""What the engine calls a failure of its own is one of the command to a shell, and to us."""

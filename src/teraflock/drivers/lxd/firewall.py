@@ -1,0 +1,151 @@
+"""The host's own firewall table, as text for `nft -f`. Pure.
+
+What it says, of all bridges of this installation:
+- nothing is forwarded between two of them, and nothing from outside reaches them but through a port that was opened;
+- a guest reaches of the host only its gateway's DNS and ping;
+- a port opened leads to its guest from outside and from the host itself, by any of the host's addresses;
+- with `way_out` guests may speak to the world, without it to nobody beyond their bridge.
+
+The table is replaced in one transaction, so at no moment is a rule missing.
+"""
+
+from collections.abc import Iterable, Sequence
+from ipaddress import IPv4Address
+
+import msgspec
+
+
+class Forward(msgspec.Struct, frozen=True):
+    """A port of the host and where it leads."""
+
+    host_port: int
+    address: str
+    guest_port: int
+
+
+class Bridge(msgspec.Struct, frozen=True):
+    name: str
+    gateway: str
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    bridges: tuple[Bridge, ...] = ()
+    forwards: tuple[Forward, ...] = ()
+    way_out: bool = True
+
+
+def table(name: str, rules: Rules) -> str:
+    """The whole table, in place of the one that is there."""
+    lines = [
+        f"table inet {name}",
+        f"delete table inet {name}",
+        f"table inet {name} {{",
+        *_set("bridges", "ifname", (_quoted(bridge.name) for bridge in rules.bridges)),
+        *_set("same", "ifname . ifname", (_same(bridge) for bridge in rules.bridges)),
+        *_set("gates", "ifname . ipv4_addr", (_gate(bridge) for bridge in rules.bridges)),
+        *_map("opened", "inet_service : ipv4_addr . inet_service", map(_leads, rules.forwards)),
+        *_FIXED,
+        *(() if rules.way_out else _NO_WAY_OUT),
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def open_ports(name: str, forwards: Sequence[Forward]) -> str:
+    return _elements("add", name, "opened", map(_leads, forwards))
+
+
+def close_ports(name: str, ports: Iterable[int]) -> str:
+    """Each on its own: one that is closed already must not keep the others open."""
+    return _elements("delete", name, "opened", map(str, ports))
+
+
+def add_bridge(name: str, bridge: Bridge) -> str:
+    return "".join(
+        (
+            _elements("add", name, "bridges", [_quoted(bridge.name)]),
+            _elements("add", name, "same", [_same(bridge)]),
+            _elements("add", name, "gates", [_gate(bridge)]),
+        )
+    )
+
+
+def remove(name: str) -> str:
+    """Remove the table, there or not."""
+    return f"table inet {name}\ndelete table inet {name}\n"
+
+
+_FIXED = """
+  chain nat_in {
+    type nat hook prerouting priority dstnat; policy accept;
+    fib daddr type local dnat ip to tcp dport map @opened
+  }
+  chain nat_own {
+    type nat hook output priority -100; policy accept;
+    fib daddr type local dnat ip to tcp dport map @opened
+  }
+  chain nat_back {
+    type nat hook postrouting priority srcnat; policy accept;
+    oifname @bridges ip saddr 127.0.0.0/8 masquerade
+  }
+  chain to_host {
+    type filter hook input priority filter; policy accept;
+    iifname != @bridges accept
+    ct state vmap { established : accept, related : accept, invalid : drop }
+    iifname . ip daddr @gates icmp type echo-request accept
+    iifname . ip daddr @gates meta l4proto { tcp, udp } th dport 53 accept
+    drop
+  }
+  chain through {
+    type filter hook forward priority filter; policy accept;
+    iifname != @bridges oifname != @bridges accept
+    ct state vmap { established : accept, related : accept, invalid : drop }
+    iifname . oifname @same accept
+    iifname @bridges oifname @bridges drop
+    oifname @bridges ct status dnat accept
+    oifname @bridges drop
+    iifname @bridges meta nfproto ipv6 drop
+    iifname @bridges goto out
+  }
+  chain out {
+  }
+""".strip("\n").splitlines()
+
+_NO_WAY_OUT = ("  chain out {", "    drop", "  }")
+
+
+def _set(name: str, kind: str, elements: Iterable[str]) -> list[str]:
+    return [f"  set {name} {{", f"    type {kind}", *_listed(elements), "  }"]
+
+
+def _map(name: str, kind: str, elements: Iterable[str]) -> list[str]:
+    return [f"  map {name} {{", f"    type {kind}", *_listed(elements), "  }"]
+
+
+def _listed(elements: Iterable[str]) -> list[str]:
+    joined = ", ".join(elements)
+    return [f"    elements = {{ {joined} }}"] if joined else []
+
+
+def _elements(verb: str, table_name: str, set_name: str, elements: Iterable[str]) -> str:
+    joined = ", ".join(elements)
+    return f"{verb} element inet {table_name} {set_name} {{ {joined} }}\n" if joined else ""
+
+
+def _leads(forward: Forward) -> str:
+    """Numbers and addresses are made anew from their values, so that no other word gets into the text."""
+    return f"{int(forward.host_port)} : {IPv4Address(forward.address)} . {int(forward.guest_port)}"
+
+
+def _same(bridge: Bridge) -> str:
+    return f"{_quoted(bridge.name)} . {_quoted(bridge.name)}"
+
+
+def _gate(bridge: Bridge) -> str:
+    return f"{_quoted(bridge.name)} . {IPv4Address(bridge.gateway)}"
+
+
+def _quoted(name: str) -> str:
+    if not name.isalnum():
+        raise ValueError(f"not a bridge's name: {name!r}")
+    return f'"{name}"'

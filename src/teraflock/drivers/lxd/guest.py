@@ -1,0 +1,155 @@
+"""A machine as the engine's configuration, and back. Pure: the one place that knows the keys.
+
+What the guest needs to know of itself stands in `user.*` keys, from which the image's templates write its files.
+Guests are unprivileged and cannot nest; no key of raw LXC is ever set.
+"""
+
+from collections.abc import Mapping
+from ipaddress import IPv4Interface
+from typing import Any, Final
+
+import msgspec
+
+from teraflock.drivers.lxd import names
+from teraflock.drivers.lxd.names import Names
+from teraflock.fleet.model import GpuKind
+from teraflock.instance.driver import GpuSlot, Machine, Port, Seen, Sighting
+from teraflock.instance.model import InstanceId
+
+PROCESSES_MAX: Final = 16_384
+"""Enough for a training job with many loaders, and far below what would take the host down."""
+
+ID: Final = "user.teraflock.id"
+PORTS: Final = "user.teraflock.ports"
+HOST_KEY: Final = "user.host-key-public"
+COMMAND: Final = "user.command"
+ENVIRONMENT: Final = "user.environment"
+_GPU: Final = "gpu"
+
+
+class HostKey(msgspec.Struct, frozen=True):
+    private: str
+    public: str
+
+
+def body(machine: Machine, ours: Names, key: HostKey, mould: str) -> dict[str, object]:
+    """What is posted to make the instance, as a copy of its image's mould."""
+    return {
+        "name": names.guest(machine.id),
+        "type": "container",
+        "source": {"type": "copy", "source": mould, "instance_only": True},
+        "profiles": [],
+        "config": {**_identity(machine, ours, key), **limits(machine), **_gpu_config(machine.gpus)},
+        "devices": devices(machine, ours),
+    }
+
+
+def limits(machine: Machine) -> dict[str, str]:
+    return {
+        "limits.cpu": str(machine.vcpus),
+        "limits.memory": f"{machine.ram_bytes}B",
+        "limits.processes": str(PROCESSES_MAX),
+    }
+
+
+def devices(machine: Machine, ours: Names) -> dict[str, dict[str, str]]:
+    nic = {
+        "type": "nic",
+        "name": "eth0",
+        "network": ours.bridge(machine.network.project_id),
+        "hwaddr": names.hardware_address(ours.installation, machine.id),
+        "ipv4.address": machine.address,
+        # Without these a guest may speak in another's name.
+        "security.mac_filtering": "true",
+        "security.ipv4_filtering": "true",
+    }
+    root = {"type": "disk", "path": "/", "pool": ours.pool, "size": f"{machine.disk_bytes}B"}
+    cards = {f"{_GPU}{number}": gpu_device(slot) for number, slot in enumerate(machine.gpus)}
+    return {"root": root, "eth0": nic, **cards}
+
+
+def gpu_device(slot: GpuSlot) -> dict[str, str]:
+    """Always by one exact name: a device without a selector would bring in every card of the host."""
+    if slot.kind == GpuKind.MIG:
+        return {"type": "gpu", "gputype": "mig", "mig.uuid": slot.slot}
+    return {"type": "gpu", "gputype": "physical", "pci": slot.slot}
+
+
+def resized(found: Mapping[str, Any], machine: Machine, ours: Names) -> dict[str, object]:
+    """The whole configuration to put in place of the one found: limits, disk and cards as the machine says."""
+    config = {key: value for key, value in found["config"].items() if not key.startswith("nvidia.")}
+    config |= limits(machine) | _gpu_config(machine.gpus)
+    return {
+        "config": config,
+        "devices": devices(machine, ours),
+        "profiles": [],
+        "architecture": found["architecture"],
+        "description": found.get("description", ""),
+        "ephemeral": False,
+    }
+
+
+def ports_text(ports: tuple[Port, ...]) -> str:
+    return ",".join(f"{port.host_port}:{port.guest_port}" for port in ports)
+
+
+def ports_from(text: str) -> tuple[Port, ...]:
+    pairs = (pair.split(":") for pair in text.split(",") if pair)
+    return tuple(Port(int(host_port), int(guest_port)) for host_port, guest_port in pairs)
+
+
+def sighting(found: Mapping[str, Any], host: str) -> Sighting:
+    config, root = found["config"], found["devices"].get("root", {})
+    return Sighting(
+        instance_id=InstanceId(config.get(ID, found["name"])),
+        host=host,
+        seen=_SEEN.get(found["status"], Seen.PENDING),
+        vcpus=_number(config.get("limits.cpu", "")),
+        ram_bytes=_number(config.get("limits.memory", "").removesuffix("B")),
+        disk_bytes=_number(root.get("size", "").removesuffix("B")),
+    )
+
+
+_SEEN: Final = {
+    "Running": Seen.RUNNING,
+    "Stopped": Seen.STOPPED,
+    "Error": Seen.BROKEN,
+    "Frozen": Seen.BROKEN,  # somebody paused it by hand: it answers nobody
+}
+
+
+def _identity(machine: Machine, ours: Names, key: HostKey) -> dict[str, str]:
+    subnet_length = IPv4Interface(machine.network.subnet).network.prefixlen
+    keys = {
+        names.TAG: ours.installation,
+        ID: machine.id,
+        PORTS: ports_text(machine.ports),
+        "user.hostname": machine.hostname,
+        "user.machine-id": names.machine_id(machine.id),
+        "user.address": f"{machine.address}/{subnet_length}",
+        "user.gateway": machine.network.gateway,
+        "user.dns": machine.network.gateway,
+        "user.authorized-keys": "\n".join(machine.authorized_keys),
+        "user.host-key": key.private,
+        HOST_KEY: key.public,
+        "user.jupyter-token": machine.jupyter_token,
+        COMMAND: msgspec.json.encode(machine.command).decode() if machine.command else "",
+        ENVIRONMENT: msgspec.json.encode(machine.environment).decode(),
+        "user.user-data": machine.user_data,
+    }
+    settings = {
+        "boot.autostart": "false",  # after a reboot the control plane says what runs, not the engine
+        "security.devlxd": "false",  # it would show the guest all of the keys above
+        "security.nesting": "false",
+        "security.privileged": "false",
+    }
+    return {name: value for name, value in keys.items() if value} | settings
+
+
+def _gpu_config(gpus: tuple[GpuSlot, ...]) -> dict[str, str]:
+    """The host's driver and its libraries, matched to its kernel module, come into the guest with the card."""
+    return {"nvidia.runtime": "true", "nvidia.driver.capabilities": "compute,utility"} if gpus else {}
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() else None

@@ -1,0 +1,160 @@
+"""Our images in the engine. An image's id is its alias there; several ids may stand for one image.
+
+An image nobody names any more is removed with its last alias. Instances live on without their image.
+
+Beside each image stands a *mould*: an instance made from it, started once and stopped. The first start of a container
+moves all its files to the owners an unprivileged guest has, which takes longer than all the rest of a launch; a copy of
+the mould has that behind it and shares its blocks. A mould has no network and never runs again.
+"""
+
+import contextlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from teraflock.drivers.lxd import build, names, recipe
+from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
+from teraflock.drivers.lxd.names import Names
+from teraflock.drivers.lxd.rest import Client
+from teraflock.instance.driver import EngineRefused
+
+DIGEST: Final = "teraflock.recipe"
+PUBLISH_SECONDS_MAX: Final = 1800
+
+
+class Images:
+    def __init__(self, engine: Client, ours: Names, cache: Path, *, now: Callable[[], int]) -> None:
+        self._engine = engine
+        """Speaks within our project."""
+        self._ours = ours
+        self._cache = cache
+        self._now = now
+
+    def held(self) -> Mapping[str, int]:
+        return {
+            alias["name"]: int(image["size"])
+            for image in self._engine.get("images", recursion=1)
+            for alias in image.get("aliases") or ()
+        }
+
+    def build(self, image_id: str, recipe_name: str) -> None:
+        wanted = recipe.read(recipe_name)
+        digest = recipe.digest(wanted)
+        held = self._held_under(image_id)
+        if held and held["properties"].get(DIGEST) == digest:
+            return
+        file = build.build(wanted, self._cache, created_at=self._now())
+        fingerprint = self._find(DIGEST, digest) or self._upload(file, digest)
+        self.mould(fingerprint)
+        self._name(image_id, fingerprint)
+        if held and held["fingerprint"] != fingerprint:
+            self._forget(held["fingerprint"])
+
+    def publish(self, name: str, image_id: str) -> None:
+        """From a snapshot, so that the guest may go on running; the snapshot is taken away again."""
+        if self._held_under(image_id):
+            return
+        snapshot = names.guest(f"publish-{image_id}")
+        with contextlib.suppress(EngineTaken):
+            self._engine.post("instances", name, "snapshots", body={"name": snapshot, "stateful": False})
+        body = {
+            "source": {"type": "snapshot", "name": f"{name}/{snapshot}"},
+            "compression_algorithm": "zstd",
+            "properties": {names.TAG: self._ours.installation},
+        }
+        operation = self._engine.begin("images", body=body)
+        fingerprint = self._engine.wait(operation.id, seconds_max=PUBLISH_SECONDS_MAX)["fingerprint"]
+        self.mould(fingerprint)
+        self._name(image_id, fingerprint)
+        with contextlib.suppress(EngineMissing):
+            self._engine.delete("instances", name, "snapshots", snapshot)
+
+    def delete(self, image_id: str) -> None:
+        held = self._held_under(image_id)
+        if held is None:
+            return
+        with contextlib.suppress(EngineMissing):
+            self._engine.delete("images", "aliases", image_id)
+        self._forget(held["fingerprint"])
+
+    def mould_of(self, image_id: str) -> str:
+        """The name of the image's mould, made anew if somebody removed it. `EngineMissing` without the image."""
+        alias = self._engine.get("images", "aliases", image_id)
+        return self.mould(alias["target"])
+
+    def mould(self, fingerprint: str) -> str:
+        """Named only once it is finished, so that one that a crash left half made is never copied."""
+        name = f"image-{fingerprint[:24]}"
+        with contextlib.suppress(EngineMissing):
+            self._engine.get("instances", name)
+            return name
+        rough = f"rough-{fingerprint[:24]}"
+        remove(self._engine, rough)
+        self._engine.post("instances", body=self._rough(rough, fingerprint))
+        self._engine.put("instances", rough, "state", body={"action": "start", "timeout": 30})
+        with contextlib.suppress(EngineRefused):  # an image that does not boot has stopped by itself
+            self._engine.put(
+                "instances", rough, "state", body={"action": "stop", "timeout": 30, "force": True}
+            )
+        with contextlib.suppress(EngineTaken):
+            self._engine.post("instances", rough, body={"name": name, "migration": False})
+        return name
+
+    def _rough(self, name: str, fingerprint: str) -> dict[str, object]:
+        return {
+            "name": name,
+            "type": "container",
+            "source": {"type": "image", "fingerprint": fingerprint},
+            "profiles": [],
+            "config": {
+                names.TAG: self._ours.installation,
+                "user.machine-id": names.machine_id(name),
+                "boot.autostart": "false",
+                "security.devlxd": "false",
+                "limits.memory": "1GiB",
+            },
+            "devices": {"root": {"type": "disk", "path": "/", "pool": self._ours.pool}},
+        }
+
+    def _held_under(self, image_id: str) -> dict[str, Any] | None:
+        try:
+            alias = self._engine.get("images", "aliases", image_id)
+            found: dict[str, Any] = self._engine.get("images", alias["target"])
+        except EngineMissing:
+            return None
+        return found
+
+    def _find(self, key: str, value: str) -> str | None:
+        for image in self._engine.get("images", recursion=1):
+            if image["properties"].get(key) == value:
+                return str(image["fingerprint"])
+        return None
+
+    def _upload(self, file: Path, digest: str) -> str:
+        properties = urlencode({names.TAG: self._ours.installation, DIGEST: digest})
+        headers = {"X-LXD-filename": file.name, "X-LXD-properties": properties, "X-LXD-public": "0"}
+        # Incus has its own names for the same headers; each engine passes over the other's.
+        headers |= {name.replace("LXD", "Incus"): value for name, value in headers.items()}
+        return str(self._engine.post("images", body=file, headers=headers)["fingerprint"])
+
+    def _name(self, image_id: str, fingerprint: str) -> None:
+        body = {"name": image_id, "target": fingerprint}
+        try:
+            self._engine.post("images", "aliases", body=body)
+        except EngineTaken:
+            self._engine.put("images", "aliases", image_id, body={"target": fingerprint})
+
+    def _forget(self, fingerprint: str) -> None:
+        with contextlib.suppress(EngineMissing):
+            if not self._engine.get("images", fingerprint).get("aliases"):
+                self._engine.delete("images", fingerprint)
+                remove(self._engine, f"image-{fingerprint[:24]}")
+
+
+def remove(engine: Client, name: str) -> None:
+    """Remove an instance, running or not, there or not."""
+    with contextlib.suppress(EngineMissing):
+        if engine.get("instances", name)["status"] != "Stopped":
+            engine.put("instances", name, "state", body={"action": "stop", "timeout": 30, "force": True})
+        engine.delete("instances", name)

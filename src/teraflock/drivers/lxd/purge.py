@@ -1,0 +1,45 @@
+"""Removes from the engine all that this installation made, and nothing else. Safe to repeat, also after a crash.
+
+The mark decides, not the name: our project holds instances and images, bridges carry our tag, and pool and project are
+looked at before they are removed.
+"""
+
+import contextlib
+
+from teraflock.drivers.lxd.errors import EngineMissing
+from teraflock.drivers.lxd.images import remove
+from teraflock.drivers.lxd.names import Names
+from teraflock.drivers.lxd.network import Networks
+from teraflock.drivers.lxd.rest import Client
+from teraflock.drivers.lxd.setup import check_ours
+
+
+def purge(host: Client, ours: Names, networks: Networks) -> None:
+    """`host` speaks within the `default` project."""
+    engine = Client(host.socket_path, project=ours.project)
+    try:
+        with contextlib.suppress(EngineMissing):
+            _empty_project(host, engine, ours)
+    finally:
+        engine.close()
+    for bridge in networks.bridges():
+        with contextlib.suppress(EngineMissing):
+            host.delete("networks", bridge.name)
+    networks.drop_firewall()
+    _remove(host, ours, "storage-pools", ours.pool)
+    _remove(host, ours, "projects", ours.project)
+
+
+def _empty_project(host: Client, engine: Client, ours: Names) -> None:
+    check_ours(host.get("projects", ours.project), ours, f"projects `{ours.project}`")
+    for instance in engine.get("instances", recursion=1):
+        remove(engine, instance["name"])
+    for image in engine.get("images", recursion=1):
+        with contextlib.suppress(EngineMissing):
+            engine.delete("images", image["fingerprint"])
+
+
+def _remove(host: Client, ours: Names, kind: str, name: str) -> None:
+    with contextlib.suppress(EngineMissing):
+        check_ours(host.get(kind, name), ours, f"{kind} `{name}`")
+        host.delete(kind, name)

@@ -1,0 +1,245 @@
+"""Speaks REST with LXD or Incus over its Unix socket. Threads may share one client.
+
+A call gives the answer's `metadata`, decoded, or raises one of `errors.py`. Work that the engine does in the
+background is waited for by its operation's id, and its status is read: an answer alone is no success.
+A connection is reused only while it is certainly open, so a request is never sent twice.
+"""
+
+import contextlib
+import http.client
+import os
+import select
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, Final
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from teraflock.drivers.lxd import errors
+from teraflock.instance.driver import EngineBusy
+
+CALL_SECONDS_MAX: Final = 30.0
+"""The engine answers a plain call within milliseconds; only one that hangs takes longer."""
+OPERATION_SECONDS_MAX: Final = 120
+IDLE_CONNECTIONS_MAX: Final = 16
+SUCCESS: Final = 200
+FAILED_FROM: Final = 400
+BYTES: Final = "application/octet-stream"
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """The envelope of every answer."""
+
+    type: str = ""
+    operation: str = ""
+    error: str = ""
+    error_code: int = 0
+    metadata: Any = None
+
+
+class Operation(msgspec.Struct, frozen=True, kw_only=True):
+    """Work in the background, as the engine tells of it."""
+
+    id: str
+    status_code: int
+    err: str = ""
+    metadata: dict[str, Any] | None = None
+
+
+class Client:
+    """One engine's REST interface, within one of its projects."""
+
+    def __init__(self, socket_path: Path, *, project: str = "default") -> None:
+        self.socket_path = socket_path
+        self.project = project
+        self._idle: list[_UnixConnection] = []
+        self._lock = threading.Lock()
+
+    def get(self, *path: str, **query: str | int) -> Any:
+        return self._answer("GET", path, query).metadata
+
+    def get_bytes(self, *path: str, **query: str | int) -> bytes:
+        """A file's content, as it is."""
+        status, content = self._request("GET", path, query, None, {}, CALL_SECONDS_MAX)
+        if status >= FAILED_FROM:
+            raise errors.told(f"GET {'/'.join(path)}", status, content[:1000].decode("utf-8", "replace"))
+        return content
+
+    def put(self, *path: str, body: object, **query: str | int) -> Any:
+        return self._done("PUT", path, query, body)
+
+    def patch(self, *path: str, body: object, **query: str | int) -> Any:
+        return self._done("PATCH", path, query, body)
+
+    def post(
+        self, *path: str, body: object, headers: Mapping[str, str] | None = None, **query: str | int
+    ) -> Any:
+        return self._done("POST", path, query, body, headers)
+
+    def delete(self, *path: str, **query: str | int) -> Any:
+        return self._done("DELETE", path, query, None)
+
+    def begin(self, *path: str, body: object, **query: str | int) -> Operation:
+        """Begin work in the background; `wait` waits for it."""
+        return self.send("POST", *path, body=body, **query)
+
+    def send(self, method: str, *path: str, body: object = None, **query: str | int) -> Operation:
+        return msgspec.convert(self._answer(method, path, query, body).metadata, Operation)
+
+    def target(self, *path: str, **query: str | int) -> str:
+        """What stands in a request's first line. Each part is quoted whole: no name can reach another path."""
+        quoted = (quote(part, safe="") for part in path)
+        return "/".join(["/1.0", *quoted]) + "?" + urlencode({"project": self.project, **query})
+
+    def wait(self, operation: str, *, seconds_max: int = OPERATION_SECONDS_MAX) -> dict[str, Any]:
+        """Wait for an operation's end. Raises if it failed, or is not over by then."""
+        # The path is built from the id alone: on a cluster the `operation` field of an answer ends in
+        # `?project=…`, and what is appended to it asks for something else.
+        answer = self._answer(
+            "GET", ("operations", operation, "wait"), {"timeout": seconds_max}, seconds_max=seconds_max + 10
+        )
+        return _result(msgspec.convert(answer.metadata, Operation), f"operation {operation}")
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _done(
+        self,
+        method: str,
+        path: tuple[str, ...],
+        query: Mapping[str, str | int],
+        body: object,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """The answer's metadata; where the answer is an operation, what that ended with."""
+        answer = self._answer(method, path, query, body, headers)
+        if answer.type != "async":
+            return answer.metadata
+        return self.wait(msgspec.convert(answer.metadata, Operation).id)
+
+    def _answer(
+        self,
+        method: str,
+        path: tuple[str, ...],
+        query: Mapping[str, str | int],
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+        seconds_max: float = CALL_SECONDS_MAX,
+    ) -> Answer:
+        status, content = self._request(method, path, query, body, headers or {}, seconds_max)
+        try:
+            answer = msgspec.json.decode(content, type=Answer)
+        except msgspec.DecodeError as error:
+            raise errors.told(f"{method} {'/'.join(path)}", status, str(error)) from error
+        if answer.error or status >= FAILED_FROM:
+            raise errors.told(f"{method} {'/'.join(path)}", answer.error_code or status, answer.error)
+        return answer
+
+    def _request(
+        self,
+        method: str,
+        path: tuple[str, ...],
+        query: Mapping[str, str | int],
+        body: object,
+        headers: Mapping[str, str],
+        seconds_max: float,
+    ) -> tuple[int, bytes]:
+        target = self.target(*path, **query)
+        with _encoded(body, headers) as (content, sent), self._connection(seconds_max) as connection:
+            connection.request(method, target, content, sent)
+            response = connection.getresponse()
+            received = response.read()
+        if response.status >= FAILED_FROM and not received.startswith(b"{"):
+            raise errors.told(
+                f"{method} {target}", response.status, received[:200].decode("utf-8", "replace")
+            )
+        return response.status, received
+
+    @contextlib.contextmanager
+    def _connection(self, seconds_max: float) -> Iterator["_UnixConnection"]:
+        """A connection for one exchange; put back for the next if that went well."""
+        connection = self._idle_connection() or _UnixConnection(self.socket_path)
+        try:
+            connection.connect_within(seconds_max)
+            yield connection
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise errors.down(f"{type(error).__name__}: {error}") from error
+        except BaseException:
+            connection.close()
+            raise
+        with self._lock:
+            if len(self._idle) < IDLE_CONNECTIONS_MAX:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _idle_connection(self) -> "_UnixConnection | None":
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return None
+                connection = self._idle.pop()
+            if connection.is_open():
+                return connection
+            connection.close()
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, socket_path: Path) -> None:
+        super().__init__("engine")
+        self._socket_path = socket_path
+
+    def connect_within(self, seconds_max: float) -> None:
+        self.timeout = seconds_max
+        if self.sock is None:
+            self.connect()
+        self.sock.settimeout(seconds_max)
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._socket_path))
+
+    def is_open(self) -> bool:
+        """Nothing is waiting to be read: on an idle connection that could only be its end."""
+        if self.sock is None:
+            return True
+        poll = select.poll()
+        poll.register(self.sock, select.POLLIN)
+        return not poll.poll(0)
+
+
+@contextlib.contextmanager
+def _encoded(
+    body: object, headers: Mapping[str, str]
+) -> Iterator[tuple[bytes | IO[bytes] | None, dict[str, str]]]:
+    """A path stands for its file's content, bytes go as they are, everything else as JSON."""
+    if body is None:
+        yield None, dict(headers)
+    elif isinstance(body, Path):
+        with body.open("rb") as file:
+            size = str(os.fstat(file.fileno()).st_size)
+            yield file, {"Content-Type": BYTES, "Content-Length": size, **headers}
+    elif isinstance(body, bytes):
+        yield body, {"Content-Type": BYTES, **headers}
+    else:
+        yield msgspec.json.encode(body), {"Content-Type": "application/json", **headers}
+
+
+def _result(operation: Operation, what: str) -> dict[str, Any]:
+    if operation.status_code == SUCCESS:
+        return operation.metadata or {}
+    if operation.status_code >= FAILED_FROM:
+        raise errors.told(what, operation.status_code, operation.err)
+    raise EngineBusy(
+        "The container engine has not finished in time",
+        hint="Look again in a moment: the work goes on",
+        context={"operation": operation.id, "status": operation.status_code},
+    )

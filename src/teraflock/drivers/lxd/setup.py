@@ -1,0 +1,83 @@
+"""What must stand in the engine before the first guest: our project and our storage pool. Safe to repeat.
+
+Bridges belong to the engine's `default` project, because LXD knows no others for them; they carry our tag.
+"""
+
+from typing import Final
+
+import msgspec
+
+from teraflock.base.errors import Refused
+from teraflock.drivers.lxd import names
+from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
+from teraflock.drivers.lxd.names import Names
+from teraflock.drivers.lxd.rest import Client
+
+GIB: Final = 1 << 30
+
+
+class NotOurs(Refused):
+    code = "not_ours"
+
+
+class PoolWish(msgspec.Struct, frozen=True, kw_only=True):
+    """Where guests' disks lie: a file of this size, or a disk or folder given by the host's owner."""
+
+    driver: str = "btrfs"
+    size_bytes: int = 64 * GIB
+    source: str = ""
+
+
+def ensure(client: Client, ours: Names, pool: PoolWish) -> None:
+    """`client` speaks within the `default` project: projects and pools belong to the whole engine."""
+    _ensure(client, ours, "projects", ours.project, _project(ours))
+    _ensure(client, ours, "storage-pools", ours.pool, _pool(ours, pool))
+
+
+def _ensure(client: Client, ours: Names, kind: str, name: str, body: dict[str, object]) -> None:
+    try:
+        found = client.get(kind, name)
+    except EngineMissing:
+        try:
+            client.post(kind, body=body)
+        except EngineTaken:  # another process of ours was faster
+            found = client.get(kind, name)
+        else:
+            return
+    check_ours(found, ours, f"{kind} `{name}`")
+
+
+def check_ours(found: dict[str, dict[str, str]], ours: Names, what: str) -> None:
+    """Refuse to touch what does not carry our tag, whatever it is called."""
+    if found.get("config", {}).get(names.TAG) != ours.installation:
+        raise NotOurs(
+            f"The container engine has {what}, which this installation did not make",
+            hint="Rename or remove it, or give this installation another id",
+        )
+
+
+def _project(ours: Names) -> dict[str, object]:
+    return {
+        "name": ours.project,
+        "description": "made by teraflock",
+        "config": {
+            "features.images": "true",
+            "features.profiles": "true",  # so that no device of the default profile gets into a guest
+            "features.storage.volumes": "true",
+            names.TAG: ours.installation,
+        },
+    }
+
+
+def _pool(ours: Names, wish: PoolWish) -> dict[str, object]:
+    config = {names.TAG: ours.installation}
+    if wish.source:
+        config["source"] = wish.source
+    elif wish.driver != "dir":
+        config["size"] = f"{wish.size_bytes}B"
+    return {
+        "name": ours.pool,
+        "driver": wish.driver,
+        "description": "made by teraflock",
+        "config": config,
+    }

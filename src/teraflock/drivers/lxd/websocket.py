@@ -1,0 +1,127 @@
+"""The little of WebSocket (RFC 6455) that the engine's `exec` needs: a client's side, over the Unix socket."""
+
+import base64
+import os
+import socket
+import struct
+from pathlib import Path
+from typing import Final
+
+from teraflock.drivers.lxd import errors
+
+TEXT: Final = 1
+BINARY: Final = 2
+CLOSE: Final = 8
+PING: Final = 9
+PONG: Final = 10
+_CONTINUED: Final = 0
+_SWITCHING: Final = b"HTTP/1.1 101"
+_SHORT_MAX: Final = 125
+_LENGTH_16: Final = 126
+_LENGTH_64: Final = 127
+FRAME_BYTES_MAX: Final = 1 << 24
+"""The engine sends a few kilobytes at a time; one that announces more is not speaking our language."""
+
+
+class WebSocket:
+    def __init__(self, socket_path: Path, target: str, *, seconds_max: float) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._received = b""
+        try:
+            self._socket.settimeout(seconds_max)
+            self._socket.connect(str(socket_path))
+            self._shake_hands(target)
+        except OSError as error:
+            self._socket.close()
+            raise errors.down(str(error)) from error
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def send(self, content: bytes, kind: int = BINARY) -> None:
+        self._socket.sendall(frame(content, kind, os.urandom(4)))
+
+    def receive(self) -> tuple[int, bytes]:
+        """The next frame's kind and content; the end of the line reads as CLOSE. Pings are answered here."""
+        while True:
+            head = self._exactly(2)
+            if head is None:
+                return CLOSE, b""
+            kind, length = head[0] & 0x0F, head[1] & 0x7F
+            if length == _LENGTH_16:
+                length = struct.unpack(">H", self._exactly(2) or b"\0\0")[0]
+            elif length == _LENGTH_64:
+                length = struct.unpack(">Q", self._exactly(8) or bytes(8))[0]
+            if length > FRAME_BYTES_MAX:
+                raise errors.down(f"a frame of {length} bytes")
+            content = self._exactly(length)
+            if content is None:
+                return CLOSE, b""
+            if kind != PING:
+                return (BINARY if kind == _CONTINUED else kind), content
+            try:
+                self.send(content, PONG)
+            except OSError:
+                return CLOSE, b""
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def shut(self) -> None:
+        """Wake whoever waits in `receive`."""
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return  # closed already: nobody waits
+
+    def wait_forever(self) -> None:
+        self._socket.settimeout(None)
+
+    def _shake_hands(self, target: str) -> None:
+        key = base64.b64encode(os.urandom(16)).decode()
+        lines = (
+            f"GET {target} HTTP/1.1",
+            "Host: engine",
+            "Connection: Upgrade",
+            "Upgrade: websocket",
+            "Sec-WebSocket-Version: 13",
+            f"Sec-WebSocket-Key: {key}",
+        )
+        self._socket.sendall("\r\n".join((*lines, "", "")).encode())
+        while b"\r\n\r\n" not in self._received:
+            more = self._socket.recv(4096)
+            if not more:
+                raise errors.down("the engine hung up")
+            self._received += more
+        answer, _, self._received = self._received.partition(b"\r\n\r\n")
+        if not answer.startswith(_SWITCHING):
+            raise errors.down(answer.splitlines()[0].decode("latin-1"))
+
+    def _exactly(self, size: int) -> bytes | None:
+        while len(self._received) < size:
+            try:
+                more = self._socket.recv(65536)
+            except (ConnectionError, TimeoutError):
+                return None
+            if not more:
+                return None
+            self._received += more
+        content, self._received = self._received[:size], self._received[size:]
+        return content
+
+
+def frame(content: bytes, kind: int, mask: bytes) -> bytes:
+    """One whole frame, masked as a client must."""
+    size = len(content)
+    if size <= _SHORT_MAX:
+        length = bytes([0x80 | size])
+    elif size < 1 << 16:
+        length = bytes([0x80 | _LENGTH_16]) + struct.pack(">H", size)
+    else:
+        length = bytes([0x80 | _LENGTH_64]) + struct.pack(">Q", size)
+    return bytes([0x80 | kind]) + length + mask + _masked(content, mask)
+
+
+def _masked(content: bytes, mask: bytes) -> bytes:
+    whole = int.from_bytes((mask * (len(content) // 4 + 1))[: len(content)], "big")
+    return (int.from_bytes(content, "big") ^ whole).to_bytes(len(content), "big")

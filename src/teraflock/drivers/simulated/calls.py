@@ -1,0 +1,111 @@
+"""What every call to the simulated engine goes through: faults, an engine or a host that is away, the clock.
+
+A call sees the world as it is at one moment of the clock: what became due until then (a command that ended, an instance
+taken back) has happened. Nothing here waits.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import NoReturn
+
+import msgspec
+
+from teraflock.base.clock import Clock
+from teraflock.drivers.simulated.faults import Fault, Kind, When, error, raise_killed, taken
+from teraflock.drivers.simulated.life import as_of, not_busy
+from teraflock.drivers.simulated.model import Guest, Image, Weather
+from teraflock.drivers.simulated.world import Turn, World, weather
+from teraflock.fleet.model import HostReport
+from teraflock.instance.driver import EngineMissing, EngineRefused, Handle
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One call under way."""
+
+    turn: Turn
+    now: datetime
+    weather: Weather
+    half: bool
+    """A fault ends it half way: only a part is to be done."""
+    fails_later: bool = False
+
+
+class Calls:
+    """The ground on which the engine's methods stand."""
+
+    def __init__(
+        self,
+        world: World,
+        clock: Clock,
+        hosts: tuple[HostReport, ...],
+        *,
+        mark: str,
+        kill: Callable[[], NoReturn] = raise_killed,
+    ) -> None:
+        self.world = world
+        self._clock = clock
+        self._hosts = {host.name: host for host in hosts}
+        self._mark = mark
+        self._kill = kill
+
+    @contextmanager
+    def _changing(self, call: str, handle: Handle | None = None) -> Iterator[Call]:
+        under, fault = self._met(call, handle)
+        later = fault is not None and fault.kind is Kind.LATER
+        half = fault is not None and fault.when is When.HALF and not later
+        with self.world.write() as turn:
+            yield Call(turn, self._clock.now(), under, half, later)
+        if fault is not None and not later:
+            self._befall(fault)
+
+    @contextmanager
+    def _asking(self, call: str, handle: Handle | None = None) -> Iterator[Call]:
+        under, fault = self._met(call, handle)
+        if fault is not None and fault.kind is not Kind.LATER:
+            self._befall(fault)
+        with self.world.read() as turn:
+            yield Call(turn, self._clock.now(), under, False)
+
+    def _met(self, call: str, handle: Handle | None) -> tuple[Weather, Fault | None]:
+        """The weather, if the call is possible at all, and the fault that befalls it later than at once."""
+        with self.world.read() as turn:
+            under = weather(turn)
+        fault = self._take(call, "" if handle is None else handle.instance_id) if under.faults else None
+        if fault is not None and fault.when is When.BEFORE and fault.kind is not Kind.LATER:
+            self._befall(fault)
+        if under.down or (handle is not None and handle.host in under.away):
+            raise error(Kind.ENGINE_DOWN)
+        return under, fault
+
+    def _take(self, call: str, instance: str) -> Fault | None:
+        with self.world.write() as turn:
+            under = weather(turn)
+            fault, left = taken(under.faults, call, instance)
+            if left != under.faults:
+                turn.put(msgspec.structs.replace(under, faults=left))
+        return fault
+
+    def _befall(self, fault: Fault) -> NoReturn:
+        if fault.kind is Kind.KILLED:
+            self._kill()
+        raise error(fault.kind)
+
+    def _find(self, call: Call, instance_id: str) -> Guest | None:
+        """The guest as it is now, if it is there and ours."""
+        found = call.turn.get(Guest, instance_id)
+        return None if found is None or found.mark != self._mark else as_of(found, call.now)
+
+    def _guest(self, call: Call, handle: Handle) -> Guest:
+        """The same, for calls that need it whole and at rest."""
+        found = self._find(call, handle.instance_id)
+        if found is None or found.host != handle.host:
+            raise EngineMissing("The simulated engine does not have this instance")
+        if not found.whole:
+            raise EngineRefused("The simulated instance was never made whole")
+        not_busy(found, call.now)
+        return found
+
+    def _image(self, call: Call, image_id: str) -> Image | None:
+        found = call.turn.get(Image, image_id)
+        return None if found is None or found.mark != self._mark else found

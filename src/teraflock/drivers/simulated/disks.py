@@ -1,0 +1,126 @@
+"""The simulated engine's work on what is inside a guest: programs, the console, snapshots, images."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from teraflock.base.quantities import GIB, MIB
+from teraflock.drivers.simulated import guest as inside
+from teraflock.drivers.simulated.calls import Call, Calls
+from teraflock.drivers.simulated.faults import Kind, error
+from teraflock.drivers.simulated.life import as_of
+from teraflock.drivers.simulated.model import Disk, Guest, Image
+from teraflock.instance.driver import CommandState, EngineMissing, EngineRefused, Handle, Ran
+
+RECIPE_BYTES: Final = 64 * MIB
+PUBLISHED_BYTES: Final = GIB
+LOG_BYTES_MAX: Final = 64 * 1024
+
+
+class Disks(Calls):
+    def run(self, handle: Handle, command: Sequence[str], *, stdin: bytes, seconds_max: float) -> Ran:
+        with self._changing("run", handle) as call:
+            found = self._guest(call, handle)
+            if not found.running:
+                raise EngineRefused("The simulated instance stands still")
+            done = inside.execute(found.machine, found.disk, command, stdin)
+            if done.files is not None and done.seconds <= seconds_max:
+                disk = msgspec.structs.replace(found.disk, files=done.files)
+                call.turn.put(msgspec.structs.replace(found, disk=disk))
+        return inside.ran(done, seconds_max)
+
+    def command_state(self, handle: Handle) -> CommandState | None:
+        with self._asking("command_state", handle) as call:
+            found = self._guest(call, handle)
+        if not found.machine.command:
+            return None
+        return CommandState(exit_code=found.disk.command_exit, log=found.disk.command_log[-LOG_BYTES_MAX:])
+
+    def console(self, handle: Handle) -> bytes:
+        with self._asking("console", handle) as call:
+            found = self._find(call, handle.instance_id)
+        return b"" if found is None else found.console[-LOG_BYTES_MAX:]
+
+    def snapshot(self, handle: Handle, snapshot_id: str) -> None:
+        with self._changing("snapshot", handle) as call:
+            found = self._guest(call, handle)
+            if snapshot_id in found.snapshots:
+                return
+            self._room(call, handle.host)
+            if not call.half:
+                kept = {**found.snapshots, snapshot_id: found.disk}
+                call.turn.put(msgspec.structs.replace(found, snapshots=kept))
+
+    def restore(self, handle: Handle, snapshot_id: str) -> None:
+        with self._changing("restore", handle) as call:
+            found = self._guest(call, handle)
+            if snapshot_id not in found.snapshots:
+                raise EngineMissing("The simulated engine does not have this snapshot")
+            if found.running:
+                raise EngineRefused("The simulated instance runs: its disk cannot be put back")
+            if not call.half:
+                call.turn.put(msgspec.structs.replace(found, disk=found.snapshots[snapshot_id]))
+
+    def delete_snapshot(self, handle: Handle, snapshot_id: str) -> None:
+        with self._changing("delete_snapshot", handle) as call:
+            found = self._find(call, handle.instance_id)
+            if found is not None and snapshot_id in found.snapshots and not call.half:
+                kept = {name: disk for name, disk in found.snapshots.items() if name != snapshot_id}
+                call.turn.put(msgspec.structs.replace(found, snapshots=kept))
+
+    def images(self) -> Mapping[str, int]:
+        with self._asking("images") as call:
+            every = call.turn.every(Image)
+        return {image.key: image.size_bytes for image in every if image.whole and image.mark == self._mark}
+
+    def build_image(self, image_id: str, recipe: str) -> None:
+        with self._changing("build_image") as call:
+            self._make(call, image_id, recipe, RECIPE_BYTES, Disk())
+
+    def publish(self, handle: Handle, image_id: str) -> None:
+        with self._changing("publish", handle) as call:
+            found = self._guest(call, handle)
+            held = self._image(call, image_id)
+            if held is None or not held.whole:
+                self._room(call, handle.host)
+                source = self._image(call, found.machine.image)
+                disk = Disk(
+                    files=found.disk.files
+                )  # a command that ended there begins anew in what is made of it
+                self._make(call, image_id, source.recipe if source else "", PUBLISHED_BYTES, disk)
+
+    def delete_image(self, image_id: str) -> None:
+        with self._changing("delete_image") as call:
+            held = self._image(call, image_id)
+            if held is not None and call.half:
+                call.turn.put(msgspec.structs.replace(held, whole=False))
+            elif held is not None:
+                call.turn.remove(Image, image_id)
+
+    def _make(self, call: Call, image_id: str, recipe: str, size_bytes: int, disk: Disk) -> None:
+        held = call.turn.get(Image, image_id)
+        if held is not None and held.mark != self._mark:
+            raise EngineRefused("The simulated engine has another image of that name")
+        if held is None or not held.whole or held.recipe != recipe:
+            call.turn.put(
+                Image(
+                    key=image_id,
+                    mark=self._mark,
+                    recipe=recipe,
+                    size_bytes=size_bytes,
+                    disk=disk,
+                    whole=not call.half,
+                )
+            )
+
+    def _room(self, call: Call, host: str) -> None:
+        if host in call.weather.full:
+            raise error(Kind.NO_ROOM)
+
+    def _others(self, call: Call, found: Guest) -> list[Guest]:
+        """Whoever else is on its host, other installations' guests too: cards and ports are the host's."""
+        there = (
+            as_of(each, call.now) for each in call.turn.on_host(Guest, found.host) if each.key != found.key
+        )
+        return [each for each in there if each is not None]

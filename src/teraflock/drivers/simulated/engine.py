@@ -1,0 +1,219 @@
+"""The simulated engine: `ComputeDriver` over a world that is only written down.
+
+Two styles. `own` behaves as one's own servers do: we place, limits change live, a guest is up soon. `cloud` behaves as
+a public cloud: it places by itself, a launch takes minutes and may fail half way, the size changes only at rest, and an
+instance may be taken back after a notice. How long things take is by the clock that was handed in.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Literal, NoReturn
+
+import msgspec
+
+from teraflock.base.clock import Clock
+from teraflock.drivers.simulated import guest as inside
+from teraflock.drivers.simulated.calls import Call
+from teraflock.drivers.simulated.disks import Disks
+from teraflock.drivers.simulated.faults import Kind, error, raise_killed
+from teraflock.drivers.simulated.life import as_of, at_rest, later, not_busy, sighting, started
+from teraflock.drivers.simulated.model import AddressTaken, Guest, NetworkThere, address_key, network_key
+from teraflock.drivers.simulated.networks import Networks
+from teraflock.drivers.simulated.world import World
+from teraflock.fleet.model import HostReport
+from teraflock.instance.driver import (
+    Capability,
+    DoesNotBoot,
+    EngineMissing,
+    EngineRefused,
+    Handle,
+    Machine,
+    NoRoom,
+    Readiness,
+    Sighting,
+)
+
+OWN: Final = frozenset(Capability) - {Capability.NOTICE}
+CLOUD: Final = frozenset(Capability) - {Capability.PLACEMENT, Capability.LIVE_RESIZE, Capability.BUILDS}
+DOES_NOT_BOOT: Final = "does-not-boot"
+"""A recipe of this name, or an image of this id, makes guests that go down at once."""
+
+
+class SimulatedEngine(Disks, Networks):
+    def __init__(
+        self,
+        world: World,
+        clock: Clock,
+        hosts: tuple[HostReport, ...] = (),
+        *,
+        site: str = "simulated",
+        mark: str = "",
+        style: Literal["own", "cloud"] = "own",
+        boot_seconds: float = 0.0,
+        launch_seconds: float = 90.0,
+        kill: Callable[[], NoReturn] = raise_killed,
+    ) -> None:
+        """`launch_seconds` is how long a cloud takes until the guest begins to boot."""
+        super().__init__(world, clock, () if style == "cloud" else hosts, mark=mark, kill=kill)
+        self._site = site
+        self._is_cloud = style == "cloud"
+        self._boot_seconds = boot_seconds
+        self._launch_seconds = launch_seconds if self._is_cloud else 0.0
+
+    @property
+    def site(self) -> str:
+        return self._site
+
+    @property
+    def simulated(self) -> bool:
+        return True
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return CLOUD if self._is_cloud else OWN
+
+    def hosts(self) -> Sequence[HostReport]:
+        with self._asking("hosts") as call:
+            away = call.weather.away
+        there = [host for host in self._hosts.values() if host.name not in away]
+        if self._hosts and not there:
+            raise error(Kind.ENGINE_DOWN)
+        return there
+
+    def create(self, machine: Machine) -> None:
+        with self._changing("create", machine.handle) as call:
+            self._known(machine.handle.host)
+            found = self._find(call, machine.id)
+            if found is not None:
+                not_busy(found, call.now)
+            if found is not None and found.whole:
+                if found.host != machine.handle.host:
+                    raise EngineRefused("The simulated instance is on another host already")
+                return
+            call.turn.put(self._made(call, machine))
+            taken = address_key(self._mark, machine.network, machine.address)
+            call.turn.put(AddressTaken(key=taken, instance_id=machine.id))
+
+    def _made(self, call: Call, machine: Machine) -> Guest:
+        there = call.turn.get(NetworkThere, network_key(self._mark, machine.network, machine.handle.host))
+        if there is None or not there.whole:
+            raise EngineRefused("The simulated host does not have the project's network")
+        taken = call.turn.get(AddressTaken, address_key(self._mark, machine.network, machine.address))
+        if taken is not None and taken.instance_id != machine.id and self._find(call, taken.instance_id):
+            raise EngineRefused(f"The address {machine.address} is another simulated instance's")
+        image = self._image(call, machine.image)
+        if image is None or not image.whole:
+            raise EngineMissing("The simulated engine does not have this image")
+        self._room(call, machine.handle.host)
+        boots = DOES_NOT_BOOT not in (image.recipe, image.key)
+        return Guest(machine=machine, mark=self._mark, whole=not call.half, boots=boots, disk=image.disk)
+
+    def start(self, handle: Handle) -> None:
+        with self._changing("start", handle) as call:
+            found = self._guest(call, handle)
+            if found.running:
+                return
+            self._alone_with_cards(call, found)
+            began_at = later(call.now, self._launch_seconds)
+            up_at = later(began_at, self._boot_seconds)
+            fails_at = call.now + (up_at - call.now) / 2 if call.fails_later else None
+            call.turn.put(started(found, began_at, up_at, fails_at))
+
+    def expose(self, machine: Machine) -> None:
+        with self._changing("expose", machine.handle) as call:
+            found = self._guest(call, machine.handle)
+            wanted = {port.host_port for port in machine.ports}
+            taken = {port.host_port for other in self._others(call, found) for port in other.ports}
+            if found.host and wanted & taken:
+                raise EngineRefused("A port of the simulated host leads to another instance already")
+            if found.ports != machine.ports:
+                ports = machine.ports[: len(machine.ports) // 2] if call.half else machine.ports
+                call.turn.put(msgspec.structs.replace(found, ports=ports))
+
+    def ready(self, machine: Machine) -> Readiness:
+        with self._asking("ready", machine.handle) as call:
+            found = self._guest(call, machine.handle)
+            now = call.now
+        if found.fails_at is not None and found.fails_at <= now:
+            raise NoRoom("The simulated engine had no room in the end", hint="Try again, or elsewhere")
+        if not found.running:
+            raise DoesNotBoot(
+                "The simulated guest went down again right after its start", hint="Choose another image"
+            )
+        if found.up_at is None or now < found.up_at:
+            return Readiness(ready=False)
+        return Readiness(ready=True, host_key=inside.host_key(machine.id))
+
+    def hide(self, handle: Handle) -> None:
+        with self._changing("hide", handle) as call:
+            found = self._find(call, handle.instance_id)
+            if found is not None and found.ports:
+                call.turn.put(msgspec.structs.replace(found, ports=()))
+
+    def stop(self, handle: Handle, *, force: bool) -> None:
+        with self._changing("stop", handle) as call:
+            found = self._find(call, handle.instance_id)
+            if found is None or not found.whole:
+                return
+            not_busy(found, call.now)
+            if found.running:
+                call.turn.put(at_rest(found))
+
+    def delete(self, handle: Handle) -> None:
+        with self._changing("delete", handle) as call:
+            found = call.turn.get(Guest, handle.instance_id)
+            if found is None or found.mark != self._mark:
+                return
+            not_busy(found, call.now)
+            if call.half:
+                call.turn.put(msgspec.structs.replace(at_rest(found), whole=False, snapshots={}, ports=()))
+                return
+            call.turn.remove(Guest, found.key)
+            key = address_key(self._mark, found.machine.network, found.machine.address)
+            taken = call.turn.get(AddressTaken, key)
+            if taken is not None and taken.instance_id == found.key:
+                call.turn.remove(AddressTaken, key)
+
+    def resize(self, machine: Machine) -> None:
+        with self._changing("resize", machine.handle) as call:
+            found = self._guest(call, machine.handle)
+            old = found.machine
+            self._may_become(call, found, machine)
+            new = msgspec.structs.replace(
+                old,
+                vcpus=machine.vcpus,
+                ram_bytes=old.ram_bytes if call.half else machine.ram_bytes,
+                disk_bytes=old.disk_bytes if call.half else machine.disk_bytes,
+                gpus=machine.gpus,
+            )
+            if new != old:
+                call.turn.put(msgspec.structs.replace(found, machine=new))
+
+    def look(self, handle: Handle) -> Sighting | None:
+        with self._asking("look", handle) as call:
+            found = self._find(call, handle.instance_id)
+        return None if found is None else sighting(found, call.now)
+
+    def sightings(self) -> Iterable[Sighting]:
+        with self._asking("sightings") as call:
+            every = call.turn.every(Guest)
+        there = (as_of(each, call.now) for each in every if each.mark == self._mark)
+        return [sighting(each, call.now) for each in there if each and each.host not in call.weather.away]
+
+    def _alone_with_cards(self, call: Call, found: Guest) -> None:
+        if not found.machine.gpus:
+            return
+        wanted = {gpu.slot for gpu in found.machine.gpus}
+        others = self._others(call, found)
+        if any(wanted & {gpu.slot for gpu in other.machine.gpus} for other in others if other.running):
+            raise EngineRefused("A card of the simulated host is in another instance that runs")
+
+    def _may_become(self, call: Call, found: Guest, machine: Machine) -> None:
+        old = found.machine
+        if machine.disk_bytes < old.disk_bytes:
+            raise EngineRefused("A disk cannot become smaller")
+        if found.running and Capability.LIVE_RESIZE not in self.capabilities:
+            raise EngineRefused("The simulated cloud changes the size of an instance only at rest")
+        if found.running and machine.gpus != old.gpus:
+            raise EngineRefused("The cards of a simulated instance change only at rest")
+        if machine.disk_bytes > old.disk_bytes:
+            self._room(call, found.host)

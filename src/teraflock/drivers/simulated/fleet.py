@@ -1,0 +1,87 @@
+"""The hosts of a simulated fleet, from words such as `4x8xV100,2x0` (four hosts with eight cards each, two with none).
+
+A card is named as everywhere; with a slice's profile behind a colon, such as `1x7xA100-80:1g.10gb`, it is so many
+slices. A host has processors, memory and disk in proportion to its cards, about as servers of that size do.
+"""
+
+import hashlib
+import re
+from functools import cache
+from typing import Final
+
+from teraflock.base.errors import BadInput
+from teraflock.base.quantities import GIB
+from teraflock.catalog.cards import all_slices
+from teraflock.catalog.model import Card, Slice
+from teraflock.catalog.names import find_cards
+from teraflock.fleet.model import GpuKind, GpuReport, HostReport
+
+HOSTS_MAX: Final = 100_000
+"""Each has an address of its own in the range 198.18.0.0/15, which is kept for trials and leads nowhere."""
+GPUS_MAX: Final = 64
+_GROUP: Final = re.compile(r"(\d{1,6})x(\d{1,2})(?:x([^,]+))?")
+
+VCPUS_MIN, VCPUS_PER_GPU = 32, 12
+RAM_GIB_MIN, RAM_GIB_PER_GPU = 128, 96
+DISK_GIB_MIN, DISK_GIB_PER_GPU = 2048, 1024
+
+
+@cache
+def fleet(words: str) -> tuple[HostReport, ...]:
+    hosts: list[HostReport] = []
+    for group in words.split(","):
+        match = _GROUP.fullmatch(group.strip())
+        if match is None or (int(match[2]) > 0) != bool(match[3]) or int(match[2]) > GPUS_MAX:
+            raise BadInput(
+                f"`{group.strip()}` is no group of simulated hosts",
+                hint="Write hosts × cards × model, such as `4x8xV100`; `2x0` are two hosts without cards",
+            )
+        first = len(hosts) + 1
+        hosts += (_host(first + place, int(match[2]), match[3] or "") for place in range(int(match[1])))
+        if len(hosts) > HOSTS_MAX:
+            raise BadInput(f"At most {HOSTS_MAX:,} hosts can be simulated")
+    return tuple(hosts)
+
+
+def _host(number: int, gpus: int, words: str) -> HostReport:
+    name = f"simulated-{number:04d}"
+    return HostReport(
+        name=name,
+        address=f"198.{18 + (number >> 16)}.{number >> 8 & 255}.{number & 255}",
+        vcpus=max(VCPUS_MIN, VCPUS_PER_GPU * gpus),
+        ram_bytes=max(RAM_GIB_MIN, RAM_GIB_PER_GPU * gpus) * GIB,
+        disk_bytes=max(DISK_GIB_MIN, DISK_GIB_PER_GPU * gpus) * GIB,
+        gpus=tuple(_gpu(name, place, words) for place in range(gpus)),
+    )
+
+
+def _gpu(host: str, place: int, words: str) -> GpuReport:
+    card, part = _kind(words)
+    if part is None:
+        return GpuReport(
+            slot=f"0000:{place + 1:02x}:00.0",
+            gpu=card.id,
+            name=f"Simulated {card.name}",
+            memory_bytes=card.usable_memory_bytes or card.memory_bytes,
+        )
+    digest = hashlib.sha256(f"{host}/{place}".encode()).hexdigest()
+    uuid = "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:32]))
+    return GpuReport(
+        slot=f"MIG-{uuid}",
+        kind=GpuKind.MIG,
+        gpu=f"{card.id}:{part.profile}",
+        name=f"Simulated {card.name} MIG {part.profile}",
+        memory_bytes=part.memory_bytes,
+    )
+
+
+@cache
+def _kind(words: str) -> tuple[Card, Slice | None]:
+    name, _, profile = words.partition(":")
+    card = find_cards(name)[0]
+    if not profile:
+        return card, None
+    for each in all_slices():
+        if (each.family, each.card_memory_gb, each.profile) == (card.family, card.memory_gb, profile):
+            return card, each
+    raise BadInput(f"A {card.name} has no slices called `{profile}`")

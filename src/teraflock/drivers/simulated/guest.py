@@ -1,0 +1,135 @@
+"""What a simulated guest has inside: a handful of programs over a disk that is a mapping. All pure.
+
+Whatever else is asked for is not there, and the guest says that it is simulated.
+"""
+
+import base64
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from teraflock.drivers.simulated.model import Disk
+from teraflock.instance.driver import Machine, Ran
+
+NOT_FOUND: Final = 127
+CUT_OFF: Final = 137
+"""What a program that took too long ends with: it is killed."""
+KEY_HEAD: Final = bytes.fromhex("0000000b7373682d6564323535313900000020")
+"""What the public part of an ed25519 key begins with."""
+
+
+class Done(msgspec.Struct, frozen=True):
+    exit_code: int = 0
+    stdout: bytes = b""
+    stderr: bytes = b""
+    seconds: float = 0.0
+    files: Mapping[str, bytes] | None = None
+    """The disk's files, where the program changed them."""
+
+
+Program = Callable[[Machine, Mapping[str, bytes], Sequence[str], bytes], Done]
+
+
+def execute(machine: Machine, disk: Disk, command: Sequence[str], stdin: bytes) -> Done:
+    program = PROGRAMS.get(command[0].rpartition("/")[2]) if command else None
+    if program is None:
+        known = ", ".join(PROGRAMS)
+        return Done(NOT_FOUND, stderr=f"simulated guest: no such program; there are only: {known}\n".encode())
+    return program(machine, disk.files, command[1:], stdin)
+
+
+def ran(done: Done, seconds_max: float) -> Ran:
+    if done.seconds > seconds_max:
+        return Ran(exit_code=CUT_OFF, stdout=b"", stderr=b"")
+    return Ran(exit_code=done.exit_code, stdout=done.stdout, stderr=done.stderr)
+
+
+def host_key(instance_id: str) -> str:
+    """Well-formed, and of use to nobody: there is no secret to it."""
+    digest = hashlib.sha256(f"simulated {instance_id}".encode()).digest()
+    return f"ssh-ed25519 {base64.b64encode(KEY_HEAD + digest).decode()}"
+
+
+def _true(_machine: Machine, _files: Mapping[str, bytes], _words: Sequence[str], _stdin: bytes) -> Done:
+    return Done()
+
+
+def _false(_machine: Machine, _files: Mapping[str, bytes], _words: Sequence[str], _stdin: bytes) -> Done:
+    return Done(1)
+
+
+def _echo(_machine: Machine, _files: Mapping[str, bytes], words: Sequence[str], _stdin: bytes) -> Done:
+    return Done(stdout=f"{' '.join(words)}\n".encode())
+
+
+def _hostname(machine: Machine, _files: Mapping[str, bytes], _words: Sequence[str], _stdin: bytes) -> Done:
+    return Done(stdout=f"{machine.hostname}\n".encode())
+
+
+def _nproc(machine: Machine, _files: Mapping[str, bytes], _words: Sequence[str], _stdin: bytes) -> Done:
+    return Done(stdout=f"{machine.vcpus}\n".encode())
+
+
+def _nvidia_smi(machine: Machine, _files: Mapping[str, bytes], _words: Sequence[str], _stdin: bytes) -> Done:
+    lines = [f"GPU {place}: simulated ({gpu.slot})\n" for place, gpu in enumerate(machine.gpus)]
+    return Done(stdout="".join(lines).encode()) if lines else Done(9, stderr=b"No devices were found\n")
+
+
+def _printenv(machine: Machine, _files: Mapping[str, bytes], _words: Sequence[str], _stdin: bytes) -> Done:
+    lines = [f"{name}={value}\n" for name, value in machine.environment.items()]
+    return Done(stdout="".join(lines).encode())
+
+
+def _cat(machine: Machine, files: Mapping[str, bytes], words: Sequence[str], stdin: bytes) -> Done:
+    if not words:
+        return Done(stdout=stdin)
+    held = {**_given(machine), **files}
+    missing = [name for name in words if name not in held]
+    errors = "".join(f"cat: {name}: No such file or directory\n" for name in missing)
+    text = b"".join(held[name] for name in words if name in held)
+    return Done(int(bool(missing)), text, errors.encode())
+
+
+def _tee(_machine: Machine, files: Mapping[str, bytes], words: Sequence[str], stdin: bytes) -> Done:
+    return Done(stdout=stdin, files={**files, **dict.fromkeys(words, stdin)})
+
+
+def _rm(_machine: Machine, files: Mapping[str, bytes], words: Sequence[str], _stdin: bytes) -> Done:
+    missing = [name for name in words if name not in files and not name.startswith("-")]
+    errors = "".join(f"rm: cannot remove '{name}': No such file or directory\n" for name in missing)
+    left = {name: content for name, content in files.items() if name not in words}
+    return Done(int(bool(missing)), stderr=errors.encode(), files=left)
+
+
+def _sleep(_machine: Machine, _files: Mapping[str, bytes], words: Sequence[str], _stdin: bytes) -> Done:
+    try:
+        return Done(seconds=float(words[0]))
+    except (IndexError, ValueError):
+        return Done(1, stderr=b"sleep: how long?\n")
+
+
+def _given(machine: Machine) -> dict[str, bytes]:
+    """The files that are in every guest from its start."""
+    keys = "".join(f"{key}\n" for key in machine.authorized_keys)
+    return {
+        "/etc/hostname": f"{machine.hostname}\n".encode(),
+        "/root/.ssh/authorized_keys": keys.encode(),
+        "/etc/teraflock/user-data": machine.user_data.encode(),
+    }
+
+
+PROGRAMS: Final[Mapping[str, Program]] = {
+    "true": _true,
+    "false": _false,
+    "echo": _echo,
+    "cat": _cat,
+    "tee": _tee,
+    "rm": _rm,
+    "sleep": _sleep,
+    "hostname": _hostname,
+    "nproc": _nproc,
+    "printenv": _printenv,
+    "nvidia-smi": _nvidia_smi,
+}

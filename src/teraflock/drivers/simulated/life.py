@@ -1,0 +1,98 @@
+"""What a simulated guest is at a moment, and what becomes of it. All pure.
+
+Nothing happens in a world between two calls: what became due by the clock is worked out when somebody looks.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from teraflock.drivers.simulated import guest as inside
+from teraflock.drivers.simulated.faults import Kind, error
+from teraflock.drivers.simulated.model import Guest
+from teraflock.instance.driver import Seen, Sighting
+
+CONSOLE_BYTES_MAX: Final = 64 * 1024
+
+
+def as_of(found: Guest, now: datetime) -> Guest | None:
+    """A guest with all that became due. None where it was taken back."""
+    if found.leaving_at is not None and found.leaving_at <= now:
+        return None
+    if found.running and found.fails_at is not None and found.fails_at <= now:
+        found = msgspec.structs.replace(found, running=False)
+    if found.running and found.command_ends_at is not None and found.command_ends_at <= now:
+        found = _command_ended(found)
+    return found
+
+
+def started(found: Guest, began_at: datetime, up_at: datetime, fails_at: datetime | None) -> Guest:
+    """A guest whose image does not boot goes down at once, and the engine takes the start for a success."""
+    console = found.console + f"simulated guest {found.machine.hostname}: starts\n".encode()
+    if not found.boots:
+        console += b"simulated guest: init exited\n"
+    return msgspec.structs.replace(
+        found,
+        running=found.boots,
+        died=not found.boots,
+        begins_at=began_at,
+        up_at=up_at,
+        fails_at=fails_at,
+        command_ends_at=_command_ends_at(found, up_at),
+        console=console[-CONSOLE_BYTES_MAX:],
+    )
+
+
+def at_rest(found: Guest) -> Guest:
+    return msgspec.structs.replace(
+        found, running=False, died=False, begins_at=None, up_at=None, fails_at=None, command_ends_at=None
+    )
+
+
+def sighting(found: Guest, now: datetime) -> Sighting:
+    machine = found.machine
+    return Sighting(
+        instance_id=machine.handle.instance_id,
+        host=machine.handle.host,
+        seen=_seen(found, now),
+        vcpus=machine.vcpus,
+        ram_bytes=machine.ram_bytes,
+        disk_bytes=machine.disk_bytes,
+        leaving_at=found.leaving_at,
+    )
+
+
+def not_busy(found: Guest, now: datetime) -> None:
+    if found.busy_until is not None and now < found.busy_until:
+        raise error(Kind.BUSY)
+
+
+def later(now: datetime, seconds: float) -> datetime:
+    return now + timedelta(seconds=seconds)
+
+
+def _seen(found: Guest, now: datetime) -> Seen:
+    if not found.whole or (found.fails_at is not None and found.fails_at <= now):
+        return Seen.BROKEN
+    if not found.running:
+        return Seen.STOPPED
+    return Seen.PENDING if found.begins_at is not None and now < found.begins_at else Seen.RUNNING
+
+
+def _command_ends_at(found: Guest, up_at: datetime) -> datetime | None:
+    if not found.machine.command or found.disk.command_exit is not None:
+        return None
+    done = inside.execute(found.machine, found.disk, found.machine.command, b"")
+    return later(up_at, done.seconds)
+
+
+def _command_ended(found: Guest) -> Guest:
+    done = inside.execute(found.machine, found.disk, found.machine.command, b"")
+    disk = msgspec.structs.replace(
+        found.disk,
+        files=found.disk.files if done.files is None else done.files,
+        command_exit=done.exit_code,
+        command_log=done.stdout + done.stderr,
+    )
+    return msgspec.structs.replace(found, disk=disk, command_ends_at=None)

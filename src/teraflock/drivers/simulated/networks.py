@@ -1,0 +1,45 @@
+"""The projects' networks on the simulated hosts."""
+
+from teraflock.drivers.simulated.calls import Call, Calls
+from teraflock.drivers.simulated.life import as_of
+from teraflock.drivers.simulated.model import Guest, NetworkThere, network_key
+from teraflock.instance.driver import EngineMissing, EngineRefused, Machine, Network
+
+
+class Networks(Calls):
+    def prepare(self, machine: Machine) -> None:
+        with self._changing("prepare", machine.handle) as call:
+            self._known(machine.handle.host)
+            key = network_key(self._mark, machine.network, machine.handle.host)
+            there = call.turn.get(NetworkThere, key)
+            if there is not None and there.network != machine.network:
+                raise EngineRefused("The simulated host has this project's network with other addresses")
+            if there is None or not there.whole:
+                call.turn.put(
+                    NetworkThere(
+                        network=machine.network,
+                        host=machine.handle.host,
+                        mark=self._mark,
+                        whole=not call.half,
+                    )
+                )
+
+    def retire(self, network: Network) -> None:
+        with self._changing("retire") as call:
+            for there in call.turn.every(NetworkThere):
+                if (there.mark, there.network.project_id) == (self._mark, network.project_id):
+                    self._nobody_in(call, there)
+                    call.turn.remove(NetworkThere, there.key)
+
+    def _nobody_in(self, call: Call, there: NetworkThere) -> None:
+        guests = (as_of(each, call.now) for each in call.turn.on_host(Guest, there.host))
+        project = there.network.project_id
+        if any(
+            each and each.mark == self._mark and each.machine.network.project_id == project for each in guests
+        ):
+            raise EngineRefused("Simulated instances are still in this network")
+
+    def _known(self, host: str) -> None:
+        """Where the engine places by itself, no host is known and none is named."""
+        if host not in self._hosts and (host or self._hosts):
+            raise EngineMissing("The simulated engine has no such host")

@@ -1,0 +1,109 @@
+"""A simulated world in a SQLite file: it outlives `kill -9` of the processes that use it, and they may be several.
+
+It is no part of the house's own database, as a real engine's state is not. A power cut may lose it (`synchronous` is
+off): it is a toy, and has to be quick.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, TypeVar, get_args
+
+import msgspec
+
+from teraflock.base.errors import StorageFailed
+from teraflock.drivers.simulated.model import Thing
+from teraflock.drivers.simulated.world import Turn
+
+T = TypeVar("T", bound=Thing)
+
+WAIT_SECONDS_MAX: Final = 60.0
+STATEMENTS_CACHED: Final = 64
+
+
+class FileWorld:
+    def __init__(self, path: Path) -> None:
+        self._lock = threading.RLock()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(
+                path,
+                timeout=WAIT_SECONDS_MAX,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=STATEMENTS_CACHED,
+            )
+            self._connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            self._connection.execute("PRAGMA synchronous = OFF")
+            with self.write():
+                self._connection.execute(
+                    "CREATE TABLE IF NOT EXISTS thing (kind TEXT NOT NULL, key TEXT NOT NULL,"
+                    " host TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (kind, key))"
+                )
+                self._connection.execute(
+                    "CREATE INDEX IF NOT EXISTS thing_by_host ON thing (host, kind, key)"
+                )
+        except (sqlite3.Error, OSError) as error:
+            raise StorageFailed(f"The simulated world cannot be kept in `{path}`: {error}") from error
+
+    @contextmanager
+    def read(self) -> Iterator[Turn]:
+        with self._lock:
+            yield _FileTurn(self._connection)
+
+    @contextmanager
+    def write(self) -> Iterator[Turn]:
+        with self._lock:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield _FileTurn(self._connection)
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+
+class _FileTurn:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        sql = "SELECT body FROM thing WHERE kind = ? AND key = ?"
+        row = self._connection.execute(sql, (kind.__name__, key)).fetchone()
+        return None if row is None else _decode(kind, row[0])
+
+    def put(self, thing: Thing) -> None:
+        self._connection.execute(
+            "INSERT INTO thing (kind, key, host, body) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (kind, key) DO UPDATE SET host = excluded.host, body = excluded.body",
+            (type(thing).__name__, thing.key, thing.host, _ENCODER.encode(thing)),
+        )
+
+    def remove(self, kind: type[Thing], key: str) -> None:
+        self._connection.execute("DELETE FROM thing WHERE kind = ? AND key = ?", (kind.__name__, key))
+
+    def every(self, kind: type[T]) -> list[T]:
+        sql = "SELECT body FROM thing WHERE kind = ? ORDER BY key"
+        return [_decode(kind, body) for (body,) in self._connection.execute(sql, (kind.__name__,))]
+
+    def on_host(self, kind: type[T], host: str) -> list[T]:
+        sql = "SELECT body FROM thing WHERE host = ? AND kind = ? ORDER BY key"
+        return [_decode(kind, body) for (body,) in self._connection.execute(sql, (host, kind.__name__))]
+
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+
+
+_DECODERS: Final = {kind.__name__: msgspec.msgpack.Decoder(kind) for kind in get_args(Thing)}
+
+
+def _decode(kind: type[T], body: bytes) -> T:
+    thing = _DECODERS[kind.__name__].decode(body)
+    assert isinstance(thing, kind)
+    return thing

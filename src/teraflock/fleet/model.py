@@ -1,0 +1,80 @@
+"""Hosts and their cards, as reported and as kept."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import NewType
+
+import msgspec
+
+HostId = NewType("HostId", str)
+
+
+class GpuKind(StrEnum):
+    PHYSICAL = "physical"
+    """The whole card, passed through by its PCI address."""
+    MIG = "mig"
+    """A slice with memory and multiprocessors of its own: a kind of card in its own right."""
+
+
+class GpuReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One card, or one slice of a card, as a host reports it."""
+
+    slot: str
+    """PCI address, or the UUID of a MIG slice."""
+    kind: GpuKind = GpuKind.PHYSICAL
+    gpu: str
+    """The catalog's id; for a slice with its profile behind a colon, such as `a100-80:1g.10gb`."""
+    name: str
+    """As the driver calls it."""
+    memory_bytes: int
+    healthy: bool = True
+
+
+class HostReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A host as it is right now."""
+
+    name: str
+    address: str
+    """Where its forwarded ports are reached from outside."""
+    vcpus: int
+    ram_bytes: int
+    disk_bytes: int
+    gpus: tuple[GpuReport, ...] = ()
+
+
+class HostState(StrEnum):
+    READY = "ready"
+    DRAINING = "draining"
+    """Keeps what it has, gets nothing new."""
+    AWAY = "away"
+    """Did not answer, twice in a row."""
+
+
+class Gpu(msgspec.Struct, frozen=True, kw_only=True):
+    """A card as kept: its report, and who has it."""
+
+    slot: str
+    kind: GpuKind
+    gpu: str
+    name: str
+    memory_bytes: int
+    healthy: bool
+    instance_id: str | None
+
+
+class Host(msgspec.Struct, frozen=True, kw_only=True):
+    id: HostId
+    site: str
+    name: str
+    state: HostState
+    address: str
+    vcpus: int
+    ram_bytes: int
+    disk_bytes: int
+    simulated: bool
+    registered_at: datetime
+    seen_at: datetime
+    gpus: tuple[Gpu, ...] = ()
+    vcpus_held: int = 0
+    ram_bytes_held: int = 0
+    disk_bytes_held: int = 0

@@ -1,0 +1,93 @@
+"""Who is placed where. Knows no database: takes the room there is and says which host.
+
+Best fit: cards first, then the tightest host that has room, so that large requests find whole hosts. What needs no
+card goes to hosts without cards as long as there are any.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from teraflock.base.quantities import GIB
+from teraflock.fleet.model import HostId
+
+RAM_BYTES_OF_HOUSE = GIB  # kept back on every host for its own system and the engine
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a host's parts are promised more than once. Cards and memory never are."""
+
+    vcpu_overcommit: float = 16.0
+    """Virtual processors per real one; most wait for disks, cards and people."""
+    disk_overcommit: float = 4.0
+    """Disks are thin: they take room as they are filled. A full pool is told."""
+
+
+class Need(msgspec.Struct, frozen=True, kw_only=True):
+    gpu: str = ""
+    gpus: int = 0
+    vcpus: int
+    ram_bytes: int
+    disk_bytes: int
+    ports: int = 1
+
+
+class Room(msgspec.Struct, kw_only=True):
+    """What a host has left. Taken from while a batch is placed, so it is not frozen."""
+
+    host_id: HostId
+    name: str
+    site: str
+    vcpus: int
+    ram_bytes: int
+    disk_bytes: int
+    free_gpus: dict[str, int]
+    """By the catalog's id of the card."""
+    gpus_total: int
+
+    def fits(self, need: Need) -> bool:
+        return (
+            self.ram_bytes >= need.ram_bytes
+            and self.vcpus >= need.vcpus
+            and self.disk_bytes >= need.disk_bytes
+            and (not need.gpus or self.free_gpus.get(need.gpu, 0) >= need.gpus)
+        )
+
+    def take(self, need: Need) -> None:
+        self.vcpus -= need.vcpus
+        self.ram_bytes -= need.ram_bytes
+        self.disk_bytes -= need.disk_bytes
+        if need.gpus:
+            self.free_gpus[need.gpu] -= need.gpus
+
+    def tightness(self, need: Need) -> tuple[int, int, int, HostId]:
+        """Smaller is better: cards it would idle, free cards, free memory; the id, so that it is always the same."""
+        spared = 0 if need.gpus else self.gpus_total
+        return (spared, sum(self.free_gpus.values()), self.ram_bytes, self.host_id)
+
+
+def choose(rooms: Iterable[Room], need: Need) -> Room | None:
+    """The host that fits tightest. Takes nothing from it."""
+    return min(
+        (room for room in rooms if room.fits(need)), key=lambda room: room.tightness(need), default=None
+    )
+
+
+def choose_many(rooms: Sequence[Room], need: Need, count: int) -> list[Room] | None:
+    """A host for each of `count` alike, all of them or none. Takes them from the rooms.
+
+    A host that fits tightest fits tightest until it is full: so it is asked once for as many as it can take.
+    """
+    chosen: list[Room] = []
+    while len(chosen) < count:
+        room = choose(rooms, need)
+        if room is None:
+            return None
+        while len(chosen) < count and room.fits(need):
+            room.take(need)
+            chosen.append(room)
+    return chosen
+
+
+def largest_memory(rooms: Iterable[Room]) -> int:
+    return max((room.ram_bytes for room in rooms), default=0)

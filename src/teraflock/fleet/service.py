@@ -1,0 +1,64 @@
+"""What the edges ask of the fleet: its hosts, and which shapes are to be had."""
+
+import os
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from teraflock.base.clock import Clock
+from teraflock.base.errors import NotFound
+from teraflock.fleet import store
+from teraflock.fleet.model import Host, HostState
+from teraflock.fleet.placement import Policy
+from teraflock.fleet.shapes import NamedShape, count_free, named_shapes
+from teraflock.storage.database import Database, Transaction
+from teraflock.tenant.audit import Audit
+from teraflock.tenant.model import Actor
+
+HOSTS_MAX = 100_000
+
+
+class FleetService:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        *,
+        policy: Policy | None = None,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        self._database = database
+        self._policy = policy or Policy()
+        self._audit = Audit(clock, random_bytes)
+
+    def hosts(self, *, after: str = "", limit: int) -> tuple[Host, ...]:
+        with self._database.read() as tx:
+            return store.hosts(tx, after=after, limit=limit)
+
+    def host(self, ref: str) -> Host:
+        with self._database.read() as tx:
+            return _found(tx, ref)
+
+    def set_state(self, actor: Actor, ref: str, state: HostState) -> Host:
+        """`draining` keeps what runs there and lets nothing new in; `ready` opens it again."""
+
+        def work(tx: Transaction) -> Host:
+            host = _found(tx, ref)
+            store.set_state(tx, host.id, state)
+            self._audit.record(tx, actor, f"host.{state}", host.id, name=host.name)
+            return replace(host, state=state)
+
+        return self._database.write(work)
+
+    def shapes(self) -> list[NamedShape]:
+        with self._database.read() as tx:
+            hosts = store.hosts(tx, limit=HOSTS_MAX)
+            rooms = store.rooms(tx, self._policy)
+        return [replace(shape, free=count_free(rooms, shape.need)) for shape in named_shapes(hosts)]
+
+
+def _found(tx: Transaction, ref: str) -> Host:
+    host = store.host(tx, ref)
+    if host is None:
+        raise NotFound(f"There is no host `{ref[:80]}`", hint="`tera host list` lists them")
+    return host

@@ -1,0 +1,261 @@
+"""All SQL about hosts, their cards and their ports. What is held is summed from the instances: it cannot drift."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
+from teraflock.base.clock import at_microseconds, microseconds
+from teraflock.fleet.model import Gpu, GpuKind, GpuReport, Host, HostId, HostReport, HostState
+from teraflock.fleet.placement import RAM_BYTES_OF_HOUSE, Policy, Room
+from teraflock.storage.database import Row, Transaction
+
+_COLUMNS: Final = (
+    "id, site, name, state, address, vcpus, ram_bytes, disk_bytes, simulated, registered_at_us, seen_at_us"
+)
+_HELD: Final = (
+    "SELECT host_id, SUM(held_vcpus), SUM(held_ram_bytes), SUM(held_disk_bytes) FROM instance"
+    " WHERE host_id IS NOT NULL"
+)
+
+
+def hosts(tx: Transaction, *, after: str = "", limit: int) -> tuple[Host, ...]:
+    rows = tx.all(
+        f"SELECT {_COLUMNS} FROM host WHERE id > :after ORDER BY id LIMIT :limit", after=after, limit=limit
+    )
+    return _with_parts(tx, rows)
+
+
+def host(tx: Transaction, ref: str) -> Host | None:
+    """By its id, or by the name its engine gives it."""
+    row = tx.one(f"SELECT {_COLUMNS} FROM host WHERE id = :ref OR name = :ref ORDER BY id", ref=ref)
+    return _with_parts(tx, [row])[0] if row else None
+
+
+def put_report(
+    tx: Transaction, site: str, report: HostReport, id: HostId, *, simulated: bool, now: datetime
+) -> bool:
+    """Keep what a host says of itself; whether it is new. Its state and who has its cards stay as they are."""
+    now_us = microseconds(now)
+    values = {
+        "site": site, "name": report.name, "address": report.address, "vcpus": report.vcpus,
+        "ram_bytes": report.ram_bytes, "disk_bytes": report.disk_bytes, "now": now_us,
+    }  # fmt: skip
+    known = tx.one("SELECT id FROM host WHERE site = :site AND name = :name", site=site, name=report.name)
+    if known:
+        tx.run(
+            "UPDATE host SET address = :address, vcpus = :vcpus, ram_bytes = :ram_bytes, disk_bytes = :disk_bytes,"
+            " seen_at_us = :now, state = CASE WHEN state = 'away' THEN 'ready' ELSE state END"
+            " WHERE site = :site AND name = :name",
+            **values,
+        )
+    else:
+        tx.run(
+            f"INSERT INTO host ({_COLUMNS}) VALUES (:id, :site, :name, 'ready', :address, :vcpus, :ram_bytes,"
+            " :disk_bytes, :simulated, :now, :now)",
+            id=id,
+            simulated=int(simulated),
+            **values,
+        )
+    _put_gpus(tx, HostId(known[0]) if known else id, report.gpus)
+    return known is None
+
+
+def _put_gpus(tx: Transaction, host_id: HostId, reports: Sequence[GpuReport]) -> None:
+    """A card that is not reported any more is kept, as not healthy, while an instance has it."""
+    known = {
+        row[0]: row[1]
+        for row in tx.all("SELECT slot, instance_id FROM host_gpu WHERE host_id = :id", id=host_id)
+    }
+    for report in reports:
+        values = {
+            "host": host_id, "slot": report.slot, "kind": report.kind, "gpu": report.gpu, "name": report.name,
+            "memory": report.memory_bytes, "healthy": int(report.healthy),
+        }  # fmt: skip
+        if report.slot in known:
+            tx.run(
+                "UPDATE host_gpu SET kind = :kind, gpu = :gpu, name = :name, memory_bytes = :memory, healthy = :healthy"
+                " WHERE host_id = :host AND slot = :slot",
+                **values,
+            )
+        else:
+            tx.run(
+                "INSERT INTO host_gpu (host_id, slot, kind, gpu, name, memory_bytes, healthy, instance_id)"
+                " VALUES (:host, :slot, :kind, :gpu, :name, :memory, :healthy, NULL)",
+                **values,
+            )
+    for slot in known.keys() - {report.slot for report in reports}:
+        if known[slot] is None:
+            tx.run("DELETE FROM host_gpu WHERE host_id = :host AND slot = :slot", host=host_id, slot=slot)
+        else:
+            tx.run(
+                "UPDATE host_gpu SET healthy = 0 WHERE host_id = :host AND slot = :slot",
+                host=host_id,
+                slot=slot,
+            )
+
+
+def set_state(tx: Transaction, id: HostId, state: HostState) -> None:
+    tx.run("UPDATE host SET state = :state WHERE id = :id", state=state, id=id)
+
+
+def mark_seen(tx: Transaction, site: str, now: datetime) -> None:
+    tx.run("UPDATE host SET seen_at_us = :now WHERE site = :site", now=microseconds(now), site=site)
+
+
+def rooms(
+    tx: Transaction, policy: Policy, *, only: HostId | None = None, ready: bool = True, empty: bool = False
+) -> list[Room]:
+    """What every host has left; or, if `empty`, would have with nothing on it."""
+    narrowed = " AND id = :only" if only else ""
+    states = "('ready')" if ready else "('ready', 'draining', 'away')"
+    rows = tx.all(
+        f"SELECT id, name, site, vcpus, ram_bytes, disk_bytes FROM host WHERE state IN {states}{narrowed}",
+        **({"only": only} if only else {}),
+    )
+    held = {} if empty else _held(tx, only)
+    free, total = _free_gpus(tx, only, empty=empty)
+    found = []
+    for id, name, site, vcpus, ram, disk in rows:
+        vcpus_held, ram_held, disk_held = held.get(id, (0, 0, 0))
+        found.append(
+            Room(
+                host_id=HostId(id),
+                name=name,
+                site=site,
+                vcpus=int(vcpus * policy.vcpu_overcommit) - vcpus_held,
+                ram_bytes=ram - RAM_BYTES_OF_HOUSE - ram_held,
+                disk_bytes=int(disk * policy.disk_overcommit) - disk_held,
+                free_gpus=free.get(id, {}),
+                gpus_total=total.get(id, 0),
+            )
+        )
+    return found
+
+
+def _held(tx: Transaction, only: HostId | None = None) -> dict[str, tuple[int, int, int]]:
+    if only:
+        rows = tx.all(f"{_HELD} AND host_id = :only GROUP BY host_id", only=only)
+    else:
+        rows = tx.all(f"{_HELD} GROUP BY host_id")
+    return {row[0]: (int(row[1]), int(row[2]), int(row[3])) for row in rows}
+
+
+def _free_gpus(
+    tx: Transaction, only: HostId | None, *, empty: bool
+) -> tuple[dict[str, dict[str, int]], dict[str, int]]:
+    narrowed = " WHERE host_id = :only" if only else ""
+    rows = tx.all(
+        "SELECT host_id, gpu, COUNT(*), SUM(CASE WHEN instance_id IS NULL AND healthy = 1 THEN 1 ELSE 0 END)"
+        f" FROM host_gpu{narrowed} GROUP BY host_id, gpu",
+        **({"only": only} if only else {}),
+    )
+    free: dict[str, dict[str, int]] = defaultdict(dict)
+    total: dict[str, int] = defaultdict(int)
+    for host_id, gpu, count, unused in rows:
+        free[host_id][gpu] = int(count if empty else unused)
+        total[host_id] += int(count)
+    return free, total
+
+
+def take_gpus(tx: Transaction, host_id: HostId, gpu: str, count: int, instance_id: str) -> tuple[str, ...]:
+    """Give `count` free cards of a host to an instance; fewer where there are fewer. Returns their slots."""
+    rows = tx.all(
+        "SELECT slot FROM host_gpu WHERE host_id = :host AND gpu = :gpu AND instance_id IS NULL AND healthy = 1"
+        " ORDER BY slot LIMIT :count",
+        host=host_id,
+        gpu=gpu,
+        count=count,
+    )
+    for (slot,) in rows:
+        tx.run(
+            "UPDATE host_gpu SET instance_id = :instance WHERE host_id = :host AND slot = :slot",
+            instance=instance_id,
+            host=host_id,
+            slot=slot,
+        )
+    return tuple(row[0] for row in rows)
+
+
+def kinds_of(tx: Transaction, host_id: HostId, slots: Sequence[str]) -> list[tuple[str, str]]:
+    """Each slot with its kind."""
+    rows = tx.all("SELECT slot, kind FROM host_gpu WHERE host_id = :host ORDER BY slot", host=host_id)
+    return [(row[0], row[1]) for row in rows if row[0] in slots]
+
+
+def release_gpus(tx: Transaction, instance_id: str, *, keep: Iterable[str] = ()) -> None:
+    kept = set(keep)
+    for host_id, slot in tx.all("SELECT host_id, slot FROM host_gpu WHERE instance_id = :id", id=instance_id):
+        if slot not in kept:
+            tx.run(
+                "UPDATE host_gpu SET instance_id = NULL WHERE host_id = :host AND slot = :slot",
+                host=host_id,
+                slot=slot,
+            )
+
+
+def taken_ports(tx: Transaction, host_id: HostId) -> set[int]:
+    return {row[0] for row in tx.all("SELECT port FROM host_port WHERE host_id = :host", host=host_id)}
+
+
+def take_port(tx: Transaction, host_id: HostId, port: int, guest_port: int, instance_id: str) -> None:
+    tx.run(
+        "INSERT INTO host_port (host_id, port, guest_port, instance_id) VALUES (:host, :port, :guest, :instance)",
+        host=host_id,
+        port=port,
+        guest=guest_port,
+        instance=instance_id,
+    )
+
+
+def release_ports(tx: Transaction, instance_id: str) -> None:
+    tx.run("DELETE FROM host_port WHERE instance_id = :id", id=instance_id)
+
+
+def _with_parts(tx: Transaction, rows: Sequence[Row]) -> tuple[Host, ...]:
+    only = HostId(rows[0][0]) if len(rows) == 1 else None
+    held = _held(tx, only) if rows else {}
+    gpus: dict[str, list[Gpu]] = defaultdict(list)
+    if rows:
+        for row in tx.all(
+            "SELECT host_id, slot, kind, gpu, name, memory_bytes, healthy, instance_id FROM host_gpu"
+            " WHERE host_id >= :first AND host_id <= :last ORDER BY host_id, slot",
+            first=min(row[0] for row in rows),
+            last=max(row[0] for row in rows),
+        ):
+            gpus[row[0]].append(_gpu_from(row))
+    return tuple(_host_from(row, held.get(row[0], (0, 0, 0)), tuple(gpus[row[0]])) for row in rows)
+
+
+def _gpu_from(row: Row) -> Gpu:
+    _, slot, kind, gpu, name, memory_bytes, healthy, instance_id = row
+    return Gpu(
+        slot=slot,
+        kind=GpuKind(kind),
+        gpu=gpu,
+        name=name,
+        memory_bytes=memory_bytes,
+        healthy=bool(healthy),
+        instance_id=instance_id,
+    )
+
+
+def _host_from(row: Row, held: tuple[int, int, int], gpus: tuple[Gpu, ...]) -> Host:
+    id, site, name, state, address, vcpus, ram, disk, simulated, registered_at_us, seen_at_us = row
+    return Host(
+        id=HostId(id),
+        site=site,
+        name=name,
+        state=HostState(state),
+        address=address,
+        vcpus=vcpus,
+        ram_bytes=ram,
+        disk_bytes=disk,
+        simulated=bool(simulated),
+        registered_at=at_microseconds(registered_at_us),
+        seen_at=at_microseconds(seen_at_us),
+        gpus=gpus,
+        vcpus_held=held[0],
+        ram_bytes_held=held[1],
+        disk_bytes_held=held[2],
+    )

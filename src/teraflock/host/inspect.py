@@ -1,0 +1,107 @@
+"""What this host is, all in one value, and the part of it that the fleet keeps.
+
+Works without NVIDIA's library, without its driver, in a container, and beside a card that is broken. Asks nobody but
+the machine itself.
+"""
+
+import os
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from teraflock.fleet.model import GpuKind, GpuReport, HostReport
+from teraflock.host.bus import logged_faults, nvidia_cards
+from teraflock.host.cards import Xids, read_cards, silent_card
+from teraflock.host.machine import container_kind, read_disks, read_memory, read_processors, read_space
+from teraflock.host.model import Card, Inspection
+from teraflock.host.nvml import NoNvml, Questions, opened, text
+
+LOOPBACK: Final = "127.0.0.1"
+_FAR_AWAY: Final = ("192.0.2.1", 9)  # set aside for documents: no host has it
+
+
+def inspect(disk: Path = Path("/")) -> Inspection:
+    """This host now. `disk`: where instances will lie."""
+    on_bus = nvidia_cards()
+    cards, driver, cuda, note = _cards(on_bus, logged_faults() if on_bus else None)
+    return Inspection(
+        name=socket.gethostname(),
+        address=_address(),
+        kernel=os.uname().release,
+        container=container_kind(),
+        driver=driver,
+        cuda=cuda,
+        note=note,
+        cards=cards,
+        processors=read_processors(),
+        memory=read_memory(),
+        disks=read_disks(),
+        space=read_space(disk),
+    )
+
+
+def host_report(disk: Path = Path("/")) -> HostReport:
+    return report_of(inspect(disk))
+
+
+def report_of(found: Inspection) -> HostReport:
+    """What the fleet keeps of a host. A card in slices is offered as those; one that does not answer, not at all."""
+    return HostReport(
+        name=found.name,
+        address=found.address,
+        vcpus=max(1, int(found.processors.usable)),
+        ram_bytes=found.memory.usable_bytes,
+        disk_bytes=found.space.total_bytes,
+        gpus=tuple(gpu for card in found.cards if card.answers for gpu in _offered(card)),
+    )
+
+
+def _offered(card: Card) -> tuple[GpuReport, ...]:
+    if card.mig:
+        return tuple(
+            GpuReport(
+                slot=part.uuid,
+                kind=GpuKind.MIG,
+                gpu=part.gpu,
+                name=part.name,
+                memory_bytes=part.memory_bytes,
+                healthy=card.health.healthy,
+            )
+            for part in card.slices
+        )
+    if not card.gpu or card.memory_bytes is None:
+        return ()  # nobody could ask for it
+    return (
+        GpuReport(
+            slot=card.pci_address,
+            gpu=card.gpu,
+            name=card.name,
+            memory_bytes=card.memory_bytes,
+            healthy=card.health.healthy,
+        ),
+    )
+
+
+def _cards(on_bus: Sequence[str], xids: Xids | None) -> tuple[tuple[Card, ...], str, str, str]:
+    """The cards, the versions of driver and CUDA, and what there is to say about the whole."""
+    try:
+        with opened() as nvml:
+            questions = Questions(nvml)
+            driver = questions.ask("driver", lambda: text(nvml.nvmlSystemGetDriverVersion())) or ""
+            cuda = questions.ask("cuda", lambda: int(nvml.nvmlSystemGetCudaDriverVersion_v2())) or 0
+            cards, notes = read_cards(nvml, on_bus, xids)
+            return cards, driver, f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else "", "; ".join(notes)
+    except NoNvml as reason:
+        seen = f"; {len(on_bus)} of its cards are on the bus" if on_bus else ""
+        return tuple(silent_card(address, xids) for address in on_bus), "", "", f"{reason}{seen}"
+
+
+def _address() -> str:
+    """Our own address on the way out. Nothing is sent: the kernel only looks which way it would go."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(_FAR_AWAY)
+        except OSError:
+            return LOOPBACK
+        return str(probe.getsockname()[0])

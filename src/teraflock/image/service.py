@@ -1,0 +1,163 @@
+"""What the edges ask of images. The loop builds them; an instance's own operation makes one of its disk."""
+
+import os
+from collections.abc import Callable
+from importlib.resources import files
+
+from teraflock.base.clock import Clock
+from teraflock.base.errors import Conflict, Forbidden, NotFound, unknown_name
+from teraflock.base.ids import new_id
+from teraflock.image import store
+from teraflock.image.model import Image, ImageId, ImageState
+from teraflock.storage.database import Database, Transaction
+from teraflock.storage.idempotency import digest_of, made_before, remember
+from teraflock.tenant.model import Actor, AuditRow, Project, ProjectId
+from teraflock.tenant.store import put_audit
+
+Publish = Callable[[Transaction, Actor, Project, str, str], object]
+"""Asks an instance, by its name, to be made the image with this id: `InstanceService.publish`."""
+
+
+def recipe_names() -> list[str]:
+    folder = files("teraflock.image") / "recipes"
+    return sorted(
+        entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")
+    )
+
+
+class ImageService:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        *,
+        publish: Publish,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._publish = publish
+        self._random_bytes = random_bytes
+        self._wake = wake
+
+    def page(self, project: ProjectId, *, after: str = "", limit: int) -> tuple[Image, ...]:
+        with self._database.read() as tx:
+            return store.page(tx, project, after=after, limit=limit)
+
+    def image(self, project: ProjectId, ref: str) -> Image:
+        with self._database.read() as tx:
+            return _found(tx, project, ref)
+
+    def build(
+        self, actor: Actor, project: Project, name: str, recipe: str, *, idempotency_key: str = ""
+    ) -> Image:
+        """Build a recipe, for all projects where an operator asks. One that failed is tried again."""
+        if recipe not in recipe_names():
+            raise unknown_name("recipe", recipe, recipe_names())
+        scope = "" if actor.is_operator else project.id
+
+        def work(tx: Transaction) -> Image:
+            known = store.find(tx, scope, name)
+            if known and known.project_id == scope and known.recipe == recipe:
+                if known.state in (ImageState.FAILED, ImageState.READY):
+                    store.set_state(tx, known.id, ImageState.WAITING)
+                return _found(tx, project.id, known.id)
+            return self._make(tx, actor, project, name, scope, recipe, "", idempotency_key)
+
+        image = self._database.write(work)
+        self._wake()
+        return image
+
+    def from_instance(
+        self, actor: Actor, project: Project, name: str, instance: str, *, idempotency_key: str = ""
+    ) -> Image:
+        """The project's own image of an instance's disk as it is now."""
+        image = self._database.write(
+            lambda tx: self._make(tx, actor, project, name, project.id, "", instance, idempotency_key)
+        )
+        self._wake()
+        return image
+
+    def delete(self, actor: Actor, project: Project, ref: str) -> Image:
+        def work(tx: Transaction) -> Image:
+            image = _found(tx, project.id, ref)
+            if image.shared and not actor.is_operator:
+                raise Forbidden(
+                    f"The image `{image.name}` is for all projects", hint="Only an operator removes it"
+                )
+            if users := store.users(tx, image.id):
+                raise Conflict(
+                    f"The image `{image.name}` is in use by {users} instances",
+                    hint="Delete them first: `tera ps`",
+                )
+            store.set_state(tx, image.id, ImageState.DELETING)
+            self._audit(tx, actor, project, "image.delete", image.id, image.name)
+            return image
+
+        image = self._database.write(work)
+        self._wake()
+        return image
+
+    def _make(
+        self,
+        tx: Transaction,
+        actor: Actor,
+        project: Project,
+        name: str,
+        scope: str,
+        recipe: str,
+        instance: str,
+        key: str,
+    ) -> Image:
+        now, digest = self._clock.now(), digest_of("image", name, scope, recipe, instance)
+        if (ids := made_before(tx, project.id, key, digest)) is not None:
+            return _found(tx, project.id, ids[0])
+        known = store.find(tx, scope, name)
+        if known and known.project_id == scope:
+            raise Conflict(
+                f"There is an image `{name}` already", hint="Take another name, or delete that one"
+            )
+        id = ImageId(new_id("img", now, self._random_bytes))
+        source = ""
+        if instance:
+            source = str(getattr(self._publish(tx, actor, project, instance, id), "id", ""))
+        image = Image(
+            id=id,
+            project_id=scope,
+            name=name,
+            recipe=recipe,
+            state=ImageState.WAITING,
+            source_instance_id=source,
+            created_at=now,
+        )
+        store.insert(tx, image)
+        self._audit(tx, actor, project, "image.make", id, name)
+        remember(tx, project.id, key, digest, [id], now)
+        return image
+
+    def _audit(
+        self, tx: Transaction, actor: Actor, project: Project, action: str, subject: str, name: str
+    ) -> None:
+        now = self._clock.now()
+        put_audit(
+            tx,
+            AuditRow(
+                id=new_id("aud", now, self._random_bytes),
+                at=now,
+                organisation_id=actor.organisation_id,
+                project_id=project.id,
+                key_id=actor.key_id,
+                member_id=actor.member_id,
+                action=action,
+                subject=subject,
+                details={"name": name},
+            ),
+        )
+
+
+def _found(tx: Transaction, project: str, ref: str) -> Image:
+    image = store.find(tx, project, ref)
+    if image is None:
+        raise NotFound(f"There is no image `{ref[:80]}`", hint="`tera image list` lists them")
+    return image

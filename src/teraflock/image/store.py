@@ -1,0 +1,107 @@
+"""All SQL about images."""
+
+from typing import Final
+
+from teraflock.base.clock import at_microseconds, microseconds
+from teraflock.image.model import Image, ImageId, ImageState
+from teraflock.storage.database import Row, Transaction
+from teraflock.tenant.model import ProjectId
+
+_COLUMNS: Final = (
+    "id, project_id, name, recipe, state, problem, size_bytes, source_instance_id, created_at_us"
+)
+
+
+def page(tx: Transaction, project: ProjectId, *, after: str, limit: int) -> tuple[Image, ...]:
+    """The project's own images and those for all."""
+    rows = tx.all(
+        f"SELECT {_COLUMNS} FROM image WHERE project_id IN ('', :project) AND id > :after ORDER BY id LIMIT :limit",
+        project=project,
+        after=after,
+        limit=limit,
+    )
+    return tuple(_image_from(row) for row in rows)
+
+
+def find(tx: Transaction, project: str, ref: str) -> Image | None:
+    """By id or name; a project's own image goes before one for all."""
+    row = tx.one(
+        f"SELECT {_COLUMNS} FROM image WHERE project_id IN ('', :project) AND (id = :ref OR name = :ref)"
+        " ORDER BY project_id DESC",
+        project=project,
+        ref=ref,
+    )
+    return _image_from(row) if row else None
+
+
+def names(tx: Transaction, project: str) -> list[str]:
+    rows = tx.all("SELECT name FROM image WHERE project_id IN ('', :project) ORDER BY name", project=project)
+    return [row[0] for row in rows]
+
+
+def insert(tx: Transaction, image: Image) -> None:
+    tx.run(
+        f"INSERT INTO image ({_COLUMNS}) VALUES (:id, :project, :name, :recipe, :state, :problem, :size, :source, :at)",
+        id=image.id,
+        project=image.project_id,
+        name=image.name,
+        recipe=image.recipe,
+        state=image.state,
+        problem=image.problem,
+        size=image.size_bytes,
+        source=image.source_instance_id,
+        at=microseconds(image.created_at),
+    )
+
+
+def set_state(tx: Transaction, id: str, state: ImageState, *, problem: str = "", size_bytes: int = 0) -> None:
+    tx.run(
+        "UPDATE image SET state = :state, problem = :problem, size_bytes = :size WHERE id = :id",
+        state=state,
+        problem=problem,
+        size=size_bytes,
+        id=id,
+    )
+
+
+def fail_unmade(tx: Transaction, instance_id: str) -> None:
+    """The instance that an image was to be made from is gone."""
+    tx.run(
+        "UPDATE image SET state = 'failed', problem = 'Its instance was deleted before it was made'"
+        " WHERE source_instance_id = :id AND state = 'waiting'",
+        id=instance_id,
+    )
+
+
+def remove(tx: Transaction, id: str) -> None:
+    tx.run("DELETE FROM image WHERE id = :id", id=id)
+
+
+def users(tx: Transaction, id: str) -> int:
+    """How many instances that are not gone boot from it."""
+    row = tx.one(
+        "SELECT COUNT(*) FROM instance WHERE phase <> 'gone' AND spec LIKE :mark", mark=f'%"image_id":"{id}"%'
+    )
+    return int(row[0]) if row else 0
+
+
+def to_build_in_all_projects(tx: Transaction) -> tuple[Image, ...]:
+    rows = tx.all(
+        f"SELECT {_COLUMNS} FROM image WHERE (state = 'waiting' AND recipe <> '') OR state = 'deleting' ORDER BY id"
+    )
+    return tuple(_image_from(row) for row in rows)
+
+
+def _image_from(row: Row) -> Image:
+    id, project_id, name, recipe, state, problem, size_bytes, source, created_at_us = row
+    return Image(
+        id=ImageId(id),
+        project_id=project_id,
+        name=name,
+        recipe=recipe,
+        state=ImageState(state),
+        problem=problem,
+        size_bytes=size_bytes,
+        source_instance_id=source,
+        created_at=at_microseconds(created_at_us),
+    )

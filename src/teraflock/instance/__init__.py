@@ -1,0 +1,1 @@
+"""The running thing: its states, the steps of each operation, and the protocol its engines speak."""

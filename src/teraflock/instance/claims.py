@@ -1,0 +1,191 @@
+"""Setting parts of hosts aside for instances, inside the transaction that asks for them.
+
+A claim succeeds whole or raises; two instances never hold one card, for a card's row has room for one name.
+"""
+
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from teraflock.base.errors import BadInput, Conflict, QuotaReached
+from teraflock.base.quantities import memory_text
+from teraflock.fleet import store as fleet
+from teraflock.fleet.model import GpuKind, Host, HostId
+from teraflock.fleet.placement import Need, Policy, Room, choose_many
+from teraflock.fleet.shapes import count_free, named_shapes
+from teraflock.instance import store
+from teraflock.instance.model import Held, HeldGpu, HeldPort, Instance, InstanceId, Shape
+from teraflock.instance.orders import need_of, shape_text
+from teraflock.network.rules import free_ports
+from teraflock.storage.database import Transaction
+from teraflock.tenant.model import Project
+
+HOSTS_MAX = 100_000
+
+
+class NoCapacity(Conflict):
+    """It would fit, but what it needs is taken."""
+
+    code = "no_capacity"
+
+
+def check_quota(
+    tx: Transaction, project: Project, shape: Shape, count: int, *, instead_of: Shape | None = None
+) -> None:
+    """Refuse what would take the project over its quota, saying which and by how much."""
+    instances, vcpus, ram, disk, cards = store.usage(tx, project.id)
+    quota = project.quota
+    before = instead_of or Shape(vcpus=0, ram_bytes=0, disk_bytes=0)
+    new_cards = cards.get(shape.gpu, 0) + count * shape.gpus - (before.gpus if before.gpu == shape.gpu else 0)
+    rows: list[tuple[str, int, int | None, Callable[[int], str]]] = [
+        ("instances", instances + (0 if instead_of else count), quota.instances, str),
+        ("vCPUs", vcpus + count * shape.vcpus - before.vcpus, quota.vcpus, str),
+        ("RAM", ram + count * shape.ram_bytes - before.ram_bytes, quota.ram_bytes, memory_text),
+        ("disk", disk + count * shape.disk_bytes - before.disk_bytes, quota.disk_bytes, memory_text),
+    ]
+    if shape.gpus:
+        rows.append((f"GPUs `{shape.gpu}`", new_cards, quota.gpus.get(shape.gpu, quota.gpus_default), str))
+    for what, wanted, limit, text in rows:
+        if limit is not None and wanted > limit:
+            raise QuotaReached(
+                f"The project `{project.name}` may have {text(limit)} ({what}), and this would make {text(wanted)}",
+                hint="Delete or shrink something, or ask the operator for more: `tera quota` shows it",
+            )
+
+
+def place(tx: Transaction, policy: Policy, need: Need, count: int, *, only: str | None = None) -> list[Room]:
+    """A host for each of `count` alike. Nothing is written: `take` does that."""
+    rooms = fleet.rooms(tx, policy, only=_host_id(tx, only) if only else None)
+    chosen = choose_many(rooms, need, count)
+    if chosen is None:
+        raise _no_room(tx, policy, need, count)
+    return chosen
+
+
+def _host_id(tx: Transaction, ref: str) -> HostId:
+    host = fleet.host(tx, ref)
+    if host is None:
+        raise BadInput(
+            f"No host is known by the name `{ref}`", hint="Leave out `--host`: a host is chosen then"
+        )
+    return host.id
+
+
+def _no_room(tx: Transaction, policy: Policy, need: Need, count: int) -> Exception:
+    """Larger than any host, or only taken: the one never fits, the other may later."""
+    wanted = shape_text(
+        Shape(
+            gpu=need.gpu,
+            gpus=need.gpus,
+            vcpus=need.vcpus,
+            ram_bytes=need.ram_bytes,
+            disk_bytes=need.disk_bytes,
+        )
+    )
+    hosts = fleet.hosts(tx, limit=HOSTS_MAX)
+    if not hosts:
+        return NoCapacity(
+            "There is no host yet", hint="`tera doctor` says why; `make up` registers this machine"
+        )
+    empty = fleet.rooms(tx, policy, ready=False, empty=True)
+    if not any(room.fits(need) for room in empty):
+        return BadInput(f"{wanted} is larger than any host", hint=_largest(empty, need))
+    rooms = fleet.rooms(tx, policy)
+    return NoCapacity(
+        f"There is no room now for {count} × ({wanted})"
+        if count > 1
+        else f"There is no room now for {wanted}",
+        hint=_free_now(rooms, hosts),
+    )
+
+
+def _largest(empty: Sequence[Room], need: Need) -> str:
+    with_card = [room for room in empty if not need.gpus or room.free_gpus.get(need.gpu, 0)]
+    if not with_card:
+        return "No host has this card at all: `tera shapes` lists what there is"
+    best = max(with_card, key=lambda room: (room.free_gpus.get(need.gpu, 0), room.ram_bytes, room.vcpus))
+    cards = f"{best.free_gpus.get(need.gpu, 0)}× {need.gpu}, " if need.gpus else ""
+    return (
+        f"The largest that fits: {cards}{best.vcpus} vCPU, {memory_text(best.ram_bytes)} RAM,"
+        f" {memory_text(best.disk_bytes)} disk"
+    )
+
+
+def _free_now(rooms: Sequence[Room], hosts: Sequence[Host]) -> str:
+    free = [(shape.name, count_free(rooms, shape.need)) for shape in named_shapes(hosts)]
+    names = [f"`{name}` ({count})" for name, count in free if count]
+    if not names:
+        return "Every host is full: stop or delete something"
+    return f"Free now: {', '.join(names[-6:])}; `tera shapes` lists all"
+
+
+def take(tx: Transaction, id: InstanceId, host_id: HostId, shape: Shape, guest_ports: Sequence[int]) -> Held:
+    """Set aside on one host all that a new instance needs."""
+    numbers = free_ports(fleet.taken_ports(tx, host_id), len(guest_ports))
+    for number, guest_port in zip(numbers, guest_ports, strict=True):
+        fleet.take_port(tx, host_id, number, guest_port, id)
+    return Held(
+        vcpus=shape.vcpus,
+        ram_bytes=shape.ram_bytes,
+        disk_bytes=shape.disk_bytes,
+        gpus=take_cards(tx, id, host_id, shape.gpu, shape.gpus),
+        ports=tuple(HeldPort(*pair) for pair in zip(numbers, guest_ports, strict=True)),
+    )
+
+
+def take_cards(tx: Transaction, id: InstanceId, host_id: HostId, gpu: str, count: int) -> tuple[HeldGpu, ...]:
+    if not count:
+        return ()
+    slots = fleet.take_gpus(tx, host_id, gpu, count, id)
+    if len(slots) < count:
+        raise NoCapacity(
+            f"{len(slots)} of {count} cards `{gpu}` are free on its host", hint="`tera shapes` shows more"
+        )
+    return tuple(HeldGpu(slot, GpuKind(kind), gpu) for slot, kind in fleet.kinds_of(tx, host_id, slots))
+
+
+def take_back(tx: Transaction, policy: Policy, instance: Instance) -> Held:
+    """For one that stood still: its processors, memory and cards again, on the host that has its disk."""
+    assert instance.host_id is not None, "what stands still has a host"
+    shape, held = instance.shape, instance.held
+    need = replace(need_of(shape), disk_bytes=max(0, shape.disk_bytes - held.disk_bytes))
+    _check_room_on(tx, policy, instance, need)
+    return replace(
+        held,
+        vcpus=shape.vcpus,
+        ram_bytes=shape.ram_bytes,
+        disk_bytes=shape.disk_bytes,
+        gpus=take_cards(tx, instance.id, instance.host_id, shape.gpu, shape.gpus),
+    )
+
+
+def take_more(tx: Transaction, policy: Policy, instance: Instance, shape: Shape) -> Held:
+    """For a change of shape: what is needed besides what it holds. Cards of the old kind stay until the end."""
+    assert instance.host_id is not None, "what runs has a host"
+    held = instance.held
+    same = sum(1 for card in held.gpus if card.gpu == shape.gpu)
+    need = Need(
+        gpu=shape.gpu,
+        gpus=max(0, shape.gpus - same),
+        vcpus=max(0, shape.vcpus - held.vcpus),
+        ram_bytes=max(0, shape.ram_bytes - held.ram_bytes),
+        disk_bytes=max(0, shape.disk_bytes - held.disk_bytes),
+    )
+    _check_room_on(tx, policy, instance, need)
+    return replace(
+        held,
+        vcpus=max(shape.vcpus, held.vcpus),
+        ram_bytes=max(shape.ram_bytes, held.ram_bytes),
+        disk_bytes=max(shape.disk_bytes, held.disk_bytes),
+        gpus=(*held.gpus, *take_cards(tx, instance.id, instance.host_id, shape.gpu, need.gpus)),
+    )
+
+
+def _check_room_on(tx: Transaction, policy: Policy, instance: Instance, need: Need) -> None:
+    rooms = fleet.rooms(tx, policy, only=instance.host_id, ready=False)
+    if not rooms or not rooms[0].fits(need):
+        hosts = [host] if (host := fleet.host(tx, instance.host_id or "")) else []
+        raise NoCapacity(
+            f"Its host has no room now for {shape_text(instance.shape)}",
+            hint=f"{_free_now(rooms, hosts)}. A snapshot can be launched elsewhere: `tera image create`",
+        )

@@ -1,0 +1,271 @@
+"""What an engine must do for us: the protocol between instances and whatever runs them.
+
+What holds of every engine:
+- all it makes bears our installation's mark and the instance's id, so that `sightings` finds it again after a crash;
+- every call may be made twice: making what is there, stopping what stands still and deleting what is gone succeed;
+- `create` makes the whole of an instance or, after a crash, a part that `create` completes and `delete` removes;
+- a call returns when the engine has taken the work, not when the guest is up: `ready` says that, and is asked again;
+- what an engine cannot do, its `capabilities` do not name; the service refuses it before anything is touched.
+
+The protocol fits public clouds as well as own servers. For EC2: `create` and `start` of a new instance are RunInstances
+with the id as client token and tag, `look` is DescribeInstances by tag, a capacity error is `NoRoom`, a spot
+interruption shows as `leaving_at` in a sighting two minutes before, and there is no LIVE_RESIZE (a type changes while
+it stands still) and no PLACEMENT (the cloud chooses its hosts).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+import msgspec
+
+from teraflock.base.errors import Refused, Unavailable
+from teraflock.fleet.model import GpuKind, HostReport
+from teraflock.instance.model import InstanceId
+from teraflock.tenant.model import ProjectId
+
+
+class Capability(StrEnum):
+    PLACEMENT = "placement"
+    """We choose the host and keep its books; otherwise the engine does."""
+    LIVE_RESIZE = "live-resize"
+    """Processors, memory and a growing disk change while the guest runs."""
+    STOP = "stop"
+    """A stopped instance keeps its disk."""
+    SNAPSHOTS = "snapshots"
+    EXEC = "exec"
+    FILES = "files"
+    IMAGES_FROM_INSTANCES = "images-from-instances"
+    BUILDS = "builds"
+    """Builds images from our recipes."""
+    NOTICE = "notice"
+    """May take an instance back, and says so before."""
+
+
+class EngineDown(Unavailable):
+    """The engine does not answer. Tried again until it does; nothing is undone for it."""
+
+    code = "engine_down"
+
+
+class EngineBusy(Unavailable):
+    """The engine works on this very instance already, or asks to come back. Tried again soon."""
+
+    code = "engine_busy"
+
+
+class EngineRefused(Refused):
+    """The engine will not do it, now or later: undone, and told to the tenant."""
+
+    code = "engine_refused"
+
+
+class EngineMissing(EngineRefused):
+    """The instance, snapshot or image named is not there. What ends something never says so: it is ended."""
+
+    code = "engine_missing"
+
+
+class NoRoom(EngineRefused):
+    """A pool, host or zone is full."""
+
+    code = "no_room"
+
+
+class DoesNotBoot(EngineRefused):
+    """The guest came up and went down again, or never answered."""
+
+    code = "does_not_boot"
+
+
+class Handle(msgspec.Struct, frozen=True):
+    """Which instance, and where it is."""
+
+    instance_id: InstanceId
+    host: str
+    """The host's name as the engine knows it; empty where the engine places."""
+
+
+class GpuSlot(msgspec.Struct, frozen=True):
+    slot: str
+    """PCI address, or the UUID of a MIG slice."""
+    kind: GpuKind
+
+
+class Port(msgspec.Struct, frozen=True):
+    """A port of the host that leads to a port of the guest."""
+
+    host_port: int
+    guest_port: int
+
+
+class Network(msgspec.Struct, frozen=True, kw_only=True):
+    """A project's own network, the same on every host."""
+
+    project_id: ProjectId
+    number: int
+    subnet: str
+    """Such as `10.128.16.0/20`."""
+    gateway: str
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """All an engine needs to make one instance, and to bring it back to what it should be."""
+
+    handle: Handle
+    hostname: str
+    image: str
+    """The id of an image the engine holds."""
+    vcpus: int
+    ram_bytes: int
+    disk_bytes: int
+    gpus: tuple[GpuSlot, ...] = ()
+    network: Network
+    address: str
+    ports: tuple[Port, ...] = ()
+    authorized_keys: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    """Words of a program to run in the guest; never a shell's."""
+    jupyter_token: str = ""
+    user_data: str = ""
+    environment: Mapping[str, str] = {}
+
+    @property
+    def id(self) -> InstanceId:
+        return self.handle.instance_id
+
+
+class Seen(StrEnum):
+    RUNNING = "running"
+    STOPPED = "stopped"
+    PENDING = "pending"
+    """On its way to one of the others."""
+    BROKEN = "broken"
+
+
+class Sighting(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing on an engine that bears our mark."""
+
+    instance_id: InstanceId
+    host: str
+    seen: Seen
+    vcpus: int | None = None
+    ram_bytes: int | None = None
+    disk_bytes: int | None = None
+    leaving_at: datetime | None = None
+    """When the engine takes it back."""
+
+
+class Readiness(msgspec.Struct, frozen=True, kw_only=True):
+    ready: bool
+    host_key: str = ""
+    """The guest's public SSH key, `ssh-ed25519 AAAA…`, where it has one."""
+
+
+class Ran(msgspec.Struct, frozen=True, kw_only=True):
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+
+
+class CommandState(msgspec.Struct, frozen=True, kw_only=True):
+    """How far an instance's own command is."""
+
+    exit_code: int | None
+    """None while it runs."""
+    log: bytes
+    """The end of what it wrote."""
+
+
+class ComputeDriver(Protocol):
+    """Runs instances somewhere."""
+
+    @property
+    def site(self) -> str:
+        """The name of this engine among several."""
+        ...
+
+    @property
+    def simulated(self) -> bool: ...
+
+    @property
+    def capabilities(self) -> frozenset[Capability]: ...
+
+    def hosts(self) -> Sequence[HostReport]:
+        """The hosts as they are now. `EngineDown` where none can be asked."""
+        ...
+
+    def prepare(self, machine: Machine) -> None:
+        """Bring the project's network to the machine's host."""
+        ...
+
+    def create(self, machine: Machine) -> None:
+        """Make it, standing still."""
+        ...
+
+    def start(self, handle: Handle) -> None: ...
+
+    def expose(self, machine: Machine) -> None:
+        """Let its ports be reached from outside, and its network rules hold."""
+        ...
+
+    def ready(self, machine: Machine) -> Readiness:
+        """Whether the guest answers. Waits a moment at most; `DoesNotBoot` where it never will."""
+        ...
+
+    def hide(self, handle: Handle) -> None:
+        """Close its ports."""
+        ...
+
+    def stop(self, handle: Handle, *, force: bool) -> None:
+        """Stop it and wait until it stands still: orderly, then, or at once if `force`, by pulling the plug."""
+        ...
+
+    def delete(self, handle: Handle) -> None:
+        """Remove it with its disk and snapshots."""
+        ...
+
+    def resize(self, machine: Machine) -> None:
+        """Bring limits and cards to what the machine says: live where LIVE_RESIZE, else it stands still."""
+        ...
+
+    def look(self, handle: Handle) -> Sighting | None: ...
+
+    def sightings(self) -> Iterable[Sighting]:
+        """All that bears our mark, orphans included."""
+        ...
+
+    def retire(self, network: Network) -> None:
+        """Remove a project's network from all hosts; it has no instances any more."""
+        ...
+
+    def run(self, handle: Handle, command: Sequence[str], *, stdin: bytes, seconds_max: float) -> Ran: ...
+
+    def command_state(self, handle: Handle) -> CommandState | None: ...
+
+    def console(self, handle: Handle) -> bytes:
+        """The end of what the guest wrote to its console."""
+        ...
+
+    def snapshot(self, handle: Handle, snapshot_id: str) -> None: ...
+
+    def restore(self, handle: Handle, snapshot_id: str) -> None:
+        """Bring the disk back; the instance stands still."""
+        ...
+
+    def delete_snapshot(self, handle: Handle, snapshot_id: str) -> None: ...
+
+    def images(self) -> Mapping[str, int]:
+        """The ids of our images that the engine holds, and their bytes."""
+        ...
+
+    def build_image(self, image_id: str, recipe: str) -> None:
+        """Build it from one of our recipes, or do nothing where it is held and the recipe is unchanged."""
+        ...
+
+    def publish(self, handle: Handle, image_id: str) -> None:
+        """Make an image from an instance's disk as it is now."""
+        ...
+
+    def delete_image(self, image_id: str) -> None: ...

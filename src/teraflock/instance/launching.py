@@ -1,0 +1,138 @@
+"""From an order to rows: quota, image, hosts, cards, addresses and ports in one transaction, or nothing at all."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+import msgspec
+
+from teraflock.base.errors import Conflict, unknown_name
+from teraflock.base.ids import new_id
+from teraflock.fleet import store as fleet
+from teraflock.fleet.placement import Policy, Room
+from teraflock.image import store as images
+from teraflock.image.model import Image, ImageState
+from teraflock.instance import store
+from teraflock.instance.claims import HOSTS_MAX, check_quota, place, take
+from teraflock.instance.model import Access, Instance, InstanceId, Shape, Spec
+from teraflock.instance.naming import new_name, numbered
+from teraflock.instance.orders import Order, need_of, shape_of
+from teraflock.instance.states import Phase, Wanted
+from teraflock.network.rules import free_addresses
+from teraflock.storage.database import Transaction
+from teraflock.storage.idempotency import digest_of, made_before, remember
+from teraflock.tenant.model import Actor, Project
+
+SSH_PORT = 22
+JUPYTER_PORT = 8888
+
+
+def launch(
+    tx: Transaction,
+    actor: Actor,
+    project: Project,
+    order: Order,
+    *,
+    key: str,
+    policy: Policy,
+    now: datetime,
+    random_bytes: Callable[[int], bytes],
+) -> tuple[Instance, ...]:
+    """Make the rows of an order; with a key that was used before, return what was made then."""
+    digest = digest_of("launch", order)
+    if (ids := made_before(tx, project.id, key, digest)) is not None:
+        found = (store.find(tx, project.id, id) for id in ids)
+        return tuple(view.instance for view in found if view)
+    image = _image(tx, project, order.image)
+    shape = shape_of(order.shape, fleet.hosts(tx, limit=HOSTS_MAX))
+    check_quota(tx, project, shape, order.instances)
+    rooms = place(tx, policy, need_of(shape), order.instances, only=order.host)
+    names = _names(tx, project, order, random_bytes)
+    addresses = free_addresses(project.network_number, store.taken_addresses(tx, project.id), order.instances)
+    made = []
+    for name, address, room in zip(names, addresses, rooms, strict=True):
+        blank = _blank(actor, project, order, image, shape, name, now, random_bytes)
+        made.append(_set_aside(tx, blank, room, address, now, random_bytes))
+    remember(tx, project.id, key, digest, [instance.id for instance in made], now)
+    return tuple(made)
+
+
+def _image(tx: Transaction, project: Project, name: str) -> Image:
+    image = images.find(tx, project.id, name)
+    if image is None:
+        raise unknown_name("image", name, images.names(tx, project.id), see="`tera image list` lists them")
+    if image.state != ImageState.READY:
+        problem = f": {image.problem}" if image.problem else ""
+        raise Conflict(
+            f"The image `{image.name}` is {image.state}{problem}", hint="`tera image list` shows its state"
+        )
+    return image
+
+
+def _names(
+    tx: Transaction, project: Project, order: Order, random_bytes: Callable[[int], bytes]
+) -> list[str]:
+    if order.name is None:
+        taken = store.taken_names(tx, project.id, "")
+        names: list[str] = []
+        for _ in range(order.instances):
+            names.append(new_name(random_bytes, taken))
+            taken.add(names[-1])
+        return names
+    names = numbered(order.name, order.instances)
+    taken = store.taken_names(tx, project.id, order.name)
+    for name in names:
+        if name in taken:
+            raise Conflict(
+                f"The project has an instance `{name}` already", hint="Take another name, or delete that one"
+            )
+    return names
+
+
+def _blank(
+    actor: Actor,
+    project: Project,
+    order: Order,
+    image: Image,
+    shape: Shape,
+    name: str,
+    now: datetime,
+    random_bytes: Callable[[int], bytes],
+) -> Instance:
+    spec = Spec(
+        authorized_keys=order.authorized_keys,
+        command=order.command,
+        user_data=order.user_data,
+        labels=order.labels,
+        environment=order.environment,
+        jupyter_token=random_bytes(24).hex() if order.access == Access.JUPYTER else "",
+        image_id=image.id,
+    )
+    return Instance(
+        id=InstanceId(new_id("ins", now, random_bytes)),
+        project_id=project.id,
+        name=name,
+        wanted=Wanted.RUNNING,
+        wanted_at=now,
+        phase=Phase.QUEUED,
+        shape=shape,
+        image=image.name,
+        access=order.access,
+        spec=spec,
+        created_at=now,
+        created_by=actor.member_id,
+        due_at=now,
+    )
+
+
+def _set_aside(
+    tx: Transaction,
+    blank: Instance,
+    room: Room,
+    address: str,
+    now: datetime,
+    random_bytes: Callable[[int], bytes],
+) -> Instance:
+    guest_ports = (SSH_PORT, JUPYTER_PORT) if blank.access == Access.JUPYTER else (SSH_PORT,)
+    held = take(tx, blank.id, room.host_id, blank.shape, guest_ports)
+    instance = msgspec.structs.replace(blank, host_id=room.host_id, address=address, held=held)
+    return store.insert(tx, instance, now=now, random_bytes=random_bytes)

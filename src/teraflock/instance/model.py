@@ -1,0 +1,166 @@
+"""Instances: what was asked for, what is held for them, and how far the work on them is."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import NewType
+
+import msgspec
+
+from teraflock.fleet.model import GpuKind, HostId
+from teraflock.instance.states import Phase, Wanted
+from teraflock.tenant.model import MemberId, ProjectId
+
+InstanceId = NewType("InstanceId", str)
+SnapshotId = NewType("SnapshotId", str)
+
+
+class Access(StrEnum):
+    SSH = "ssh"
+    JUPYTER = "jupyter"
+    COMMAND = "command"
+    """Runs one program, keeps its log and exit code, and stops."""
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    gpu: str = ""
+    """The catalog's id of the card, or of a slice; empty: none."""
+    gpus: int = 0
+    vcpus: int
+    ram_bytes: int
+    disk_bytes: int
+
+
+class Spec(msgspec.Struct, frozen=True, kw_only=True):
+    """What is fixed at launch. Kept as JSON in the row: nothing selects by it."""
+
+    authorized_keys: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    user_data: str = ""
+    labels: Mapping[str, str] = {}
+    environment: Mapping[str, str] = {}
+    jupyter_token: str = ""
+    image_id: str = ""
+
+
+class Operation(StrEnum):
+    LAUNCH = "launch"
+    START = "start"
+    STOP = "stop"
+    RESTART = "restart"
+    RESIZE = "resize"
+    """Limits alone, while it runs."""
+    RESIZE_RESTART = "resize-restart"
+    """With other cards, or on an engine that changes nothing live."""
+    SNAPSHOT = "snapshot"
+    RESTORE = "restore"
+    """Of a disk that stands still."""
+    RESTORE_RESTART = "restore-restart"
+    PUBLISH = "publish"
+    DELETE = "delete"
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """Something asked for once, besides the wanted state. Kept until it is done or undone."""
+
+    operation: Operation
+    subject: str = ""
+    """The id of the snapshot or image it is about."""
+    shape_before: Shape | None = None
+    """Of a resize, so that it can be undone."""
+    slots_before: tuple[str, ...] = ()
+    slots_after: tuple[str, ...] = ()
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """The journal of the work under way: after a crash it goes on behind the last step done."""
+
+    operation: Operation
+    since: datetime
+    """When the step under way began: a worker may have died long before another took over."""
+    step: str = ""
+    """The last step that is done, or that is still to be undone; empty: none."""
+    undoing: bool = False
+    attempts: int = 0
+    """How often the next step was tried without success."""
+
+
+class HeldGpu(msgspec.Struct, frozen=True):
+    slot: str
+    kind: GpuKind
+    gpu: str
+
+
+class HeldPort(msgspec.Struct, frozen=True):
+    host_port: int
+    guest_port: int
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """What is set aside for an instance on its host."""
+
+    vcpus: int = 0
+    ram_bytes: int = 0
+    disk_bytes: int = 0
+    gpus: tuple[HeldGpu, ...] = ()
+    ports: tuple[HeldPort, ...] = ()
+
+
+class Instance(msgspec.Struct, frozen=True, kw_only=True):
+    id: InstanceId
+    project_id: ProjectId
+    name: str
+    wanted: Wanted
+    phase: Phase
+    shape: Shape
+    """As wanted; `held` says what it has."""
+    held: Held = Held()
+    image: str
+    access: Access
+    spec: Spec
+    wanted_at: datetime
+    """When the tenant, or a rule, last said what is wanted."""
+    host_id: HostId | None = None
+    address: str | None = None
+    host_key: str = ""
+    problem: str = ""
+    exit_code: int | None = None
+    created_at: datetime
+    created_by: MemberId
+    running_since: datetime | None = None
+    gone_at: datetime | None = None
+    request: Request | None = None
+    progress: Progress | None = None
+    generation: int = 0
+    """Counts operations."""
+    sequence: int = 0
+    """Counts events."""
+    due_at: datetime
+    settled: bool = False
+    """Nothing to do until the tenant or a sighting says otherwise."""
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    id: SnapshotId
+    project_id: ProjectId
+    instance_id: InstanceId
+    name: str
+    state: str
+    """`making`, `ready` or `failed`."""
+    created_at: datetime
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """An instance, and what of its host a tenant may see."""
+
+    instance: Instance
+    host_name: str | None
+    host_address: str | None
+    simulated: bool
+
+
+class Log(msgspec.Struct, frozen=True, kw_only=True):
+    source: str
+    """`command` or `console`."""
+    text: str
+    exit_code: int | None

@@ -1,0 +1,228 @@
+"""What a tenant asks for at launch, in his words, and what becomes of it. Pure: hosts come in as values."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from teraflock.base.errors import BadInput, UnknownName, unknown_name
+from teraflock.base.quantities import GIB, MIB, memory_text
+from teraflock.catalog.cards import cards_by_id
+from teraflock.catalog.names import find_cards
+from teraflock.fleet.model import Host
+from teraflock.fleet.placement import Need
+from teraflock.fleet.shapes import DISK_BYTES, RAM_BYTES_PER_VCPU, card_need, named_shapes
+from teraflock.instance.model import Access, Shape
+
+NAME: Final = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
+LABEL_KEY: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?")
+ENVIRONMENT_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
+SSH_KEY: Final = re.compile(
+    r"(ssh-(ed25519|rsa)|ecdsa-sha2-nistp(256|384|521)|sk-(ssh-ed25519|ecdsa-sha2-nistp256)@openssh\.com)"
+    r" [A-Za-z0-9+/]+=*( [^\r\n\0]*)?"
+)
+USER_DATA_BYTES_MAX: Final = 65_536
+INSTANCES_MAX: Final = 100
+RAM_BYTES_MIN: Final = 64 * MIB
+DISK_BYTES_MIN: Final = 512 * MIB
+
+
+class ShapeWish(msgspec.Struct, frozen=True, kw_only=True):
+    """What is left out is filled in."""
+
+    name: str = ""
+    gpu: str = ""
+    gpus: int | None = None
+    vcpus: int | None = None
+    ram_bytes: int | None = None
+    disk_bytes: int | None = None
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    name: str | None = None
+    shape: ShapeWish = ShapeWish()
+    image: str = "base"
+    access: Access = Access.SSH
+    command: tuple[str, ...] = ()
+    user_data: str = ""
+    authorized_keys: tuple[str, ...] = ()
+    labels: Mapping[str, str] = {}
+    environment: Mapping[str, str] = {}
+    instances: int = 1
+    host: str | None = None
+
+
+def check(order: Order) -> None:
+    """Refuse what cannot be, in one sentence, before anything is looked up."""
+    if order.name is not None:
+        check_name(order.name)
+    if not 1 <= order.instances <= INSTANCES_MAX:
+        raise BadInput(
+            f"{order.instances} instances cannot be launched at once", hint=f"Ask for 1 to {INSTANCES_MAX}"
+        )
+    if order.name is not None and order.instances > 1 and len(order.name) > 59:
+        raise BadInput(
+            f"`{order.name}` is too long for the numbers behind it", hint="Take a name of up to 59 letters"
+        )
+    if order.access == Access.COMMAND and not order.command:
+        raise BadInput(
+            "An instance with `--access command` needs a command", hint="Give it behind `--command`"
+        )
+    if order.command and order.access != Access.COMMAND:
+        raise BadInput(
+            "A command needs `--access command`", hint="Or run it with `tera exec` once the instance is up"
+        )
+    _check_texts(order)
+
+
+def check_name(name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise BadInput(
+            f"`{name[:80]}` cannot be the name of an instance",
+            hint="Up to 63 of `a-z`, `0-9` and `-`, with a letter first and no `-` last: it is the guest's host name",
+        )
+
+
+def _check_texts(order: Order) -> None:
+    if len(order.user_data.encode("utf-8", "surrogatepass")) > USER_DATA_BYTES_MAX:
+        raise BadInput(
+            f"The user-data is larger than {USER_DATA_BYTES_MAX // 1024} KB",
+            hint="Let a short script fetch the rest, or make an image with it",
+        )
+    for key in order.authorized_keys:
+        if not SSH_KEY.fullmatch(key):
+            raise BadInput(
+                f"`{key[:40]}` is no public SSH key", hint="It begins with `ssh-ed25519` or `ssh-rsa`"
+            )
+    for name in order.labels:
+        if not LABEL_KEY.fullmatch(name):
+            raise BadInput(
+                f"`{name[:80]}` cannot be the name of a label", hint="Letters, digits and `._/-`, up to 63"
+            )
+    for name in order.environment:
+        if not ENVIRONMENT_NAME.fullmatch(name):
+            raise BadInput(f"`{name[:80]}` cannot be the name of an environment variable")
+    texts = (*order.command, order.user_data, *order.labels.values(), *order.environment.values())
+    if any("\0" in text or _has_lone_surrogate(text) for text in texts):
+        raise BadInput(
+            "A text holds a character that no system can store", hint="Leave out NUL and half characters"
+        )
+
+
+def _has_lone_surrogate(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def shape_of(wish: ShapeWish, hosts: Sequence[Host]) -> Shape:
+    """The shape that is meant, on the hosts there are."""
+    need = _base_need(wish, hosts)
+    vcpus = wish.vcpus if wish.vcpus is not None else need.vcpus
+    ram = wish.ram_bytes
+    if ram is None:
+        ram = need.ram_bytes if need.gpus or wish.name else vcpus * RAM_BYTES_PER_VCPU
+    return _checked(
+        Shape(
+            gpu=need.gpu,
+            gpus=need.gpus,
+            vcpus=vcpus,
+            ram_bytes=ram,
+            disk_bytes=wish.disk_bytes if wish.disk_bytes is not None else need.disk_bytes,
+        )
+    )
+
+
+def changed_shape(shape: Shape, wish: ShapeWish, hosts: Sequence[Host]) -> Shape:
+    """A shape with the wish's words in place of its own."""
+    if wish.name:
+        return shape_of(wish, hosts)
+    gpus = wish.gpus if wish.gpus is not None else (shape.gpus or 1 if wish.gpu else shape.gpus)
+    card = card_named(wish.gpu, hosts, gpus) if wish.gpu else shape.gpu
+    if gpus and not card:
+        raise BadInput("It is not said which GPU is meant", hint="Name it with `--gpu`")
+    return _checked(
+        replace(
+            shape,
+            gpu=card if gpus else "",
+            gpus=gpus,
+            vcpus=wish.vcpus if wish.vcpus is not None else shape.vcpus,
+            ram_bytes=wish.ram_bytes if wish.ram_bytes is not None else shape.ram_bytes,
+            disk_bytes=wish.disk_bytes if wish.disk_bytes is not None else shape.disk_bytes,
+        )
+    )
+
+
+def _base_need(wish: ShapeWish, hosts: Sequence[Host]) -> Need:
+    if wish.name:
+        named = {shape.name: shape.need for shape in named_shapes(hosts)}
+        if wish.name not in named:
+            raise unknown_name("shape", wish.name, named, see="`tera shapes` lists them")
+        if wish.gpu or wish.gpus:
+            raise BadInput(
+                "A named shape says which GPUs it has", hint="Leave out `--gpu` and `--gpus`, or `--shape`"
+            )
+        return named[wish.name]
+    gpus = wish.gpus if wish.gpus is not None else (1 if wish.gpu else 0)
+    if not gpus:
+        return Need(vcpus=1, ram_bytes=RAM_BYTES_PER_VCPU, disk_bytes=DISK_BYTES)
+    if not wish.gpu:
+        raise BadInput(f"It is not said which GPU is meant by {gpus}", hint="Name it with `--gpu`")
+    need = card_need(hosts, card_named(wish.gpu, hosts, gpus), gpus)
+    if need is None:
+        most = max(
+            sum(1 for each in host.gpus if each.gpu == card_named(wish.gpu, hosts, 1)) for host in hosts
+        )
+        raise BadInput(f"No host has {gpus} of this GPU", hint=f"The most on one host is {most}")
+    return need
+
+
+def card_named(name: str, hosts: Sequence[Host], count: int) -> str:
+    """The card of the fleet that a name means: the one most hosts have enough of, where it means several."""
+    here: dict[str, int] = {}
+    for host in hosts:
+        for gpu in {each.gpu for each in host.gpus}:
+            here.setdefault(gpu, 0)
+            here[gpu] += sum(1 for each in host.gpus if each.gpu == gpu) >= count
+    if name in here:
+        return name
+    try:
+        meant = {card.id for card in find_cards(name)}
+    except UnknownName as error:
+        raise unknown_name("GPU", name, [*here, *(card.name for card in cards_by_id().values())]) from error
+    found = [gpu for gpu in here if gpu in meant]
+    if not found:
+        offered = ", ".join(f"`{gpu}`" for gpu in sorted(here)) or "none at all"
+        raise BadInput(f"No host has a GPU that is called `{name}`", hint=f"The hosts have: {offered}")
+    return max(found, key=lambda gpu: (here[gpu], gpu))
+
+
+def _checked(shape: Shape) -> Shape:
+    if shape.vcpus < 1 or shape.gpus < 0:
+        raise BadInput("An instance needs at least one virtual processor")
+    if shape.ram_bytes < RAM_BYTES_MIN:
+        raise BadInput(
+            f"{memory_text(shape.ram_bytes)} of memory are too little", hint="Give it 64 MB or more"
+        )
+    if shape.disk_bytes < DISK_BYTES_MIN:
+        raise BadInput(
+            f"A disk of {memory_text(shape.disk_bytes)} is too small", hint="Give it 512 MB or more"
+        )
+    return shape
+
+
+def shape_text(shape: Shape) -> str:
+    cards = f"{shape.gpus}× {shape.gpu}, " if shape.gpus else ""
+    ram = f"{shape.ram_bytes // GIB} GB" if shape.ram_bytes % GIB == 0 else memory_text(shape.ram_bytes)
+    return f"{cards}{shape.vcpus} vCPU, {ram} RAM, {memory_text(shape.disk_bytes)} disk"
+
+
+def need_of(shape: Shape, ports: int = 1) -> Need:
+    return Need(
+        gpu=shape.gpu,
+        gpus=shape.gpus,
+        vcpus=shape.vcpus,
+        ram_bytes=shape.ram_bytes,
+        disk_bytes=shape.disk_bytes,
+        ports=ports,
+    )

@@ -1,0 +1,177 @@
+"""What should happen to an instance next. No clock, no SQL, no engine: values in, values out."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from teraflock.instance.model import Held, Instance, Operation, Progress, Request
+from teraflock.instance.states import MOVES, Phase, Wanted
+
+
+class Course(msgspec.Struct, frozen=True, kw_only=True):
+    """Through which phases an operation leads. None leaves the phase as it is."""
+
+    during: Phase | None = None
+    done: Phase | None = None
+    undone: Phase | None = None
+
+
+COURSES: Final[Mapping[Operation, Course]] = {
+    Operation.LAUNCH: Course(during=Phase.STARTING, done=Phase.RUNNING, undone=Phase.FAILED),
+    Operation.START: Course(during=Phase.STARTING, done=Phase.RUNNING, undone=Phase.STOPPED),
+    Operation.STOP: Course(during=Phase.STOPPING, done=Phase.STOPPED),
+    Operation.RESTART: Course(during=Phase.CHANGING, done=Phase.RUNNING, undone=Phase.STOPPED),
+    Operation.RESIZE: Course(),
+    Operation.RESIZE_RESTART: Course(during=Phase.CHANGING, done=Phase.RUNNING, undone=Phase.STOPPED),
+    Operation.SNAPSHOT: Course(),
+    Operation.RESTORE: Course(),
+    Operation.RESTORE_RESTART: Course(during=Phase.CHANGING, done=Phase.RUNNING, undone=Phase.STOPPED),
+    Operation.PUBLISH: Course(),
+    Operation.DELETE: Course(during=Phase.DELETING, done=Phase.GONE),
+}
+
+STARTED_AGAIN: Final = frozenset({Operation.RESIZE_RESTART, Operation.RESTORE_RESTART})
+"""Undone, these leave an instance that ran before and is started again as it was; what it holds is kept for that."""
+
+RETRY_SECONDS: Final = 0.2
+RETRY_SECONDS_MAX: Final = 5.0
+
+
+class IllegalMove(RuntimeError):
+    """The program is wrong: no phase may follow that is not in the table."""
+
+
+def moved(instance: Instance, phase: Phase) -> Instance:
+    """The one way to change a phase."""
+    if phase == instance.phase:
+        return instance
+    if phase not in MOVES[instance.phase]:
+        raise IllegalMove(f"{instance.id}: {instance.phase} → {phase}")
+    return replace(instance, phase=phase)
+
+
+def next_operation(instance: Instance) -> Operation | None:
+    """What closes the gap between wanted and reached, of an instance on which nothing is being done."""
+    phase, wanted, request = instance.phase, instance.wanted, instance.request
+    if phase == Phase.GONE:
+        return None
+    if wanted == Wanted.GONE:
+        return Operation.DELETE
+    if phase == Phase.FAILED:
+        return None
+    if phase == Phase.AWAY:
+        return request.operation if request else None  # a repair, ordered when its host came back without it
+    if phase == Phase.QUEUED:
+        return Operation.LAUNCH
+    if phase == Phase.STOPPED:
+        return _of_stopped(wanted, request)
+    if wanted == Wanted.STOPPED:
+        return Operation.STOP
+    return request.operation if request else None
+
+
+def _of_stopped(wanted: Wanted, request: Request | None) -> Operation | None:
+    asked = request.operation if request else None
+    if asked in (Operation.SNAPSHOT, Operation.RESTORE, Operation.PUBLISH, Operation.STOP):
+        return asked
+    if wanted == Wanted.STOPPED:
+        return None
+    return (
+        Operation.LAUNCH if asked == Operation.LAUNCH else Operation.START
+    )  # a disk that was lost is made anew
+
+
+def begun(instance: Instance, operation: Operation, now: datetime) -> Instance:
+    """The instance with an operation under way."""
+    during = COURSES[operation].during
+    started = moved(instance, during) if during else instance
+    return replace(
+        started,
+        progress=Progress(operation=operation, since=now),
+        generation=instance.generation + 1,
+        settled=False,
+        problem="" if operation != Operation.DELETE else instance.problem,
+    )
+
+
+def overtaken(instance: Instance) -> bool:
+    """Whether the work under way makes no sense any more: it is to be deleted."""
+    progress = instance.progress
+    return instance.wanted == Wanted.GONE and progress is not None and progress.operation != Operation.DELETE
+
+
+def finished(instance: Instance, *, now: datetime) -> Instance:
+    """The instance after the last step of its operation, or after the last undo."""
+    progress = instance.progress
+    assert progress is not None, "only what was begun is finished"
+    course = COURSES[progress.operation]
+    phase = course.undone if progress.undoing else course.done
+    after = moved(instance, phase) if phase else instance
+    after = replace(after, progress=None, due_at=now)
+    if _answers(progress.operation, instance.request):
+        after = replace(after, request=None)
+    if instance.request and progress.operation == instance.request.operation:
+        after = _with_cards(after, instance.request, undone=progress.undoing)
+    if progress.undoing:
+        after = _taken_back(after, instance.request, progress.operation)
+    if after.phase == Phase.RUNNING and instance.phase != Phase.RUNNING:
+        after = replace(after, running_since=now)
+    if after.phase != Phase.RUNNING:
+        after = replace(after, running_since=None)
+    if after.phase == Phase.GONE:
+        after = replace(after, gone_at=now)
+    return _settled(holding(after))
+
+
+def _answers(operation: Operation, request: Request | None) -> bool:
+    """Whether an operation makes a request idle: it was that very one, or it started or removed the instance."""
+    if request is None or operation == request.operation:
+        return True
+    return operation in (Operation.LAUNCH, Operation.START, Operation.DELETE)
+
+
+def _with_cards(instance: Instance, request: Request, *, undone: bool) -> Instance:
+    """A resize holds the old and the new cards until it is clear which stay."""
+    if request.shape_before is None:
+        return instance
+    stay = request.slots_before if undone else request.slots_after
+    cards = tuple(card for card in instance.held.gpus if card.slot in stay)
+    return replace(instance, held=replace(instance.held, gpus=cards))
+
+
+def _taken_back(instance: Instance, request: Request | None, operation: Operation) -> Instance:
+    if request and request.shape_before:
+        return replace(instance, shape=request.shape_before)
+    if operation in (Operation.START, Operation.RESTART):
+        return replace(instance, wanted=Wanted.STOPPED)
+    return instance
+
+
+def holding(instance: Instance) -> Instance:
+    """What an instance holds follows from its phase; while it runs, from its shape."""
+    held = instance.held
+    if instance.phase in (Phase.FAILED, Phase.GONE):
+        return replace(instance, held=Held(), address=None, host_id=None)
+    if instance.phase == Phase.STOPPED and instance.wanted != Wanted.RUNNING:
+        return replace(instance, held=Held(disk_bytes=instance.shape.disk_bytes, ports=held.ports))
+    shape = instance.shape
+    return replace(
+        instance,
+        held=replace(held, vcpus=shape.vcpus, ram_bytes=shape.ram_bytes, disk_bytes=shape.disk_bytes),
+    )
+
+
+def _settled(instance: Instance) -> Instance:
+    return replace(instance, settled=next_operation(instance) is None)
+
+
+def settled(instance: Instance) -> Instance:
+    """The instance, marked by whether there is anything to do."""
+    return _settled(instance) if instance.progress is None else replace(instance, settled=False)
+
+
+def retry_after(attempts: int) -> timedelta:
+    return timedelta(seconds=min(RETRY_SECONDS * 2 ** min(attempts, 10), RETRY_SECONDS_MAX))

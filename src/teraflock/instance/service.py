@@ -1,0 +1,385 @@
+"""What the edges ask of instances. Every act writes what is wanted, sets aside what it needs, and wakes the loops.
+
+Nothing here calls an engine, but for looking inside a running guest (`run`, `log`).
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from teraflock.base.clock import Clock
+from teraflock.base.errors import BadInput, Conflict, NotFound, Refused
+from teraflock.base.ids import new_id
+from teraflock.fleet import store as fleet
+from teraflock.fleet.placement import Policy
+from teraflock.instance import launching, store
+from teraflock.instance.claims import HOSTS_MAX, check_quota, take_back, take_more
+from teraflock.instance.driver import Capability, ComputeDriver, Handle, Ran
+from teraflock.instance.engines import Engines
+from teraflock.instance.model import (
+    Access,
+    Instance,
+    InstanceId,
+    Log,
+    Operation,
+    Request,
+    Shape,
+    Snapshot,
+    SnapshotId,
+    View,
+)
+from teraflock.instance.orders import Order, ShapeWish, changed_shape, check, check_name
+from teraflock.instance.rules import holding, settled
+from teraflock.instance.states import Phase, Wanted
+from teraflock.storage.database import Database, Row, Transaction
+from teraflock.tenant.audit import Audit
+from teraflock.tenant.model import Actor, Project, ProjectId
+from teraflock.tenant.store import project_of_any_organisation
+
+T = TypeVar("T")
+Change = Callable[[Transaction, Instance, datetime], Instance]
+
+
+class InstanceService:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        engines: Engines,
+        *,
+        policy: Policy | None = None,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._engines = engines
+        self._policy = policy or Policy()
+        self._random_bytes = random_bytes
+        self._wake = wake
+        self._shown: dict[Row, View] = {}
+        self._audit = Audit(clock, random_bytes)
+
+    # Reading
+
+    def page(
+        self, project: ProjectId, *, after: str = "", limit: int, gone: bool = False
+    ) -> tuple[View, ...]:
+        with self._database.read() as tx:
+            return store.page(tx, project, after=after, limit=limit, gone=gone, shown=self._shown)
+
+    def view(self, project: ProjectId, ref: str) -> View:
+        with self._database.read() as tx:
+            return _found(tx, project, ref)
+
+    def usage(self, project: ProjectId) -> tuple[int, int, int, int, dict[str, int]]:
+        with self._database.read() as tx:
+            return store.usage(tx, project)
+
+    def snapshots(self, project: ProjectId, ref: str) -> tuple[Snapshot, ...]:
+        with self._database.read() as tx:
+            return store.snapshots(tx, _found(tx, project, ref).instance.id)
+
+    # Acts
+
+    def launch(
+        self, actor: Actor, project: Project, order: Order, *, idempotency_key: str = ""
+    ) -> tuple[Instance, ...]:
+        check(order)
+
+        def work(tx: Transaction) -> tuple[Instance, ...]:
+            now = self._clock.now()
+            made = launching.launch(
+                tx,
+                actor,
+                _still_there(tx, project),
+                order,
+                key=idempotency_key,
+                policy=self._policy,
+                now=now,
+                random_bytes=self._random_bytes,
+            )
+            for instance in made:
+                if instance.created_at == now:
+                    self._audit.record(tx, actor, "instance.launch", instance.id, project, name=instance.name)
+            return made
+
+        made = self._database.write_alone(work)
+        self._wake()
+        return made
+
+    def stop(self, actor: Actor, project: Project, ref: str) -> Instance:
+        def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
+            self._check_can(tx, instance, Capability.STOP, "be stopped and keep its disk")
+            if instance.phase in (Phase.FAILED, Phase.GONE) or instance.wanted == Wanted.GONE:
+                raise _cannot("be stopped", instance)
+            after = replace(instance, wanted=Wanted.STOPPED, wanted_at=now)
+            not_begun = instance.phase == Phase.STOPPED and instance.progress is None
+            # a start that is taken back gives back what was set aside for it
+            return holding(after) if not_begun else after
+
+        return self._change(actor, project, ref, "stop", change)
+
+    def start(self, actor: Actor, project: Project, ref: str) -> Instance:
+        def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
+            if instance.wanted == Wanted.RUNNING and instance.phase != Phase.FAILED:
+                return instance
+            if instance.phase != Phase.STOPPED or instance.progress:
+                raise _cannot("be started", instance)
+            held = take_back(tx, self._policy, instance)
+            return replace(
+                instance, wanted=Wanted.RUNNING, wanted_at=now, held=held, exit_code=None, problem=""
+            )
+
+        return self._change(actor, project, ref, "start", change)
+
+    def restart(self, actor: Actor, project: Project, ref: str) -> Instance:
+        def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
+            _check_idle(instance, Phase.RUNNING, "be restarted")
+            return replace(instance, request=Request(operation=Operation.RESTART))
+
+        return self._change(actor, project, ref, "restart", change)
+
+    def delete(self, actor: Actor, project: Project, ref: str) -> Instance:
+        def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
+            return (
+                replace(instance, wanted=Wanted.GONE, wanted_at=now)
+                if instance.wanted != Wanted.GONE
+                else instance
+            )
+
+        return self._change(actor, project, ref, "delete", change)
+
+    def resize(self, actor: Actor, project: Project, ref: str, wish: ShapeWish) -> Instance:
+        """Limits change live where the engine can; other cards mean a restart. A disk only grows."""
+
+        def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
+            if instance.phase not in (Phase.RUNNING, Phase.STOPPED) or instance.progress or instance.request:
+                raise _cannot("be resized", instance)
+            shape = changed_shape(instance.shape, wish, fleet.hosts(tx, limit=HOSTS_MAX))
+            if shape == instance.shape:
+                return instance
+            if shape.disk_bytes < instance.shape.disk_bytes:
+                raise BadInput(
+                    "A disk can grow but not shrink", hint="Make a new instance with a smaller disk"
+                )
+            check_quota(tx, _still_there(tx, project), shape, 1, instead_of=instance.shape)
+            if instance.phase == Phase.STOPPED:
+                grown = replace(instance.held, disk_bytes=shape.disk_bytes)
+                return replace(instance, shape=shape, held=grown)  # fitted at the next start
+            return self._resized(tx, instance, shape)
+
+        return self._change(actor, project, ref, "resize", change)
+
+    def needs_restart(self, project: ProjectId, ref: str, wish: ShapeWish) -> bool:
+        """Whether a resize would restart the instance: told before it is done."""
+        with self._database.read() as tx:
+            instance = _found(tx, project, ref).instance
+            shape = changed_shape(instance.shape, wish, fleet.hosts(tx, limit=HOSTS_MAX))
+            return instance.phase == Phase.RUNNING and self._restarts(tx, instance, shape)
+
+    def snapshot(self, actor: Actor, project: Project, ref: str, name: str) -> Snapshot:
+        check_name(name)
+        id = SnapshotId(new_id("snp", self._clock.now(), self._random_bytes))
+
+        def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
+            self._check_can(tx, instance, Capability.SNAPSHOTS, "be kept as a snapshot")
+            if instance.phase not in (Phase.RUNNING, Phase.STOPPED) or instance.progress or instance.request:
+                raise _cannot("be kept as a snapshot", instance)
+            if any(each.name == name for each in store.snapshots(tx, instance.id)):
+                raise Conflict(f"`{instance.name}` has a snapshot `{name}` already", hint="Take another name")
+            store.insert_snapshot(
+                tx,
+                Snapshot(
+                    id=id,
+                    project_id=project.id,
+                    instance_id=instance.id,
+                    name=name,
+                    state="making",
+                    created_at=now,
+                ),
+            )
+            return replace(instance, request=Request(operation=Operation.SNAPSHOT, subject=id))
+
+        instance = self._change(actor, project, ref, "snapshot", change)
+        with self._database.read() as tx:
+            return next(each for each in store.snapshots(tx, instance.id) if each.id == id)
+
+    def restore(self, actor: Actor, project: Project, ref: str, snapshot: str) -> Instance:
+        def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
+            if instance.phase not in (Phase.RUNNING, Phase.STOPPED) or instance.progress or instance.request:
+                raise _cannot("be restored", instance)
+            found = _snapshot(tx, instance, snapshot)
+            if found.state != "ready":
+                raise Conflict(f"The snapshot `{found.name}` is not ready: {found.state}")
+            running = instance.phase == Phase.RUNNING
+            operation = Operation.RESTORE_RESTART if running else Operation.RESTORE
+            return replace(instance, request=Request(operation=operation, subject=found.id))
+
+        return self._change(actor, project, ref, "restore", change)
+
+    def delete_snapshot(self, actor: Actor, project: Project, ref: str, snapshot: str) -> None:
+        with self._database.read() as tx:
+            view = _found(tx, project.id, ref)
+            found = _snapshot(tx, view.instance, snapshot)
+            driver = self._driver(tx, view.instance)
+        if view.instance.progress or view.instance.request:
+            raise _cannot("lose a snapshot", view.instance)
+        driver.delete_snapshot(_handle(view), found.id)
+
+        def work(tx: Transaction) -> None:
+            store.remove_snapshot(tx, found.id)
+            self._audit.record(tx, actor, "snapshot.delete", found.id, project, name=found.name)
+
+        self._database.write(work)
+
+    # Inside a guest
+
+    def run(
+        self,
+        project: ProjectId,
+        ref: str,
+        command: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        seconds_max: float = 60,
+    ) -> Ran:
+        with self._database.read() as tx:
+            view = _found(tx, project, ref)
+            self._check_can(tx, view.instance, Capability.EXEC, "run commands")
+            driver = self._driver(tx, view.instance)
+        if view.instance.phase != Phase.RUNNING:
+            raise _cannot("run a command", view.instance)
+        return driver.run(_handle(view), command, stdin=stdin, seconds_max=seconds_max)
+
+    def log(self, project: ProjectId, ref: str) -> Log:
+        """What its command wrote; of others, the guest's console."""
+        with self._database.read() as tx:
+            view = _found(tx, project, ref)
+            instance, kept = view.instance, store.output(tx, view.instance.id)
+            driver = self._driver(tx, instance) if instance.host_id else None
+        source = "command" if instance.access == Access.COMMAND else "console"
+        if driver and instance.phase == Phase.RUNNING and source == "command":
+            state = driver.command_state(_handle(view))
+            if state is not None:
+                return Log(
+                    source=source, text=state.log.decode("utf-8", "replace"), exit_code=state.exit_code
+                )
+        if kept is not None or driver is None or source == "command":
+            return Log(source=source, text=kept or "", exit_code=instance.exit_code)
+        return Log(
+            source=source, text=driver.console(_handle(view)).decode("utf-8", "replace"), exit_code=None
+        )
+
+    # What the acts share
+
+    def publish(self, tx: Transaction, actor: Actor, project: Project, ref: str, image_id: str) -> Instance:
+        """Ask for an image of the instance's disk; called by whoever makes the image's row."""
+        instance, now = _found(tx, project.id, ref).instance, self._clock.now()
+        self._check_can(tx, instance, Capability.IMAGES_FROM_INSTANCES, "be made an image")
+        if instance.phase not in (Phase.RUNNING, Phase.STOPPED) or instance.progress or instance.request:
+            raise _cannot("be made an image", instance)
+        request = Request(operation=Operation.PUBLISH, subject=image_id)
+        return self._put(tx, actor, project, instance, replace(instance, request=request), "publish", now)
+
+    def _change(self, actor: Actor, project: Project, ref: str, action: str, change: Change) -> Instance:
+        def work(tx: Transaction) -> Instance:
+            now = self._clock.now()
+            before = _found(tx, project.id, ref).instance
+            after = change(tx, before, now)
+            return before if after is before else self._put(tx, actor, project, before, after, action, now)
+
+        changed = self._database.write_alone(work)
+        self._wake()
+        return changed
+
+    def _put(
+        self,
+        tx: Transaction,
+        actor: Actor,
+        project: Project,
+        before: Instance,
+        after: Instance,
+        action: str,
+        now: datetime,
+    ) -> Instance:
+        after = replace(settled(after), due_at=now)
+        stored = store.put(tx, before, after, now=now, random_bytes=self._random_bytes)
+        self._audit.record(tx, actor, f"instance.{action}", stored.id, project, name=stored.name)
+        return stored
+
+    def _resized(self, tx: Transaction, instance: Instance, shape: Shape) -> Instance:
+        restarts = self._restarts(tx, instance, shape)
+        held = take_more(tx, self._policy, instance, shape)
+        alike = [card.slot for card in held.gpus if card.gpu == shape.gpu]
+        request = Request(
+            operation=Operation.RESIZE_RESTART if restarts else Operation.RESIZE,
+            shape_before=instance.shape,
+            slots_before=tuple(card.slot for card in instance.held.gpus),
+            slots_after=tuple(alike[: shape.gpus]),
+        )
+        return replace(instance, shape=shape, held=held, request=request)
+
+    def _restarts(self, tx: Transaction, instance: Instance, shape: Shape) -> bool:
+        other_cards = (shape.gpu, shape.gpus) != (instance.shape.gpu, instance.shape.gpus)
+        return other_cards or not self._can(tx, instance, Capability.LIVE_RESIZE)
+
+    def _driver(self, tx: Transaction, instance: Instance) -> ComputeDriver:
+        host = fleet.host(tx, instance.host_id or "")
+        if host is None:
+            raise _cannot("be reached", instance)
+        return self._engines.at(host.site)
+
+    def _can(self, tx: Transaction, instance: Instance, capability: Capability) -> bool:
+        host = fleet.host(tx, instance.host_id or "")
+        return host is not None and self._engines.can(host.site, capability)
+
+    def _check_can(self, tx: Transaction, instance: Instance, capability: Capability, what: str) -> None:
+        if instance.host_id and not self._can(tx, instance, capability):
+            raise Refused(f"`{instance.name}` cannot {what}: the engine that runs it has no such thing")
+
+
+def _still_there(tx: Transaction, project: Project) -> Project:
+    """The project as it is now: since it was looked up it may have been removed, or its quota changed."""
+    fresh = project_of_any_organisation(tx, project.id)
+    if fresh is None:
+        raise NotFound(f"There is no project `{project.name}` any more", hint="`tera project list` lists them")
+    return fresh
+
+
+def _found(tx: Transaction, project: ProjectId, ref: str) -> View:
+    view = store.find(tx, project, ref)
+    if view is None:
+        raise NotFound(f"The project has no instance `{ref[:80]}`", hint="`tera ps` lists them")
+    return view
+
+
+def _snapshot(tx: Transaction, instance: Instance, ref: str) -> Snapshot:
+    for each in store.snapshots(tx, instance.id):
+        if ref in (each.id, each.name):
+            return each
+    raise NotFound(
+        f"`{instance.name}` has no snapshot `{ref[:80]}`", hint=f"`tera snapshot {instance.name} --list`"
+    )
+
+
+def _handle(view: View) -> Handle:
+    return Handle(InstanceId(view.instance.id), view.host_name or "")
+
+
+def _check_idle(instance: Instance, phase: Phase, what: str) -> None:
+    if instance.phase != phase or instance.progress or instance.request:
+        raise _cannot(what, instance)
+
+
+def _cannot(what: str, instance: Instance) -> Conflict:
+    doing = instance.progress.operation if instance.progress else None
+    if doing is None and instance.request:
+        doing = instance.request.operation
+    now = f"{instance.phase}, {doing} under way" if doing else str(instance.phase)
+    return Conflict(
+        f"`{instance.name}` cannot {what} now: it is {now}", hint="`tera show` tells more; try again later"
+    )

@@ -1,0 +1,210 @@
+"""The steps of every operation, each with what undoes it.
+
+What holds of every step:
+- it may be run twice, for after a crash nobody knows whether it was done: engines promise that (see `driver.py`);
+- it may fail at any point; then it is undone itself, and after it the steps before it, last first;
+- it changes nothing in our books: those change with the journal, in `rules.finished`;
+- it does not wait for long: it answers `Wait`, and is run again.
+
+A stop and a delete have no way back: they are tried until they succeed.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Final, TypeAlias
+
+import msgspec
+
+from teraflock.instance.driver import ComputeDriver, DoesNotBoot, EngineMissing, Machine
+from teraflock.instance.model import Operation
+
+BOOT_TIME_MAX: Final = timedelta(seconds=90)
+"""From the last step before it until the guest answers. Engines that take longer say so by `Pending` sightings."""
+READY_AGAIN_SECONDS: Final = 0.05
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """What a step works on."""
+
+    machine: Machine
+    subject: str
+    """The id of the snapshot or image it is about."""
+    since: datetime
+    now: datetime
+
+
+class Done(msgspec.Struct, frozen=True):
+    host_key: str = ""
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """Not yet: run me again."""
+
+    seconds: float
+
+
+Outcome: TypeAlias = Done | Wait
+Act: TypeAlias = Callable[[ComputeDriver, Task], Outcome]
+
+
+class Step(msgspec.Struct, frozen=True):
+    name: str
+    do: Act
+    undo: Act | None = None
+    because: str = ""
+    """Why there is nothing to undo."""
+
+
+def _prepare(driver: ComputeDriver, task: Task) -> Outcome:
+    driver.prepare(task.machine)
+    return Done()
+
+
+def _create(driver: ComputeDriver, task: Task) -> Outcome:
+    driver.create(task.machine)
+    return Done()
+
+
+def _start(driver: ComputeDriver, task: Task) -> Outcome:
+    driver.start(task.machine.handle)
+    return Done()
+
+
+def _expose(driver: ComputeDriver, task: Task) -> Outcome:
+    driver.expose(task.machine)
+    return Done()
+
+
+def _ready(driver: ComputeDriver, task: Task) -> Outcome:
+    readiness = driver.ready(task.machine)
+    if readiness.ready:
+        return Done(readiness.host_key)
+    if task.now - task.since > BOOT_TIME_MAX:
+        raise DoesNotBoot(
+            f"The guest did not answer within {BOOT_TIME_MAX.seconds} seconds",
+            hint="`tera logs` shows its console; try another image",
+        )
+    return Wait(READY_AGAIN_SECONDS)
+
+
+def _hide(driver: ComputeDriver, task: Task) -> Outcome:
+    driver.hide(task.machine.handle)
+    return Done()
+
+
+def _stop(driver: ComputeDriver, task: Task) -> Outcome:
+    driver.stop(task.machine.handle, force=False)
+    return Done()
+
+
+def _unplug(driver: ComputeDriver, task: Task) -> Outcome:
+    driver.stop(task.machine.handle, force=True)
+    return Done()
+
+
+def _delete(driver: ComputeDriver, task: Task) -> Outcome:
+    driver.delete(task.machine.handle)
+    return Done()
+
+
+def _fit(driver: ComputeDriver, task: Task) -> Outcome:
+    driver.resize(task.machine)
+    return Done()
+
+
+def _unfit(driver: ComputeDriver, task: Task) -> Outcome:
+    with suppress(EngineMissing):  # removed by other hands: the drift loop makes it anew
+        driver.resize(task.machine)
+    return Done()
+
+
+def _snapshot(driver: ComputeDriver, task: Task) -> Outcome:
+    driver.snapshot(task.machine.handle, task.subject)
+    return Done()
+
+
+def _drop_snapshot(driver: ComputeDriver, task: Task) -> Outcome:
+    driver.delete_snapshot(task.machine.handle, task.subject)
+    return Done()
+
+
+def _restore(driver: ComputeDriver, task: Task) -> Outcome:
+    driver.restore(task.machine.handle, task.subject)
+    return Done()
+
+
+def _publish(driver: ComputeDriver, task: Task) -> Outcome:
+    driver.publish(task.machine.handle, task.subject)
+    return Done()
+
+
+def _drop_image(driver: ComputeDriver, task: Task) -> Outcome:
+    driver.delete_image(task.subject)
+    return Done()
+
+
+_PREPARE: Final = Step(
+    "prepare", _prepare, because="the network is the project's; it goes with its last instance"
+)
+_PREPARE_AGAIN: Final = Step("prepare", _prepare, undo=_hide)
+"""Of a guest that went down by itself the ports are still open: if it does not come up again, they are closed."""
+_CREATE: Final = Step("create", _create, undo=_delete)
+_START: Final = Step("start", _start, undo=_unplug)
+_EXPOSE: Final = Step("expose", _expose, undo=_hide)
+_READY: Final = Step("ready", _ready, because="it only looks")
+_HIDE: Final = Step("hide", _hide, because="what stands still needs no open ports; a start opens them")
+_STOP: Final = Step("stop", _stop, because="a start follows, or standing still is what is wanted")
+_UNPLUG: Final = Step("unplug", _unplug, because="it is deleted next")
+_DELETE: Final = Step("delete", _delete, because="nothing brings a disk back")
+_FIT: Final = Step("fit", _fit, because="the next start fits it again to what is held then")
+_FIT_LIVE: Final = Step("fit", _fit, undo=_unfit)
+
+STEPS: Final[Mapping[Operation, tuple[Step, ...]]] = {
+    Operation.LAUNCH: (_PREPARE, _CREATE, _START, _EXPOSE, _READY),
+    Operation.START: (_PREPARE_AGAIN, _FIT, _START, _EXPOSE, _READY),
+    Operation.STOP: (_HIDE, _STOP),
+    Operation.RESTART: (_HIDE, _STOP, _START, _EXPOSE, _READY),
+    Operation.RESIZE: (_FIT_LIVE,),
+    Operation.RESIZE_RESTART: (_HIDE, _STOP, _FIT, _START, _EXPOSE, _READY),
+    Operation.SNAPSHOT: (Step("snapshot", _snapshot, undo=_drop_snapshot),),
+    Operation.RESTORE: (
+        Step("restore", _restore, because="the snapshot is still there: it can be asked for again"),
+    ),
+    Operation.RESTORE_RESTART: (
+        _HIDE,
+        _STOP,
+        Step("restore", _restore, because="as above"),
+        _START,
+        _EXPOSE,
+        _READY,
+    ),
+    Operation.PUBLISH: (Step("publish", _publish, undo=_drop_image),),
+    Operation.DELETE: (_HIDE, _UNPLUG, _DELETE),
+}
+
+UNDOABLE: Final = frozenset(STEPS) - {Operation.STOP, Operation.DELETE}
+
+
+def next_step(operation: Operation, done: str) -> Step | None:
+    """The step behind the last one done."""
+    steps = STEPS[operation]
+    index = _index(operation, done) + 1 if done else 0
+    return steps[index] if index < len(steps) else None
+
+
+def step_to_undo(operation: Operation, step: str) -> Step | None:
+    """While undoing, the journal names the step that is undone next; empty when all are."""
+    return STEPS[operation][_index(operation, step)] if step else None
+
+
+def step_before(operation: Operation, step: str) -> str:
+    index = _index(operation, step)
+    return STEPS[operation][index - 1].name if index else ""
+
+
+def _index(operation: Operation, name: str) -> int:
+    for index, step in enumerate(STEPS[operation]):
+        if step.name == name:
+            return index
+    raise LookupError(f"{operation} has no step {name!r}")

@@ -1,0 +1,193 @@
+"""The meter's turn: read on in the events, and make intervals of them, in one transaction.
+
+What holds:
+- a change is taken once: its sequence must be the one behind the last taken of its instance, in the same transaction;
+- none is missed. Event ids sort by the time they were made, so one may appear behind the cursor: because its
+  transaction took long, or because a clock stepped back. So whoever has caught up reads the last `OVERLAP` again,
+  counted from the cursor or from now, whichever is earlier; a change whose forerunner is not there yet is noted with
+  its instance, which is looked at in every turn until it has caught up; and a sweep compares the sequence of every
+  instance with the one taken, which finds all that may be left, whatever the ids say;
+- a turn is bounded, and may be run by any number of processes: they meet at the cursor's row.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from teraflock.base.clock import Clock
+from teraflock.base.ids import new_id
+from teraflock.meter import store
+from teraflock.meter.model import Change, Interval, Meter
+from teraflock.meter.rules import latest, recut, take
+from teraflock.storage.database import Database, Transaction
+
+CHANGES_PER_TURN: Final = 5_000  # some hundred milliseconds of work, and a few megabytes
+OVERLAP: Final = timedelta(seconds=30)
+"""Longer than any transaction that leaves an event may take, and than clocks of two servers differ."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class MeterService:
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def turn(self, *, limit: int = CHANGES_PER_TURN) -> int:
+        """Read on once; how many changes were taken. None: nothing is left to take."""
+        with self._database.read() as tx:
+            found = _found(tx, self._clock.now(), limit)
+        if not (found.changes or found.behind):
+            return 0
+        return self._database.write(lambda tx: _take_found(tx, found))
+
+    def catch_up(self) -> int:
+        """Turn until nothing is left."""
+        taken = 0
+        while count := self.turn():
+            taken += count
+        return taken
+
+    def sweep(self) -> int:
+        """Take what no cursor would find any more. At the start, and every few minutes."""
+        with self._database.read() as tx:
+            missed = store.instances_missed(tx)
+        if not missed:
+            return 0
+        return self._database.write(lambda tx: _take_of(tx, missed))
+
+
+class _Found(msgspec.Struct, frozen=True, kw_only=True):
+    """Read outside the writer's transaction: events never change, and what was taken meanwhile is passed over."""
+
+    changes: tuple[Change, ...]
+    newest: str
+    behind: tuple[str, ...]
+
+
+def _found(tx: Transaction, now: datetime, limit: int) -> _Found:
+    event_id = store.cursor(tx).event_id
+    fresh = store.changes_after(tx, event_id, limit=limit)
+    changes = [change for _, change in fresh]
+    if len(fresh) < limit:
+        changes += [each for each in _overlapped(tx, event_id, now, limit) if _is_new(tx, each)]
+    return _Found(
+        changes=tuple(changes),
+        newest=fresh[-1][0] if fresh else event_id,
+        behind=tuple(store.instances_behind(tx)),
+    )
+
+
+def _overlapped(tx: Transaction, event_id: str, now: datetime, limit: int) -> Iterator[Change]:
+    """What lies a little before the cursor, or before now where the clock stepped back, up to the cursor."""
+    position = before(min(event_id, floor_id(now)), OVERLAP) if event_id else ""
+    while position < event_id:
+        page = [
+            (id, change) for id, change in store.changes_after(tx, position, limit=limit) if id <= event_id
+        ]
+        if not page:
+            return
+        yield from (change for _, change in page)
+        position = page[-1][0]
+
+
+def _is_new(tx: Transaction, change: Change) -> bool:
+    return change.sequence > store.sequence_taken(tx, change.instance_id)
+
+
+def _take_found(tx: Transaction, found: _Found) -> int:
+    taken = _take(tx, found.changes) + _take_of(tx, found.behind)
+    cursor = store.cursor(tx)
+    store.set_cursor(tx, replace(cursor, event_id=max(cursor.event_id, found.newest)))
+    return taken
+
+
+def _take_of(tx: Transaction, instance_ids: Iterable[str]) -> int:
+    """Take all that can be taken of these instances; who has caught up waits no longer."""
+    taken, caught_up = 0, []
+    for instance_id in instance_ids:
+        kept = store.meter(tx, instance_id)
+        changes = store.changes_of(tx, instance_id, kept.sequence if kept else 0)
+        taken += (count := _take(tx, changes))
+        if count == len(changes):
+            caught_up.append(instance_id)
+    store.note_caught_up(tx, caught_up)
+    return taken
+
+
+def _take(tx: Transaction, changes: Sequence[Change]) -> int:
+    """Take those of the changes that are next for their instances; note the instances that lack one."""
+    by_instance: dict[str, dict[int, Change]] = {}
+    for change in changes:
+        by_instance.setdefault(change.instance_id, {})[change.sequence] = change
+    meters: list[Meter] = []
+    intervals: list[Interval] = []
+    behind: list[str] = []
+    taken = 0
+    for instance_id, by_sequence in by_instance.items():
+        kept = store.meter(tx, instance_id)
+        meter = kept or Meter(instance_id=instance_id, project_id=next(iter(by_sequence.values())).project_id)
+        first = meter.sequence
+        while meter.sequence + 1 in by_sequence:
+            run = _run_of(tx, instance_id, intervals)
+            meter, made = _taken(meter, by_sequence[meter.sequence + 1], run)
+            intervals += made
+        if meter.sequence != first:
+            meters.append(meter)
+        taken += meter.sequence - first
+        if max(by_sequence) > meter.sequence:
+            behind.append(instance_id)
+    _keep(tx, meters, intervals, behind)
+    return taken
+
+
+def _taken(
+    meter: Meter, change: Change, run: Callable[[int], Sequence[Interval]]
+) -> tuple[Meter, list[Interval]]:
+    step = take(meter, change)
+    closed = [step.closed] if step.closed else []
+    if step.cut_us is None:
+        return step.meter, closed
+    run_us = meter.open.run_us if meter.open else None
+    assert run_us is not None, "only a run is cut back"
+    cut = recut(latest(run(run_us)), step.cut_us, house_fault=change.last_seen_us is not None)
+    return step.meter, [*cut, *closed]
+
+
+def _run_of(tx: Transaction, instance_id: str, made: Sequence[Interval]) -> Callable[[int], list[Interval]]:
+    """The intervals of a run: those stored, and those made in this turn."""
+    return lambda run_us: [
+        *store.intervals_of_run(tx, instance_id, run_us),
+        *(each for each in made if each.instance_id == instance_id and each.run_us == run_us),
+    ]
+
+
+def _keep(tx: Transaction, meters: list[Meter], intervals: list[Interval], behind: list[str]) -> None:
+    if intervals:
+        cursor = store.cursor(tx)
+        count = store.add_intervals(tx, cursor.intervals + 1, intervals)
+        store.set_cursor(tx, replace(cursor, intervals=cursor.intervals + count))
+    if meters:
+        store.keep_meters(tx, meters)
+    if behind:
+        store.note_behind(tx, behind)
+
+
+def floor_id(at: datetime) -> str:
+    """An event id that sorts before all that were made at this time or later."""
+    return new_id("evt", at, bytes)
+
+
+def before(event_id: str, by: timedelta) -> str:
+    """An id that sorts before all events made up to `by` before this one."""
+    if not event_id:
+        return ""
+    alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
+    value = 0
+    for character in event_id.removeprefix("evt_")[:8]:
+        value = value * 32 + max(0, alphabet.find(character))
+    milliseconds = max(0, value - by // timedelta(milliseconds=1))
+    return floor_id(_EPOCH + timedelta(milliseconds=milliseconds))

@@ -1,0 +1,275 @@
+"""All SQL of the meter. Intervals are only ever added; where an instance stands is rewritten.
+
+Reads here cross tenants: the meter takes the changes of all instances. What a tenant sees goes through bill/.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from teraflock.instance.states import Phase
+from teraflock.meter.model import Change, Holding, Interval, Meter, Open
+from teraflock.storage.database import Row, Transaction
+
+KINDS: Final = ("instance.held", "instance.moved", "instance.troubled")
+"""Events that count in an instance's sequence. Another kind that does is found as the one that was missing."""
+_HELD: Final = (
+    "gpu", "gpus", "vcpus", "ram_bytes", "disk_bytes", "snapshots_bytes", "addresses", "mode", "host", "region", "name",
+    "member", "labels",
+)  # fmt: skip
+"""The fields of `Holding` in their order."""
+_INTERVAL: Final = (
+    "instance_id", "sequence", "revision", "generation", "project_id", "from_us", "until_us", "run_us", "ends_run",
+    "house_fault", "egress_bytes", *_HELD,
+)  # fmt: skip
+_INSERT_INTERVAL: Final = (
+    f"INSERT INTO meter_interval (number, {', '.join(_INTERVAL)})"
+    f" VALUES (:number, {', '.join(':' + name for name in _INTERVAL)})"
+)
+_SELECT_INTERVAL: Final = f"SELECT {', '.join(_INTERVAL)} FROM meter_interval"
+_METER: Final = (
+    "instance_id", "project_id", "sequence", "at_us", "phase", "egress_bytes", "open_sequence", "generation", "from_us",
+    "run_us", "egress_from_bytes", "held",
+)  # fmt: skip
+_UPSERT_METER: Final = (
+    f"INSERT INTO meter_instance ({', '.join(_METER)}) VALUES ({', '.join(':' + name for name in _METER)})"
+    f" ON CONFLICT (instance_id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _METER[1:])}"
+)
+_SELECT_METER: Final = f"SELECT {', '.join(_METER)} FROM meter_instance"
+
+
+class Cursor(msgspec.Struct, frozen=True, kw_only=True):
+    event_id: str = ""
+    intervals: int = 0
+
+
+class _Details(msgspec.Struct, kw_only=True):
+    """What an event of an instance says of it. Fields not named here are for others."""
+
+    sequence: int
+    generation: int = 0
+    to: str = ""
+    gpu: str = ""
+    gpus: int = 0
+    vcpus: int = 0
+    ram_bytes: int = 0
+    disk_bytes: int = 0
+    snapshots_bytes: int = 0
+    public_address: int = 0
+    mode: str = "on-demand"
+    host: str = ""
+    region: str = ""
+    site: str = ""
+    name: str = ""
+    member: str = ""
+    labels: str = "{}"
+    asked_at_us: int | None = None
+    last_seen_us: int | None = None
+    egress_bytes: int | None = None
+
+
+_decode_details: Final = msgspec.json.Decoder(_Details).decode
+_decode_held: Final = msgspec.json.Decoder(Holding).decode
+
+
+# -- changes: the events of instances ----------------------------------------------------------------------------------
+
+
+def changes_after(tx: Transaction, event_id: str, *, limit: int) -> list[tuple[str, Change]]:
+    """The first `limit` changes behind an event, with their ids, oldest first."""
+    rows: list[Row] = []
+    for kind in KINDS:  # one range of the index each: an IN would sort them all
+        rows += tx.all(
+            "SELECT id, at_us, subject, project_id, details FROM event WHERE kind = :kind AND id > :id"
+            " ORDER BY id LIMIT :limit",
+            kind=kind,
+            id=event_id,
+            limit=limit,
+        )
+    rows.sort(key=lambda row: str(row[0]))
+    return [(row[0], _change_from(row)) for row in rows[:limit]]
+
+
+def changes_of(tx: Transaction, instance_id: str, behind: int) -> list[Change]:
+    """The changes of one instance whose sequence is above `behind`, in its order."""
+    rows = tx.all(
+        "SELECT id, at_us, subject, project_id, details FROM event WHERE subject = :subject ORDER BY id",
+        subject=instance_id,
+    )
+    changes = [_change_from(row) for row in rows if '"sequence":' in row[4]]
+    found = {change.sequence: change for change in changes if change.sequence > behind}
+    return [found[sequence] for sequence in sorted(found)]
+
+
+def instances_behind(tx: Transaction) -> list[str]:
+    """Instances that wait for a change whose forerunner was not there yet."""
+    return [row[0] for row in tx.all("SELECT instance_id FROM meter_behind ORDER BY instance_id")]
+
+
+def instances_missed(tx: Transaction) -> list[str]:
+    """Instances that have had more changes than were taken. Looks at every instance there is."""
+    rows = tx.all(
+        "SELECT i.id FROM instance i LEFT JOIN meter_instance m ON m.instance_id = i.id"
+        " WHERE i.sequence > COALESCE(m.sequence, 0) ORDER BY i.id"
+    )
+    return [row[0] for row in rows]
+
+
+def note_behind(tx: Transaction, instance_ids: Iterable[str]) -> None:
+    tx.run_many(
+        "INSERT INTO meter_behind (instance_id) VALUES (:id) ON CONFLICT (instance_id) DO NOTHING",
+        [(each,) for each in instance_ids],
+    )
+
+
+def note_caught_up(tx: Transaction, instance_ids: Iterable[str]) -> None:
+    tx.run_many("DELETE FROM meter_behind WHERE instance_id = :id", [(each,) for each in instance_ids])
+
+
+def _change_from(row: Row) -> Change:
+    _, at_us, subject, project, details = row
+    said = _decode_details(details)
+    held = Holding(
+        gpu=said.gpu, gpus=said.gpus, vcpus=said.vcpus, ram_bytes=said.ram_bytes, disk_bytes=said.disk_bytes,
+        snapshots_bytes=said.snapshots_bytes, addresses=said.public_address, mode=said.mode, host=said.host,
+        region=said.region or said.site, name=said.name, member=said.member, labels=said.labels or "{}",
+    )  # fmt: skip
+    return Change(
+        instance_id=subject, project_id=project, sequence=said.sequence, generation=said.generation, at_us=at_us,
+        phase=Phase(said.to), held=held, asked_at_us=said.asked_at_us, last_seen_us=said.last_seen_us,
+        egress_bytes=said.egress_bytes,
+    )  # fmt: skip
+
+
+# -- where each instance stands ----------------------------------------------------------------------------------------
+
+
+def cursor(tx: Transaction) -> Cursor:
+    row = tx.one("SELECT event_id, intervals FROM meter_cursor WHERE name = 'meter'")
+    return Cursor(event_id=row[0], intervals=row[1]) if row else Cursor()
+
+
+def set_cursor(tx: Transaction, cursor: Cursor) -> None:
+    tx.run(
+        "INSERT INTO meter_cursor (name, event_id, intervals) VALUES ('meter', :event_id, :intervals)"
+        " ON CONFLICT (name) DO UPDATE SET event_id = excluded.event_id, intervals = excluded.intervals",
+        event_id=cursor.event_id,
+        intervals=cursor.intervals,
+    )
+
+
+def meter(tx: Transaction, instance_id: str) -> Meter | None:
+    row = tx.one(f"{_SELECT_METER} WHERE instance_id = :id", id=instance_id)
+    return _meter_from(row) if row else None
+
+
+def sequence_taken(tx: Transaction, instance_id: str) -> int:
+    row = tx.one("SELECT sequence FROM meter_instance WHERE instance_id = :id", id=instance_id)
+    return int(row[0]) if row else 0
+
+
+def open_meters(tx: Transaction, project_id: str | None = None) -> list[Meter]:
+    """Of all projects or one: the instances that hold something now."""
+    if project_id is None:
+        rows = tx.all(f"{_SELECT_METER} WHERE open_sequence IS NOT NULL ORDER BY project_id, instance_id")
+    else:
+        rows = tx.all(
+            f"{_SELECT_METER} WHERE project_id = :project AND open_sequence IS NOT NULL ORDER BY instance_id",
+            project=project_id,
+        )
+    return [_meter_from(row) for row in rows]
+
+
+def keep_meters(tx: Transaction, meters: Iterable[Meter]) -> None:
+    tx.run_many(_UPSERT_METER, [_meter_row(each) for each in meters])
+
+
+def _meter_row(meter: Meter) -> tuple[Any, ...]:
+    now = meter.open
+    front = (
+        meter.instance_id,
+        meter.project_id,
+        meter.sequence,
+        meter.at_us,
+        str(meter.phase),
+        meter.egress_bytes,
+    )
+    if now is None:
+        return (*front, None, 0, 0, None, 0, "{}")
+    held = msgspec.json.encode(now.held).decode()
+    return (*front, now.sequence, now.generation, now.from_us, now.run_us, now.egress_from_bytes, held)
+
+
+def _meter_from(row: Row) -> Meter:
+    id, project, sequence, at_us, phase, egress, opened, generation, from_us, run_us, egress_from, held = row
+    now = None
+    if opened is not None:
+        now = Open(
+            sequence=opened, generation=generation, from_us=from_us, run_us=run_us, egress_from_bytes=egress_from,
+            held=_decode_held(held),
+        )  # fmt: skip
+    return Meter(
+        instance_id=id, project_id=project, sequence=sequence, at_us=at_us, phase=Phase(phase), egress_bytes=egress,
+        open=now,
+    )  # fmt: skip
+
+
+# -- intervals ---------------------------------------------------------------------------------------------------------
+
+
+def add_intervals(tx: Transaction, first_number: int, intervals: Iterable[Interval]) -> int:
+    """Add them with the numbers from `first_number` on; how many they were."""
+    rows = [_interval_row(number, each) for number, each in enumerate(intervals, start=first_number)]
+    tx.run_many(_INSERT_INTERVAL, rows)
+    return len(rows)
+
+
+def intervals_of_run(tx: Transaction, instance_id: str, run_us: int) -> list[Interval]:
+    """All revisions of the intervals of one run."""
+    rows = tx.all(
+        f"{_SELECT_INTERVAL} WHERE instance_id = :id AND run_us = :run ORDER BY sequence, revision",
+        id=instance_id,
+        run=run_us,
+    )
+    return [interval_from(row) for row in rows]
+
+
+def intervals_after(tx: Transaction, number: int, *, limit: int) -> list[Interval]:
+    """In the order they were made."""
+    rows = tx.all(
+        f"{_SELECT_INTERVAL} WHERE number > :number ORDER BY number LIMIT :limit", number=number, limit=limit
+    )
+    return [interval_from(row) for row in rows]
+
+
+def intervals_of(tx: Transaction, instance_id: str) -> Iterator[Interval]:
+    return map(
+        interval_from, tx.each(f"{_SELECT_INTERVAL} WHERE instance_id = :id ORDER BY number", id=instance_id)
+    )
+
+
+def _interval_row(number: int, each: Interval) -> tuple[Any, ...]:
+    h = each.held
+    return (
+        number, each.instance_id, each.sequence, each.revision, each.generation, each.project_id, each.from_us,
+        each.until_us, each.run_us, int(each.ends_run), int(each.house_fault), each.egress_bytes, h.gpu, h.gpus,
+        h.vcpus, h.ram_bytes, h.disk_bytes, h.snapshots_bytes, h.addresses, h.mode, h.host, h.region, h.name,
+        h.member, h.labels,
+    )  # fmt: skip
+
+
+def interval_from(row: Row) -> Interval:
+    (
+        id, sequence, revision, generation, project, from_us, until_us, run_us, ends_run, house_fault, egress,
+        gpu, gpus, vcpus, ram, disk, snapshots, addresses, mode, host, region, name, member, labels,
+    ) = row  # fmt: skip
+    held = Holding(
+        gpu=gpu, gpus=gpus, vcpus=vcpus, ram_bytes=ram, disk_bytes=disk, snapshots_bytes=snapshots, addresses=addresses,
+        mode=mode, host=host, region=region, name=name, member=member, labels=labels,
+    )  # fmt: skip
+    return Interval(
+        instance_id=id, sequence=sequence, revision=revision, generation=generation, project_id=project,
+        from_us=from_us, until_us=until_us, run_us=run_us, ends_run=bool(ends_run), house_fault=bool(house_fault),
+        egress_bytes=egress, held=held,
+    )  # fmt: skip

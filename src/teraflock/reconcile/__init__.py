@@ -1,0 +1,1 @@
+"""What moves by itself: one file per loop, each load → decide → apply."""

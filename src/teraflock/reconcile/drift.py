@@ -1,0 +1,214 @@
+"""The loop that compares what engines have with what we think they have, and orders repairs.
+
+    load    all that bears our mark, and all our instances
+    decide  `decide`, a pure function: which stand still, which are lost, which nobody knows
+    apply   a repair is a request on the row; the instances' loop carries it out
+
+A thing that bears our mark and has no row here was made by another database, perhaps a newer one than a restored
+backup: it is told, never removed. One whose instance is gone is removed.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from teraflock.base.clock import Clock
+from teraflock.base.errors import TeraflockError
+from teraflock.base.events import Event
+from teraflock.base.ids import EventId, new_id
+from teraflock.instance import store
+from teraflock.instance.driver import ComputeDriver, Handle, Seen, Sighting
+from teraflock.instance.engines import Engines
+from teraflock.instance.model import Instance, InstanceId, Operation, Request
+from teraflock.instance.rules import moved, settled
+from teraflock.instance.states import Phase, Wanted
+from teraflock.storage.database import Database, Transaction
+from teraflock.storage.events import record_event
+
+LOG: Final = logging.getLogger("teraflock.reconcile")
+Detail = str | int | float | bool | None
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """What we think an engine has."""
+
+    id: str
+    phase: str
+    wanted: str
+    host: str
+    host_state: str
+    busy: bool
+
+
+class Drift(msgspec.Struct, frozen=True, kw_only=True):
+    start: tuple[str, ...] = ()
+    """Wanted running, and stands still."""
+    stop: tuple[str, ...] = ()
+    """Wanted standing still, and runs."""
+    remake: tuple[str, ...] = ()
+    """Not on its engine any more, disk and all."""
+    back: tuple[str, ...] = ()
+    """Its host was away, and has it running."""
+    strange: tuple[Sighting, ...] = ()
+    """Bears our mark; none of our instances on this site."""
+
+    def __bool__(self) -> bool:
+        return any((self.start, self.stop, self.remake, self.back, self.strange))
+
+
+def decide(kept: Iterable[Kept], seen: Mapping[str, Sighting], hosts_answering: frozenset[str]) -> Drift:
+    """Say what differs. Busy instances are left to their operation, and hosts that do not answer to `hosts.py`."""
+    start, stop, remake, back, known = [], [], [], [], set()
+    for each in kept:
+        known.add(each.id)
+        if each.busy or each.host not in hosts_answering:
+            continue
+        sighting = seen.get(each.id)
+        runs = sighting is not None and sighting.seen in (Seen.RUNNING, Seen.PENDING)
+        if each.phase == Phase.AWAY and runs:
+            back.append(each.id)
+        elif each.phase in (Phase.RUNNING, Phase.AWAY) and sighting is None:
+            remake.append(each.id)
+        elif each.phase in (Phase.RUNNING, Phase.AWAY) and not runs:
+            start.append(each.id)
+        elif each.phase == Phase.STOPPED and sighting is None:
+            remake.append(each.id)
+        elif each.phase == Phase.STOPPED and runs and each.wanted == Wanted.STOPPED:
+            stop.append(each.id)
+    strange = tuple(sighting for id, sighting in seen.items() if id not in known)
+    return Drift(
+        start=tuple(start), stop=tuple(stop), remake=tuple(remake), back=tuple(back), strange=strange
+    )
+
+
+class DriftLoop:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        engines: Engines,
+        *,
+        random_bytes: Callable[[int], bytes],
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._engines = engines
+        self._random_bytes = random_bytes
+        self._wake = wake
+        self._told: set[str] = set()
+
+    def turn(self) -> None:
+        for driver in self._engines:
+            try:
+                self._turn(driver)
+            except TeraflockError as error:
+                LOG.warning("%s cannot be looked at: %s", driver.site, error.sentence)
+            except Exception:
+                LOG.exception("looking at %s failed", driver.site)
+
+    def _turn(self, driver: ComputeDriver) -> None:
+        kept_before = self._kept(driver.site)
+        seen = {sighting.instance_id: sighting for sighting in driver.sightings()}
+        answering = frozenset(report.name for report in driver.hosts())
+        # read after the engine as well: what was made or finished between the two readings is no drift
+        after = {each.id: each for each in self._kept(driver.site)}
+        kept = [each for each in kept_before if after.get(each.id) == each]
+        fresh = after.keys() - {each.id for each in kept}
+        self._tell_leaving([sighting for sighting in seen.values() if sighting.leaving_at])
+        drift = decide(kept, {id: one for id, one in seen.items() if id not in fresh}, answering)
+        if drift:
+            self._apply(driver, drift)
+
+    def _kept(self, site: str) -> list[Kept]:
+        with self._database.read() as tx:
+            rows = store.on_site_in_all_projects(tx, site)
+        return [Kept(row[0], row[1], row[2], row[3], row[4], bool(row[5])) for row in rows]
+
+    def _apply(self, driver: ComputeDriver, drift: Drift) -> None:
+        def work(tx: Transaction) -> None:
+            for id in drift.back:
+                self._change(tx, id, "", lambda instance: moved(instance, Phase.RUNNING))
+            for id in drift.start:
+                self._change(tx, id, "It stood still, though nobody asked for it; started again", _to_start)
+            for id in drift.remake:
+                self._change(tx, id, "It was removed from its host by other hands, with its disk", _to_remake)
+            for id in drift.stop:
+                self._change(tx, id, "It ran, though it was stopped; stopped again", _to_stop)
+
+        if drift.back or drift.start or drift.remake or drift.stop:
+            self._database.write(work)
+            self._wake()
+        self._clear(driver, drift.strange)
+
+    def _change(self, tx: Transaction, id: str, reason: str, change: Callable[[Instance], Instance]) -> None:
+        before = store.by_id_in_all_projects(tx, InstanceId(id))
+        if before is None or before.progress or not before.settled:
+            return  # somebody works on it meanwhile
+        now = self._clock.now()
+        after = replace(settled(change(before)), due_at=now)
+        if after.settled and reason and after.request == before.request and after.phase == before.phase:
+            return  # told already, and nothing to be done until it is wanted running
+        store.put(tx, before, after, now=now, random_bytes=self._random_bytes)
+        if reason:
+            self._tell(tx, before, "instance.drifted", {"name": before.name, "reason": reason})
+
+    def _tell_leaving(self, leaving: Sequence[Sighting]) -> None:
+        """An engine takes something back: its project is told once, as long before as the engine says so."""
+        for sighting in leaving:
+            if (id := f"{sighting.instance_id} {sighting.leaving_at}") not in self._told:
+                self._told.add(id)
+                self._database.write(partial(self._note_leaving, sighting))
+
+    def _note_leaving(self, sighting: Sighting, tx: Transaction) -> None:
+        instance = store.by_id_in_all_projects(tx, sighting.instance_id)
+        if instance is not None and sighting.leaving_at is not None:
+            at = sighting.leaving_at.isoformat()
+            self._tell(tx, instance, "instance.leaving", {"name": instance.name, "leaving_at": at})
+
+    def _tell(self, tx: Transaction, instance: Instance, kind: str, details: dict[str, Detail]) -> None:
+        now = self._clock.now()
+        record_event(
+            tx,
+            Event(
+                id=EventId(new_id("evt", now, self._random_bytes)),
+                at=now,
+                kind=kind,
+                subject=instance.id,
+                project=instance.project_id,
+                details=details,
+            ),
+        )
+
+    def _clear(self, driver: ComputeDriver, strange: Sequence[Sighting]) -> None:
+        if not strange:
+            return
+        with self._database.read() as tx:
+            phases = store.ids_known_in_all_projects(tx, [sighting.instance_id for sighting in strange])
+        for sighting in strange:
+            id = sighting.instance_id
+            if phases.get(id) in (Phase.GONE, Phase.FAILED):
+                LOG.warning("%s is gone, but %s still had it: removed", id, driver.site)
+                driver.hide(Handle(id, sighting.host))
+                driver.stop(Handle(id, sighting.host), force=True)
+                driver.delete(Handle(id, sighting.host))
+            elif id not in phases and id not in self._told:
+                self._told.add(id)
+                LOG.warning("%s has %s, which this database does not know: left alone", driver.site, id)
+
+
+def _to_start(instance: Instance) -> Instance:
+    return replace(instance, request=Request(operation=Operation.START))
+
+
+def _to_remake(instance: Instance) -> Instance:
+    """With a new disk: the old one is lost. What stands still is made when it is wanted running."""
+    return replace(instance, request=Request(operation=Operation.LAUNCH))
+
+
+def _to_stop(instance: Instance) -> Instance:
+    return replace(instance, request=Request(operation=Operation.STOP))

@@ -1,0 +1,310 @@
+"""The loop that brings instances from where they are to where they are wanted.
+
+    load    what is due and in nobody's hands is leased to this worker
+    decide  `instance/rules.py` says which operation closes the gap, `instance/steps.py` which step is next
+    apply   the step is done on the engine, then written down; a step that fails is undone, and those before it
+
+What holds:
+- the journal names the last step done before the next one begins, so a worker that dies loses one step at most, and
+  whoever takes over runs that one again;
+- whatever is written is written onto the row as it is then, and only while the lease holds: the tenant may change his
+  mind meanwhile, and a worker thought dead may come back;
+- an engine that is away delays; only an engine that refuses, or a guest that does not come up, undoes.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+from msgspec.structs import replace
+
+from teraflock.base.clock import Clock
+from teraflock.base.errors import TeraflockError, Unavailable
+from teraflock.fleet import store as fleet
+from teraflock.image import store as images
+from teraflock.image.model import ImageState
+from teraflock.instance import store
+from teraflock.instance.driver import ComputeDriver, EngineRefused, Network
+from teraflock.instance.engines import Engines
+from teraflock.instance.machines import Places, machine_of, network_of
+from teraflock.instance.model import Instance, InstanceId, Operation, Progress
+from teraflock.instance.rules import (
+    IllegalMove,
+    begun,
+    finished,
+    next_operation,
+    overtaken,
+    retry_after,
+    settled,
+)
+from teraflock.instance.steps import (
+    UNDOABLE,
+    Done,
+    Outcome,
+    Step,
+    Task,
+    Wait,
+    next_step,
+    step_before,
+    step_to_undo,
+)
+from teraflock.storage.database import Database, Transaction
+
+LOG: Final = logging.getLogger("teraflock.reconcile")
+LEASES_PER_TURN: Final = 200
+PATIENCE: Final = timedelta(seconds=120)
+"""How long a launch waits for an engine that does not answer before it is undone."""
+STAY_SECONDS_MAX: Final = 1.0
+"""A step that says to wait is run again at once, by the same thread, for this long; then the row waits."""
+FAULTS_MAX: Final = 3
+"""Errors nobody foresaw: tried so often, then undone."""
+
+
+def no_faults(point: str) -> None:
+    """Where tests let the process die: `launch.create:before`, `launch.create:after` …"""
+
+
+class InstanceLoop:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        engines: Engines,
+        *,
+        worker: str,
+        random_bytes: Callable[[int], bytes],
+        fault: Callable[[str], None] = no_faults,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._engines = engines
+        self._worker = worker
+        self._random_bytes = random_bytes
+        self._fault = fault
+        self._pause = pause
+        self._places = Places()
+        self._networks: dict[str, Network] = {}
+        """By project; they never change."""
+
+    # Load
+
+    def lease(self) -> tuple[Instance, ...]:
+        """Take what is due in hand, and begin on it what should be done."""
+
+        def work(tx: Transaction) -> tuple[Instance, ...]:
+            now = self._clock.now()
+            due = store.lease_due_in_all_projects(tx, self._worker, now=now, limit=LEASES_PER_TURN)
+            return tuple(begun for each in due if (begun := self._begin_alone(tx, each, now)))
+
+        with self._database.read() as tx:  # most turns find nothing, and a read disturbs nobody
+            if not store.is_any_due_in_all_projects(tx, self._clock.now()):
+                return ()
+        return self._database.write(work)
+
+    def next_due(self) -> datetime | None:
+        with self._database.read() as tx:
+            return store.next_due_in_all_projects(tx)
+
+    # Decide
+
+    def _begin_alone(self, tx: Transaction, instance: Instance, now: datetime) -> Instance | None:
+        """As below; one that cannot be begun for a fault of ours stays in hand, and keeps no other from its turn."""
+        try:
+            return self._begin(tx, instance, now)
+        except IllegalMove:
+            LOG.exception("%s cannot be brought on", instance.id)
+            return None
+
+    def _begin(self, tx: Transaction, instance: Instance, now: datetime) -> Instance | None:
+        """The instance with its operation under way; None where there is nothing to do, and it is let go."""
+        after = instance
+        if overtaken(instance):
+            after = begun(replace(instance, progress=None, request=None), Operation.DELETE, now)
+        elif instance.progress is None:
+            operation = next_operation(instance)
+            after = begun(instance, operation, now) if operation else settled(instance)
+        if after is not instance:
+            after = store.put(tx, instance, after, now=now, random_bytes=self._random_bytes)
+        if after.progress is None:
+            store.let_go(tx, after.id, self._worker)
+            return None
+        return after
+
+    # Apply
+
+    def advance(self, instance: Instance) -> None:
+        """Run the steps of a leased instance until it is where it is wanted, or must wait."""
+        current: Instance | None = instance
+        while current is not None:
+            current = self._advanced(current)
+
+    def _advanced(self, instance: Instance) -> Instance | None:
+        assert instance.progress is not None, "what is leased has an operation under way"
+        step = _step_of(instance.progress)
+        try:
+            outcome = self._run_patiently(step, instance) if step else Done()
+        except Exception as error:
+            return self._write(instance.id, partial(_failed, step=step, error=error))
+        return self._noted(instance, step, outcome) or self._write(
+            instance.id, partial(_stepped, step=step, outcome=outcome)
+        )
+
+    def _noted(self, instance: Instance, step: Step | None, outcome: Outcome) -> Instance | None:
+        """The quick way for a step in the middle, on a row that nobody changed meanwhile: one statement, no reading."""
+        progress = instance.progress
+        if (
+            step is None
+            or progress is None
+            or not isinstance(outcome, Done)
+            or outcome.host_key
+            or progress.undoing
+        ):
+            return None
+        now = self._clock.now()
+        after = replace(progress, step=step.name, attempts=0, since=now)
+        if _step_of(after) is None:
+            return None
+        noted = self._database.write(lambda tx: store.note_step(tx, instance, self._worker, step.name, now))
+        return replace(instance, progress=after) if noted else None
+
+    def _run_patiently(self, step: Step, instance: Instance) -> Outcome:
+        stayed = 0.0
+        while isinstance(outcome := self._run(step, instance), Wait) and stayed < STAY_SECONDS_MAX:
+            self._pause(outcome.seconds)
+            stayed += outcome.seconds
+        return outcome
+
+    def _run(self, step: Step, instance: Instance) -> Outcome:
+        progress = instance.progress
+        assert progress is not None, "a step belongs to an operation"
+        act = step.undo if progress.undoing else step.do
+        if act is None or instance.host_id is None:  # what failed at launch is on no engine
+            return Done()
+        driver, task = self._task(instance, progress)
+        point = f"{progress.operation}.{step.name}{':undo' if progress.undoing else ''}"
+        self._fault(f"{point}:before")
+        outcome = act(driver, task)
+        self._fault(f"{point}:after")
+        return outcome
+
+    def _task(self, instance: Instance, progress: Progress) -> tuple[ComputeDriver, Task]:
+        site, host_name = self._place(instance)
+        task = Task(
+            machine=machine_of(instance, host_name, self._network(instance)),
+            subject=instance.request.subject if instance.request else "",
+            since=progress.since,
+            now=self._clock.now(),
+        )
+        return self._engines.at(site), task
+
+    def _write(self, id: InstanceId, change: Callable[[Instance, datetime], Instance]) -> Instance | None:
+        """Write a change onto the row as it is now; None where the row is no longer ours, or has to wait."""
+
+        def work(tx: Transaction) -> Instance | None:
+            now = self._clock.now()
+            fresh = store.held_by(tx, id, self._worker)
+            if fresh is None:
+                return None
+            after = change(fresh, now)
+            if fresh.progress is not None and after.progress is None:
+                _close_books(tx, fresh, fresh.progress)
+            stored = store.put(tx, fresh, after, now=now, random_bytes=self._random_bytes)
+            if after.due_at > now:
+                store.let_go(tx, id, self._worker)
+                return None
+            return self._begin(tx, stored, now)
+
+        return self._database.write(work)
+
+    def _place(self, instance: Instance) -> tuple[str, str]:
+        host_id = instance.host_id or ""
+        if self._places.of(host_id) is None:
+            with self._database.read() as tx:
+                host = fleet.host(tx, host_id)
+            assert host is not None, "an instance in work has a host"
+            self._places.learn(host)
+        place = self._places.of(host_id)
+        assert place is not None, "learned above"
+        return place
+
+    def _network(self, instance: Instance) -> Network:
+        project = instance.project_id
+        if project not in self._networks:
+            with self._database.read() as tx:
+                self._networks[project] = network_of(project, store.project_network_number(tx, project))
+        return self._networks[project]
+
+
+def _step_of(progress: Progress) -> Step | None:
+    """The step to do, or to undo; None where all are."""
+    if progress.undoing:
+        return step_to_undo(progress.operation, progress.step)
+    return next_step(progress.operation, progress.step)
+
+
+def _failed(fresh: Instance, now: datetime, *, step: Step | None, error: Exception) -> Instance:
+    """What follows from a step that raised: wait and try again, or begin to undo."""
+    progress = fresh.progress
+    assert progress is not None, "a step belongs to an operation"
+    if not isinstance(error, TeraflockError):
+        LOG.error("%s: %s failed", fresh.id, step.name if step else progress.operation, exc_info=error)
+    attempts = progress.attempts + 1
+    problem = _sentence(error)
+    if not progress.undoing and step is not None and _gives_up(progress, error, attempts, now):
+        undoing = replace(progress, undoing=True, step=step.name, attempts=0)
+        return replace(fresh, progress=undoing, problem=problem, due_at=now)
+    return replace(
+        fresh,
+        progress=replace(progress, attempts=attempts),
+        problem=problem if attempts > 1 else fresh.problem,
+        due_at=now + retry_after(attempts),
+    )
+
+
+def _stepped(fresh: Instance, now: datetime, *, step: Step | None, outcome: Outcome) -> Instance:
+    """The instance after a step, or after the last one."""
+    progress = fresh.progress
+    assert progress is not None, "a step belongs to an operation"
+    if isinstance(outcome, Wait):
+        return replace(fresh, due_at=now + timedelta(seconds=outcome.seconds))
+    if step is not None:
+        name = step_before(progress.operation, step.name) if progress.undoing else step.name
+        progress = replace(progress, step=name, attempts=0, since=now)
+        fresh = replace(fresh, progress=progress, host_key=outcome.host_key or fresh.host_key)
+    return finished(fresh, now=now) if _step_of(progress) is None else fresh
+
+
+def _gives_up(progress: Progress, error: Exception, attempts: int, now: datetime) -> bool:
+    if progress.operation not in UNDOABLE:
+        return False
+    if isinstance(error, EngineRefused):
+        return True
+    if isinstance(error, Unavailable):
+        return progress.operation == Operation.LAUNCH and now - progress.since > PATIENCE
+    return attempts >= FAULTS_MAX
+
+
+def _sentence(error: Exception) -> str:
+    """For the tenant: what our own errors say of themselves, and of others only that something went wrong."""
+    if isinstance(error, TeraflockError):
+        return f"{error.sentence}. {error.hint}".removesuffix(". ") if error.hint else error.sentence
+    return "Something went wrong inside Teraflock; the operator finds it in the log"
+
+
+def _close_books(tx: Transaction, instance: Instance, progress: Progress) -> None:
+    """What else is true once an operation ended."""
+    subject = instance.request.subject if instance.request else ""
+    if progress.operation == Operation.SNAPSHOT:
+        store.set_snapshot_state(tx, subject, "failed" if progress.undoing else "ready")
+    elif progress.operation == Operation.PUBLISH:
+        state = ImageState.FAILED if progress.undoing else ImageState.READY
+        images.set_state(tx, subject, state, problem=instance.problem if progress.undoing else "")
+    elif progress.operation == Operation.DELETE:
+        store.remove_snapshots_of(tx, instance.id)
+        images.fail_unmade(tx, instance.id)
+    elif progress.operation == Operation.LAUNCH:  # again, after its disk was lost, and its snapshots with it
+        store.remove_snapshots_of(tx, instance.id)

@@ -1,0 +1,155 @@
+"""All loops of one process: a thread each, and a pool of threads for the instances' steps.
+
+Any number of processes may run these on one PostgreSQL: what is due is leased by row, and a process that has not been
+heard of for some seconds loses its leases. On SQLite there is one process; it takes everything over when it starts.
+"""
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import timedelta
+from typing import Final, Protocol
+
+from teraflock.base.clock import Clock
+from teraflock.instance import store
+from teraflock.instance.engines import Engines
+from teraflock.instance.model import Instance
+from teraflock.reconcile.commands import CommandLoop
+from teraflock.reconcile.drift import DriftLoop
+from teraflock.reconcile.hosts import HostLoop
+from teraflock.reconcile.images import ImageLoop
+from teraflock.reconcile.instances import LEASES_PER_TURN, InstanceLoop, no_faults
+from teraflock.reconcile.networks import NetworkLoop
+from teraflock.storage.database import Database
+
+LOG: Final = logging.getLogger("teraflock.reconcile")
+STEPS_AT_ONCE: Final = 32
+WORKER_TIME: Final = timedelta(seconds=6)
+"""How long a worker that is not heard of keeps its leases."""
+HEARTBEAT_SECONDS: Final = 2.0
+DUE_SECONDS_MAX: Final = 0.5
+"""How long the instances' loop sleeps at most: another process may have made something due."""
+HOSTS_SECONDS: Final = 5.0
+DRIFT_SECONDS: Final = 3.0
+COMMANDS_SECONDS: Final = 1.0
+IMAGES_SECONDS: Final = 1.0
+NETWORKS_SECONDS: Final = 5.0
+
+
+class Loop(Protocol):
+    def turn(self) -> None: ...
+
+
+class Loops:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        engines: Engines,
+        *,
+        alone: bool,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+        fault: Callable[[str], None] = no_faults,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._alone = alone
+        self.worker = f"{os.getpid()}-{random_bytes(6).hex()}"
+        self._due = threading.Event()
+        self._ending = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._in_hand = threading.Semaphore(LEASES_PER_TURN)
+        self._pool: ThreadPoolExecutor | None = None
+        self.turns: dict[str, int] = {}
+        """Turns done so far, by loop; for the metrics."""
+        self.instances = InstanceLoop(
+            database, clock, engines, worker=self.worker, random_bytes=random_bytes, fault=fault
+        )
+        self.hosts = HostLoop(database, clock, engines, random_bytes=random_bytes)
+        self.drift = DriftLoop(database, clock, engines, random_bytes=random_bytes, wake=self.wake)
+        self.commands = CommandLoop(database, clock, engines, random_bytes=random_bytes, wake=self.wake)
+        self.images = ImageLoop(database, engines)
+        self.networks = NetworkLoop(database, engines)
+
+    def wake(self) -> None:
+        """Something is due now."""
+        self._due.set()
+
+    def start(self) -> None:
+        if self._alone:
+            self._database.write(store.let_go_all)
+        self._heartbeat()
+        self._pool = ThreadPoolExecutor(STEPS_AT_ONCE, thread_name_prefix="step")
+        self._run("heartbeat", self._heartbeat, HEARTBEAT_SECONDS)
+        self._run("hosts", self.hosts.turn, HOSTS_SECONDS)
+        self._run("images", self.images.turn, IMAGES_SECONDS)
+        self._run("networks", self.networks.turn, NETWORKS_SECONDS)
+        self._run("drift", self.drift.turn, DRIFT_SECONDS)
+        self._run("commands", self.commands.turn, COMMANDS_SECONDS)
+        thread = threading.Thread(target=self._serve_instances, name="instances", daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def stop(self) -> None:
+        """End after the steps under way; what is not done goes on where it is taken up again."""
+        self._ending.set()
+        self._due.set()
+        for thread in self._threads:
+            thread.join()
+        if self._pool:
+            self._pool.shutdown(wait=True)
+        self._database.write(lambda tx: store.end_worker(tx, self.worker))
+
+    def _run(self, name: str, turn: Callable[[], None], seconds: float) -> None:
+        def run() -> None:
+            while not self._ending.is_set():
+                self._guarded(name, turn)
+                self._ending.wait(seconds)
+
+        thread = threading.Thread(target=run, name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def _guarded(self, name: str, turn: Callable[[], None]) -> None:
+        """No error ends a loop: the next turn reads anew what is wanted."""
+        try:
+            turn()
+        except Exception:
+            LOG.exception("a turn of %s failed", name)
+        self.turns[name] = self.turns.get(name, 0) + 1
+
+    def _serve_instances(self) -> None:
+        while not self._ending.is_set():
+            self._guarded("instances", self._turn_of_instances)
+
+    def _turn_of_instances(self) -> None:
+        self._due.clear()
+        leased = self.instances.lease()
+        for instance in leased:
+            self._in_hand.acquire()
+            assert self._pool is not None, "started"
+            self._pool.submit(self._advance, instance).add_done_callback(self._put_down)
+        if len(leased) < LEASES_PER_TURN:
+            self._due.wait(self._seconds_until_due())
+
+    def _seconds_until_due(self) -> float:
+        due = self.instances.next_due()
+        if due is None:
+            return DUE_SECONDS_MAX
+        return min(max((due - self._clock.now()).total_seconds(), 0.0), DUE_SECONDS_MAX)
+
+    def _advance(self, instance: Instance) -> None:
+        if self._ending.is_set():
+            return
+        self.instances.advance(instance)
+
+    def _put_down(self, future: Future[None]) -> None:
+        self._in_hand.release()
+        if error := future.exception():
+            LOG.error("a step ended in an error that should have been caught", exc_info=error)
+
+    def _heartbeat(self) -> None:
+        now = self._clock.now()
+        self._database.write(lambda tx: store.heartbeat(tx, self.worker, now + WORKER_TIME, now))

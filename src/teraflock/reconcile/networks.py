@@ -1,0 +1,33 @@
+"""The loop that takes down the networks of projects that are no more. Until then nobody gets their addresses."""
+
+import logging
+from typing import Final
+
+from teraflock.base.errors import TeraflockError
+from teraflock.instance.engines import Engines
+from teraflock.instance.machines import network_of
+from teraflock.network import store
+from teraflock.storage.database import Database
+from teraflock.tenant.model import ProjectId
+
+LOG: Final = logging.getLogger("teraflock.reconcile")
+
+
+class NetworkLoop:
+    def __init__(self, database: Database, engines: Engines) -> None:
+        self._database = database
+        self._engines = engines
+
+    def turn(self) -> None:
+        with self._database.read() as tx:
+            idle = store.of_removed_projects(tx)
+        for project, number in idle:
+            try:
+                self._retire(project, number)
+            except TeraflockError as error:
+                LOG.warning("the network of %s stays for now: %s", project, error.sentence)
+
+    def _retire(self, project: ProjectId, number: int) -> None:
+        for driver in self._engines:
+            driver.retire(network_of(project, number))
+        self._database.write(lambda tx: store.take_down(tx, project))

@@ -1,0 +1,37 @@
+"""The end of the process on demand, as by `kill -9`: to see that whatever it left is taken up again.
+
+A point is an operation, a step and a side of it, such as `launch.create:after`; undone, `launch.create:undo:after`.
+"""
+
+import os
+import signal
+from collections.abc import Callable
+
+from teraflock.base.errors import BadInput
+from teraflock.instance.model import Operation
+from teraflock.instance.steps import STEPS
+
+
+def points(operation: Operation) -> tuple[str, ...]:
+    """Every point of an operation at which a process may end."""
+    found: list[str] = []
+    for step in STEPS[operation]:
+        sides = ("before", "after", *(("undo:before", "undo:after") if step.undo else ()))
+        found += (f"{operation}.{step.name}:{side}" for side in sides)
+    return tuple(found)
+
+
+def dies_at(words: str) -> Callable[[str], None]:
+    """What the loops call at every point: at those named, separated by commas, it does not return."""
+    named = frozenset(word.strip() for word in words.split(",") if word.strip())
+    if unknown := named - {point for operation in STEPS for point in points(operation)}:
+        raise BadInput(
+            f"`{min(unknown)}` is no point at which the server could end",
+            hint="Write it as `launch.create:after`: an operation, a step, `before` or `after`",
+        )
+
+    def reach(point: str) -> None:
+        if point in named:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return reach

@@ -1,0 +1,167 @@
+"""API keys of members: made within the key that makes them, revoked for good.
+
+What holds:
+- a key is made for oneself; for others by those who may change all members of the organisation, and for an operator
+  by operators alone;
+- the secret is in the answer that makes the key and nowhere else;
+- who sees or revokes which keys: one's own, as far as the key used reaches; those who may change all members, all.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+from os import urandom
+from typing import Final
+
+from msgspec.structs import replace
+
+from teraflock.base.clock import Clock
+from teraflock.base.errors import BadInput, Forbidden, NotFound
+from teraflock.base.ids import new_id
+from teraflock.storage.database import Database, Transaction
+from teraflock.tenant import rules, store
+from teraflock.tenant.audit import Audit
+from teraflock.tenant.keys import digest_of, new_secret
+from teraflock.tenant.members import member_in
+from teraflock.tenant.model import Actor, ApiKey, KeyId, MadeKey, Member, Role
+from teraflock.tenant.projects import project_in
+from teraflock.tenant.rules import Permission
+
+LIFE_MAX: Final = timedelta(days=3650)
+
+
+class Keys:
+    def __init__(
+        self, database: Database, clock: Clock, random_bytes: Callable[[int], bytes] = urandom
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._random_bytes = random_bytes
+        self._audit = Audit(clock, random_bytes)
+
+    def page(self, actor: Actor, *, after: str = "", limit: int) -> tuple[ApiKey, ...]:
+        """Revoked ones too: who looks for a leak wants to see them."""
+        _require(actor, Permission.KEY_READ)
+        member = None if _changes_all(actor) else actor.member_id
+        with self._database.read() as tx:
+            return store.keys(tx, actor.organisation_id, member, actor.project_id, after=after, limit=limit)
+
+    def make(
+        self,
+        actor: Actor,
+        name: str,
+        *,
+        member: str = "",
+        project: str = "",
+        role_max: Role | None = None,
+        life: timedelta | None = None,
+    ) -> MadeKey:
+        """What is left out is as wide as the key in use."""
+        _require(actor, Permission.KEY_WRITE)
+        rules.check_key_name(name)
+        _check_life(life)
+
+        def work(tx: Transaction) -> MadeKey:
+            whose = self._whose(tx, actor, member)
+            project_id = self._project_id(tx, actor, whose, project)
+            now = self._clock.now()
+            key = ApiKey(
+                id=KeyId(new_id("key", now, self._random_bytes)),
+                member_id=whose.id,
+                name=name,
+                project_id=project_id,
+                role_max=role_max or actor.role_max,
+                created_at=now,
+                expires_at=now + life if life else actor.expires_at,
+                revoked_at=None,
+            )
+            return self._made(tx, actor, whose, key)
+
+        return self._database.write(work)
+
+    def revoke(self, actor: Actor, id: str) -> ApiKey:
+        """From the next request on it opens nothing. Revoking it again changes nothing."""
+        _require(actor, Permission.KEY_WRITE)
+
+        def work(tx: Transaction) -> ApiKey:
+            key, whose = self._in_reach(tx, actor, id)
+            if key.revoked_at is not None:
+                return key
+            now = self._clock.now()
+            store.revoke_key(tx, key.id, now)
+            self._audit.record_in(
+                tx,
+                whose.organisation_id,
+                actor,
+                "key.revoke",
+                key.id,
+                key.project_id,
+                name=key.name,
+                member=whose.id,
+            )
+            return replace(key, revoked_at=now)
+
+        return self._database.write(work)
+
+    def _whose(self, tx: Transaction, actor: Actor, ref: str) -> Member:
+        member = member_in(tx, actor, ref or actor.member_id)
+        if member.id == actor.member_id:
+            return member
+        if Permission.MEMBER_WRITE not in rules.in_organisation(actor, member.organisation_id):
+            raise Forbidden(
+                "This key may make keys for its own member alone",
+                hint="An owner of the organisation can make them for others",
+            )
+        return member
+
+    def _project_id(self, tx: Transaction, actor: Actor, whose: Member, ref: str) -> str:
+        if not ref:
+            return actor.project_id
+        project = project_in(tx, actor, ref)
+        if project.organisation_id != whose.organisation_id:
+            raise NotFound("There is no such project")
+        return project.id
+
+    def _made(self, tx: Transaction, actor: Actor, whose: Member, key: ApiKey) -> MadeKey:
+        if limit := rules.key_within(actor, key.project_id, key.role_max, key.expires_at):
+            raise Forbidden(
+                f"The key in use makes only keys that {limit}",
+                hint="A key never reaches further than the one that makes it",
+            )
+        secret = new_secret(key.id, self._random_bytes)
+        store.put_key(tx, key, digest_of(secret))
+        self._audit.record_in(
+            tx, whose.organisation_id, actor, "key.make", key.id, key.project_id, name=key.name, member=whose.id,
+            role_max=key.role_max, expires_at=key.expires_at.isoformat() if key.expires_at else None,
+        )  # fmt: skip
+        return MadeKey(key=key, secret=secret)
+
+    def _in_reach(self, tx: Transaction, actor: Actor, id: str) -> tuple[ApiKey, Member]:
+        key = store.key(tx, actor.organisation_id, id)
+        if key is None and actor.is_operator:
+            key = store.key_of_any_organisation(tx, id)
+        if key is None or not (key.member_id == actor.member_id or _changes_all(actor)):
+            raise NotFound("There is no such key", hint="`tera key list` has those this key may see")
+        whose = member_in(tx, actor, key.member_id)
+        if rules.key_within(actor, key.project_id, key.role_max, actor.expires_at):
+            raise Forbidden(
+                "The key in use may not revoke one that reaches further",
+                hint="Use that key itself, or one without limits",
+            )
+        return key, whose
+
+
+def _require(actor: Actor, permission: Permission) -> None:
+    if permission not in rules.anywhere(actor):
+        raise rules.forbidden(permission)
+
+
+def _changes_all(actor: Actor) -> bool:
+    return Permission.MEMBER_WRITE in rules.in_organisation(actor, actor.organisation_id)
+
+
+def _check_life(life: timedelta | None) -> None:
+    if life is not None and not timedelta() < life <= LIFE_MAX:
+        raise BadInput(
+            "A key lives for some time, and for ten years at most",
+            hint="Leave it out for a key that never expires",
+        )

@@ -1,0 +1,208 @@
+"""Members and their roles.
+
+What holds:
+- nobody gives a role, or takes one away, that may more than he himself may at that place;
+- an organisation always has an owner of the whole of it, and the house an operator;
+- only operators change or remove operators;
+- a removed member has no roles and no keys; one who is taken back starts without them.
+"""
+
+from collections.abc import Callable
+from os import urandom
+
+from msgspec.structs import replace
+
+from teraflock.base.clock import Clock
+from teraflock.base.errors import Conflict, Forbidden, NotFound, Refused
+from teraflock.base.ids import new_id
+from teraflock.storage.database import Database, Transaction
+from teraflock.tenant import rules, store
+from teraflock.tenant.audit import Audit
+from teraflock.tenant.model import Actor, Member, MemberId, OrganisationId, Role
+from teraflock.tenant.projects import project_in
+from teraflock.tenant.rules import Permission
+
+
+class Members:
+    def __init__(
+        self, database: Database, clock: Clock, random_bytes: Callable[[int], bytes] = urandom
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._random_bytes = random_bytes
+        self._audit = Audit(clock, random_bytes)
+
+    def page(
+        self, actor: Actor, *, organisation: OrganisationId | None = None, after: str = "", limit: int
+    ) -> tuple[Member, ...]:
+        """All of the organisation; for whoever reaches only some projects, those who have a role there."""
+        seen_in = rules.projects_with(actor, Permission.MEMBER_READ)
+        if organisation is not None and organisation != actor.organisation_id:
+            seen_in = None
+        home = organisation or actor.organisation_id
+        if seen_in == () or (
+            seen_in is None and Permission.MEMBER_READ not in rules.in_organisation(actor, home)
+        ):
+            raise rules.forbidden(Permission.MEMBER_READ)
+        with self._database.read() as tx:
+            found = store.members(tx, home, seen_in, after=after, limit=limit)
+        return tuple(_as_seen(member, seen_in) for member in found)
+
+    def make(
+        self,
+        actor: Actor,
+        name: str,
+        role: Role,
+        project: str = "",
+        *,
+        organisation: OrganisationId | None = None,
+    ) -> Member:
+        """Take someone in, with a role in one project, or with the empty reference in all of them."""
+        rules.check_member_name(name)
+
+        def work(tx: Transaction) -> Member:
+            home, project_id = self._place(tx, actor, role, project, organisation)
+            return self._made(tx, actor, home, name, role, project_id)
+
+        return self._database.write(work)
+
+    def set_role(self, actor: Actor, ref: str, role: Role | None, project: str = "") -> Member:
+        """Give a role in place of the one he has there; None takes it away."""
+
+        def work(tx: Transaction) -> Member:
+            member = member_in(tx, actor, ref)
+            _, project_id = self._place(tx, actor, role, project, member.organisation_id)
+            before = member.roles.get(project_id)
+            if before is not None:  # nobody takes away what he could not give
+                self._place(tx, actor, before, project, member.organisation_id)
+            if project_id == "" and before is Role.OWNER and role is not Role.OWNER:
+                _check_not_last_owner(tx, member)
+            store.put_role(tx, member.id, project_id, role)
+            self._audit.record_in(
+                tx,
+                member.organisation_id,
+                actor,
+                "member.set_role",
+                member.id,
+                project_id,
+                role=role,
+                before=before,
+            )
+            roles = {**member.roles, project_id: role}
+            return replace(member, roles={place: given for place, given in roles.items() if given})
+
+        return self._database.write(work)
+
+    def remove(self, actor: Actor, ref: str) -> Member:
+        """From the organisation, with all roles and keys."""
+
+        def work(tx: Transaction) -> Member:
+            member = member_in(tx, actor, ref)
+            held = rules.in_organisation(actor, member.organisation_id)
+            if Permission.MEMBER_WRITE not in held:
+                raise rules.forbidden(Permission.MEMBER_WRITE)
+            if not all(rules.may_give(actor, role, held) for role in member.roles.values()):
+                raise _too_far("remove a member who may")
+            _check_not_last_owner(tx, member)
+            _check_not_last_operator(tx, member)
+            now = self._clock.now()
+            store.remove_member(tx, member.id, now)
+            self._audit.record_in(
+                tx, member.organisation_id, actor, "member.remove", member.id, "", name=member.name
+            )
+            return replace(member, roles={}, removed_at=now)
+
+        return self._database.write(work)
+
+    def _place(
+        self, tx: Transaction, actor: Actor, role: Role | None, project: str, home: OrganisationId | None
+    ) -> tuple[OrganisationId, str]:
+        """The organisation and project id where a role may be given by the actor; or an error."""
+        if project:
+            place = project_in(tx, actor, project)
+            if home is not None and place.organisation_id != home:
+                raise NotFound("There is no such project")
+            held, home, project_id = rules.in_project(actor, place), place.organisation_id, str(place.id)
+        else:
+            home = home or actor.organisation_id
+            held, project_id = rules.in_organisation(actor, home), ""
+        if Permission.MEMBER_WRITE not in held:
+            raise rules.forbidden(Permission.MEMBER_WRITE)
+        if role is not None and not rules.may_give(actor, role, held):
+            raise _too_far("give or take a role that may")
+        return home, project_id
+
+    def _made(
+        self, tx: Transaction, actor: Actor, home: OrganisationId, name: str, role: Role, project_id: str
+    ) -> Member:
+        if store.member(tx, home, name) is not None:
+            raise Conflict(
+                f"`{name}` is a member already", hint="Give another role with `tera member set-role`"
+            )
+        if home != actor.organisation_id and store.organisation(tx, home) is None:
+            raise NotFound("There is no such organisation")
+        now = self._clock.now()
+        removed = store.removed_member(tx, home, name)
+        member = Member(
+            id=removed or MemberId(new_id("mem", now, self._random_bytes)),
+            organisation_id=home,
+            name=name,
+            is_operator=False,
+            roles={project_id: role},
+            created_at=now,
+        )
+        if removed is None:
+            store.put_member(tx, member)
+        else:
+            store.take_back_member(tx, member)
+        self._audit.record_in(tx, home, actor, "member.make", member.id, project_id, name=name, role=role)
+        return member
+
+
+def member_in(tx: Transaction, actor: Actor, ref: str) -> Member:
+    """The member meant, by id or name, if the actor may know of him and change him."""
+    found = store.member(tx, actor.organisation_id, ref)
+    if found is None and actor.is_operator:
+        found = store.member_of_any_organisation(tx, ref)
+    if found is None or not _knows(actor, found):
+        raise NotFound("There is no such member", hint="`tera member list` has those this key may see")
+    if found.is_operator and not actor.is_operator and found.id != actor.member_id:
+        raise Forbidden("An operator is changed by operators alone")
+    return found
+
+
+def _knows(actor: Actor, member: Member) -> bool:
+    seen_in = rules.projects_with(actor, Permission.MEMBER_READ)
+    return (
+        actor.is_operator
+        or member.id == actor.member_id
+        or seen_in is None
+        or any(place in ("", *seen_in) for place in member.roles)
+    )
+
+
+def _as_seen(member: Member, seen_in: tuple[str, ...] | None) -> Member:
+    """Without the roles in projects that the actor does not reach."""
+    if seen_in is None:
+        return member
+    roles = {place: role for place, role in member.roles.items() if place in ("", *seen_in)}
+    return replace(member, roles=roles)
+
+
+def _check_not_last_owner(tx: Transaction, member: Member) -> None:
+    if store.owners(tx, member.organisation_id) == (member.id,):
+        raise Refused(
+            f"`{member.name}` is the last owner of the organisation",
+            hint="Make someone else an owner first: `tera member set-role NAME owner`",
+        )
+
+
+def _check_not_last_operator(tx: Transaction, member: Member) -> None:
+    if [operator.id for operator in store.operators_in_all_organisations(tx)] == [member.id]:
+        raise Refused(f"`{member.name}` is the last operator of the house")
+
+
+def _too_far(act: str) -> Forbidden:
+    return Forbidden(
+        f"This key may not {act} more than itself", hint="An owner of the organisation can do it"
+    )

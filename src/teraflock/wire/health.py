@@ -1,0 +1,12 @@
+"""Whether the server is well, for anyone who asks."""
+
+from typing import Literal
+
+import msgspec
+
+
+class HealthAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    status: Literal["ok"]
+    version: str
+    engine: str
+    simulated: bool

@@ -1,0 +1,42 @@
+"""Hosts and their cards as the API has them."""
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+
+class HostGpuAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    slot: str
+    kind: str
+    gpu: str
+    name: str
+    memory_bytes: int
+    healthy: bool
+    free: bool
+
+
+class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    site: str
+    name: str
+    state: str
+    address: str
+    vcpus: int
+    ram_bytes: int
+    disk_bytes: int
+    vcpus_held: int
+    ram_bytes_held: int
+    disk_bytes_held: int
+    gpus: tuple[HostGpuAnswer, ...]
+    simulated: bool
+    seen_at: datetime
+
+
+class HostPage(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[HostAnswer, ...]
+    next: str | None
+
+
+class HostChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    state: Literal["ready", "draining"]

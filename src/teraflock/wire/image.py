@@ -1,0 +1,31 @@
+"""Images as the API has them."""
+
+from datetime import datetime
+
+import msgspec
+
+from teraflock.wire.instance import Name, Ref
+
+
+class ImageRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Exactly one of the two says what it is made from."""
+
+    name: Name
+    recipe: Ref = ""
+    instance: Ref = ""
+
+
+class ImageAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    shared: bool
+    recipe: str
+    state: str
+    problem: str
+    size_bytes: int
+    created_at: datetime
+
+
+class ImagePage(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[ImageAnswer, ...]
+    next: str | None

@@ -1,0 +1,172 @@
+"""Instances as the API has them. Requests refuse fields they do not know; answers may grow."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+# `$` alone would let a line break pass behind the last character: Python's regular expressions are so.
+Name = Annotated[str, Meta(min_length=1, max_length=63, pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$(?!\n)")]
+"""A host name's label: the guest bears it."""
+Ref = Annotated[str, Meta(max_length=100, pattern=r"^[^\u0000-\u001f\u007f]*$(?!\n)")]
+"""An id or a name."""
+LabelKey = Annotated[
+    str, Meta(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?$(?!\n)")
+]
+LabelValue = Annotated[str, Meta(max_length=255, pattern=r"^[^\u0000]*$")]
+Word = Annotated[str, Meta(max_length=4096, pattern=r"^[^\u0000]*$")]
+VariableName = Annotated[str, Meta(max_length=255, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")]
+AccessWord = Literal["ssh", "jupyter", "command"]
+
+USER_DATA_BYTES_MAX = 65_536
+INSTANCES_PER_LAUNCH_MAX = 100
+
+
+class ShapeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is left out is filled in: from `name`, or in proportion to the cards."""
+
+    name: Ref = ""
+    """A named shape, such as `cpu-2` or `V100-SXM2x1`; see `GET /v1/shapes`."""
+    gpu: Ref = ""
+    gpus: Annotated[int, Meta(ge=0, le=64)] | None = None
+    vcpus: Annotated[int, Meta(ge=1, le=1024)] | None = None
+    ram_bytes: Annotated[int, Meta(ge=64 << 20, le=64 << 40)] | None = None
+    disk_bytes: Annotated[int, Meta(ge=512 << 20, le=1 << 50)] | None = None
+
+
+class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: Name | None = None
+    """With `instances` above 1, each gets a number behind it. Left out: a name is made."""
+    shape: ShapeRequest = ShapeRequest()
+    image: Annotated[Ref, Meta(min_length=1)] = "base"
+    access: AccessWord = "ssh"
+    command: Annotated[tuple[Word, ...], Meta(max_length=256)] = ()
+    user_data: Annotated[str, Meta(max_length=USER_DATA_BYTES_MAX, pattern=r"^[^\u0000]*$")] = ""
+    authorized_keys: Annotated[tuple[Annotated[str, Meta(max_length=8192)], ...], Meta(max_length=32)] = ()
+    labels: Annotated[Mapping[LabelKey, LabelValue], Meta(max_length=64)] = {}
+    environment: Annotated[Mapping[VariableName, Word], Meta(max_length=64)] = {}
+    instances: Annotated[int, Meta(ge=1, le=INSTANCES_PER_LAUNCH_MAX)] = 1
+    host: Ref | None = None
+    """On this host only."""
+
+
+class ResizeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    shape: ShapeRequest
+
+
+class ExecRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    command: Annotated[tuple[Word, ...], Meta(min_length=1, max_length=256)]
+    stdin: Annotated[str, Meta(max_length=1 << 20)] = ""
+    seconds_max: Annotated[int, Meta(ge=1, le=600)] = 60
+
+
+class ExecAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+class SnapshotRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: Name
+
+
+class RestoreRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    snapshot: Annotated[Ref, Meta(min_length=1)]
+
+
+class SnapshotAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    state: str
+    created_at: datetime
+
+
+class SnapshotList(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[SnapshotAnswer, ...]
+
+
+class ShapeAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    gpu: str
+    gpu_name: str
+    gpus: int
+    vcpus: int
+    ram_bytes: int
+    disk_bytes: int
+
+
+class SshAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    host: str
+    port: int
+    user: str
+    host_key: str
+    """The guest's public key, for a `known_hosts` file; empty until it is known."""
+
+
+class JupyterAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    url: str
+    """With its token: whoever has it is in."""
+
+
+class GpuAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    slot: str
+    kind: str
+    gpu: str
+
+
+class InstanceAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    project_id: str
+    state: str
+    """The phase: queued, starting, running, changing, stopping, stopped, failed, deleting, gone."""
+    wanted: str
+    operation: str | None
+    """What is being done at the moment."""
+    step: str | None
+    problem: str
+    """Why it failed or waits, in a sentence; empty: nothing is wrong."""
+    shape: ShapeAnswer
+    gpus: tuple[GpuAnswer, ...]
+    """The cards it has now."""
+    image: str
+    access: str
+    command: tuple[str, ...]
+    exit_code: int | None
+    labels: Mapping[str, str]
+    host: str | None
+    private_address: str | None
+    ssh: SshAnswer | None
+    jupyter: JupyterAnswer | None
+    simulated: bool
+    created_at: datetime
+    created_by: str
+    running_since: datetime | None
+
+
+class InstancePage(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[InstanceAnswer, ...]
+    next: str | None
+    """The cursor of the page behind this one."""
+
+
+class LaunchAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[InstanceAnswer, ...]
+
+
+class LogAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    source: Literal["command", "console"]
+    text: str
+    exit_code: int | None
+
+
+class NamedShapeAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    shape: ShapeAnswer
+    free: int
+    """How many of it could be launched now, by what hosts have free."""
+
+
+class ShapeList(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[NamedShapeAnswer, ...]

@@ -1,0 +1,163 @@
+"""Organisations, projects, members, keys, quotas and the audit log as the API has them."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from teraflock.wire.instance import Name, Ref
+
+RoleWord = Literal["owner", "member", "viewer", "billing"]
+Amount = Annotated[int, Meta(ge=0, le=1 << 60)]
+MemberName = Annotated[str, Meta(min_length=1, max_length=255, pattern=r"^[^\s\u0000-\u001f]+$(?!\n)")]
+
+
+class QuotaShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The most a project may have at a time; null is no limit."""
+
+    instances: Amount | None = None
+    vcpus: Amount | None = None
+    ram_bytes: Amount | None = None
+    disk_bytes: Amount | None = None
+    gpus: Mapping[str, Amount] = {}
+    gpus_default: Amount | None = None
+
+
+class OrganisationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: Name
+    owner: MemberName
+    """Its first member, who gets a key in the answer."""
+
+
+class OrganisationAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    created_at: datetime
+
+
+class OrganisationMade(msgspec.Struct, frozen=True, kw_only=True):
+    organisation: OrganisationAnswer
+    owner_id: str
+    key: str
+    """Shown this once."""
+
+
+class OrganisationPage(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[OrganisationAnswer, ...]
+    next: str | None
+
+
+class ProjectRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: Name
+    quota: QuotaShape = QuotaShape()
+
+
+class ProjectAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    organisation_id: str
+    quota: QuotaShape
+    subnet: str
+    created_at: datetime
+
+
+class ProjectPage(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[ProjectAnswer, ...]
+    next: str | None
+
+
+class UsageAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a project has now, beside what it may have."""
+
+    instances: int
+    vcpus: int
+    ram_bytes: int
+    disk_bytes: int
+    gpus: Mapping[str, int]
+    quota: QuotaShape
+
+
+class MemberRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: MemberName
+    role: RoleWord
+    project: Ref = ""
+    """Empty: in every project of the organisation."""
+
+
+class RoleChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    role: RoleWord | None
+    """Null takes the role away."""
+    project: Ref = ""
+
+
+class MemberAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    is_operator: bool
+    roles: Mapping[str, RoleWord]
+    created_at: datetime
+
+
+class MemberPage(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[MemberAnswer, ...]
+    next: str | None
+
+
+class KeyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: Annotated[Ref, Meta(min_length=1)]
+    member: Ref = ""
+    """Empty: for oneself. For others: owners only."""
+    project: Ref = ""
+    role_max: RoleWord | None = None
+    days: Annotated[int, Meta(ge=1, le=3650)] | None = None
+    """Until it expires; null: never."""
+
+
+class KeyAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    member_id: str
+    project: str
+    role_max: RoleWord | None
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+
+
+class KeyMade(msgspec.Struct, frozen=True, kw_only=True):
+    key: KeyAnswer
+    secret: str
+    """Shown this once."""
+
+
+class KeyPage(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[KeyAnswer, ...]
+    next: str | None
+
+
+class WhoAmI(msgspec.Struct, frozen=True, kw_only=True):
+    member_id: str
+    member_name: str
+    organisation_id: str
+    organisation_name: str
+    is_operator: bool
+    roles: Mapping[str, RoleWord]
+    key_id: str
+
+
+class AuditAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    at: datetime
+    member_id: str
+    key_id: str
+    project_id: str
+    action: str
+    subject: str
+    details: Mapping[str, str | int | float | bool | None]
+
+
+class AuditPage(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[AuditAnswer, ...]
+    next: str | None

@@ -1,0 +1,176 @@
+"""A cloud to ask, in this process: two tenants with all roles, things of each kind, and no socket between."""
+
+import asyncio
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from teraflock.api.asgi import Application
+from teraflock.app.settings import Place, Settings
+from teraflock.app.wiring import Cloud
+
+SETTINGS = Settings(
+    engine="simulated", simulated_hosts="2x2xV100", simulated_boot_seconds=0, rate_per_second=0, loops=False
+)
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return msgspec.json.decode(self.body)
+
+    @property
+    def code(self) -> str:
+        code: str = self.json["code"]
+        return code
+
+
+class House:
+    """A server without a socket. Loops stand still unless they are started."""
+
+    def __init__(self, home: Path, settings: Settings = SETTINGS) -> None:
+        self.cloud = Cloud(Place(home), settings)
+        self.application = Application(self.cloud.services)
+        self._loop = asyncio.new_event_loop()
+
+    def close(self) -> None:
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self.application.close()
+        self._loop.close()
+        self.cloud.stop()
+
+    def ask(
+        self,
+        method: str,
+        target: str,
+        key: str | None = None,
+        *,
+        body: object = None,
+        raw: bytes | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Answer:
+        sent = {"host": "tests", **(headers or {})}
+        if key is not None:
+            sent["authorization"] = f"Bearer {key}"
+        content = raw if raw is not None else b"" if body is None else msgspec.json.encode(body)
+        if content:
+            sent.setdefault("content-type", "application/json")
+        return self._loop.run_until_complete(self._asked(method, target, sent, content))
+
+    async def _asked(self, method: str, target: str, headers: dict[str, str], content: bytes) -> Answer:
+        parts = urlsplit(target)
+        scope = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "scheme": "http", "method": method,
+            "root_path": "", "path": parts.path, "raw_path": parts.path.encode(),
+            "query_string": parts.query.encode(), "client": ("127.0.0.1", 1), "server": ("tests", 80), "state": {},
+            "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()],
+        }  # fmt: skip
+        told: list[Any] = []
+        parted = [content[at : at + 65_536] for at in range(0, len(content), 65_536)] or [b""]
+
+        async def receive() -> Any:
+            part = parted.pop(0)
+            return {"type": "http.request", "body": part, "more_body": bool(parted)}
+
+        async def send(message: Any) -> None:
+            told.append(message)
+
+        await self.application.asgi(scope, receive, send)  # type: ignore[arg-type]
+        got = {name.decode(): value.decode() for name, value in told[0]["headers"]}
+        return Answer(status=told[0]["status"], headers=got, body=b"".join(part["body"] for part in told[1:]))
+
+    def settle(self) -> None:
+        """Let the loops work until nothing is left to do."""
+        from teraflock.instance import store
+
+        loops = self.cloud.loops
+        loops.hosts.turn()
+        for _ in range(1000):
+            loops.images.turn()
+            for instance in loops.instances.lease():
+                loops.instances.advance(instance)
+            with self.cloud.database.read() as tx:
+                if store.next_due_in_all_projects(tx) is None:
+                    return
+        raise AssertionError("the loops do not come to rest")
+
+
+class Tenants(msgspec.Struct, frozen=True, kw_only=True):
+    """Keys by who holds them, and the ids of what the first tenant has."""
+
+    keys: dict[str, str]
+    ids: dict[str, str]
+
+
+def furnish(home: Path) -> Tenants:
+    house = House(home)
+    try:
+        return _furnished(house)
+    finally:
+        house.close()
+
+
+def _furnished(house: House) -> Tenants:
+    operator = (house.cloud.at.operator_key).read_text().strip()
+
+    def made(method: str, target: str, key: str, body: object = None) -> Any:
+        answer = house.ask(method, target, key, body=body)
+        assert answer.status < 300, answer
+        return answer.json if answer.body else None
+
+    house.settle()
+    made("POST", "/v1/images", operator, {"name": "base", "recipe": "base"})
+    acme = made("POST", "/v1/organisations", operator, {"name": "acme", "owner": "owner@acme"})
+    other = made("POST", "/v1/organisations", operator, {"name": "other", "owner": "owner@other"})
+    owner = acme["key"]
+    keys = {"owner": owner, "other": other["key"], "operator": operator}
+    ids = {"organisation": acme["organisation"]["id"], "owner": acme["owner_id"]}
+    ids["project"] = made("GET", "/v1/projects", owner)["items"][0]["id"]
+    ids["empty"] = made("POST", "/v1/projects", owner, {"name": "empty"})["id"]
+    for role in ("member", "viewer", "billing"):
+        member = made("POST", "/v1/members", owner, {"name": f"{role}@acme", "role": role})
+        keys[role] = made("POST", "/v1/keys", owner, {"name": role, "member": member["id"]})["secret"]
+        ids[role] = member["id"]
+    local = made("POST", "/v1/members", owner, {"name": "local@acme", "role": "member", "project": "empty"})
+    keys["elsewhere"] = made("POST", "/v1/keys", owner, {"name": "local", "member": local["id"]})["secret"]
+    keys["capped"] = made("POST", "/v1/keys", owner, {"name": "capped", "role_max": "viewer"})["secret"]
+    for name in ("revoked", "expired", "spare"):
+        key = made("POST", "/v1/keys", owner, {"name": name, "days": 1})
+        keys[name], ids[name] = key["secret"], key["key"]["id"]
+    made("DELETE", f"/v1/keys/{ids['revoked']}", owner)
+    _expire(house.cloud.at.folder / "cloud.db", ids["expired"])
+    house.settle()
+    launch = {"name": "web", "shape": {"gpu": "V100"}, "access": "jupyter", "labels": {"team": "red"}}
+    ids["instance"] = made("POST", "/v1/instances", owner, launch)["items"][0]["id"]
+    house.settle()
+    ids["snapshot"] = made("POST", "/v1/instances/web/snapshots", owner, {"name": "before"})["id"]
+    house.settle()
+    ids["image"] = made("POST", "/v1/images", owner, {"name": "tools", "instance": "web"})["id"]
+    house.settle()
+    ids["host"] = made("GET", "/v1/hosts", operator)["items"][0]["id"]
+    assert made("GET", "/v1/instances/web", owner)["state"] == "running"
+    assert made("GET", "/v1/images/tools", owner)["state"] == "ready"
+    keys["unknown"] = owner[:-1] + ("0" if owner[-1] != "0" else "1")
+    keys["malformed"] = "not-a-key"
+    return Tenants(keys=keys, ids=ids)
+
+
+def _expire(database: Path, key_id: str) -> None:
+    connection = sqlite3.connect(database)
+    with connection:
+        changed = connection.execute("UPDATE api_key SET expires_at_us = 1 WHERE id = ?", (key_id,)).rowcount
+    connection.close()
+    assert changed == 1
+
+
+def copied(home: Path, target: Path) -> House:
+    shutil.copytree(home, target)
+    return House(target)

@@ -1,0 +1,169 @@
+"""A create sent twice is done once: one after the other, at the same time, and after a fault between the two."""
+
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.api.asking import House, Tenants
+
+from teraflock.api import idempotency
+from teraflock.api.call import Raw
+from teraflock.api.endpoint import Reply, reply_to
+from teraflock.api.openapi import document
+from teraflock.api.routes.all import ROUTES
+
+BODIES: dict[str, tuple[str, Any, Any]] = {
+    "make_organisation": ("operator", {"name": "third", "owner": "me"}, {"name": "fourth", "owner": "me"}),
+    "make_project": ("owner", {"name": "second"}, {"name": "third"}),
+    "add_member": ("owner", {"name": "new", "role": "viewer"}, {"name": "new", "role": "member"}),
+    "make_key": ("owner", {"name": "ci"}, {"name": "ci", "days": 3}),
+    "make_image": ("owner", {"name": "again", "recipe": "base"}, {"name": "another", "recipe": "base"}),
+    "launch_instances": ("owner", {"name": "new"}, {"name": "new", "image": "tools"}),
+    "make_snapshot": ("owner", {"name": "one"}, {"name": "two"}),
+}
+OPERATIONS = {
+    operation["operationId"]: (path, operation)
+    for path, methods in document()["paths"].items()
+    for operation in methods.values()
+}
+
+
+def target(name: str, tenants: Tenants) -> str:
+    path: str = OPERATIONS[name][0]
+    return path.replace("{instance}", tenants.ids["instance"])
+
+
+def test_every_create_takes_a_key() -> None:
+    takes = {
+        name
+        for name, (_, operation) in OPERATIONS.items()
+        if any(each["name"] == "Idempotency-Key" for each in operation.get("parameters", []))
+    }
+    made = {name for name in OPERATIONS if name.split("_")[0] in ("make", "launch", "add")}
+    assert takes == made == set(BODIES)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_sent_again_it_gives_the_same_answer(house: House, tenants: Tenants, name: str) -> None:
+    who, body, other = BODIES[name]
+    key, path = {"idempotency-key": "k-1"}, target(name, tenants)
+    first = house.ask("POST", path, tenants.keys[who], body=body, headers=key)
+    assert first.status in (201, 202), first
+    rows = counts(house)
+    again = house.ask("POST", path, tenants.keys[who], body=body, headers=key)
+    assert (again.status, again.body) == (first.status, first.body)
+    assert again.headers["idempotent-replay"] == "true"
+    assert "idempotent-replay" not in first.headers
+    reused = house.ask("POST", path, tenants.keys[who], body=other, headers=key)
+    assert (reused.status, reused.code) == (422, "idempotency_key_reused")
+    assert counts(house) == rows
+    anew = house.ask("POST", path, tenants.keys[who], body=body, headers={"idempotency-key": "k-2"})
+    assert anew.status in (201, 202, 409), "another key is another request"
+    assert "idempotent-replay" not in anew.headers
+
+
+def test_blanks_and_the_order_of_fields_do_not_count(house: House, tenants: Tenants) -> None:
+    owner, key = tenants.keys["owner"], {"idempotency-key": "k"}
+    first = house.ask("POST", "/v1/instances", owner, raw=b'{"name":"new","image":"base"}', headers=key)
+    again = house.ask("POST", "/v1/instances", owner, raw=b'{ "image": "base", "name": "new" }', headers=key)
+    assert again.body == first.body
+
+
+def test_a_request_that_failed_may_be_tried_again(house: House, tenants: Tenants) -> None:
+    owner, key, body = tenants.keys["owner"], {"idempotency-key": "k"}, {"name": "web"}
+    assert house.ask("POST", "/v1/instances", owner, body=body, headers=key).status == 409
+    assert house.ask("DELETE", "/v1/instances/web", owner).status == 202
+    house.settle()
+    assert house.ask("POST", "/v1/instances", owner, body=body, headers=key).status == 202
+
+
+def test_members_do_not_meet_in_one_key(house: House, tenants: Tenants) -> None:
+    key = {"idempotency-key": "k"}
+    first = house.ask("POST", "/v1/instances", tenants.keys["owner"], body={"name": "one"}, headers=key)
+    second = house.ask("POST", "/v1/instances", tenants.keys["member"], body={"name": "two"}, headers=key)
+    assert (first.status, second.status) == (202, 202)
+
+
+def test_a_secret_is_kept_only_for_the_key_that_asked(house: House, tenants: Tenants) -> None:
+    owner, key, body = tenants.keys["owner"], {"idempotency-key": "k"}, {"name": "ci"}
+    made = house.ask("POST", "/v1/keys", owner, body=body, headers=key).json
+    dump = "\n".join(sqlite3.connect(house.cloud.at.folder / "cloud.db").iterdump())
+    assert made["secret"] not in dump
+    assert made["secret"].rpartition("_")[2] not in dump
+    assert house.ask("POST", "/v1/keys", owner, body=body, headers=key).json == made
+    capped = house.ask("POST", "/v1/keys", owner, body={"name": "second"}).json["secret"]
+    other_key = house.ask("POST", "/v1/keys", capped, body=body, headers=key)
+    assert (other_key.status, other_key.code) == (409, "conflict"), "the same member with another key"
+    assert made["secret"].encode() not in other_key.body
+
+
+def test_what_is_made_and_its_answer_are_kept_together(
+    house: House, tenants: Tenants, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner, key, body = tenants.keys["owner"], {"idempotency-key": "k"}, {"name": "new"}
+    before = counts(house)
+
+    def fault(*_: object) -> None:
+        raise RuntimeError("the power is gone")
+
+    monkeypatch.setattr(idempotency, "keep", fault)
+    assert house.ask("POST", "/v1/instances", owner, body=body, headers=key).status == 500
+    assert counts(house) == before
+    monkeypatch.undo()
+    assert house.ask("POST", "/v1/instances", owner, body=body, headers=key).status == 202
+
+
+def test_two_at_the_same_time_give_one_instance(house: House, tenants: Tenants) -> None:
+    route = next(route for route in ROUTES if route.name == "launch_instances")
+    raw = Raw(
+        request_id="r",
+        path={},
+        query=b"",
+        authorization=f"Bearer {tenants.keys['owner']}",
+        content_type="application/json",
+        idempotency_key="k",
+        last_event_id="",
+        client="",
+        body=b'{"name":"new"}',
+    )
+    replies: list[Reply] = []
+    gate = threading.Barrier(6)
+
+    def ask() -> None:
+        gate.wait()
+        replies.append(reply_to(route, house.cloud.services, raw))
+
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {reply.status for reply in replies} == {202}
+    assert len({reply.body for reply in replies}) == 1
+    assert sum("Idempotent-Replay" in reply.headers for reply in replies) == 5
+
+
+def test_old_answers_are_forgotten(house: House, tenants: Tenants) -> None:
+    house.ask("POST", "/v1/instances", tenants.keys["owner"], body={}, headers={"idempotency-key": "k"})
+    assert idempotency.forget_old(house.cloud.database, house.cloud.clock) == 0
+    database = house.cloud.at.folder / "cloud.db"
+    _age(database)
+    assert idempotency.forget_old(house.cloud.database, house.cloud.clock) == 1
+
+
+def _age(database: Path) -> None:
+    connection = sqlite3.connect(database)
+    with connection:
+        connection.execute("UPDATE idempotency SET created_at_us = 1")
+    connection.close()
+
+
+def counts(house: House) -> dict[str, int]:
+    connection = sqlite3.connect(house.cloud.at.folder / "cloud.db")
+    try:
+        tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {table: connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in tables}
+    finally:
+        connection.close()

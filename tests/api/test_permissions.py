@@ -1,0 +1,205 @@
+"""Every operation of the API × every kind of key. The rules stand here a second time, by hand.
+
+The operations come from the OpenAPI document: one that is not in `RULES` fails, and so does a rule without one.
+Whoever may not is told nothing and changes nothing: the database is compared, row by row.
+"""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.api.asking import Answer, House, Tenants, copied
+
+from teraflock.api.openapi import document
+
+BAD_KEYS = ("malformed", "unknown", "revoked", "expired")
+EVERYONE = frozenset({"owner", "member", "viewer", "billing", "elsewhere", "capped", "other", "operator"})
+OWNER = frozenset({"owner", "operator"})
+SEES = frozenset({"owner", "member", "viewer", "capped", "operator"})
+WORKS = frozenset({"owner", "member"})
+HOUSE = frozenset({"operator"})
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    may: frozenset[str]
+    """Of those asking about acme's project. For lists without a project: who gets an answer of their own."""
+    path: dict[str, str] = {}
+    query: str = ""
+    body: Any = None
+    own: frozenset[str] = frozenset()
+    """Who gets an answer, but sees nothing of acme's project in it."""
+
+
+IN = "project={project}"
+LAUNCH = {"name": "new", "shape": {"vcpus": 1}}
+
+RULES: dict[str, Rule] = {
+    "show_health": Rule(may=EVERYONE),
+    "show_metrics": Rule(may=HOUSE),
+    "show_whoami": Rule(may=EVERYONE),
+    "list_organisations": Rule(may=HOUSE),
+    "make_organisation": Rule(may=HOUSE, body={"name": "third", "owner": "me@third"}),
+    "list_projects": Rule(may=EVERYONE, own=frozenset({"other", "elsewhere", "operator"})),
+    "make_project": Rule(may=OWNER, own=frozenset({"other"}), body={"name": "second"}),
+    "show_project": Rule(may=SEES | {"billing"}),
+    "delete_project": Rule(may=OWNER, path={"project": "{empty}"}),
+    "set_quota": Rule(may=HOUSE, body={"instances": 3}),
+    "show_usage": Rule(may=SEES | {"billing"}),
+    "list_members": Rule(may=EVERYONE - {"billing"}, own=frozenset({"other", "elsewhere", "operator"})),
+    "add_member": Rule(may=OWNER, own=frozenset({"other"}), body={"name": "new@acme", "role": "viewer"}),
+    "remove_member": Rule(may=OWNER, path={"member": "{viewer}"}),
+    "set_role": Rule(may=OWNER, path={"member": "{viewer}"}, body={"role": "member"}),
+    "list_keys": Rule(may=EVERYONE, own=EVERYONE - {"owner"}),
+    "make_key": Rule(
+        may=frozenset({"owner", "member", "elsewhere", "operator"}),
+        own=frozenset({"other"}),
+        body={"name": "mine"},
+    ),
+    "revoke_key": Rule(may=OWNER, path={"key": "{spare}"}),
+    "list_audit": Rule(may=EVERYONE - {"billing"}, own=frozenset({"other", "elsewhere", "operator"})),
+    "list_shapes": Rule(may=EVERYONE - {"billing"}),
+    "list_hosts": Rule(may=HOUSE),
+    "show_host": Rule(may=HOUSE, path={"host": "{host}"}),
+    "change_host": Rule(may=HOUSE, path={"host": "{host}"}, body={"state": "draining"}),
+    "list_images": Rule(may=SEES, query=IN),
+    "make_image": Rule(may=WORKS, query=IN, body={"name": "again", "recipe": "base"}),
+    "show_image": Rule(may=SEES, path={"image": "{image}"}, query=IN),
+    "delete_image": Rule(may=WORKS, path={"image": "{image}"}, query=IN),
+    "list_instances": Rule(may=SEES, query=IN),
+    "launch_instances": Rule(may=WORKS, query=IN, body=LAUNCH),
+    "show_instance": Rule(may=SEES, path={"instance": "{instance}"}, query=IN),
+    "delete_instance": Rule(may=WORKS, path={"instance": "{instance}"}, query=IN),
+    "start_instance": Rule(may=WORKS, path={"instance": "{instance}"}, query=IN),
+    "stop_instance": Rule(may=WORKS, path={"instance": "{instance}"}, query=IN),
+    "restart_instance": Rule(may=WORKS, path={"instance": "{instance}"}, query=IN),
+    "resize_instance": Rule(
+        may=WORKS, path={"instance": "{instance}"}, query=IN, body={"shape": {"vcpus": 3}}
+    ),
+    "exec_in_instance": Rule(
+        may=WORKS, path={"instance": "{instance}"}, query=IN, body={"command": ["true"]}
+    ),
+    "show_log": Rule(may=WORKS, path={"instance": "{instance}"}, query=IN),
+    "list_snapshots": Rule(may=SEES, path={"instance": "{instance}"}, query=IN),
+    "make_snapshot": Rule(may=WORKS, path={"instance": "{instance}"}, query=IN, body={"name": "now"}),
+    "delete_snapshot": Rule(may=WORKS, path={"instance": "{instance}", "snapshot": "{snapshot}"}, query=IN),
+    "restore_instance": Rule(
+        may=WORKS, path={"instance": "{instance}"}, query=IN, body={"snapshot": "before"}
+    ),
+    "list_events": Rule(may=SEES, query=IN),
+    "list_instance_events": Rule(may=SEES, path={"instance": "{instance}"}, query=IN),
+    "follow_events": Rule(may=SEES, query=IN),
+}
+
+DOCUMENT = document()
+OPERATIONS = {
+    operation["operationId"]: (method.upper(), path, operation)
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+}
+
+
+def test_every_operation_has_a_rule_and_every_rule_an_operation() -> None:
+    assert sorted(RULES) == sorted(OPERATIONS)
+
+
+def test_only_health_is_open_to_all() -> None:
+    assert [name for name, (_, _, operation) in OPERATIONS.items() if not operation["security"]] == [
+        "show_health"
+    ]
+
+
+@pytest.mark.parametrize("name", [name for name in OPERATIONS if name != "show_health"])
+def test_who_may_not_learns_nothing_and_changes_nothing(house: House, tenants: Tenants, name: str) -> None:
+    before = contents(house)
+    nobody = asked(house, tenants, name, None)
+    assert (nobody.status, nobody.code, nobody.headers["www-authenticate"]) == (
+        401,
+        "not_authenticated",
+        "Bearer",
+    )
+    for who in BAD_KEYS:
+        answer = asked(house, tenants, name, who)
+        assert (answer.status, answer.code) == (401, "not_authenticated"), who
+    for who in sorted(EVERYONE - RULES[name].may - RULES[name].own):
+        answer = asked(house, tenants, name, who)
+        assert answer.status in (403, 404), (who, answer)
+        if who == "other" and "{" in OPERATIONS[name][1] + RULES[name].query:
+            assert answer.status == (403 if _of_house(name) else 404), (
+                "that it is there is nobody else's business"
+            )
+        assert b"acme" not in answer.body, who
+    assert contents(house) == before
+
+
+STREAM = "follow_events"  # has no end: tests/story follows one
+ALLOWED = [
+    (name, who) for name, rule in RULES.items() if name != STREAM for who in sorted(rule.may | rule.own)
+]
+
+
+@pytest.mark.parametrize(("name", "who"), ALLOWED)
+def test_who_may_is_answered(furnished: tuple[Path, Tenants], tmp_path: Path, name: str, who: str) -> None:
+    home, tenants = furnished
+    house = copied(home, tmp_path / "house")
+    try:
+        answer = asked(house, tenants, name, who)
+    finally:
+        house.close()
+    assert answer.status < 300, answer
+    if who in RULES[name].own:
+        assert tenants.ids["instance"].encode() not in answer.body
+        assert tenants.ids["project"].encode() not in answer.body
+
+
+def test_another_tenant_finds_nothing_by_name_either(house: House, tenants: Tenants) -> None:
+    other = tenants.keys["other"]
+    for target in (
+        "/v1/instances/web",
+        "/v1/images/tools",
+        "/v1/instances/web/snapshots",
+        "/v1/instances/web/log",
+    ):
+        assert house.ask("GET", target, other).status == 404, target
+    assert house.ask("GET", "/v1/instances", other).json["items"] == []
+    assert house.ask("GET", "/v1/events", other).json["items"] == []
+    assert house.ask("DELETE", f"/v1/keys/{tenants.ids['spare']}", other).status == 404
+    assert house.ask("DELETE", f"/v1/members/{tenants.ids['viewer']}", other).status == 404
+
+
+def test_what_lets_one_in_is_shown_only_to_those_who_may_enter(house: House, tenants: Tenants) -> None:
+    def urls(who: str) -> list[Any]:
+        query = f"?project={tenants.ids['project']}"
+        one = house.ask("GET", f"/v1/instances/web{query}", tenants.keys[who]).json
+        page = house.ask("GET", f"/v1/instances{query}", tenants.keys[who]).json
+        return [one["jupyter"], *(each["jupyter"] for each in page["items"])]
+
+    for who in ("owner", "member"):
+        assert all("token=" in each["url"] for each in urls(who))
+    for who in ("viewer", "capped", "operator"):
+        assert urls(who) == [None, None]
+
+
+def asked(house: House, tenants: Tenants, name: str, who: str | None) -> Answer:
+    method, path, _ = OPERATIONS[name]
+    rule = RULES[name]
+    ids = tenants.ids
+    words = {"project": ids["project"], **{word: text.format(**ids) for word, text in rule.path.items()}}
+    target = path.format(**words)
+    if rule.query:
+        target += "?" + rule.query.format(**ids)
+    return house.ask(method, target, tenants.keys[who] if who else None, body=rule.body)
+
+
+def contents(house: House) -> list[str]:
+    """All that the database holds, but for what reading it changes: nothing."""
+    connection = sqlite3.connect(house.cloud.at.folder / "cloud.db")
+    try:
+        return sorted(connection.iterdump())
+    finally:
+        connection.close()
+
+
+def _of_house(name: str) -> bool:
+    return bool(OPERATIONS[name][2]["x-scope"] == "house")

@@ -1,0 +1,281 @@
+"""Requests as they should not be: each gets one clear answer in one form, and nothing is left behind."""
+
+import logging
+from pathlib import Path
+from urllib.parse import quote
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.api.asking import SETTINGS, House, Tenants
+
+from teraflock.api.asgi import Application
+from teraflock.api.errors import STATUS_BY_CODE
+from teraflock.wire.problem import Problem
+
+
+def problem(answer_body: bytes) -> Problem:
+    return msgspec.json.decode(answer_body, type=Problem)
+
+
+def test_an_error_has_one_form(house: House, tenants: Tenants) -> None:
+    owner = tenants.keys["owner"]
+    asked = {
+        "no such path": house.ask("GET", "/v2/instances", owner),
+        "no such method": house.ask("PUT", "/v1/instances", owner),
+        "no key": house.ask("GET", "/v1/instances"),
+        "no such thing": house.ask("GET", "/v1/instances/nowhere", owner),
+        "no JSON": house.ask("POST", "/v1/instances", owner, raw=b"{"),
+        "no such field": house.ask("POST", "/v1/instances", owner, body={"nmae": "web"}),
+        "no such query": house.ask("GET", "/v1/instances?lmit=3", owner),
+        "twice in the query": house.ask("GET", "/v1/instances?limit=3&limit=4", owner),
+        "not JSON by its own word": house.ask(
+            "POST", "/v1/instances", owner, raw=b"name=web", headers={"content-type": "text/plain"}
+        ),
+        "unknown image": house.ask("POST", "/v1/instances", owner, body={"image": "nope"}),
+    }
+    told = {what: (answer.status, problem(answer.body).code) for what, answer in asked.items()}
+    assert told == {
+        "no such path": (404, "not_found"),
+        "no such method": (405, "method_not_allowed"),
+        "no key": (401, "not_authenticated"),
+        "no such thing": (404, "not_found"),
+        "no JSON": (400, "malformed_request"),
+        "no such field": (400, "malformed_request"),
+        "no such query": (400, "malformed_request"),
+        "twice in the query": (400, "malformed_request"),
+        "not JSON by its own word": (415, "media_type_not_supported"),
+        "unknown image": (422, "unknown_name"),
+    }
+    for answer in asked.values():
+        told_problem = problem(answer.body)
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.headers["request-id"] == told_problem.request_id
+        assert told_problem.detail
+        assert told_problem.hint
+    assert asked["no such method"].headers["allow"].split(", ") == ["GET", "POST", "OPTIONS"]
+
+
+def test_what_is_simulated_says_so_in_every_answer(house: House, tenants: Tenants) -> None:
+    for answer in (
+        house.ask("GET", "/v1/health"),
+        house.ask("GET", "/nowhere"),
+        house.ask("GET", "/v1/whoami"),
+    ):
+        assert answer.headers["tera-engine"] == "simulated"
+
+
+def test_a_fault_of_ours_shows_no_trace(
+    house: House, tenants: Tenants, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def stumble(*_: object, **__: object) -> None:
+        raise RuntimeError("the secret of another tenant")
+
+    monkeypatch.setattr(house.cloud.services.nouns.instances, "page", stumble)
+    with caplog.at_level(logging.ERROR, "teraflock.api"):
+        answer = house.ask("GET", "/v1/instances", tenants.keys["owner"])
+    assert (answer.status, answer.code) == (500, "internal_error")
+    assert b"secret" not in answer.body
+    assert b"Traceback" not in answer.body
+    assert answer.json["request_id"] in caplog.text
+    assert "the secret of another tenant" in caplog.text
+
+
+def test_ten_megabytes_of_user_data_are_refused_with_the_limit(house: House, tenants: Tenants) -> None:
+    body = {"name": "big", "user_data": "x" * 10_000_000}
+    answer = house.ask("POST", "/v1/instances", tenants.keys["owner"], body=body)
+    assert (answer.status, answer.code) == (413, "body_too_large")
+    assert "65,536" in answer.json["hint"]
+    assert "1,000,000" in answer.json["hint"]
+    smaller = house.ask(
+        "POST", "/v1/instances", tenants.keys["owner"], body={"name": "big", "user_data": "x" * 65_537}
+    )
+    assert smaller.status == 400
+    assert "65536" in smaller.json["detail"]
+    assert house.ask("GET", "/v1/instances/big", tenants.keys["owner"]).status == 404
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a/b", "../etc", "a\n", "A", "-a", "a-", "a.b", "é", "", "a" * 64, "a\u0000", "a b", "$(id)", "`id`"],
+)
+def test_a_name_that_cannot_be_is_refused(house: House, tenants: Tenants, name: str) -> None:
+    answer = house.ask("POST", "/v1/instances", tenants.keys["owner"], body={"name": name})
+    assert answer.status == 400, answer
+    assert "name" in answer.json["detail"]
+
+
+def test_more_than_fits_says_what_would_fit(house: House, tenants: Tenants) -> None:
+    owner = tenants.keys["owner"]
+    large = house.ask("POST", "/v1/instances", owner, body={"shape": {"gpu": "V100", "gpus": 64}})
+    assert large.status == 422
+    assert "2" in large.json["hint"]
+    many = house.ask("POST", "/v1/instances", owner, body={"instances": 50, "shape": {"gpu": "V100"}})
+    assert many.status == 409
+    assert many.json["hint"]
+    quota = {"instances": 1}
+    project = tenants.ids["project"]
+    assert (
+        house.ask("PUT", f"/v1/projects/{project}/quota", tenants.keys["operator"], body=quota).status == 200
+    )
+    over = house.ask("POST", "/v1/instances", owner, body={"name": "two"})
+    assert (over.status, over.code) == (409, "quota_reached")
+    assert "instances" in over.json["detail"]
+
+
+def test_pages_follow_each_other_without_gap_or_repetition(house: House, tenants: Tenants) -> None:
+    owner = tenants.keys["owner"]
+    made = house.ask("POST", "/v1/instances", owner, body={"name": "n", "instances": 6})
+    assert made.status == 202
+    seen: list[str] = []
+    after: str | None = ""
+    while after is not None:
+        page = house.ask("GET", f"/v1/instances?limit=2&after={after}", owner).json
+        seen += [each["id"] for each in page["items"]]
+        assert len(page["items"]) <= 2
+        after = page["next"]
+    assert len(seen) == len(set(seen)) == 7
+    assert seen == sorted(seen)
+
+
+def test_a_key_that_asks_too_often_is_told_when_to_come_back(
+    furnished: tuple[Path, Tenants], tmp_path: Path
+) -> None:
+    import shutil
+
+    home, tenants = furnished
+    shutil.copytree(home, tmp_path / "house")
+    limited = msgspec.structs.replace(SETTINGS, rate_per_second=1, rate_burst=3)
+    house = House(tmp_path / "house", limited)
+    try:
+        answers = [house.ask("GET", "/v1/whoami", tenants.keys["viewer"]) for _ in range(5)]
+        assert [answer.status for answer in answers[:3]] == [200, 200, 200]
+        assert (answers[-1].status, answers[-1].code) == (429, "too_many")
+        assert int(answers[-1].headers["retry-after"]) >= 1
+        assert house.ask("GET", "/v1/whoami", tenants.keys["owner"]).status == 200, "each key for itself"
+    finally:
+        house.close()
+
+
+def test_metrics_count_by_route_and_never_by_path(house: House, tenants: Tenants) -> None:
+    for name in ("web", "nowhere", "nowhere/else"):
+        house.ask("GET", f"/v1/instances/{name}", tenants.keys["owner"])
+    text = house.ask("GET", "/metrics", tenants.keys["operator"]).body.decode()
+    assert 'tera_requests_total{method="GET",route="/v1/instances/{instance}",status="200"} 1.0' in text
+    assert 'tera_requests_total{method="GET",route="/v1/instances/{instance}",status="404"} 1.0' in text
+    assert 'tera_instances{phase="running"} 1.0' in text
+    assert "nowhere" not in text
+    assert "tera_request_seconds_bucket" in text
+
+
+def test_metrics_are_open_where_the_settings_say_so(house: House) -> None:
+    bounds = msgspec.structs.replace(house.cloud.services.bounds, metrics_open=True)
+    opened = Application(msgspec.structs.replace(house.cloud.services, bounds=bounds))
+    house.application, closed = opened, house.application
+    closed.close()
+    assert house.ask("GET", "/metrics").status == 200
+
+
+# Whatever comes, it is answered and not stumbled over -----------------------------------------------------------------
+
+ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=80)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | ANY_TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(ANY_TEXT, inner, max_size=4),
+    max_leaves=12,
+)
+LAUNCH = st.fixed_dictionaries(
+    {},
+    optional={
+        "name": st.from_regex(r"[a-z][a-z0-9-]{0,10}", fullmatch=True) | ANY_TEXT,
+        "user_data": ANY_TEXT,
+        "labels": st.dictionaries(ANY_TEXT, ANY_TEXT, max_size=3),
+        "environment": st.dictionaries(ANY_TEXT, ANY_TEXT, max_size=3),
+        "command": st.lists(ANY_TEXT, max_size=3),
+        "access": st.sampled_from(["ssh", "command", "jupyter", "telnet"]),
+        "authorized_keys": st.lists(ANY_TEXT, max_size=2),
+        "image": st.sampled_from(["base", "tools"]) | ANY_TEXT,
+        "host": ANY_TEXT,
+        "instances": st.integers(-1, 3),
+        "shape": st.fixed_dictionaries(
+            {},
+            optional={
+                "vcpus": st.integers(-1, 4),
+                "gpu": ANY_TEXT,
+                "gpus": st.integers(-1, 3),
+                "name": ANY_TEXT,
+            },
+        )
+        | JSON,
+    },
+)
+SMALL = settings(
+    max_examples=80,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    derandomize=True,
+    database=None,
+)
+EXPECTED = set(STATUS_BY_CODE.values()) - {500, 502, 503}
+
+
+def encoded(value: object) -> bytes:
+    """As JSON, half characters too."""
+    import json
+
+    return json.dumps(value).encode()
+
+
+@SMALL
+@given(body=LAUNCH)
+def test_a_launch_is_done_whole_or_refused(house: House, tenants: Tenants, body: dict[str, object]) -> None:
+    owner = tenants.keys["owner"]
+    before = house.ask("GET", "/v1/instances?limit=200", owner).json["items"]
+    answer = house.ask("POST", "/v1/instances", owner, raw=encoded(body))
+    after = house.ask("GET", "/v1/instances?limit=200", owner).json["items"]
+    if answer.status == 202:
+        assert len(after) - len(before) == body.get("instances", 1)
+        for made in answer.json["items"]:
+            assert house.ask("DELETE", f"/v1/instances/{made['id']}", owner).status == 202
+        house.settle()
+    else:
+        assert answer.status in EXPECTED, answer
+        assert problem(answer.body).detail
+        assert len(after) == len(before)
+
+
+@SMALL
+@given(body=JSON)
+def test_no_body_makes_the_server_stumble(house: House, tenants: Tenants, body: object) -> None:
+    for method, target in (
+        ("POST", "/v1/instances"),
+        ("POST", "/v1/keys"),
+        ("POST", "/v1/members"),
+        ("PUT", "/v1/members/nobody/role"),
+        ("POST", "/v1/instances/web/exec"),
+        ("POST", "/v1/images"),
+    ):
+        answer = house.ask(method, target, tenants.keys["owner"], raw=encoded(body))
+        assert answer.status in EXPECTED | {201, 202}, (target, answer)
+
+
+@SMALL
+@given(word=st.text(min_size=1, max_size=300), raw=st.binary(max_size=40))
+def test_no_path_query_or_header_makes_the_server_stumble(
+    house: House, tenants: Tenants, word: str, raw: bytes
+) -> None:
+    owner = tenants.keys["owner"]
+    part = quote(word, safe="", errors="replace")
+    from urllib.parse import unquote
+
+    decoded = unquote(part)  # as a server hands it on
+    if "?" not in decoded and "#" not in decoded:
+        for target in (f"/v1/instances/{decoded}", f"/v1/images/{decoded}", f"/v1/projects/{decoded}/usage"):
+            assert house.ask("GET", target, owner).status in (200, 404, 400, 403, 405)
+    assert house.ask("GET", f"/v1/instances?project={part}", owner).status in (200, 400, 404)
+    assert house.ask("GET", f"/v1/instances?{part}", owner).status in (200, 400)
+    key = raw.decode("latin-1")
+    assert house.ask("GET", "/v1/whoami", key).status == 401
+    header = {"idempotency-key": key}
+    answer = house.ask("POST", "/v1/instances", owner, body={"image": "nope"}, headers=header)
+    assert answer.status in (400, 422)

@@ -1,0 +1,133 @@
+"""The ground a contract test stands on: a driver, and what a test must know of its surroundings to be fair to it.
+
+Every machine that a ground hands out has an id, an address and ports of its own, and is deleted when the test ends:
+on a real engine tests share it, one after the other.
+"""
+
+import itertools
+from collections.abc import Callable
+from typing import Protocol
+
+from teraflock.base.quantities import GIB, MIB
+from teraflock.instance.driver import (
+    Capability,
+    ComputeDriver,
+    EngineRefused,
+    Handle,
+    Machine,
+    Network,
+    Port,
+    Readiness,
+)
+from teraflock.instance.model import InstanceId
+from teraflock.network.rules import gateway, subnet
+from teraflock.tenant.model import ProjectId
+
+LOOKS_MAX = 600
+STAGES = ("prepare", "create", "start", "expose", "ready")
+BROKEN_OFF = tuple(STAGES[:length] for length in range(len(STAGES) + 1))
+"""A launch broken off after each of its calls."""
+
+
+def network(number: int) -> Network:
+    """The network of the project with this number."""
+    return Network(
+        project_id=ProjectId(f"prj_contract{number:08d}"),
+        number=number,
+        subnet=str(subnet(number)),
+        gateway=str(gateway(number)),
+    )
+
+
+class Surroundings(Protocol):
+    """What differs between engines, besides the driver."""
+
+    name: str
+    real: bool
+    image: str
+    """An image that the engine holds, and that boots."""
+    image_broken: str
+    """One that does not boot; empty where there is none."""
+
+    def pass_time(self, seconds: float) -> None: ...
+
+    def port_answers(self, machine: Machine, port: Port) -> bool:
+        """Whether the port of the host leads into the guest."""
+        ...
+
+
+class Ground:
+    _numbers = itertools.count(1)
+
+    def __init__(self, driver: ComputeDriver, around: Surroundings) -> None:
+        self.driver = driver
+        self.around = around
+        self._made: dict[InstanceId, Handle] = {}
+        hosts = driver.hosts()
+        self.host = hosts[0].name if hosts else ""
+
+    def can(self, capability: Capability) -> bool:
+        return capability in self.driver.capabilities
+
+    def machine(self, *, project: int = 1, **changes: object) -> Machine:
+        number = next(self._numbers)
+        values: dict[str, object] = {
+            "handle": Handle(InstanceId(f"ins_{number:016d}"), self.host),
+            "hostname": f"guest-{number}",
+            "image": self.around.image,
+            "vcpus": 1,
+            "ram_bytes": 256 * MIB,
+            "disk_bytes": 2 * GIB,
+            "network": network(project),
+            "address": str(subnet(project)[16 + number % 4000]),
+            "ports": (Port(20_000 + number, 22),),
+        }
+        made = Machine(**{**values, **changes})  # type: ignore[arg-type]
+        self._made[made.id] = made.handle
+        return made
+
+    def advance(self, machine: Machine, stage: str) -> None:
+        """One call of a launch; the last of them waits until the guest answers."""
+        if stage == "start":
+            self.driver.start(machine.handle)
+        elif stage == "ready":
+            self.answers(machine)
+        else:
+            call: Callable[[Machine], None] = getattr(self.driver, stage)
+            call(machine)
+
+    def up(self, **changes: object) -> Machine:
+        """A machine that runs and answers."""
+        machine = self.machine(**changes)  # type: ignore[arg-type]
+        for stage in STAGES:
+            self.advance(machine, stage)
+        return machine
+
+    def answers(self, machine: Machine) -> Readiness:
+        for _ in range(LOOKS_MAX):
+            if (readiness := self.driver.ready(machine)).ready:
+                return readiness
+            self.around.pass_time(0.5)
+        raise AssertionError("the guest does not answer")
+
+    def sighted(self) -> set[InstanceId]:
+        return {sighting.instance_id for sighting in self.driver.sightings()}
+
+    def words(self, machine: Machine, *command: str, stdin: bytes = b"") -> bytes:
+        ran = self.driver.run(machine.handle, command, stdin=stdin, seconds_max=30)
+        assert ran.exit_code == 0, ran
+        return ran.stdout
+
+    def clear(self) -> None:
+        for handle in self._made.values():
+            self.driver.delete(handle)
+        self._made.clear()
+
+
+def refused(call: Callable[[], object]) -> str:
+    """The code with which a call is refused."""
+    try:
+        call()
+    except EngineRefused as error:
+        return error.code
+    raise AssertionError("it was not refused")

@@ -1,0 +1,84 @@
+"""Words of every kind go to an engine and come back as they were: many on the simulated one, a few on a real one."""
+
+import string
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.contract.driver.grounds import Ground
+
+TEXT = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=200)
+NASTY = st.sampled_from(
+    [
+        "$(id)",
+        "`id`",
+        "; rm -rf /",
+        "{{ config_get('x') }}",
+        "{% include '/etc/passwd' %}",
+        "\\",
+        "'\"",
+        "\r\n",
+        "--x",
+    ]
+)
+WORDS = st.lists(st.one_of(TEXT, NASTY), min_size=1, max_size=6)
+LINE = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=60)
+NAME = st.from_regex(r"[a-z]([a-z0-9-]{0,40}[a-z0-9])?", fullmatch=True)
+VARIABLES = st.dictionaries(
+    st.text(string.ascii_uppercase + "_", min_size=1, max_size=20).map("T_".__add__), TEXT, max_size=4
+)
+
+
+def examples(ground: Ground) -> settings:
+    return settings(max_examples=4 if ground.around.real else 60, deadline=None)
+
+
+def test_words_of_a_program(ground: Ground) -> None:
+    machine = ground.up()
+
+    @examples(ground)
+    @given(words=WORDS.filter(lambda words: not words[0].startswith("-")))
+    def come_back(words: list[str]) -> None:
+        assert ground.words(machine, "echo", *words).decode() == " ".join(words) + "\n"
+
+    come_back()
+
+
+def test_contents_of_files(ground: Ground) -> None:
+    machine = ground.up()
+
+    @examples(ground)
+    @given(content=st.binary(max_size=5000), name=NAME)
+    def come_back(content: bytes, name: str) -> None:
+        ground.words(machine, "tee", f"/root/{name}", stdin=content)
+        assert ground.words(machine, "cat", f"/root/{name}") == content
+
+    come_back()
+
+
+def test_what_a_machine_is_told_of_itself(ground: Ground) -> None:
+    @examples(ground)
+    @given(
+        hostname=NAME,
+        user_data=st.one_of(TEXT, NASTY).filter(lambda text: not text.startswith("#!")),
+        environment=VARIABLES,
+        comment=LINE,
+        command=WORDS.map(lambda words: ("echo", *words)),
+    )
+    def comes_back(
+        hostname: str, user_data: str, environment: dict[str, str], comment: str, command: tuple[str, ...]
+    ) -> None:
+        machine = ground.up(
+            hostname=hostname,
+            user_data=user_data,
+            environment=environment,
+            authorized_keys=(f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ {comment}",),
+            command=command,
+        )
+        assert ground.words(machine, "hostname").decode() == f"{hostname}\n"
+        assert ground.words(machine, "cat", "/etc/teraflock/user-data").decode() == user_data
+        printed = ground.words(machine, "printenv").decode()
+        assert all(f"{name}={value}\n" in printed for name, value in environment.items())
+        assert comment in ground.words(machine, "cat", "/root/.ssh/authorized_keys").decode()
+        ground.driver.delete(machine.handle)
+
+    comes_back()

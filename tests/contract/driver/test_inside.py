@@ -1,0 +1,162 @@
+"""What is inside a guest, on every engine: programs, the instance's own command, snapshots, images made of it."""
+
+import pytest
+from msgspec.structs import replace
+from tests.contract.driver.grounds import LOOKS_MAX, Ground, refused
+
+from teraflock.instance.driver import Capability, CommandState, EngineRefused, Machine
+
+FIRST, SECOND = "snp_0000000000000001", "snp_0000000000000002"
+PUBLISHED = "img_0000000000000077"
+
+
+def test_programs_run_with_input_output_and_exit_code(ground: Ground) -> None:
+    machine = ground.up()
+    content = bytes(range(256)) * 512  # more than a pipe holds
+    assert ground.words(machine, "cat", stdin=content) == content
+    ran = ground.driver.run(machine.handle, ("false",), stdin=b"", seconds_max=30)
+    assert (ran.exit_code, ran.stdout) == (1, b"")
+    ran = ground.driver.run(machine.handle, ("cat", "/no/such/file"), stdin=b"", seconds_max=30)
+    assert ran.exit_code == 1
+    assert b"No such file" in ran.stderr
+
+
+def test_words_reach_a_program_as_they_are(ground: Ground) -> None:
+    machine = ground.up()
+    words = ("$HOME", "a b", ";", "`id`", "$(id)", "'", '"', "*", "\n", "\\", "é", "--", "|", ">x")
+    assert ground.words(machine, "echo", *words).decode() == " ".join(words) + "\n"
+
+
+def test_a_program_that_is_not_there(ground: Ground) -> None:
+    machine = ground.up()
+    ran = ground.driver.run(machine.handle, ("no-such-program",), stdin=b"", seconds_max=30)
+    assert ran.exit_code != 0
+
+
+def test_a_program_that_takes_too_long_is_cut_off(ground: Ground) -> None:
+    machine = ground.up()
+    ran = ground.driver.run(machine.handle, ("sleep", "1000"), stdin=b"", seconds_max=0.5)
+    assert ran.exit_code != 0
+
+
+def test_the_console_of_a_guest_can_be_read(ground: Ground) -> None:
+    machine = ground.up()
+    assert isinstance(ground.driver.console(machine.handle), bytes)
+
+
+def test_an_instance_without_a_command_has_no_state_of_it(ground: Ground) -> None:
+    assert ground.driver.command_state(ground.up().handle) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "exit_code", "log"), [(("echo", "it is", "done"), 0, b"it is done\n"), (("false",), 1, b"")]
+)
+def test_a_command_runs_and_its_end_is_kept(
+    ground: Ground, command: tuple[str, ...], exit_code: int, log: bytes
+) -> None:
+    machine = ground.up(command=command)
+    assert _ended(ground, machine) == CommandState(exit_code=exit_code, log=log)
+    ground.driver.stop(machine.handle, force=False)
+    ground.driver.start(machine.handle)
+    ground.answers(machine)
+    again = ground.driver.command_state(machine.handle)
+    assert again == CommandState(exit_code=exit_code, log=log), "what ended does not begin again"
+
+
+def test_a_command_under_way_has_no_exit_code(ground: Ground) -> None:
+    machine = ground.up(command=("sleep", "100000"))
+    state = ground.driver.command_state(machine.handle)
+    assert state is not None
+    assert state.exit_code is None
+
+
+def test_snapshots_bring_a_disk_back(ground: Ground) -> None:
+    _needs(ground, Capability.SNAPSHOTS)
+    machine = ground.up()
+    handle = machine.handle
+    ground.words(machine, "tee", "/root/file", stdin=b"old")
+    for _ in range(2):
+        ground.driver.snapshot(handle, FIRST)
+    ground.words(machine, "tee", "/root/file", stdin=b"new")
+    ground.driver.snapshot(handle, SECOND)
+    ground.driver.stop(handle, force=True)
+    for snapshot, content in ((FIRST, b"old"), (SECOND, b"new")):
+        for _ in range(2):
+            ground.driver.restore(handle, snapshot)
+        ground.driver.start(handle)
+        ground.answers(machine)
+        assert ground.words(machine, "cat", "/root/file") == content
+        ground.driver.stop(handle, force=True)
+    for _ in range(2):
+        ground.driver.delete_snapshot(handle, FIRST)
+    assert refused(lambda: ground.driver.restore(handle, FIRST)) == "engine_missing"
+    ground.driver.restore(handle, SECOND)
+
+
+def test_a_deleted_instance_takes_its_snapshots_along(ground: Ground) -> None:
+    _needs(ground, Capability.SNAPSHOTS)
+    machine = ground.up()
+    ground.driver.snapshot(machine.handle, FIRST)
+    ground.driver.delete(machine.handle)
+    for stage in ("prepare", "create"):
+        ground.advance(machine, stage)
+    with pytest.raises(EngineRefused):
+        ground.driver.restore(machine.handle, FIRST)
+
+
+def test_images_are_made_of_instances(ground: Ground) -> None:
+    _needs(ground, Capability.IMAGES_FROM_INSTANCES)
+    machine = ground.up()
+    ground.words(machine, "tee", "/root/file", stdin=b"mine")
+    for _ in range(2):
+        ground.driver.publish(machine.handle, PUBLISHED)
+    try:
+        assert ground.driver.images()[PUBLISHED] > 0
+        first = ground.answers(machine).host_key
+        ground.driver.delete(machine.handle)
+        made = ground.up(image=PUBLISHED)
+        assert ground.words(made, "cat", "/root/file") == b"mine"
+        assert ground.words(made, "hostname").decode().strip() == made.hostname
+        assert ground.answers(made).host_key != first, "a key that two guests have is nobody's"
+        ground.driver.delete(made.handle)
+    finally:
+        for _ in range(2):
+            ground.driver.delete_image(PUBLISHED)
+    assert PUBLISHED not in ground.driver.images()
+
+
+def test_an_image_that_is_held_is_not_built_again(ground: Ground) -> None:
+    _needs(ground, Capability.BUILDS)
+    before = ground.driver.images()
+    ground.driver.build_image(ground.around.image, "base")
+    assert ground.driver.images() == before
+    assert before[ground.around.image] > 0
+
+
+def test_what_was_given_is_inside(ground: Ground) -> None:
+    keys = ("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ one", "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABAQ two")
+    machine = ground.up(
+        authorized_keys=keys, user_data="not a script: $(id) {{ x }}\n", environment={"WORD": "a b;c"}
+    )
+    held = ground.words(machine, "cat", "/root/.ssh/authorized_keys").decode()
+    assert held.split("\n")[:2] == list(keys)
+    assert ground.words(machine, "cat", "/etc/teraflock/user-data").decode() == machine.user_data
+    assert b"WORD=a b;c\n" in ground.words(machine, "printenv")
+    moved = replace(machine, vcpus=2)
+    if ground.can(Capability.LIVE_RESIZE):
+        ground.driver.resize(moved)
+        assert ground.words(machine, "cat", "/etc/teraflock/user-data").decode() == machine.user_data
+
+
+def _ended(ground: Ground, machine: Machine) -> CommandState | None:
+    for _ in range(LOOKS_MAX):
+        state = ground.driver.command_state(machine.handle)
+        if state is None or state.exit_code is not None:
+            return state
+        ground.around.pass_time(0.2)
+    raise AssertionError("the command does not end")
+
+
+def _needs(ground: Ground, capability: Capability) -> None:
+    if not ground.can(capability):
+        pytest.skip(f"this engine has no {capability}")

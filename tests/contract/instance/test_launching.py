@@ -1,0 +1,166 @@
+"""What a launch refuses, and in which words; what it takes, whole or not at all. On both engines of storage."""
+
+from datetime import UTC, datetime
+from functools import partial
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.faults.house import House
+
+from teraflock.base.clock import FixedClock
+from teraflock.base.errors import BadInput, Conflict, NotFound, QuotaReached
+from teraflock.base.quantities import GIB
+from teraflock.drivers.simulated.world import MemoryWorld
+from teraflock.fleet import store as fleet
+from teraflock.fleet.model import HostState
+from teraflock.fleet.placement import Policy
+from teraflock.instance.claims import NoCapacity
+from teraflock.instance.model import Instance
+from teraflock.instance.orders import Order, ShapeWish
+from teraflock.instance.states import Phase
+from teraflock.storage.database import Database
+from teraflock.storage.open import open_database
+from teraflock.tenant.model import ProjectId, Quota
+from teraflock.tenant.store import remove_project, set_quota
+
+CARD = ShapeWish(gpu="V100")
+
+
+@pytest.fixture
+def house(database: Database) -> House:
+    """Two hosts with two cards each, and one without."""
+    return House(database, MemoryWorld(), FixedClock(datetime(2026, 11, 15, tzinfo=UTC)))
+
+
+def launched(house: House, order: Order) -> tuple[Instance, ...]:
+    return house.service.launch(house.tenant.actor, house.tenant.project, order)
+
+
+def held(house: House) -> tuple[object, ...]:
+    """All that is set aside anywhere."""
+    with house.database.read() as tx:
+        return tuple(
+            sorted(tx.all("SELECT host_id, slot, instance_id FROM host_gpu WHERE instance_id IS NOT NULL"))
+        ) + (tuple(sorted(tx.all("SELECT host_id, port FROM host_port"))))
+
+
+def test_cards_go_to_one_each_and_then_there_are_none(house: House) -> None:
+    made = launched(house, Order(name="bird", shape=CARD, instances=4))
+    assert [instance.name for instance in made] == ["bird-1", "bird-2", "bird-3", "bird-4"]
+    slots = [(instance.host_id, card.slot) for instance in made for card in instance.held.gpus]
+    assert len(set(slots)) == 4
+    before = held(house)
+    with pytest.raises(NoCapacity, match="no room now for 1× V100-SXM2") as caught:
+        launched(house, Order(shape=CARD))
+    assert "`cpu-1`" in caught.value.hint
+    assert held(house) == before
+
+
+def test_more_than_there_is_takes_nothing(house: House) -> None:
+    with pytest.raises(NoCapacity, match="no room now for 5 ×"):
+        launched(house, Order(shape=CARD, instances=5))
+    assert held(house) == ()
+    assert house.service.page(house.tenant.project.id, limit=10) == ()
+
+
+def test_larger_than_any_host_says_the_largest(house: House) -> None:
+    with pytest.raises(BadInput, match="larger than any host") as caught:
+        launched(house, Order(shape=ShapeWish(ram_bytes=10_000 * GIB)))
+    assert "The largest that fits: " in caught.value.hint
+
+
+def test_a_draining_host_gets_nothing_new(house: House) -> None:
+    with house.database.read() as tx:
+        hosts = [host.id for host in fleet.hosts(tx, limit=10) if host.gpus]
+    for id in hosts:
+        house.database.write(partial(fleet.set_state, id=id, state=HostState.DRAINING))
+    with pytest.raises(NoCapacity):
+        launched(house, Order(shape=CARD))
+    assert launched(house, Order())[0].host_id not in hosts
+
+
+@pytest.mark.parametrize(
+    ("quota", "words"),
+    [
+        (Quota(instances=1), "may have 1 (instances), and this would make 2"),
+        (Quota(gpus_default=1), "may have 1 (GPUs `V100-SXM2`), and this would make 2"),
+        (Quota(gpus={"V100-SXM2": 0}), "may have 0 (GPUs `V100-SXM2`), and this would make 2"),
+        (Quota(disk_bytes=GIB), "may have 1 GB (disk), and this would make 64 GB"),
+    ],
+)
+def test_a_quota_says_which_and_how_much(house: House, quota: Quota, words: str) -> None:
+    house.database.write(lambda tx: set_quota(tx, house.tenant.project.id, quota))  # behind the asker's back
+    with pytest.raises(QuotaReached) as caught:
+        launched(house, Order(shape=CARD, instances=2))
+    assert words in caught.value.sentence
+    assert held(house) == ()
+
+
+def test_a_project_that_was_removed_meanwhile_gets_nothing(house: House) -> None:
+    house.database.write(lambda tx: remove_project(tx, house.tenant.project.id, house.clock.now()))
+    with pytest.raises(NotFound, match="no project `default` any more"):
+        launched(house, Order())
+    assert held(house) == ()
+
+
+def test_a_name_is_taken_once(house: House) -> None:
+    launched(house, Order(name="heron"))
+    with pytest.raises(Conflict, match="an instance `heron` already"):
+        launched(house, Order(name="heron"))
+
+
+def test_an_image_that_is_not_there(house: House) -> None:
+    with pytest.raises(BadInput, match="No image is known by the name `bose`") as caught:
+        launched(house, Order(image="bose"))
+    assert "`base`" in caught.value.hint
+
+
+def test_another_project_sees_nothing(house: House) -> None:
+    made = launched(house, Order())[0]
+    elsewhere = ProjectId("prj_of_somebody_else")
+    assert house.service.page(elsewhere, limit=10) == ()
+    for ref in (made.id, made.name):
+        with pytest.raises(NotFound):
+            house.service.view(elsewhere, ref)
+
+
+wishes = st.builds(
+    Order,
+    shape=st.builds(
+        ShapeWish,
+        gpu=st.sampled_from(["", "V100"]),
+        gpus=st.none(),
+        vcpus=st.none() | st.integers(1, 40),
+        ram_bytes=st.none() | st.integers(1, 80).map(lambda count: count * GIB),
+    ),
+    instances=st.integers(1, 3),
+)
+
+
+@settings(max_examples=25)
+@given(orders=st.lists(wishes, min_size=1, max_size=12))
+def test_nothing_is_promised_twice(orders: list[Order]) -> None:
+    """Whatever is launched and deleted in whatever order: no card twice, no address twice, no host over its room."""
+    clock = FixedClock(datetime(2026, 11, 15, tzinfo=UTC))
+    house = House(open_database(":memory:", clock), MemoryWorld(), clock)
+    for number, order in enumerate(orders):
+        try:
+            made = launched(house, order)
+        except NoCapacity:
+            continue
+        if number % 3 == 2:
+            house.service.delete(house.tenant.actor, house.tenant.project, made[0].id)
+            house.workers[0].turn()
+        with house.database.read() as tx:
+            rooms = fleet.rooms(tx, Policy())
+        assert all(
+            min(room.vcpus, room.ram_bytes, room.disk_bytes, *room.free_gpus.values()) >= 0 for room in rooms
+        )
+        views = house.service.page(house.tenant.project.id, limit=100)
+        cards = [(view.host_name, card.slot) for view in views for card in view.instance.held.gpus]
+        ports = [(view.host_name, port.host_port) for view in views for port in view.instance.held.ports]
+        addresses = [view.instance.address for view in views if view.instance.phase != Phase.FAILED]
+        for each in (cards, ports, addresses):
+            assert len(set(each)) == len(each)
+    house.database.close()

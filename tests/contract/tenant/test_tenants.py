@@ -1,0 +1,577 @@
+"""Tenants on both engines: one house, networks that never collide, an owner always, every act on record."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from random import Random
+from threading import Barrier, Thread
+from typing import TypeVar
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import run_state_machine_as_test
+from tests.unit.tenant.keys_machine import machine_on
+from tests.unit.tenant.ticking import TickingClock
+
+from teraflock.base.clock import FixedClock
+from teraflock.base.errors import (
+    BadInput,
+    Conflict,
+    Forbidden,
+    NotAuthenticated,
+    NotFound,
+    Refused,
+    TeraflockError,
+)
+from teraflock.network.store import take_down
+from teraflock.storage.database import Database
+from teraflock.tenant import rules
+from teraflock.tenant.model import Actor, OrganisationId, Quota, Role
+from teraflock.tenant.rules import Permission
+from teraflock.tenant.service import TenantService
+
+T = TypeVar("T")
+NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    return TickingClock(NOW)
+
+
+@pytest.fixture
+def service(database: Database, clock: FixedClock) -> TenantService:
+    return TenantService(database, clock, Random(7).randbytes)
+
+
+@pytest.fixture
+def operator(service: TenantService) -> Actor:
+    secret = service.install().secret
+    assert secret is not None
+    return service.authenticate(secret)
+
+
+@pytest.fixture
+def ann(service: TenantService, operator: Actor) -> Actor:
+    """The owner of an organisation."""
+    return service.authenticate(service.organisations.make(operator, "acme", "ann").key.secret)
+
+
+@pytest.fixture
+def eve(service: TenantService, operator: Actor) -> Actor:
+    """The owner of another one."""
+    return service.authenticate(service.organisations.make(operator, "other", "eve").key.secret)
+
+
+def actor_of(service: TenantService, owner: Actor, name: str, role: Role, project: str = "") -> Actor:
+    service.members.make(owner, name, role, project)
+    return service.authenticate(service.keys.make(owner, "a key", member=name).secret)
+
+
+def at_once(works: list[Callable[[], T]]) -> list[T | TeraflockError]:
+    """What each work returned or raised, all begun at the same moment."""
+    barrier = Barrier(len(works))
+    results: list[T | TeraflockError | None] = [None] * len(works)
+
+    def run(index: int) -> None:
+        barrier.wait()
+        try:
+            results[index] = works[index]()
+        except TeraflockError as error:
+            results[index] = error
+
+    threads = [Thread(target=run, args=(index,)) for index in range(len(works))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [result for result in results if result is not None]
+
+
+def test_keys_open_what_the_model_says(database: Database) -> None:
+    run_state_machine_as_test(
+        machine_on(database), settings=settings(max_examples=8, stateful_step_count=15, deadline=None)
+    )
+
+
+# --- the house -----------------------------------------------------------------------------------------------------
+
+
+def test_a_house_is_made_once(service: TenantService) -> None:
+    first = service.install()
+    again = service.install()
+    assert again.installation_id == first.installation_id
+    assert again.secret is None
+    assert first.secret is not None
+    operator = service.authenticate(first.secret)
+    assert operator.is_operator
+    assert service.organisations.own(operator).name == "house"
+    assert service.project_for(operator, None).name == "default"
+
+
+def test_two_servers_that_start_at_once_make_one_house(service: TenantService) -> None:
+    made = at_once([service.install] * 4)
+    assert len({each.installation_id for each in made if not isinstance(each, TeraflockError)}) == 1
+    assert [each.secret is None for each in made if not isinstance(each, TeraflockError)].count(False) == 1
+    assert len(made) == 4
+
+
+def test_a_lost_operators_key_can_be_made_again_by_whoever_has_the_database(service: TenantService) -> None:
+    service.install()
+    assert service.authenticate(service.operator_key().secret).is_operator
+
+
+# --- who sees what -------------------------------------------------------------------------------------------------
+
+
+def test_only_operators_see_organisations(service: TenantService, operator: Actor, ann: Actor) -> None:
+    assert [each.name for each in service.organisations.page(operator, limit=9)] == ["house", "acme"]
+    with pytest.raises(Forbidden):
+        service.organisations.page(ann, limit=9)
+    with pytest.raises(Forbidden):
+        service.organisations.make(ann, "mine", "ann")
+    with pytest.raises(Forbidden):
+        service.organisations.show(ann, operator.organisation_id)
+
+
+def test_nobody_learns_what_another_organisation_has(service: TenantService, ann: Actor, eve: Actor) -> None:
+    """What is another's is told of in the very words of what is nowhere."""
+    project = service.projects.make(ann, "secret")
+    member = service.members.make(ann, "bob", Role.MEMBER)
+    key = service.keys.make(ann, "hers").key
+    asked: list[tuple[Callable[[str], object], str, str]] = [
+        (lambda ref: service.project_for(eve, ref), project.id, "prj_0000000000000000"),
+        (lambda ref: service.project_for(eve, ref), "secret", "nothing"),
+        (lambda ref: service.projects.remove(eve, ref), project.id, "prj_0000000000000000"),
+        (lambda ref: service.projects.set_quota(eve, ref, Quota()), project.id, "prj_0000000000000000"),
+        (lambda ref: service.members.remove(eve, ref), member.id, "mem_0000000000000000"),
+        (lambda ref: service.members.set_role(eve, ref, Role.OWNER), member.id, "mem_0000000000000000"),
+        (lambda ref: service.members.make(eve, "zoe", Role.VIEWER, ref), project.id, "prj_0000000000000000"),
+        (lambda ref: service.keys.make(eve, "k", member=ref), member.id, "mem_0000000000000000"),
+        (lambda ref: service.keys.make(eve, "k", project=ref), project.id, "prj_0000000000000000"),
+        (lambda ref: service.keys.revoke(eve, ref), key.id, "key_0000000000000000"),
+    ]
+    for ask, theirs, nowhere in asked:
+        with pytest.raises(NotFound) as told:
+            ask(theirs)
+        with pytest.raises(NotFound) as empty:
+            ask(nowhere)
+        assert (told.value.sentence, told.value.hint) == (empty.value.sentence, empty.value.hint)
+    for page in (service.projects.page, service.members.page, service.audit):
+        with pytest.raises(Forbidden):
+            page(eve, organisation=ann.organisation_id, limit=9)
+    seen = str(
+        [service.projects.page(eve, limit=9), service.members.page(eve, limit=9), service.audit(eve, limit=9)]
+    )
+    assert ann.organisation_id not in seen
+    assert service.projects.make(eve, "secret").name == "secret", "a name taken elsewhere is free here"
+
+
+def test_whoever_reaches_one_project_sees_that_one(service: TenantService, ann: Actor) -> None:
+    lab, office = service.projects.make(ann, "lab"), service.projects.make(ann, "office")
+    bob = actor_of(service, ann, "bob", Role.VIEWER, "lab")
+    service.members.make(ann, "carl", Role.MEMBER, "office")
+    service.members.make(ann, "dora", Role.MEMBER, "lab")
+    service.members.set_role(ann, "dora", Role.VIEWER, "office")
+    assert service.projects.page(bob, limit=9) == (lab,)
+    assert service.project_for(bob, None) == lab
+    members = {member.name: dict(member.roles) for member in service.members.page(bob, limit=9)}
+    assert members == {"ann": {"": "owner"}, "bob": {lab.id: "viewer"}, "dora": {lab.id: "member"}}
+    assert {row.project_id for row in service.audit(bob, limit=50)} == {lab.id}
+    with pytest.raises(NotFound):
+        service.project_for(bob, office.id)
+    with pytest.raises(NotFound):
+        service.project_for(bob, "default")
+    assert [key.member_id for key in service.keys.page(bob, limit=9)] == [bob.member_id]
+
+
+def test_which_project_is_meant(service: TenantService, ann: Actor) -> None:
+    assert service.project_for(ann, None).name == "default"
+    lab, office = service.projects.make(ann, "lab"), service.projects.make(ann, "office")
+    assert service.project_for(ann, None).name == "default"
+    assert service.project_for(ann, "lab") == service.project_for(ann, lab.id) == lab
+    bob = actor_of(service, ann, "bob", Role.VIEWER, "lab")
+    service.members.set_role(ann, "bob", Role.MEMBER, "office")
+    bob = service.authenticate(service.keys.make(ann, "a key", member="bob").secret)
+    with pytest.raises(NotFound, match="not clear"):
+        service.project_for(bob, None)
+    narrow = service.authenticate(service.keys.make(bob, "for the office", project="office").secret)
+    assert service.project_for(narrow, None) == office
+    service.projects.remove(ann, "default")
+    with pytest.raises(NotFound, match="not clear"):
+        service.project_for(ann, None)
+
+
+def test_an_operator_reaches_every_project_and_the_inside_of_none(
+    service: TenantService, operator: Actor, ann: Actor
+) -> None:
+    lab = service.projects.make(ann, "lab")
+    assert service.project_for(operator, lab.id) == lab
+    service.require(operator, Permission.QUOTA_WRITE, lab)
+    with pytest.raises(Forbidden):
+        service.require(operator, Permission.INSTANCE_ENTER, lab)
+    quota = Quota(instances=3, gpus={"a100-80": 2}, gpus_default=0)
+    assert service.projects.set_quota(operator, lab.id, quota).quota == quota
+    assert service.project_for(ann, "lab").quota == quota
+    with pytest.raises(Forbidden):
+        service.projects.set_quota(ann, "lab", Quota())
+    with pytest.raises(Forbidden):
+        service.projects.make(ann, "rich", quota)
+    changed = service.audit(ann, limit=1)[0]
+    assert (changed.action, changed.member_id, changed.subject) == ("quota.set", operator.member_id, lab.id)
+    assert changed.details == {"instances": 3, "gpus.a100-80": 2, "gpus_default": 0}
+
+
+# --- keys ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_key_that_opens_nothing_is_told_the_same(
+    service: TenantService, clock: FixedClock, ann: Actor
+) -> None:
+    expiring = service.keys.make(ann, "short", life=timedelta(days=1)).secret
+    revoked = service.keys.make(ann, "gone")
+    service.keys.revoke(ann, revoked.key.id)
+    service.members.make(ann, "bob", Role.MEMBER)
+    removed = service.keys.make(ann, "bob's", member="bob").secret
+    service.members.remove(ann, "bob")
+    assert service.authenticate(expiring).member_id == ann.member_id
+    clock.move(timedelta(days=1))
+    living = service.keys.make(ann, "living").secret
+    assert service.authenticate(living).member_id == ann.member_id
+    wrong = living[:-1] + ("0" if living[-1] != "0" else "1")
+    told = set()
+    for secret in (
+        "",
+        "tera",
+        "x" * 10_000,
+        expiring,
+        revoked.secret,
+        removed,
+        wrong,
+        "tera_" + "0" * 16 + "_" + "0" * 64,
+    ):
+        with pytest.raises(NotAuthenticated) as error:
+            service.authenticate(secret)
+        told.add((error.value.sentence, error.value.hint))
+    assert len(told) == 1
+
+
+def test_no_secret_is_kept(database: Database, service: TenantService, ann: Actor) -> None:
+    secret = service.keys.make(ann, "mine").secret
+    with database.read() as tx:
+        kept = str(
+            [
+                tx.all("SELECT id, member_id, name, digest, project_id, role_max FROM api_key"),
+                tx.all("SELECT id, subject, details FROM audit"),
+                tx.all("SELECT subject, details FROM event"),
+            ]
+        )
+    assert secret not in kept
+    assert secret.rpartition("_")[2] not in kept
+
+
+def test_a_limited_key_makes_keys_within_itself(service: TenantService, ann: Actor) -> None:
+    lab = service.projects.make(ann, "lab")
+    made = service.keys.make(ann, "ci", project="lab", role_max=Role.MEMBER, life=timedelta(days=10))
+    ci = service.authenticate(made.secret)
+    child = service.keys.make(ci, "job")
+    assert (child.key.project_id, child.key.role_max) == (lab.id, Role.MEMBER)
+    assert child.key.expires_at == made.key.expires_at
+    for wider in ({"role_max": Role.OWNER}, {"role_max": Role.BILLING}, {"life": timedelta(days=11)}):
+        with pytest.raises(Forbidden, match="makes only keys that"):
+            service.keys.make(ci, "wide", **wider)
+    with pytest.raises(NotFound):
+        service.keys.make(ci, "wide", project="default")
+    with pytest.raises(Forbidden, match="its own member"):
+        service.keys.make(ci, "wide", member=service.members.make(ann, "bob", Role.VIEWER).id)
+    with pytest.raises(Forbidden, match="reaches further"):
+        service.keys.revoke(ci, ann.key_id)
+    service.keys.revoke(ci, made.key.id)
+    with pytest.raises(NotAuthenticated):
+        service.authenticate(made.secret)
+
+
+def test_a_role_given_later_does_not_widen_a_limited_key(service: TenantService, ann: Actor) -> None:
+    bob = actor_of(service, ann, "bob", Role.MEMBER)
+    narrow = service.keys.make(bob, "narrow", role_max=Role.MEMBER).secret
+    child = service.keys.make(service.authenticate(narrow), "child").secret
+    service.members.set_role(ann, "bob", Role.OWNER)
+    for secret in (narrow, child):
+        held = rules.in_organisation(service.authenticate(secret), bob.organisation_id)
+        assert held == rules.PERMISSIONS[Role.MEMBER]
+
+
+def test_an_operators_limited_key_has_no_office(service: TenantService, operator: Actor, ann: Actor) -> None:
+    for limits in ({"role_max": Role.OWNER}, {"project": "default"}):
+        actor = service.authenticate(service.keys.make(operator, "limited", **limits).secret)
+        assert not actor.is_operator
+        with pytest.raises(NotFound):
+            service.project_for(actor, service.project_for(ann, None).id)
+
+
+def test_owners_of_the_house_are_no_operators(service: TenantService, operator: Actor) -> None:
+    """Nor do they become one by a key for him, or take him out of office."""
+    paul = actor_of(service, operator, "paul", Role.OWNER)
+    for act in (
+        lambda: service.keys.make(paul, "k", member="operator"),
+        lambda: service.keys.make(paul, "k", member="operator", role_max=Role.VIEWER),
+        lambda: service.keys.revoke(paul, operator.key_id),
+        lambda: service.members.remove(paul, "operator"),
+        lambda: service.members.set_role(paul, "operator", Role.VIEWER),
+        lambda: service.organisations.page(paul, limit=9),
+    ):
+        with pytest.raises(Forbidden):
+            act()
+    with pytest.raises(Refused, match="last operator"):
+        service.members.remove(operator, "operator")
+
+
+def test_an_operator_who_is_taken_back_is_none(
+    database: Database, service: TenantService, operator: Actor
+) -> None:
+    paul = service.members.make(operator, "paul", Role.MEMBER)
+    database.write(lambda tx: tx.run("UPDATE member SET is_operator = 1 WHERE id = :id", id=paul.id))
+    assert service.authenticate(service.keys.make(operator, "k", member="paul").secret).is_operator
+    service.members.remove(operator, "paul")
+    service.members.make(operator, "paul", Role.MEMBER)
+    assert not service.authenticate(service.keys.make(operator, "k", member="paul").secret).is_operator
+
+
+@pytest.mark.parametrize("life", [timedelta(), timedelta(days=-1), timedelta(days=4000)])
+def test_a_key_lives_for_some_time(service: TenantService, ann: Actor, life: timedelta) -> None:
+    with pytest.raises(BadInput):
+        service.keys.make(ann, "odd", life=life)
+
+
+# --- members -------------------------------------------------------------------------------------------------------
+
+
+def test_an_organisation_always_has_an_owner(service: TenantService, ann: Actor) -> None:
+    acts: list[Callable[[], object]] = [
+        lambda: service.members.remove(ann, "ann"),
+        lambda: service.members.set_role(ann, "ann", Role.MEMBER),
+        lambda: service.members.set_role(ann, "ann", None),
+    ]
+    for act in acts:
+        with pytest.raises(Refused, match="last owner"):
+            act()
+    service.members.make(ann, "bob", Role.OWNER, "default")  # of one project only: not enough
+    with pytest.raises(Refused, match="last owner"):
+        service.members.remove(ann, "ann")
+    service.members.set_role(ann, "bob", Role.OWNER)
+    assert service.members.remove(ann, "ann").removed_at is not None
+
+
+def test_two_owners_who_remove_each_other_at_once_leave_one(
+    database: Database, service: TenantService, operator: Actor
+) -> None:
+    for number in range(6):
+        made = service.organisations.make(operator, f"pair-{number}", "ann")
+        ann = service.authenticate(made.key.secret)
+        bob = actor_of(service, ann, "bob", Role.OWNER)
+        results = at_once(
+            [
+                partial(service.members.remove, ann, "bob"),
+                partial(service.members.set_role, bob, "ann", Role.VIEWER),
+            ]
+        )
+        done = [result for result in results if not isinstance(result, TeraflockError)]
+        left = service.members.page(operator, organisation=made.organisation.id, limit=9)
+        assert "owner" in [member.roles.get("") for member in left]
+        assert len(done) in (1, 2)
+        assert len(done) == 1 or "bob" not in [member.name for member in left]
+
+
+def test_who_is_taken_back_starts_anew(service: TenantService, ann: Actor) -> None:
+    bob = service.members.make(ann, "bob", Role.OWNER)
+    service.members.set_role(ann, "bob", Role.OWNER, "default")
+    secret = service.keys.make(ann, "old", member="bob").secret
+    service.members.remove(ann, "bob")
+    again = service.members.make(ann, "bob", Role.BILLING)
+    assert again.id == bob.id
+    assert again.roles == {"": Role.BILLING}
+    assert service.members.page(ann, limit=9)[1] == again
+    with pytest.raises(NotAuthenticated):
+        service.authenticate(secret)
+    with pytest.raises(Conflict):
+        service.members.make(ann, "bob", Role.OWNER)
+
+
+def test_an_owner_of_one_project_rules_there_alone(service: TenantService, ann: Actor) -> None:
+    service.projects.make(ann, "lab")
+    bob = actor_of(service, ann, "bob", Role.OWNER, "lab")
+    service.members.make(bob, "carl", Role.OWNER, "lab")
+    service.members.set_role(bob, "ann", Role.VIEWER, "lab")  # besides being the owner of all
+    for act in (
+        lambda: service.members.make(bob, "dora", Role.VIEWER),
+        lambda: service.members.set_role(bob, "carl", Role.VIEWER),
+        lambda: service.members.remove(bob, "carl"),
+        lambda: service.keys.make(bob, "k", member="carl"),
+        lambda: service.projects.make(bob, "mine"),
+    ):
+        with pytest.raises(Forbidden):
+            act()
+    with pytest.raises(NotFound):
+        service.members.make(bob, "dora", Role.VIEWER, "default")
+    service.projects.remove(bob, "lab")
+
+
+# --- projects ------------------------------------------------------------------------------------------------------
+
+
+def test_networks_never_collide(service: TenantService, ann: Actor, eve: Actor) -> None:
+    def made(actor: Actor, name: str) -> Callable[[], int]:
+        return lambda: service.projects.make(actor, name).network_number
+
+    results = at_once([made(actor, f"p{number}") for actor in (ann, eve) for number in range(6)])
+    assert sorted(result for result in results if isinstance(result, int)) == list(range(3, 15))
+
+
+def test_the_lowest_free_network_is_taken(
+    database: Database, service: TenantService, ann: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = [service.projects.make(ann, f"p{number}").network_number for number in range(4)]
+    assert numbers == [2, 3, 4, 5]
+    removed = service.projects.remove(ann, "p1")
+    assert service.projects.make(ann, "p1").network_number == 6, (
+        "not before engines have taken the network down"
+    )
+    database.write(lambda tx: take_down(tx, removed.id))
+    assert service.projects.make(ann, "p4").network_number == 3
+    monkeypatch.setattr(rules, "NETWORKS_MAX", 7)
+    with pytest.raises(Refused, match="All 7 networks"):
+        service.projects.make(ann, "one-more")
+
+
+def test_of_many_who_take_a_name_at_once_one_gets_it(
+    service: TenantService, operator: Actor, ann: Actor
+) -> None:
+    acts: list[Callable[[], object]] = [
+        lambda: service.projects.make(ann, "lab"),
+        lambda: service.members.make(ann, "bob", Role.VIEWER),
+        lambda: service.organisations.make(operator, "firm", "zoe"),
+    ]
+    for act in acts:
+        results = at_once([act] * 5)
+        assert len([result for result in results if isinstance(result, Conflict)]) == 4, results
+
+
+def test_a_project_with_something_in_it_stays(database: Database, service: TenantService, ann: Actor) -> None:
+    lab = service.projects.make(ann, "lab")
+    database.write(
+        lambda tx: tx.run(
+            "INSERT INTO image (id, project_id, name, recipe, state, problem, size_bytes, source_instance_id,"
+            " created_at_us) VALUES ('img_1', :project, 'mine', '', 'ready', '', 1, '', 0)",
+            project=lab.id,
+        )
+    )
+    with pytest.raises(Refused, match="still has 0 instances and 1 images"):
+        service.projects.remove(ann, "lab")
+    assert service.project_for(ann, "lab") == lab
+
+
+def test_a_removed_project_takes_its_roles_and_keys_along(service: TenantService, ann: Actor) -> None:
+    lab = service.projects.make(ann, "lab")
+    bob = actor_of(service, ann, "bob", Role.MEMBER, "lab")
+    scoped = service.keys.make(ann, "for the lab", project="lab").secret
+    wide = service.keys.make(bob, "bob's").secret
+    service.projects.remove(ann, "lab")
+    with pytest.raises(NotAuthenticated):
+        service.authenticate(scoped)
+    assert service.authenticate(wide).roles == {}
+    with pytest.raises(NotFound):
+        service.project_for(ann, lab.id)
+    assert service.projects.make(ann, "lab").id != lab.id
+
+
+# --- the audit log, and pages --------------------------------------------------------------------------------------
+
+
+def test_every_act_is_on_record_once_and_none_that_failed(
+    service: TenantService, clock: FixedClock, operator: Actor
+) -> None:
+    ann = service.authenticate(service.organisations.make(operator, "acme", "ann").key.secret)
+    lab = service.projects.make(ann, "lab")
+    bob = service.members.make(ann, "bob", Role.MEMBER, "lab")
+    service.members.set_role(ann, "bob", Role.VIEWER, "lab")
+    key = service.keys.make(ann, "bob's", member="bob", role_max=Role.VIEWER).key
+    service.keys.revoke(ann, key.id)
+    service.keys.revoke(ann, key.id)  # again changes nothing
+    service.projects.set_quota(operator, lab.id, Quota(vcpus=8))
+    service.members.remove(ann, "bob")
+    service.projects.remove(ann, "lab")
+    for act in (
+        lambda: service.projects.make(ann, "default"),
+        lambda: service.members.remove(ann, "ann"),
+        lambda: service.projects.set_quota(ann, "default", Quota(vcpus=8)),
+    ):
+        with pytest.raises(TeraflockError):
+            act()
+    rows = {row.id: row for row in service.audit(ann, limit=50)}
+    assert sorted(
+        (row.action, row.subject, row.project_id, row.member_id) for row in rows.values()
+    ) == sorted(
+        [
+            ("organisation.make", ann.organisation_id, "", operator.member_id),
+            ("project.make", lab.id, lab.id, ann.member_id),
+            ("member.make", bob.id, lab.id, ann.member_id),
+            ("member.set_role", bob.id, lab.id, ann.member_id),
+            ("key.make", key.id, "", ann.member_id),
+            ("key.revoke", key.id, "", ann.member_id),
+            ("quota.set", lab.id, lab.id, operator.member_id),
+            ("member.remove", bob.id, "", ann.member_id),
+            ("project.remove", lab.id, lab.id, ann.member_id),
+        ]
+    )
+    changed = next(row for row in rows.values() if row.action == "member.set_role")
+    assert changed.details == {"role": "viewer", "before": "member"}
+    assert changed.key_id == ann.key_id
+    assert NOW < changed.at < clock.now()
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(limit=st.integers(1, 9))
+def test_pages_hold_everything_once(service: TenantService, limit: int) -> None:
+    service.install()
+    operator = service.authenticate(service.operator_key().secret)
+    name = (
+        f"o{len(list(_walked(lambda after: service.organisations.page(operator, after=after, limit=200))))}"
+    )
+    made = service.organisations.make(operator, name, "ann")
+    ann = service.authenticate(made.key.secret)
+    for number in range(6):
+        service.projects.make(ann, f"p{number}")
+        service.members.make(ann, f"m{number}", Role.VIEWER)
+        service.keys.make(ann, f"k{number}")
+    pages: list[tuple[Callable[[str], tuple[object, ...]], int, bool]] = [
+        (lambda after: service.projects.page(ann, after=after, limit=limit), 7, False),
+        (lambda after: service.members.page(ann, after=after, limit=limit), 7, False),
+        (lambda after: service.keys.page(ann, after=after, limit=limit), 7, False),
+        (lambda after: service.audit(ann, after=after, limit=limit), 19, True),
+    ]
+    for page, expected, newest_first in pages:
+        ids = list(_walked(page))
+        assert len(set(ids)) == len(ids) == expected
+        assert ids == sorted(ids, reverse=newest_first)
+    for project in service.projects.page(ann, limit=200):
+        service.projects.remove(operator, project.id)
+
+
+def _walked(page: Callable[[str], tuple[object, ...]]) -> Iterator[str]:
+    after = ""
+    while found := [str(getattr(each, "id", "")) for each in page(after)]:
+        yield from found
+        after = found[-1]
+
+
+def test_other_nouns_put_their_acts_on_record(
+    database: Database, service: TenantService, ann: Actor, operator: Actor
+) -> None:
+    project = service.project_for(ann, None)
+    database.write(lambda tx: service.record(tx, operator, "instance.stop", "ins_1", project, forced=True))
+    row = service.audit(ann, limit=1)[0]
+    assert (row.action, row.subject, row.project_id, row.details) == (
+        "instance.stop", "ins_1", project.id, {"forced": True},
+    )  # fmt: skip
+    assert row.organisation_id == OrganisationId(ann.organisation_id)

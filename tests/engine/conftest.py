@@ -1,0 +1,145 @@
+"""A real engine for all tests of this folder: started once, emptied after each test, skipped where it cannot be."""
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.engine.house import House, NoHouse, mark_cgroups
+from tests.engine.login import Login
+
+from teraflock.drivers.lxd import build, recipe
+from teraflock.drivers.lxd.driver import Lxd
+from teraflock.drivers.lxd.rest import Client
+from teraflock.drivers.lxd.setup import PoolWish
+from teraflock.fleet.model import HostReport
+from teraflock.instance.driver import Handle, Machine, Network, Port, Seen
+from teraflock.instance.model import InstanceId
+from teraflock.tenant.model import ProjectId
+
+GIB = 1 << 30
+MIB = 1 << 20
+IMAGES = Path(os.environ.get("TERA_IMAGES", "/var/cache/teraflock/images"))
+"""Images outlive the tests: building one takes a minute and a mirror."""
+INSTALLATION = f"t{os.getpid()}".ljust(4, "0")
+
+
+@pytest.fixture(scope="session")
+def house() -> Iterator[House]:
+    try:
+        house = House()
+    except NoHouse as reason:
+        pytest.skip(str(reason))
+    mark_cgroups(house.folder, f"tera-{INSTALLATION}")
+    yield house
+    house.close()
+
+
+@pytest.fixture(scope="session")
+def base_image() -> Path:
+    """Built where there is a network, before anything moves into the house."""
+    try:
+        return build.build(recipe.read("base"), IMAGES, created_at=1)
+    except build.BuildFailed as reason:
+        pytest.skip(f"the base image cannot be built here: {reason}")
+
+
+@pytest.fixture(scope="session")
+def driver_of_house(house: House, base_image: Path) -> Iterator[Lxd]:
+    report = HostReport(name="here", address="198.51.100.1", vcpus=2, ram_bytes=4 * GIB, disk_bytes=8 * GIB)
+    driver = Lxd(
+        house.daemon.socket_path,
+        INSTALLATION,
+        report=lambda: report,
+        image_cache=IMAGES,
+        now=lambda: 1,
+        pool=PoolWish(size_bytes=10 * GIB),
+        way_out=False,
+    )
+    with house.inside():
+        driver.set_up()
+        driver.build_image("img_base", "base")
+    yield driver
+    driver.close()
+
+
+@pytest.fixture
+def driver(house: House, driver_of_house: Lxd) -> Iterator[Lxd]:
+    """The driver, on the guests' host; afterwards nothing is left of what the test made."""
+    with house.inside():
+        yield driver_of_house
+        for seen in tuple(driver_of_house.sightings()):
+            driver_of_house.delete(Handle(seen.instance_id, seen.host))
+        for network in NETWORKS:
+            driver_of_house.retire(network)
+
+
+@pytest.fixture
+def client(house: House) -> Iterator[Client]:
+    """The engine itself, past the driver, within our project."""
+    client = Client(house.daemon.socket_path, project=f"tera-{INSTALLATION}")
+    yield client
+    client.close()
+
+
+NETWORKS = tuple(
+    Network(
+        project_id=ProjectId(f"prj_{name}"),
+        number=number,
+        subnet=f"10.128.{number}.0/24",
+        gateway=f"10.128.{number}.1",
+    )
+    for number, name in enumerate("ab", start=1)
+)
+
+_numbers = itertools.count(10)
+
+
+@pytest.fixture
+def login(tmp_path: Path) -> Login:
+    return Login(tmp_path)
+
+
+MachineMaker = Callable[..., Machine]
+
+
+@pytest.fixture
+def a_machine(login: Login) -> MachineMaker:
+    """A machine that boots the base image and lets `login` in; each has its own id, address and port."""
+
+    def make(network: Network = NETWORKS[0], **changes: object) -> Machine:
+        number = next(_numbers)
+        values: dict[str, object] = {
+            "handle": Handle(InstanceId(f"ins_{number:016d}"), "here"),
+            "hostname": f"box-{number}",
+            "image": "img_base",
+            "vcpus": 1,
+            "ram_bytes": 512 * MIB,
+            "disk_bytes": 2 * GIB,
+            "network": network,
+            "address": network.gateway.rsplit(".", 1)[0] + f".{number}",
+            "ports": (Port(20_000 + number, 22),),
+            "authorized_keys": (login.public_key,),
+        }
+        return Machine(**(values | changes))  # type: ignore[arg-type]
+
+    return make
+
+
+def launched(driver: Lxd, machine: Machine) -> str:
+    """Make it and wait until it answers; its host key."""
+    driver.prepare(machine)
+    driver.create(machine)
+    driver.start(machine.handle)
+    driver.expose(machine)
+    for _ in range(30):
+        readiness = driver.ready(machine)
+        if readiness.ready:
+            return readiness.host_key
+    raise AssertionError("the guest never answered")
+
+
+def seen_as(driver: Lxd, machine: Machine) -> Seen | None:
+    sighting = driver.look(machine.handle)
+    return sighting.seen if sighting else None

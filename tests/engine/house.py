@@ -1,0 +1,195 @@
+"""An engine for tests: LXD in namespaces of its own, with a folder of its own and no way to any network.
+
+Everything lives in one process namespace whose first process dies with the tests, however they end, and takes daemon,
+guests, mounts, bridges and firewall with it. What a killed run leaves is its folder and empty cgroups; the next run
+finds those by the owner's process id and removes them.
+
+    inside      the host of the guests: where the daemon, its bridges and the firewall are; 198.51.100.1 on `uplink`
+    outside     a neighbour on the uplink, 198.51.100.2: the world, as far as guests can tell
+"""
+
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from teraflock.drivers.lxd import kernel
+from teraflock.drivers.lxd.daemon import Daemon
+
+FOLDERS = Path("/var/tmp")  # not /tmp, which is memory on many systems: pools need room
+PREFIX = "tera-engine-test-"
+INSIDE_ADDRESS = "198.51.100.1"
+OUTSIDE_ADDRESS = "198.51.100.2"
+NEW_NETWORK = 0x40000000  # CLONE_NEWNET
+
+# `unshare` hides the cgroups behind a new /sys, so they are carried over. Orphans are reaped by being ignored.
+FIRST_PROCESS = """
+set -e
+mkdir -p "$1/cgroup"
+mount --rbind /sys/fs/cgroup "$1/cgroup"
+mount -t sysfs sysfs /sys
+mount --rbind "$1/cgroup" /sys/fs/cgroup
+ip link set lo up
+unshare --net sleep infinity &
+neighbour=$!
+while [ "$(readlink /proc/$neighbour/ns/net)" = "$(readlink /proc/self/ns/net)" ]; do sleep 0.01; done
+ip link add uplink type veth peer name eth0 netns $neighbour
+ip address add 198.51.100.1/24 dev uplink
+ip link set uplink up
+nsenter --target $neighbour --net sh -c '
+    ip link set lo up; ip address add 198.51.100.2/24 dev eth0; ip link set eth0 up
+    ip route add default via 198.51.100.1'
+trap '' CHLD
+echo ready
+exec sleep infinity
+"""
+
+
+class NoHouse(Exception):
+    """Why this machine cannot have one."""
+
+
+class House:
+    def __init__(self, name: str = "") -> None:
+        """`name` tells apart two houses of one process."""
+        _check_machine()
+        remove_stale()
+        self.folder = FOLDERS / f"{PREFIX}{name}{os.getpid()}"
+        self.folder.mkdir()
+        (self.folder / "owner").write_text(f"{os.getpid()} {started(os.getpid())}")
+        self._first = self._begin()
+        self.inside_pid = _children(self._first.pid)[0]
+        self.outside_pid = _children(self.inside_pid)[0]
+        enter = ("nsenter", f"--target={self.inside_pid}", "--net", "--mount", "--pid", "--")
+        self.daemon = Daemon(self.folder / "lxd", enter=enter)
+        kernel.raise_limits()
+        self.daemon.ensure()
+
+    @contextlib.contextmanager
+    def inside(self) -> Iterator[None]:
+        """This thread, and all it starts meanwhile, is on the guests' host, as far as networks go."""
+        there_now = Path(f"/proc/{self.inside_pid}/ns/net")
+        with Path("/proc/thread-self/ns/net").open() as home, there_now.open() as there:
+            _enter_network(there.fileno())
+            try:
+                yield
+            finally:
+                _enter_network(home.fileno())
+
+    def outside(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """Run a command as the neighbour."""
+        enter = ["nsenter", f"--target={self.outside_pid}", "--net", "--"]
+        return subprocess.run([*enter, *command], capture_output=True, text=True, check=False)
+
+    def close(self) -> None:
+        self._first.kill()
+        self._first.wait()
+        remove(self.folder)
+
+    def _begin(self) -> subprocess.Popen[str]:
+        namespaces = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"]
+        command = [
+            "setpriv",
+            "--pdeathsig=KILL",
+            *namespaces,
+            "sh",
+            "-c",
+            FIRST_PROCESS,
+            "sh",
+            str(self.folder),
+        ]
+        first = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        assert first.stdout
+        if first.stdout.readline() != "ready\n":
+            first.kill()
+            first.wait()
+            remove(self.folder)
+            raise NoHouse("namespaces, cgroups or veth links cannot be made here")
+        first.stdout.close()
+        return first
+
+
+def remove_stale() -> None:
+    """Remove what runs that were killed left behind; those of tests that still run stay."""
+    for folder in FOLDERS.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError, ValueError):
+            pid, began = (folder / "owner").read_text().split()
+            if started(int(pid)) == began:
+                continue
+        remove(folder)
+
+
+def remove(folder: Path) -> None:
+    """Everything that runs in the folder, then its cgroups, then itself."""
+    for pid in _processes_of(folder):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    marks = [path.name for path in folder.glob("cgroup-mark-*")]
+    for mark in marks:
+        _remove_cgroups(mark.removeprefix("cgroup-mark-"))
+    for _ in range(100):  # a loop device lets go of its file a moment after the last process
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.05)
+
+
+def mark_cgroups(folder: Path, project: str) -> None:
+    """Note that guests of this project of the engine may leave cgroups behind."""
+    (folder / f"cgroup-mark-{project}").touch()
+
+
+def started(pid: int) -> str | None:
+    """When a process began, in the kernel's count: a process id alone may have been given anew."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return None
+
+
+def _remove_cgroups(project: str) -> None:
+    for path in Path("/sys/fs/cgroup").glob(f"**/lxc.*.{project}_*"):
+        for each in (*sorted(path.glob("**/"), reverse=True), path):
+            with contextlib.suppress(OSError):
+                each.rmdir()
+
+
+def _processes_of(folder: Path) -> list[int]:
+    mark = f"LXD_DIR={folder / 'lxd'}".encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if mark in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _enter_network(descriptor: int) -> None:
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.setns(descriptor, NEW_NETWORK) != 0:
+        raise OSError(ctypes.get_errno(), "setns")
+
+
+def _check_machine() -> None:
+    if os.geteuid() != 0:
+        raise NoHouse("containers need root")
+    missing = [name for name in _PROGRAMS if shutil.which(name) is None]
+    if missing:
+        raise NoHouse(f"not installed: {', '.join(missing)} (scripts/engine-install)")
+    if not any(Path("/sys/fs/cgroup").iterdir()):
+        raise NoHouse("no cgroups here")
+
+
+_PROGRAMS: Sequence[str] = (
+    "lxd", "nft", "mkfs.btrfs", "dnsmasq", "mmdebstrap", "zstd", "ssh", "ssh-keygen", "ip", "unshare", "nsenter",
+    "setpriv",
+)  # fmt: skip

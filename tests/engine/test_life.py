@@ -1,0 +1,197 @@
+"""The life of one instance on the real engine."""
+
+import msgspec
+from tests.engine.conftest import GIB, MIB, MachineMaker, launched, seen_as
+from tests.engine.house import INSIDE_ADDRESS, House
+from tests.engine.login import Login
+
+from teraflock.drivers.lxd.driver import Lxd
+from teraflock.instance.driver import Machine, Ran, Seen
+
+STATE = "/var/lib/teraflock/$(cat /etc/machine-id)"
+
+
+def test_ssh_answers_from_outside_with_the_key_that_was_told(
+    driver: Lxd, house: House, login: Login, a_machine: MachineMaker
+) -> None:
+    machine = a_machine()
+    key = launched(driver, machine)
+    port = machine.ports[0].host_port
+    by_private = login.run(machine.address, 22, key, "hostname")
+    by_port = login.run(INSIDE_ADDRESS, port, key, "hostname")
+    by_loopback = login.run("127.0.0.1", port, key, "hostname")
+    from_outside = house.outside(*login.words(INSIDE_ADDRESS, port, key, "hostname"))
+    for answer in (by_private, by_port, by_loopback, from_outside):
+        assert (answer.stdout, answer.returncode) == (f"{machine.hostname}\n", 0), answer.stderr
+    wrong = login.run(machine.address, 22, login.public_key, "hostname")
+    assert wrong.returncode != 0
+    assert "HOST IDENTIFICATION HAS CHANGED" in wrong.stderr
+
+
+def test_every_call_may_be_made_twice(driver: Lxd, a_machine: MachineMaker) -> None:
+    machine = a_machine()
+    for _ in range(2):
+        driver.prepare(machine)
+        driver.create(machine)
+    for _ in range(2):
+        driver.start(machine.handle)
+        driver.expose(machine)
+    key = launched(driver, machine)
+    assert launched(driver, machine) == key, "an instance that ran keeps its host key"
+    for force in (False, False, True):
+        driver.stop(machine.handle, force=force)
+        assert seen_as(driver, machine) == Seen.STOPPED
+    for _ in range(2):
+        driver.hide(machine.handle)
+        driver.delete(machine.handle)
+        driver.stop(machine.handle, force=True)
+        assert driver.look(machine.handle) is None
+    assert list(driver.sightings()) == []
+
+
+def test_a_stop_right_after_the_start_is_not_lost(driver: Lxd, a_machine: MachineMaker) -> None:
+    machine = a_machine()
+    driver.prepare(machine)
+    driver.create(machine)
+    driver.start(machine.handle)
+    driver.stop(machine.handle, force=False)
+    assert seen_as(driver, machine) == Seen.STOPPED
+
+
+def test_limits_hold_and_change_while_the_guest_runs(driver: Lxd, a_machine: MachineMaker) -> None:
+    machine = a_machine()
+    launched(driver, machine)
+    grown = msgspec.structs.replace(machine, vcpus=2, ram_bytes=768 * MIB, disk_bytes=3 * GIB)
+    eat = "x = bytearray(600 << 20); print(len(x))"
+    fill = "import os; f = open('/fill', 'wb')\nwhile True: f.write(os.urandom(1 << 22))"
+    assert ran(driver, machine, "python3", "-c", eat).exit_code == 137, "512 MiB are no room for 600"
+    assert ran(driver, machine, "nproc").stdout == b"1\n"
+    assert b"No space left" in ran(driver, machine, "python3", "-c", fill).stderr or (
+        b"quota exceeded" in ran(driver, machine, "python3", "-c", fill).stderr
+    )
+    size = int(ran(driver, machine, "stat", "-c", "%s", "/fill").stdout)
+    assert size < 2 * GIB
+    ran(driver, machine, "rm", "/fill")
+    driver.resize(grown)
+    assert ran(driver, machine, "nproc").stdout == b"2\n"
+    assert ran(driver, machine, "python3", "-c", eat).stdout == b"629145600\n"
+    seen = driver.look(machine.handle)
+    assert seen
+    assert (seen.vcpus, seen.ram_bytes, seen.disk_bytes) == (2, 768 * MIB, 3 * GIB)
+    driver.resize(machine)
+    assert ran(driver, machine, "nproc").stdout == b"1\n"
+    assert ran(driver, machine, "python3", "-c", eat).exit_code == 137
+
+
+def test_a_command_is_a_list_of_words(driver: Lxd, a_machine: MachineMaker) -> None:
+    machine = a_machine(environment={"FLOCK": "te ra; $(id)"})
+    launched(driver, machine)
+    words = (
+        "python3",
+        "-c",
+        "import os, sys; print(sys.argv[1:], os.environ['FLOCK'])",
+        "; reboot",
+        "$(id)",
+        "`",
+    )
+    answer = ran(driver, machine, *words)
+    assert answer.stdout.decode() == "['; reboot', '$(id)', '`'] te ra; $(id)\n"
+    both = "import sys; d = sys.stdin.buffer.read(); print(len(d)); print('no', file=sys.stderr); sys.exit(7)"
+    answer = driver.run(machine.handle, ("python3", "-c", both), stdin=b"x" * 300_000, seconds_max=30)
+    assert (answer.exit_code, answer.stdout, answer.stderr) == (7, b"300000\n", b"no\n")
+    slow = driver.run(machine.handle, ("sleep", "60"), stdin=b"", seconds_max=0.2)
+    assert slow.exit_code == 124
+    assert ran(driver, machine, "no-such-program").exit_code == 127
+
+
+def test_the_machine_s_command_runs_once_and_its_end_is_kept(driver: Lxd, a_machine: MachineMaker) -> None:
+    program = "import sys; print('said', sys.argv[1]); sys.exit(3)"
+    machine = a_machine(command=("python3", "-c", program, "a'b\"c; $x"))
+    assert driver_without_command(driver, a_machine) is None
+    launched(driver, machine)
+    ran(driver, machine, "sh", "-c", f"until [ -s {STATE}/command.exit ]; do sleep 0.1; done")
+    state = driver.command_state(machine.handle)
+    assert state is not None
+    assert (state.exit_code, state.log) == (3, b"said a'b\"c; $x\n")
+    driver.stop(machine.handle, force=True)
+    assert driver.command_state(machine.handle) == state
+    driver.start(machine.handle)
+    launched(driver, machine)
+    ran(driver, machine, "systemctl", "start", "teraflock-command")
+    assert driver.command_state(machine.handle) == state, "what ended does not run again"
+
+
+def driver_without_command(driver: Lxd, a_machine: MachineMaker) -> object:
+    machine = a_machine()
+    driver.prepare(machine)
+    driver.create(machine)
+    return driver.command_state(machine.handle)
+
+
+def test_user_data_runs_once_if_it_is_a_script(driver: Lxd, a_machine: MachineMaker) -> None:
+    script = "#!/bin/sh\ncat >> /root/done <<'end'\nran {{ config_get('user.host-key', '') }} {% if %} $HOME\nend\n"
+    machine, other = a_machine(user_data=script), a_machine(user_data="not: a script\n")
+    launched(driver, machine)
+    launched(driver, other)
+    ran(driver, machine, "sh", "-c", f"until [ -s {STATE}/first-boot.exit ]; do sleep 0.1; done")
+    ran(driver, other, "sh", "-c", f"until [ -e {STATE}/first-boot.begun ]; do sleep 0.1; done")
+    once = ran(driver, machine, "cat", "/root/done").stdout
+    assert once == b"ran {{ config_get('user.host-key', '') }} {% if %} $HOME\n", (
+        "the user's braces are no template"
+    )
+    driver.stop(machine.handle, force=False)
+    driver.start(machine.handle)
+    launched(driver, machine)
+    ran(driver, machine, "systemctl", "start", "teraflock-first-boot")
+    assert ran(driver, machine, "cat", "/root/done").stdout == once
+    assert ran(driver, other, "cat", "/etc/teraflock/user-data").stdout == b"not: a script"
+    assert ran(driver, other, "systemctl", "--failed", "--plain", "--no-legend").stdout == b""
+
+
+def test_a_snapshot_brings_the_disk_back(driver: Lxd, a_machine: MachineMaker) -> None:
+    machine = a_machine()
+    launched(driver, machine)
+    ran(driver, machine, "sh", "-c", "echo first > /root/note; sync")
+    for _ in range(2):
+        driver.snapshot(machine.handle, "snp_one")
+    ran(driver, machine, "sh", "-c", "echo second > /root/note")
+    for _ in range(2):
+        driver.restore(machine.handle, "snp_one")
+    assert seen_as(driver, machine) == Seen.STOPPED
+    driver.start(machine.handle)
+    launched(driver, machine)
+    assert ran(driver, machine, "cat", "/root/note").stdout == b"first\n"
+    for _ in range(2):
+        driver.delete_snapshot(machine.handle, "snp_one")
+
+
+def test_an_image_made_from_an_instance_begins_anew(
+    driver: Lxd, login: Login, a_machine: MachineMaker
+) -> None:
+    machine = a_machine(command=("true",))
+    first_key = launched(driver, machine)
+    ran(driver, machine, "sh", "-c", "echo kept > /root/note")
+    driver.publish(machine.handle, "img_mine")
+    driver.publish(machine.handle, "img_mine")
+    assert set(driver.images()) == {"img_base", "img_mine"}
+    other = a_machine(image="img_mine", command=("echo", "mine"))
+    key = launched(driver, other)
+    assert key != first_key
+    answer = login.run(other.address, 22, key, "cat /root/note /etc/hostname /root/.ssh/authorized_keys")
+    assert answer.stdout == f"kept\n{other.hostname}\n{login.public_key}\n"
+    ids = [ran(driver, each, "cat", "/etc/machine-id").stdout for each in (machine, other)]
+    assert ids[0] != ids[1]
+    ran(driver, other, "sh", "-c", f"until [ -s {STATE}/command.exit ]; do sleep 0.1; done")
+    state = driver.command_state(other.handle)
+    assert state is not None
+    assert state.exit_code == 0
+    for _ in range(2):
+        driver.delete_image("img_mine")
+    assert set(driver.images()) == {"img_base"}
+    assert ran(driver, other, "cat", "/root/note").stdout == b"kept\n", (
+        "instances live on without their image"
+    )
+
+
+def ran(driver: Lxd, machine: Machine, *command: str) -> Ran:
+    return driver.run(machine.handle, command, stdin=b"", seconds_max=60)

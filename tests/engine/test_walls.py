@@ -1,0 +1,88 @@
+"""Tenants cannot reach each other, the host, or the world beyond what was opened."""
+
+from tests.engine.conftest import NETWORKS, MachineMaker, launched
+from tests.engine.house import INSIDE_ADDRESS, OUTSIDE_ADDRESS, House
+
+from teraflock.drivers.lxd.driver import Lxd
+from teraflock.instance.driver import Machine
+
+CONNECT = """
+import socket, sys
+try:
+    socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=1).close()
+    print("open")
+except ConnectionRefusedError:
+    print("refused")
+except OSError:
+    print("silent")
+"""
+
+
+def test_what_a_guest_can_reach(driver: Lxd, house: House, a_machine: MachineMaker) -> None:
+    one, two, stranger = a_machine(NETWORKS[0]), a_machine(NETWORKS[0]), a_machine(NETWORKS[1])
+    for machine in (one, two, stranger):
+        launched(driver, machine)
+
+    def reaches(address: str, port: int) -> str:
+        return ran(driver, one, "python3", "-c", CONNECT, address, str(port))
+
+    assert reaches(two.address, 22) == "open", "one project's guests share a network"
+    assert reaches(stranger.address, 22) == "silent"
+    assert reaches(INSIDE_ADDRESS, stranger.ports[0].host_port) == "silent", "not by its opened port either"
+    assert reaches(INSIDE_ADDRESS, 8000) == "silent", "the host's own ports are not for guests"
+    assert reaches(NETWORKS[1].gateway, 53) == "silent"
+    assert reaches(NETWORKS[0].gateway, 53) == "open"
+    assert reaches(OUTSIDE_ADDRESS, 22) == "silent", "there is no way out"
+    ping = ("ping", "-c", "1", "-W", "1")
+    assert "1 received" in ran(driver, one, *ping, two.address)
+    assert "1 received" in ran(driver, one, *ping, NETWORKS[0].gateway)
+    assert "0 received" in ran(driver, one, *ping, stranger.address)
+    assert "0 received" in ran(driver, one, *ping, OUTSIDE_ADDRESS)
+    driver.networks.drop_firewall()
+    assert reaches(stranger.address, 22) == "open", "it was our table that stood between them, nothing else"
+    assert reaches(OUTSIDE_ADDRESS, 22) == "refused"
+    driver.networks.rebuild()
+
+
+def test_from_outside_only_opened_ports_are_reached(
+    driver: Lxd, house: House, a_machine: MachineMaker
+) -> None:
+    machine = a_machine()
+    launched(driver, machine)
+    port = machine.ports[0].host_port
+
+    def reaches(address: str, to: int) -> str:
+        return house.outside("python3", "-c", CONNECT, address, str(to)).stdout.strip()
+
+    assert reaches(INSIDE_ADDRESS, port) == "open"
+    assert reaches(machine.address, 22) == "silent", "though the world knows the way"
+    driver.networks.drop_firewall()  # as after a reboot
+    assert reaches(INSIDE_ADDRESS, port) == "refused"
+    driver.hosts()
+    assert reaches(INSIDE_ADDRESS, port) == "open", "the whole table comes back from what the engine holds"
+    driver.hide(machine.handle)
+    assert reaches(INSIDE_ADDRESS, port) == "refused"
+
+
+def test_nobody_speaks_in_another_s_name(driver: Lxd, a_machine: MachineMaker) -> None:
+    honest, thief = a_machine(), a_machine()
+    launched(driver, thief)
+    driver.prepare(honest)
+    ran(driver, thief, "ip", "address", "add", f"{honest.address}/24", "dev", "eth0")
+    answer = ran(driver, thief, "ping", "-c", "1", "-W", "1", "-I", honest.address, honest.network.gateway)
+    assert "0 received" in answer
+    assert "1 received" in ran(driver, thief, "ping", "-c", "1", "-W", "1", honest.network.gateway)
+
+
+def test_guests_are_not_root_on_the_host(driver: Lxd, a_machine: MachineMaker) -> None:
+    machine = a_machine()
+    launched(driver, machine)
+    inside, outside, _ = ran(driver, machine, "head", "-n1", "/proc/self/uid_map").split()
+    assert inside == "0"
+    assert int(outside) >= 100_000
+    assert ran(driver, machine, "ls", "/dev/lxd") == "", "the engine tells the guest nothing"
+
+
+def ran(driver: Lxd, machine: Machine, *command: str) -> str:
+    answer = driver.run(machine.handle, command, stdin=b"", seconds_max=30)
+    return answer.stdout.decode().strip()

@@ -1,0 +1,192 @@
+"""What must hold of a house at rest, told by looking at its tables and at the simulated world, not by asking its code.
+
+`faults` returns a sentence for everything that is wrong: something left over, something missing, something held by two.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from datetime import datetime
+
+import msgspec
+
+from teraflock.drivers.simulated.life import as_of
+from teraflock.drivers.simulated.model import AddressTaken, Guest, Image, NetworkThere
+from teraflock.drivers.simulated.world import World
+from teraflock.storage.database import Database, Row, Transaction
+
+AT_REST = {"running", "stopped", "failed", "gone"}
+
+
+class Books(msgspec.Struct, kw_only=True):
+    """The rows as they stand."""
+
+    instances: dict[str, Row]
+    cards: dict[str, set[tuple[str, str]]]
+    """By instance: host name and slot."""
+    ports: dict[str, set[tuple[str, int, int]]]
+    """By instance: host name, port of the host, port of the guest."""
+    snapshots: dict[str, dict[str, str]]
+    """By instance: the states of its snapshots."""
+    images: dict[str, str]
+    hosts: dict[str, Row]
+    events: dict[str, list[int]]
+
+
+def faults(database: Database, world: World, now: datetime) -> list[str]:
+    with database.read() as tx:
+        books = _books(tx)
+    with world.read() as turn:
+        every = (as_of(guest, now) for guest in turn.every(Guest))
+        guests = {guest.key: guest for guest in every if guest is not None}
+        addresses = {(taken.key, taken.instance_id) for taken in turn.every(AddressTaken)}
+        images = {image.key for image in turn.every(Image)}
+        networks = turn.every(NetworkThere)
+    found = [*_of_instances(books, guests, now), *_of_hosts(books), *_of_images(books, images)]
+    found += [f"{id}: on the engine, and in no row" for id in guests if id not in books.instances]
+    held = {
+        f"{guest.mark}/{guest.machine.network.project_id}/{guest.machine.address}"
+        for guest in guests.values()
+    }
+    found += [
+        f"{key}: an address taken by nobody" for key, id in addresses if key not in held or id not in guests
+    ]
+    found += [
+        f"{there.key}: half a network" for there in networks if not there.whole and _peopled(there, guests)
+    ]
+    return found
+
+
+def _books(tx: Transaction) -> Books:
+    names = {row[0]: row[1] for row in tx.all("SELECT id, name FROM host")}
+    cards: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for host, slot, id in tx.all(
+        "SELECT host_id, slot, instance_id FROM host_gpu WHERE instance_id IS NOT NULL"
+    ):
+        cards[id].add((names[host], slot))
+    ports: dict[str, set[tuple[str, int, int]]] = defaultdict(set)
+    for host, port, guest_port, id in tx.all("SELECT host_id, port, guest_port, instance_id FROM host_port"):
+        ports[id].add((names[host], port, guest_port))
+    snapshots: dict[str, dict[str, str]] = defaultdict(dict)
+    for id, instance, state in tx.all("SELECT id, instance_id, state FROM snapshot"):
+        snapshots[instance][id] = state
+    events: dict[str, list[int]] = defaultdict(list)
+    for subject, details in tx.all(
+        "SELECT subject, details FROM event WHERE kind LIKE 'instance.%' ORDER BY id"
+    ):
+        number = msgspec.json.decode(details).get("sequence")
+        if number is not None:
+            events[subject].append(number)
+    rows = tx.all(
+        "SELECT i.id, i.wanted, i.phase, i.gpu, i.gpus, i.vcpus, i.ram_bytes, i.disk_bytes, i.held_vcpus,"
+        " i.held_ram_bytes, i.held_disk_bytes, h.name, i.address, i.operation, i.request, i.lease_owner, i.settled,"
+        " i.sequence, i.problem, h.state FROM instance i LEFT JOIN host h ON h.id = i.host_id"
+    )
+    return Books(
+        instances={row[0]: row for row in rows},
+        cards=cards,
+        ports=ports,
+        snapshots=snapshots,
+        images={row[0]: row[1] for row in tx.all("SELECT id, state FROM image")},
+        hosts={row[0]: row for row in tx.all("SELECT name, ram_bytes, state FROM host")},
+        events=events,
+    )
+
+
+def _of_instances(books: Books, guests: dict[str, Guest], now: datetime) -> Iterator[str]:
+    for id, row in books.instances.items():
+        for wrong in _of_instance(books, row, guests.get(id), now):
+            yield f"{id} ({row[2]}, wanted {row[1]}): {wrong}"
+    for id in {*books.cards, *books.ports}:
+        if id not in books.instances:
+            yield f"{id}: holds cards or ports, and is in no row"
+
+
+def _of_instance(books: Books, row: Row, guest: Guest | None, now: datetime) -> Iterator[str]:
+    id, wanted, phase = row[0], row[1], row[2]
+    operation, request, lease, settled, sequence = row[13:18]
+    if phase not in AT_REST:
+        yield "not at rest"
+    if operation or lease or not settled:
+        yield f"in work still: {operation!r}, {lease!r}"
+    if wanted != phase and phase != "failed":
+        yield "not what is wanted"
+    if sorted(books.events[id]) != list(range(1, sequence + 1)):
+        yield f"its events are {books.events[id]}, and its row counts {sequence}"
+    if phase in ("gone", "failed"):
+        yield from _of_nothing(books, row, guest)
+    elif phase == "stopped":
+        yield from _of_stopped(books, row, guest, lost=bool(request))
+    elif phase == "running":
+        yield from _of_running(books, row, guest, now)
+    if guest is not None and phase in ("stopped", "running"):
+        ready = {name for name, state in books.snapshots[id].items() if state == "ready"}
+        if set(guest.snapshots) != ready:
+            yield f"its snapshots are {sorted(guest.snapshots)} on the engine and {books.snapshots[id]} in the rows"
+
+
+def _of_nothing(books: Books, row: Row, guest: Guest | None) -> Iterator[str]:
+    if guest is not None:
+        yield "still on the engine"
+    if books.cards[row[0]] or books.ports[row[0]]:
+        yield f"still holds {books.cards[row[0]]} {books.ports[row[0]]}"
+    if any(row[8:11]) or row[11] or row[12]:
+        yield f"still holds {row[8:13]}"
+    if books.snapshots[row[0]]:
+        yield "still has snapshots"
+    if row[2] == "failed" and not row[18]:
+        yield "failed without a reason"
+
+
+def _of_stopped(books: Books, row: Row, guest: Guest | None, *, lost: bool) -> Iterator[str]:
+    if guest is None and not lost:
+        yield "its disk is not on the engine"
+    if guest is not None and (guest.running or not guest.whole):
+        yield "runs, or is half made"
+    if guest is not None and guest.ports:
+        yield f"its ports are open: {guest.ports}"
+    if books.cards[row[0]] or row[8] or row[9]:
+        yield f"holds cards, processors or memory: {books.cards[row[0]]} {row[8:10]}"
+    if row[10] != row[7]:
+        yield f"holds {row[10]} of disk instead of {row[7]}"
+
+
+def _of_running(books: Books, row: Row, guest: Guest | None, now: datetime) -> Iterator[str]:
+    if guest is None or not guest.running or not guest.whole:
+        yield "does not run on the engine"
+        return
+    machine = guest.machine
+    if guest.up_at is None or guest.up_at > now:
+        yield "does not answer"
+    if (machine.vcpus, machine.ram_bytes, machine.disk_bytes) != row[5:8]:
+        yield f"has the limits {(machine.vcpus, machine.ram_bytes, machine.disk_bytes)} instead of {row[5:8]}"
+    if row[8:11] != row[5:8]:
+        yield f"holds {row[8:11]} instead of {row[5:8]}"
+    if {(guest.host, gpu.slot) for gpu in machine.gpus} != books.cards[row[0]] or len(machine.gpus) != row[4]:
+        yield f"has the cards {machine.gpus} and holds {books.cards[row[0]]}, {row[4]} are wanted"
+    if {(guest.host, port.host_port, port.guest_port) for port in guest.ports} != books.ports[row[0]]:
+        yield f"its open ports are {guest.ports}, it holds {books.ports[row[0]]}"
+    if (guest.host, machine.address) != (row[11], row[12]):
+        yield f"is at {(guest.host, machine.address)} instead of {row[11:13]}"
+
+
+def _of_hosts(books: Books) -> Iterator[str]:
+    taken = Counter(card for cards in books.cards.values() for card in cards)
+    yield from (f"{card}: a card of {count} instances" for card, count in taken.items() if count > 1)
+    for name, row in books.hosts.items():
+        held = sum(each[9] for each in books.instances.values() if each[11] == name)
+        if held > row[1]:
+            yield f"{name}: {held} of memory promised, {row[1]} there"
+
+
+def _of_images(books: Books, held: set[str]) -> Iterator[str]:
+    ready = {id for id, state in books.images.items() if state == "ready"}
+    yield from (f"{id}: an image in no row" for id in held - books.images.keys())
+    yield from (f"{id}: an image that failed, and is held" for id in held & books.images.keys() - ready)
+    yield from (f"{id}: an image that is ready, and not held" for id in ready - held)
+
+
+def _peopled(there: NetworkThere, guests: dict[str, Guest]) -> bool:
+    return any(
+        guest.host == there.host and guest.machine.network.project_id == there.network.project_id
+        for guest in guests.values()
+    )

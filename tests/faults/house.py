@@ -1,0 +1,159 @@
+"""A whole house in one process: a database, a simulated world, workers that can die, and a clock that is moved.
+
+Nothing runs by itself: a test says whose turn it is. So whatever happens, happens again with the same seed.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+from random import Random
+
+from teraflock.base.clock import Clock, FixedClock
+from teraflock.drivers.simulated.engine import SimulatedEngine
+from teraflock.drivers.simulated.faults import Killed
+from teraflock.drivers.simulated.fleet import fleet
+from teraflock.drivers.simulated.trouble import Trouble
+from teraflock.drivers.simulated.world import World
+from teraflock.image.service import ImageService
+from teraflock.instance import store
+from teraflock.instance.engines import Engines
+from teraflock.instance.model import Instance
+from teraflock.instance.service import InstanceService
+from teraflock.reconcile.commands import CommandLoop
+from teraflock.reconcile.drift import DriftLoop
+from teraflock.reconcile.hosts import HostLoop
+from teraflock.reconcile.images import ImageLoop
+from teraflock.reconcile.instances import InstanceLoop
+from teraflock.reconcile.loops import WORKER_TIME
+from teraflock.storage.database import Database
+from teraflock.tenant.model import Actor, Project
+from teraflock.tenant.service import TenantService
+
+HOSTS = "2x2xV100,1x0"
+ROUNDS_MAX = 200
+BOOT_SECONDS = 0.4
+
+
+class Tenant:
+    """The first project of a house, and whoever acts in it."""
+
+    def __init__(self, database: Database, clock: Clock, random_bytes: Callable[[int], bytes]) -> None:
+        tenants = TenantService(database, clock, random_bytes)
+        self.mark = tenants.install().installation_id
+        self.actor: Actor = tenants.authenticate(tenants.operator_key().secret)
+        self.project: Project = tenants.project_for(self.actor, None)
+
+
+class Worker:
+    """The loops of one process. It dies where `dies_in` steps more have been begun or ended."""
+
+    def __init__(self, house: "House", name: str) -> None:
+        self._house = house
+        self.name = name
+        self.in_hand: list[Instance] = []
+        self.dies_in: int | None = None
+        self.dies_at = ""
+        around = (house.database, house.clock, house.engines)
+        self.instances = InstanceLoop(
+            *around, worker=name, random_bytes=house.random_bytes, fault=self._reach, pause=house.wait
+        )
+        self.hosts = HostLoop(*around, random_bytes=house.random_bytes)
+        self.drift = DriftLoop(*around, random_bytes=house.random_bytes)
+        self.commands = CommandLoop(*around, random_bytes=house.random_bytes)
+        self.images = ImageLoop(house.database, house.engines)
+
+    def beat(self) -> None:
+        now = self._house.clock.now()
+        self._house.database.write(lambda tx: store.heartbeat(tx, self.name, now + WORKER_TIME, now))
+
+    def lease(self) -> None:
+        self.in_hand += self.instances.lease()
+
+    def advance(self) -> None:
+        """One of those in hand, as far as it goes."""
+        if self.in_hand:
+            self.instances.advance(self.in_hand.pop(0))
+
+    def look(self) -> None:
+        for loop in (self.hosts, self.images, self.drift, self.commands):
+            loop.turn()
+
+    def turn(self) -> None:
+        self.beat()
+        self.lease()
+        while self.in_hand:
+            self.advance()
+
+    def _reach(self, point: str) -> None:
+        if self.dies_in is not None:
+            self.dies_in -= 1
+        if self.dies_in == 0 or point == self.dies_at:
+            raise Killed(point)
+
+
+class House:
+    def __init__(self, database: Database, world: World, clock: FixedClock, *, seed: int = 0) -> None:
+        self.database = database
+        self.world = world
+        self.clock = clock
+        self.random_bytes = Random(seed).randbytes
+        self.tenant = Tenant(database, clock, self.random_bytes)
+        self.trouble = Trouble(world)
+        self.engine = SimulatedEngine(
+            world, clock, fleet(HOSTS), mark=self.tenant.mark, boot_seconds=BOOT_SECONDS
+        )
+        self.engines = Engines([self.engine])
+        self.service = InstanceService(database, clock, self.engines, random_bytes=self.random_bytes)
+        self.images = ImageService(
+            database, clock, publish=self.service.publish, random_bytes=self.random_bytes
+        )
+        self._named = 0
+        self.workers = [self.hire(), self.hire()]
+        self.images.build(self.tenant.actor, self.tenant.project, "base", "base")
+        self.workers[0].look()
+
+    def hire(self) -> Worker:
+        self._named += 1
+        worker = Worker(self, f"worker-{self._named}")
+        worker.beat()
+        return worker
+
+    def wait(self, seconds: float) -> None:
+        self.clock.move(timedelta(seconds=seconds))
+
+    def survive(self, work: Callable[[], None], worker: int) -> bool:
+        """Do it; a worker that dies over it is replaced by one that knows nothing."""
+        try:
+            work()
+        except Killed:
+            self.workers[worker] = self.hire()
+            return False
+        return True
+
+    def settle(self) -> None:
+        """No more trouble, and time: until nothing is due and nothing drifts any more."""
+        self.trouble.no_more_faults()
+        self.trouble.engine_comes_back()
+        for report in fleet(HOSTS):
+            self.trouble.host_comes_back(report.name, rebooted=False)
+            self.trouble.pool_is_full(report.name, full=False)
+        for worker in self.workers:
+            worker.in_hand, worker.dies_in, worker.dies_at = [], None, ""
+        self.workers = [self.hire(), self.hire()]
+        self.wait(2 * WORKER_TIME.total_seconds())
+        quiet = 0
+        for _ in range(ROUNDS_MAX):
+            for worker in self.workers:
+                worker.beat()
+                worker.look()
+                worker.turn()
+            quiet = quiet + 1 if self._idle() else 0
+            if quiet == 3:  # two readings of hosts, and one of what they have
+                return
+            self.wait(1)
+        raise AssertionError("the house does not come to rest")
+
+    def _idle(self) -> bool:
+        with self.database.read() as tx:
+            return store.next_due_in_all_projects(tx) is None and not tx.one(
+                "SELECT 1 FROM instance WHERE settled = 0"
+            )

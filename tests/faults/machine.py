@@ -1,0 +1,238 @@
+"""A tenant's random wishes against a random run of trouble, with two workers that take turns and die.
+
+However it went, a house that is left in peace comes to rest with its books and the engine in line (`checker.py`).
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import note
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from tests.faults.checker import faults
+from tests.faults.house import House
+
+from teraflock.base.clock import FixedClock
+from teraflock.base.errors import TeraflockError
+from teraflock.drivers.simulated.faults import Fault, Kind, When
+from teraflock.drivers.simulated.model import Guest
+from teraflock.drivers.simulated.world import MemoryWorld
+from teraflock.instance.model import Access, Instance
+from teraflock.instance.orders import Order, ShapeWish
+from teraflock.storage.database import Database
+from teraflock.storage.open import open_database
+
+START = datetime(2026, 11, 15, tzinfo=UTC)
+CALLS = (
+    "prepare", "create", "start", "expose", "ready", "hide", "stop", "delete", "resize", "snapshot", "restore",
+    "publish", "sightings", "hosts", "*",
+)  # fmt: skip
+FAULTS = st.builds(
+    Fault,
+    call=st.sampled_from(CALLS),
+    when=st.sampled_from(When),
+    kind=st.sampled_from(sorted(set(Kind) - {Kind.LATER})),
+    times=st.integers(1, 3),
+)
+SHAPES = st.sampled_from(
+    [
+        ShapeWish(),
+        ShapeWish(vcpus=4, ram_bytes=8 << 30),
+        ShapeWish(gpu="V100"),
+        ShapeWish(gpu="V100", gpus=2),
+        ShapeWish(vcpus=2, disk_bytes=32 << 30),
+        ShapeWish(gpus=0),
+    ]
+)
+WORKERS = st.integers(0, 1)
+PICK = st.integers(0, 7)
+
+
+class HouseMachine(RuleBasedStateMachine):
+    """`open_fresh` gives an empty database."""
+
+    open_fresh: Callable[[FixedClock], Database]
+
+    @initialize(seed=st.integers(0, 3), shapes=st.lists(SHAPES, max_size=3))
+    def move_in(self, seed: int, shapes: list[ShapeWish]) -> None:
+        clock = FixedClock(START)
+        self.house = House(type(self).open_fresh(clock), MemoryWorld(), clock, seed=seed)
+        self.named = 0
+        self.keys: dict[str, tuple[Order, tuple[str, ...]]] = {}
+        for shape in shapes:
+            self.launch(shape, 1, False)
+        self.house.workers[0].turn()
+
+    # What tenants do
+
+    @rule(shape=SHAPES, count=st.integers(1, 2), command=st.booleans())
+    def launch(self, shape: ShapeWish, count: int, command: bool) -> None:
+        self.named += 1
+        order = Order(
+            name=f"one-{self.named}",
+            shape=shape,
+            instances=count,
+            access=Access.COMMAND if command else Access.SSH,
+            command=("sleep", "3") if command else (),
+        )
+        key = f"key-{self.named}"
+        made = self._ask(lambda: self._launch(order, key))
+        if made is not None:
+            self.keys[key] = (order, made)
+
+    @rule(pick=PICK, act=st.sampled_from(["start", "stop", "start", "stop", "restart", "delete"]))
+    def act(self, pick: int, act: str) -> None:
+        if name := self._pick(pick):
+            call = getattr(self.house.service, act)
+            self._ask(lambda: call(self.house.tenant.actor, self.house.tenant.project, name))
+
+    @rule(pick=PICK, shape=SHAPES)
+    def resize(self, pick: int, shape: ShapeWish) -> None:
+        if name := self._pick(pick):
+            tenant = self.house.tenant
+            self._ask(lambda: self.house.service.resize(tenant.actor, tenant.project, name, shape))
+
+    @rule(pick=PICK, what=st.sampled_from(["snapshot", "snapshot", "restore", "delete_snapshot", "publish"]))
+    def keep(self, pick: int, what: str) -> None:
+        service, tenant = self.house.service, self.house.tenant
+        if not (name := self._pick(pick)):
+            return
+        self.named += 1
+        made = f"kept-{self.named}"
+        if what == "snapshot":
+            self._ask(lambda: service.snapshot(tenant.actor, tenant.project, name, made))
+        elif what == "publish":
+            self._ask(lambda: self.house.images.from_instance(tenant.actor, tenant.project, made, name))
+        elif there := service.snapshots(tenant.project.id, name):
+            use = service.restore if what == "restore" else service.delete_snapshot
+            self._ask(lambda: use(tenant.actor, tenant.project, name, there[0].id))
+
+    # What the house does
+
+    @rule(worker=WORKERS, rounds=st.integers(1, 3))
+    def work(self, worker: int, rounds: int) -> None:
+        for _ in range(rounds):
+            at = self.house.workers[worker]
+            at.beat()
+            if self.house.survive(at.look, worker):
+                self.house.survive(at.turn, worker)
+            self.house.wait(1)
+
+    @rule(worker=WORKERS)
+    def work_more(self, worker: int) -> None:
+        self.work(worker, 2)
+
+    @rule(worker=WORKERS, what=st.sampled_from(["lease", "advance", "look", "turn"]))
+    def work_a_little(self, worker: int, what: str) -> None:
+        """Leases stay in hand: the other worker may have its turn before they are worked on."""
+        at = self.house.workers[worker]
+        at.beat()
+        self.house.survive(getattr(at, what), worker)
+
+    @rule(seconds=st.sampled_from([0.1, 1.0, 4.0, 7.0, 130.0]))
+    def wait(self, seconds: float) -> None:
+        self.house.wait(seconds)
+        for worker in self.house.workers:
+            worker.beat()
+
+    # What goes wrong
+
+    @rule(worker=WORKERS, steps=st.integers(0, 12))
+    def die(self, worker: int, steps: int) -> None:
+        """At once, or when so many steps more were begun or ended."""
+        if steps:
+            self.house.workers[worker].dies_in = steps
+        else:
+            self.house.workers[worker] = self.house.hire()
+
+    @rule(fault=FAULTS, more=st.booleans())
+    def fault(self, fault: Fault, more: bool) -> None:
+        if not more:
+            self.house.trouble.no_more_faults()
+        self.house.trouble.faults(fault)
+
+    @rule(what=st.sampled_from(["away", "back", "rebooted", "down", "up", "full", "room"]), pick=PICK)
+    def trouble(self, what: str, pick: int) -> None:
+        trouble, host = self.house.trouble, f"simulated-{pick % 3 + 1:04d}"
+        if what in ("down", "up"):
+            (trouble.engine_goes_down if what == "down" else trouble.engine_comes_back)()
+        elif what in ("full", "room"):
+            trouble.pool_is_full(host, full=what == "full")
+        elif what == "away":
+            trouble.host_goes_away(host)
+        else:
+            trouble.host_comes_back(host, rebooted=what == "rebooted")
+
+    @rule(pick=PICK, what=st.sampled_from(["stopped_by_hand", "deleted_by_hand", "dies"]))
+    def meddle(self, pick: int, what: str) -> None:
+        with self.house.world.read() as turn:
+            ids = [guest.key for guest in turn.every(Guest)]
+        if ids:
+            getattr(self.house.trouble, what)(ids[pick % len(ids)])
+
+    # The end
+
+    def teardown(self) -> None:
+        if not hasattr(self, "house"):
+            return
+        house = self.house
+        try:
+            house.settle()
+            self._check()
+            for key, (order, made) in self.keys.items():
+                assert self._launch(order, key) == made, "the same key gives the same instances"
+            self._leave()
+        finally:
+            house.database.close()
+
+    def _leave(self) -> None:
+        """All is deleted, and nothing is left anywhere."""
+        house = self.house
+        for view in house.service.page(house.tenant.project.id, limit=200):
+            house.service.delete(house.tenant.actor, house.tenant.project, view.instance.id)
+        house.settle()
+        self._check()
+        assert list(house.engine.sightings()) == []
+        with house.database.read() as tx:
+            assert tx.all("SELECT port FROM host_port") == []
+            assert tx.all("SELECT slot FROM host_gpu WHERE instance_id IS NOT NULL") == []
+            assert tx.all("SELECT id FROM instance WHERE phase <> 'gone'") == []
+
+    def _check(self) -> None:
+        wrong = faults(self.house.database, self.house.world, self.house.clock.now())
+        assert not wrong, "\n".join(wrong)
+
+    def _launch(self, order: Order, key: str) -> tuple[str, ...]:
+        tenant = self.house.tenant
+        made = self.house.service.launch(tenant.actor, tenant.project, order, idempotency_key=key)
+        return tuple(instance.id for instance in made)
+
+    def _pick(self, pick: int) -> str | None:
+        found: list[Instance] = [
+            view.instance for view in self.house.service.page(self.house.tenant.project.id, limit=50)
+        ]
+        return found[pick % len(found)].id if found else None
+
+    def _ask(self, call: Callable[[], "tuple[str, ...] | object"]) -> tuple[str, ...] | None:
+        """A tenant may be refused, in a sentence; anything else is a fault of ours."""
+        try:
+            made = call()
+        except TeraflockError as refusal:
+            note(f"refused: {refusal.sentence}")
+            return None
+        return made if isinstance(made, tuple) else None
+
+
+def fresh_sqlite(clock: FixedClock) -> Database:
+    folder = TemporaryDirectory(prefix="tera-faults-")
+    database = open_database(f"sqlite:///{Path(folder.name) / 'cloud.db'}", clock)
+    close = database.close
+
+    def close_all() -> None:
+        close()
+        folder.cleanup()
+
+    database.close = close_all  # type: ignore[method-assign]
+    return database

@@ -1,0 +1,117 @@
+"""Real server processes, without their sockets, over one home: they end by `kill -9`, at a point named or at once.
+
+They are forked from a server of forks that has everything loaded: a walk starts a hundred of them.
+"""
+
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+from tests.faults.checker import faults
+from tests.faults.house import Tenant
+
+from teraflock.app.settings import Place, Settings
+from teraflock.app.wiring import Cloud
+from teraflock.drivers.simulated.engine import SimulatedEngine
+from teraflock.drivers.simulated.trouble import Trouble
+from teraflock.instance.service import InstanceService
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["tests.faults.servers", "teraflock.drivers.simulated.open"])
+DEATH_SECONDS_MAX = 60.0
+REST_SECONDS_MAX = 10.0
+"""What the house promises: so long after a restart all is in line again."""
+LOOK_AGAIN_SECONDS = 0.02
+HOSTS = "1x3xV100"
+
+
+def settings(database: str = "", dies_at: str = "") -> Settings:
+    return Settings(
+        engine="simulated",
+        simulated_hosts=HOSTS,
+        simulated_boot_seconds=0.02,
+        faults=dies_at,
+        database=database,
+    )
+
+
+def run(home: str, with_settings: Settings) -> None:
+    """The life of a server process."""
+    cloud = Cloud(Place(Path(home)), with_settings)
+    cloud.start()
+    signal.pause()
+
+
+class Site:
+    """A home on disk, and the tests' own view of it: wishes, looks, and processes that work on it."""
+
+    def __init__(self, home: Path, database: str = "") -> None:
+        self.home = home
+        self._database = database
+        self.cloud = Cloud(Place(home), settings(database))
+        self.tenant = Tenant(self.cloud.database, self.cloud.clock, lambda count: bytes(range(count)))
+        (engine,) = self.cloud.engines
+        assert isinstance(engine, SimulatedEngine)
+        self.engine = engine
+        self.trouble = Trouble(engine.world)
+        self._processes: list[ForkServerProcess] = []
+        self.cloud.services.nouns.images.build(self.tenant.actor, self.tenant.project, "base", "base")
+        self.work()
+
+    @property
+    def service(self) -> InstanceService:
+        return self.cloud.services.nouns.instances
+
+    def ask(self, act: str, *words: object) -> object:
+        call: Callable[..., object] = getattr(self.service, act)
+        return call(self.tenant.actor, self.tenant.project, *words)
+
+    def work(self) -> None:
+        """In this process, step by step, until nothing is left to do."""
+        loops = self.cloud.loops
+        loops.hosts.turn()
+        loops.images.turn()
+        while not self._at_rest():
+            for instance in loops.instances.lease():
+                loops.instances.advance(instance)
+
+    def serve(self, dies_at: str = "") -> ForkServerProcess:
+        process = FORKS.Process(target=run, args=(str(self.home), settings(self._database, dies_at)))
+        process.start()
+        self._processes.append(process)
+        return process
+
+    def death(self, process: ForkServerProcess) -> int | None:
+        process.join(DEATH_SECONDS_MAX)
+        return process.exitcode
+
+    def seconds_to_rest(self) -> float:
+        """How long it takes until all is in line; an error that says what is not, where it takes too long."""
+        began = time.monotonic()
+        while not (self._at_rest() and not self.wrong()):
+            if time.monotonic() - began > REST_SECONDS_MAX:
+                raise AssertionError("\n".join(["not at rest in time", *self.wrong()]))
+            time.sleep(LOOK_AGAIN_SECONDS)
+        return time.monotonic() - began
+
+    def wrong(self) -> list[str]:
+        return faults(self.cloud.database, self.engine.world, self.cloud.clock.now())
+
+    def kill(self) -> None:
+        for process in self._processes:
+            process.kill()
+            process.join()
+            process.close()
+        self._processes.clear()
+
+    def close(self) -> None:
+        self.kill()
+        self.cloud.stop()
+        self.engine.world.close()
+
+    def _at_rest(self) -> bool:
+        with self.cloud.database.read() as tx:
+            return not tx.one("SELECT 1 FROM instance WHERE settled = 0 OR lease_owner <> ''")

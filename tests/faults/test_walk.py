@@ -1,0 +1,139 @@
+"""A walk over `kill -9` of a server at every point of every operation, and on the way back.
+
+The points come from the step lists of the code itself: a new step is walked without a change here. After the restart
+the books and the engine are in line within the time that is promised, and nothing is left over.
+"""
+
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from tests.faults.servers import Site
+
+from teraflock.drivers.simulated.faults import Fault, Kind, When
+from teraflock.instance.model import Operation
+from teraflock.instance.orders import Order, ShapeWish
+from teraflock.reconcile.rehearsal import points
+
+ORDER = Order(name="one", shape=ShapeWish(gpu="V100"))
+KEY = "a key"
+
+
+def launched(site: Site) -> None:
+    site.ask("launch", ORDER)
+    site.work()
+
+
+def stopped(site: Site) -> None:
+    launched(site)
+    site.ask("stop", "one")
+    site.work()
+
+
+def kept(site: Site) -> None:
+    launched(site)
+    site.ask("snapshot", "one", "before")
+    site.work()
+
+
+def kept_and_stopped(site: Site) -> None:
+    kept(site)
+    site.ask("stop", "one")
+    site.work()
+
+
+def publish(site: Site) -> None:
+    tenant = site.tenant
+    site.cloud.services.nouns.images.from_instance(tenant.actor, tenant.project, "mine", "one")
+
+
+def launch(site: Site) -> None:
+    site.service.launch(site.tenant.actor, site.tenant.project, ORDER, idempotency_key=KEY)
+
+
+DOES_NOT_COME_UP = Fault(call="ready", kind=Kind.DOES_NOT_BOOT)
+
+SCENES: dict[Operation, tuple[Callable[[Site], None], Callable[[Site], object], Fault | None]] = {
+    Operation.LAUNCH: (lambda site: None, launch, DOES_NOT_COME_UP),
+    Operation.START: (stopped, lambda site: site.ask("start", "one"), DOES_NOT_COME_UP),
+    Operation.STOP: (launched, lambda site: site.ask("stop", "one"), None),
+    Operation.RESTART: (launched, lambda site: site.ask("restart", "one"), DOES_NOT_COME_UP),
+    Operation.RESIZE: (
+        launched,
+        lambda site: site.ask("resize", "one", ShapeWish(vcpus=3, disk_bytes=256 << 30)),
+        Fault(call="resize", when=When.HALF, kind=Kind.REFUSED),
+    ),
+    Operation.RESIZE_RESTART: (
+        launched,
+        lambda site: site.ask("resize", "one", ShapeWish(gpus=3)),
+        DOES_NOT_COME_UP,
+    ),
+    Operation.SNAPSHOT: (
+        launched,
+        lambda site: site.ask("snapshot", "one", "now"),
+        Fault(call="snapshot", when=When.HALF, kind=Kind.REFUSED),
+    ),
+    Operation.RESTORE: (kept_and_stopped, lambda site: site.ask("restore", "one", "before"), None),
+    Operation.RESTORE_RESTART: (kept, lambda site: site.ask("restore", "one", "before"), DOES_NOT_COME_UP),
+    Operation.PUBLISH: (launched, publish, Fault(call="publish", when=When.HALF, kind=Kind.REFUSED)),
+    Operation.DELETE: (kept, lambda site: site.ask("delete", "one"), None),
+}
+"""For each operation: what is there before, what is asked for, and the fault that makes it turn back."""
+
+WALK = [(operation, point) for operation in Operation for point in points(operation)]
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with TemporaryDirectory(prefix="tera-walk-") as folder:
+        site = Site(Path(folder))
+        yield site
+        site.close()
+
+
+def test_every_operation_is_walked() -> None:
+    assert set(SCENES) == set(Operation)
+    assert len(WALK) >= 2 * len(Operation)
+
+
+@pytest.mark.parametrize(("operation", "point"), WALK, ids=[point for _, point in WALK])
+def test_a_server_killed_there_leaves_nothing_wrong(site: Site, operation: Operation, point: str) -> None:
+    set_up, wish, turn_back = SCENES[operation]
+    set_up(site)
+    if ":undo:" in point:
+        assert turn_back is not None, f"{operation} has a way back: say what makes it turn"
+        site.trouble.faults(turn_back)
+    wish(site)
+    assert site.death(site.serve(dies_at=point)) == -signal.SIGKILL, f"{point} was never reached"
+    site.serve()
+    site.seconds_to_rest()
+    if operation == Operation.LAUNCH:
+        before = [view.instance.id for view in site.service.page(site.tenant.project.id, limit=9, gone=True)]
+        launch(site)
+        after = [view.instance.id for view in site.service.page(site.tenant.project.id, limit=9, gone=True)]
+        assert before == after, "the same key gives the same instance"
+    for view in site.service.page(site.tenant.project.id, limit=9):
+        site.ask("delete", view.instance.id)
+    site.seconds_to_rest()
+    assert list(site.engine.sightings()) == []
+
+
+@pytest.mark.parametrize(
+    "call", ["prepare", "create", "start", "expose", "ready", "stop", "resize", "delete"]
+)
+@pytest.mark.parametrize("when", When)
+def test_a_server_killed_in_the_middle_of_a_call(site: Site, call: str, when: When) -> None:
+    """The engine has done nothing, half or all of it, and nobody wrote down which."""
+    launched(site)
+    site.trouble.faults(Fault(call=call, when=when, kind=Kind.KILLED))
+    if call == "resize":
+        site.ask("resize", "one", ShapeWish(vcpus=3))
+    elif call in ("stop", "delete"):
+        site.ask("delete", "one")
+    else:
+        site.ask("launch", Order(name="two"))
+    assert site.death(site.serve()) == -signal.SIGKILL
+    site.serve()
+    site.seconds_to_rest()

@@ -1,0 +1,38 @@
+"""A cloud for stories: `tera up` with the simulated engine, in a home of its own, on a port of its own."""
+
+import socket
+from pathlib import Path
+
+from tests.story.tera import Done, Tera
+
+
+class Cloud(Tera):
+    """Someone on a machine where the cloud is, or will be, up."""
+
+    def __init__(self, home: Path, port: int | None = None) -> None:
+        super().__init__(home)
+        self.port = port or free_port()
+        self.more: dict[str, str] = {"TERA_ENGINE": "simulated", "TERA_LISTEN": f"127.0.0.1:{self.port}"}
+        self.more |= {"TERA_SIMULATED_BOOT_SECONDS": "0.01", "HOME": str(home.parent)}
+
+    def environment(self, columns: int) -> dict[str, str]:
+        return super().environment(columns) | self.more
+
+    def fails(self, *words: str | Path) -> Done:
+        done = self.run(*words)
+        assert done.code != 0, done.out
+        assert done.err.startswith("error: "), done.err
+        return done
+
+    def as_user(self, key: str) -> "Cloud":
+        """The same server, with another's key and without a connection of its own."""
+        other = Cloud(self.home.parent / f"home-of-{key[5:21]}", self.port)
+        other.more |= {"TERA_SERVER": f"http://127.0.0.1:{self.port}", "TERA_KEY": key}
+        return other
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port

@@ -1,0 +1,226 @@
+"""Someone uses the cloud from the command line: a server with the simulated engine, and every command."""
+
+import json
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.story.cloud import Cloud
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    cloud = Cloud(tmp_path_factory.mktemp("cloud") / "home")
+    try:
+        cloud.ok("up")
+        yield cloud
+    finally:
+        cloud.ok("down")
+
+
+def told(cloud: Cloud, *words: str) -> Any:
+    return cloud.ok(*words, "--json").json
+
+
+def names(cloud: Cloud) -> set[str]:
+    return {each["name"] for each in told(cloud, "ps")}
+
+
+def test_the_life_of_an_instance(cloud: Cloud) -> None:
+    launched = cloud.ok("launch", "--name", "web", "--vcpus", "2", "--ram", "4", "--wait")
+    assert "running SIMULATED" in launched.out
+    assert cloud.ok("exec", "web", "--", "hostname").out == "web\n"
+    seen = told(cloud, "show", "web")
+    assert {"id", "name", "state", "private_address", "ssh", "shape", "host", "created_at"} <= set(seen)
+    assert (seen["state"], seen["simulated"], seen["shape"]["vcpus"]) == ("running", True, 2)
+    assert {"host", "port", "user"} <= set(seen["ssh"])
+    assert "web: stopped SIMULATED" in cloud.ok("stop", "web").out
+    assert "web: running SIMULATED" in cloud.ok("start", "web").out
+    before = told(cloud, "show", "web")["running_since"]
+    assert "web: running SIMULATED" in cloud.ok("restart", "web").out
+    assert told(cloud, "show", "web")["running_since"] > before
+    cloud.ok("resize", "web", "--vcpus", "4", "--ram", "8")
+    assert told(cloud, "show", "web")["shape"]["vcpus"] == 4
+    assert "web: gone SIMULATED" in cloud.ok("delete", "web", "--yes").out
+    assert "web" not in names(cloud)
+
+
+def test_snapshots_bring_a_disk_back(cloud: Cloud) -> None:
+    cloud.ok("launch", "--name", "disk", "--wait")
+    write = ["exec", "disk", "--stdin", "--", "tee", "/root/x"]
+    assert cloud.run(*write).code == 0
+    assert cloud.ok("snapshot", "disk", "before").out == "disk/before: ready\n"
+    cloud.ok("exec", "disk", "--", "rm", "/root/x")
+    cloud.fails("restore", "disk", "before")
+    cloud.ok("restore", "disk", "before", "--yes")
+    assert cloud.run("exec", "disk", "--", "cat", "/root/x").code == 0
+    assert [each["name"] for each in told(cloud, "snapshot", "disk")] == ["before"]
+    cloud.ok("snapshot", "disk", "before", "--delete")
+    assert told(cloud, "snapshot", "disk") == []
+    cloud.ok("delete", "disk", "--yes")
+
+
+def test_cards_are_whole_and_a_change_of_them_asks(cloud: Cloud) -> None:
+    cloud.ok("launch", "--name", "train", "--gpu", "V100", "--gpus", "2", "--wait")
+    assert len(told(cloud, "show", "train")["gpus"]) == 2
+    refused = cloud.fails("resize", "train", "--gpus", "4")
+    assert refused.code == 2
+    assert "restart" in refused.err
+    assert "--yes" in refused.hint
+    cloud.ok("resize", "train", "--gpus", "4", "--yes")
+    assert len({each["slot"] for each in told(cloud, "show", "train")["gpus"]}) == 4
+    assert "4× V100-SXM2" in cloud.ok("ps").out
+    cloud.ok("delete", "train", "--yes")
+
+
+def test_a_command_runs_and_its_log_and_exit_code_are_kept(cloud: Cloud) -> None:
+    cloud.ok("launch", "--name", "job", "--wait", "--", "echo", "a b", "$HOME")
+    assert cloud.ok("logs", "job").out == "a b $HOME\n"
+    assert "stopped (exit 0) SIMULATED" in cloud.ok("ps").out
+    cloud.ok("launch", "--name", "bad", "--command", "false", "--wait")
+    assert "exit code 1" in cloud.ok("logs", "bad", "--follow").err
+    assert cloud.run("exec", "job", "--", "true").code != 0
+    cloud.ok("delete", "job", "bad", "--yes")
+
+
+def test_many_at_once_and_the_same_key_twice(cloud: Cloud) -> None:
+    words = [
+        "launch",
+        "--name",
+        "node",
+        "--instances",
+        "3",
+        "--label",
+        "team=vision",
+        "--idempotency-key",
+        "k1",
+    ]
+    first, second = told(cloud, *words, "--wait"), told(cloud, *words)
+    assert [each["id"] for each in first] == [each["id"] for each in second]
+    assert len({each["name"] for each in told(cloud, "ps", "--label", "team=vision")}) == 3
+    cloud.ok("delete", *(each["name"] for each in first), "--yes")
+
+
+def test_the_plan_of_an_own_server_is_launched(cloud: Cloud, tmp_path: Path) -> None:
+    price = ["--purchase", "32000", "--years", "4", "--watts", "1600", "--power", "0.15"]
+    cloud.ok("hosts", "add-price", "lab1", "--gpu", "V100", "--count", "4", *price)
+    plan = tmp_path / "plan.json"
+    plan.write_text(cloud.ok("plan", "--hours", "100", "--gpus", "4", "--json").out)
+    done = cloud.ok("launch", "--name", "planned", "--plan", plan, "--wait")
+    assert "as `lab1` has them" in done.err
+    assert told(cloud, "show", "planned")["shape"]["gpus"] == 4
+    cloud.ok("delete", "planned", "--yes")
+
+
+def test_images_shapes_hosts_and_events(cloud: Cloud) -> None:
+    cloud.ok("launch", "--name", "mother", "--wait")
+    cloud.ok("image", "create", "mine", "--from", "mother")
+    assert {"base", "mine"} <= {each["name"] for each in told(cloud, "image", "list")}
+    cloud.ok("launch", "--name", "child", "--image", "mine", "--wait")
+    kinds = {each["details"].get("to") for each in told(cloud, "events", "--instance", "child")}
+    assert "running" in kinds
+    cloud.ok("delete", "mother", "child", "--yes")
+    cloud.ok("image", "delete", "mine", "--yes")
+    shape = told(cloud, "shapes", "--free")[0]
+    assert shape["free"] > 0
+    host = told(cloud, "host", "list")[0]["name"]
+    assert "draining SIMULATED" in cloud.ok("host", "drain", host).out
+    assert "ready SIMULATED" in cloud.ok("host", "ready", host).out
+    assert told(cloud, "host", "show", host)["name"] == host
+    for words in (["shapes"], ["image", "list"], ["events"]):
+        assert "SIMULATED" in cloud.ok(*words).err
+
+
+def test_tenants_see_nothing_of_each_other(cloud: Cloud) -> None:
+    cloud.ok("launch", "--name", "secret", "--wait")
+    key = cloud.ok("org", "create", "lab", "--owner", "ada").out.strip()
+    ada = cloud.as_user(key)
+    assert told(ada, "ps") == []
+    assert ada.fails("show", "secret").err == ada.fails("show", "nothing").err.replace("nothing", "secret")
+    assert ada.fails("host", "list").code == 1
+    assert told(ada, "whoami")["organisation_name"] == "lab"
+    project = told(ada, "project", "create", "speech")["id"]
+    ada.fails("quota", "set", "--project", "speech", "--instances", "1")
+    cloud.ok("quota", "set", "--project", project, "--instances", "1")
+    ada.ok("member", "add", "bob", "--role", "member", "--in", "speech")
+    bob_key = told(ada, "key", "create", "laptop", "--member", "bob")["secret"]
+    bob = cloud.as_user(bob_key)
+    bob.ok("launch", "--name", "one", "--wait", "--project", "speech")
+    assert "instances" in bob.fails("launch", "--name", "two", "--project", "speech").err
+    assert told(bob, "quota", "show", "--project", "speech")["instances"] == 1
+    bob.fails("member", "add", "eve", "--role", "owner")
+    ada.ok("member", "role", "bob", "viewer", "--in", "speech")
+    bob.fails("delete", "one", "--yes", "--project", "speech")
+    key_id = next(each["id"] for each in told(ada, "key", "list") if each["name"] == "laptop")
+    ada.ok("key", "revoke", key_id, "--yes")
+    assert "key" in bob.fails("ps", "--project", "speech").err
+    assert {"member.make", "key.make"} <= {each["action"] for each in told(ada, "audit")}
+    ada.ok("delete", "one", "--yes", "--project", "speech")
+    ada.ok("project", "delete", "speech", "--yes")
+    cloud.ok("delete", "secret", "--yes")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["launch", "--name", "a/b"], 2, "`a/b` cannot be the name"),
+        (["launch", "--gpu", "V1000"], 2, "V1000"),
+        (["launch", "--image", "nope"], 2, "nope"),
+        (["launch", "--shape", "nope"], 2, "nope"),
+        (["launch", "--vcpus", "1024", "--ram", "60TB"], 2, "larger than any host"),
+        (["launch", "--access", "jupyter", "--", "true"], 2, "runs no command"),
+        (["show", "nobody"], 1, "nobody"),
+        (["ssh", "nobody"], 1, "nobody"),
+        (["cp", "a", "b"], 2, "None of the paths is in an instance"),
+        (["cp", "a:x", "b:y"], 2, "One instance"),
+        (["resize", "nobody"], 2, "Nothing is to be changed"),
+        (["delete", "nobody", "--yes"], 1, "nobody"),
+        (["image", "bild"], 2, "`bild`"),
+        (["quota", "set", "--gpus", "V1000=3"], 2, "V1000"),
+        (["launch", "--project", "nowhere"], 1, "no such project"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_goes_wrong_is_one_sentence_and_leaves_nothing(
+    cloud: Cloud, words: list[str], code: int, sentence: str
+) -> None:
+    before = names(cloud)
+    done = cloud.fails(*words)
+    assert done.code == code, done.err
+    assert sentence in done.err
+    assert names(cloud) == before
+
+
+def test_ssh_gets_the_host_key_and_asks_nothing(cloud: Cloud, tmp_path: Path) -> None:
+    """The simulated engine has nobody to log in to, and says so."""
+    cloud.ok("launch", "--name", "sim", "--wait")
+    assert "SIMULATED" in cloud.fails("ssh", "sim").err
+    assert "SIMULATED" in cloud.fails("cp", "x", "sim:").err
+    cloud.ok("delete", "sim", "--yes")
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 200])
+def test_tables_fit_the_terminal(cloud: Cloud, columns: int) -> None:
+    for words in (
+        ["ps"],
+        ["host", "list"],
+        ["shapes"],
+        ["image", "list"],
+        ["events"],
+        ["audit"],
+        ["key", "list"],
+    ):
+        done = cloud.ok(*words, columns=columns)
+        assert max((len(line) for line in done.out.splitlines()), default=0) <= max(columns, 50), done.out
+
+
+def test_up_again_does_nothing_twice(cloud: Cloud) -> None:
+    pid = (cloud.home / "cloud" / "server.pid").read_text()
+    assert "runs already" in cloud.ok("up").out
+    assert (cloud.home / "cloud" / "server.pid").read_text() == pid
+    for name in ("connection.json", "cloud/operator.key"):
+        assert stat.S_IMODE((cloud.home / name).stat().st_mode) == 0o600
+    kept = json.loads((cloud.home / "connection.json").read_text())
+    assert kept["key"] == (cloud.home / "cloud" / "operator.key").read_text().strip()

@@ -1,0 +1,113 @@
+"""The same commands on real containers: up beside an engine that was there, log in, copy, down, away without a trace.
+
+Skipped where no LXD can be run. Everything happens in namespaces that have no way out.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.engine.conftest import IMAGES
+from tests.engine.house import House, NoHouse
+from tests.story.cloud import Cloud
+
+from teraflock.drivers.lxd import build, recipe
+from teraflock.drivers.lxd.rest import Client
+
+
+class RealCloud(Cloud):
+    """Someone on the machine of the containers."""
+
+    def __init__(self, home: Path, house: House) -> None:
+        super().__init__(home)
+        self._house = house
+        self.more = {"LXD_DIR": str(house.daemon.folder), "HOME": str(home.parent)}
+
+    def command(self, *words: str | Path) -> list[str]:  # type: ignore[override]  # within the house, not anywhere
+        enter = ["nsenter", f"--target={self._house.inside_pid}", "--net", "--mount", "--pid", "--"]
+        return [*enter, *Cloud.command(*words)]
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[House]:
+    try:
+        build.build(recipe.read("base"), IMAGES, created_at=1)
+        house = House()
+    except (NoHouse, build.BuildFailed) as reason:
+        pytest.skip(str(reason))
+    yield house
+    house.close()
+
+
+@pytest.fixture(scope="module")
+def cloud(house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCloud]:
+    cloud = RealCloud(tmp_path_factory.mktemp("real") / "home", house)
+    folder = cloud.home / "cloud" / "engine"
+    folder.mkdir(parents=True)
+    (folder / "images").symlink_to(
+        IMAGES
+    )  # images outlive the tests: building one takes a minute and a mirror
+    try:
+        done = cloud.ok("up")
+        assert "the one that is there" in done.out
+        assert "SIMULATED" not in done.out + done.err
+        yield cloud
+    finally:
+        cloud.run("purge", "--yes")
+
+
+def test_a_life_on_a_real_engine(cloud: RealCloud, tmp_path: Path) -> None:
+    cloud.ok("launch", "--name", "web", "--vcpus", "1", "--ram", "512MB", "--disk", "2", "--wait")
+    assert cloud.ok("ssh", "web", "--", "hostname").out == "web\n"
+    assert cloud.ok("ssh", "web", "--", "printf", "%s|", "a b", "$HOME").out == "a b|$HOME|"
+    assert cloud.run("ssh", "web", "--", "exit 7").code == 7
+    note = tmp_path / "note"
+    note.write_text("kept")
+    cloud.ok("cp", note, "web:/root/note")
+    assert cloud.ok("exec", "web", "--", "cat", "/root/note").out == "kept"
+    cloud.ok("snapshot", "web", "before")
+    cloud.ok("exec", "web", "--", "rm", "/root/note")
+    cloud.ok("restore", "web", "before", "--yes")
+    assert cloud.ok("ssh", "web", "--", "cat", "/root/note").out == "kept"
+    cloud.ok("stop", "web")
+    assert "is stopped" in cloud.fails("ssh", "web").err
+    cloud.ok("start", "web")
+    assert cloud.ok("ssh", "web", "--", "cat", "/root/note").out == "kept"
+    cloud.ok(
+        "launch",
+        "--name",
+        "job",
+        "--ram",
+        "512MB",
+        "--disk",
+        "2",
+        "--wait",
+        "--",
+        "sh",
+        "-c",
+        "echo done; exit 3",
+    )
+    job = cloud.ok("show", "job", "--json").json
+    assert (job["state"], job["exit_code"]) == ("stopped", 3)
+    assert cloud.ok("logs", "job").out == "done\n"
+    cloud.ok("delete", "job", "--yes")
+
+
+def test_down_and_up_keep_what_there_is(cloud: RealCloud) -> None:
+    assert "1 instance stopped" in cloud.ok("down").out
+    cloud.ok("up")
+    cloud.ok("start", "web")
+    assert cloud.ok("ssh", "web", "--", "cat", "/root/note").out == "kept"
+    assert cloud.ok("doctor", "--json").code == 0
+
+
+def test_a_purge_leaves_the_engine_as_it_was(cloud: RealCloud, house: House) -> None:
+    cloud.ok("purge", "--yes")
+    client = Client(house.daemon.socket_path)
+    try:
+        assert [each["name"] for each in client.get("projects", recursion=1)] == ["default"]
+        assert client.get("storage-pools", recursion=1) == []
+        assert [each["name"] for each in client.get("networks", recursion=1) if each["managed"]] == []
+    finally:
+        client.close()
+    assert [path.name for path in cloud.home.iterdir()] == []

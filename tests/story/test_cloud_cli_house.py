@@ -1,0 +1,144 @@
+"""The house goes up, down and away; cut off anywhere, it goes on from there."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.story.cloud import Cloud, free_port
+
+CUT_OFF = """
+import os, sys
+from pathlib import Path
+from teraflock.app.house.places import Places
+from teraflock.app.house.up import up
+up(Places(Path(sys.argv[1])), lambda phase: os._exit(9) if phase.startswith(sys.argv[2]) else None)
+"""
+
+
+@pytest.fixture
+def cloud(tmp_path: Path) -> Iterator[Cloud]:
+    cloud = Cloud(tmp_path / "home")
+    yield cloud
+    cloud.run("down")
+
+
+def servers_of(home: Path) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            is_server = b"serve" in (path / "cmdline").read_bytes().split(b"\0")
+            environment = (path / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if is_server and f"TERA_HOME={home}".encode() in environment:
+            found.append(int(path.name))
+    return found
+
+
+@pytest.mark.parametrize("phase", ["engine", "server", "key", "host"])
+def test_up_cut_off_anywhere_goes_on(cloud: Cloud, phase: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CUT_OFF, str(cloud.home), phase], env=cloud.environment(100), check=False
+    )
+    assert done.returncode == 9
+    assert "SIMULATED" in cloud.ok("up").out
+    assert cloud.ok("ps", "--json").json == []
+    assert len(servers_of(cloud.home)) == 1
+
+
+def test_what_is_lost_is_made_again(cloud: Cloud) -> None:
+    cloud.ok("up")
+    for name in ("cloud/operator.key", "connection.json", "cloud/server.pid"):
+        (cloud.home / name).unlink()
+    assert "runs already" in cloud.ok("up").out
+    assert cloud.ok("whoami", "--json").json["is_operator"] is True
+    assert len(servers_of(cloud.home)) == 1
+
+
+def test_a_server_that_was_killed_is_started_again(cloud: Cloud) -> None:
+    cloud.ok("up")
+    cloud.ok("launch", "--name", "kept", "--wait")
+    os.kill(servers_of(cloud.home)[0], signal.SIGKILL)
+    assert "cannot be reached" in cloud.fails("ps").err
+    cloud.ok("up")
+    assert [each["name"] for each in cloud.ok("ps", "--json").json] == ["kept"]
+
+
+def test_down_stops_it_and_up_brings_everything_back(cloud: Cloud) -> None:
+    cloud.ok("up")
+    cloud.ok("launch", "--name", "kept", "--wait")
+    assert "The server is stopped" in cloud.ok("down").out
+    assert servers_of(cloud.home) == []
+    assert "No server ran" in cloud.ok("down").out
+    assert "make up" in cloud.fails("ps").hint
+    cloud.more = {"HOME": cloud.more["HOME"]}  # the second time nothing need be said: it is written down
+    assert "SIMULATED" in cloud.ok("up").out
+    assert [each["name"] for each in cloud.ok("ps", "--json").json] == ["kept"]
+
+
+def test_purge_removes_what_was_made_and_nothing_else(cloud: Cloud) -> None:
+    cloud.ok("offers", "--limit", "1")
+    (cloud.home / "hosts.json").write_text("[]")
+    theirs = {path.name for path in cloud.home.iterdir()}
+    cloud.ok("up")
+    cloud.ok("launch", "--name", "web")
+    assert cloud.fails("purge").code == 2
+    assert servers_of(cloud.home) != []
+    cloud.ok("purge", "--yes")
+    assert servers_of(cloud.home) == []
+    assert {path.name for path in cloud.home.iterdir()} == theirs
+    assert "Nothing was made here" in cloud.ok("purge", "--yes").err
+
+
+def test_a_port_that_is_taken_is_told(tmp_path: Path, cloud: Cloud) -> None:
+    cloud.ok("up")
+    other = Cloud(tmp_path / "other" / "home", cloud.port)
+    refused = other.fails("up")
+    assert "Another program answers" in refused.err
+    assert "TERA_LISTEN" in refused.hint
+    other.more["TERA_LISTEN"] = f"127.0.0.1:{free_port()}"
+    other.run("down")
+
+
+def test_another_server_of_the_user_is_not_forgotten(cloud: Cloud) -> None:
+    cloud.home.mkdir()
+    (cloud.home / "connection.json").write_text(json.dumps({"server": "http://192.0.2.1:8372", "key": "k"}))
+    assert "http://192.0.2.1:8372, as before" in cloud.ok("up").out
+    cloud.ok("purge", "--yes")
+    assert json.loads((cloud.home / "connection.json").read_text())["key"] == "k"
+
+
+def test_two_ups_at_once_start_one_server(cloud: Cloud) -> None:
+    starts = [cloud.start("up") for _ in range(2)]
+    codes = sorted(process.wait(60) for process in starts)
+    for process in starts:
+        process.communicate()
+    assert codes[0] == 0
+    assert len(servers_of(cloud.home)) == 1
+
+
+def test_without_a_server_every_command_says_what_to_do(cloud: Cloud) -> None:
+    for words in (["ps"], ["launch"], ["whoami"], ["delete", "x", "--yes"], ["events"], ["host", "list"]):
+        refused = cloud.fails(*words)
+        assert "No server is known here" in refused.err
+        assert "make up" in refused.hint
+
+
+def test_half_of_a_connection_is_told(cloud: Cloud) -> None:
+    cloud.more["TERA_SERVER"] = "http://127.0.0.1:1"
+    assert "`TERA_KEY` is not set" in cloud.fails("ps").err
+    cloud.more["TERA_KEY"] = "nonsense"
+    assert "cannot be reached" in cloud.fails("ps").err
+    cloud.more["TERA_SERVER"] = "ftp://x"
+    assert cloud.fails("ps").code == 2
+
+
+def test_a_broken_connection_file_is_told(cloud: Cloud) -> None:
+    cloud.home.mkdir()
+    (cloud.home / "connection.json").write_text("{")
+    assert "cannot be read" in cloud.fails("ps").err

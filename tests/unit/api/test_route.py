@@ -1,0 +1,41 @@
+"""A route that says nothing of who may use it cannot be declared, so no server starts with one."""
+
+import pytest
+
+from teraflock.api.call import Call
+from teraflock.api.route import Routes, Scope
+from teraflock.tenant.rules import Permission
+
+
+def handler(call: Call) -> bytes:
+    """A sentence."""
+    return b""
+
+
+def test_without_a_scope_there_is_no_route() -> None:
+    with pytest.raises(TypeError, match="scope"):
+        Routes("x").get("/x")(handler)
+
+
+@pytest.mark.parametrize("scope", [Scope.ANYWHERE, Scope.ORGANISATION, Scope.PROJECT, Scope.HOUSE])
+def test_without_a_permission_there_is_no_route(scope: Scope) -> None:
+    with pytest.raises(TypeError, match="permission"):
+        Routes("x").get("/x", scope=scope)(handler)
+
+
+def test_what_is_open_to_all_asks_for_no_permission() -> None:
+    with pytest.raises(TypeError, match="permission"):
+        Routes("x").get("/x", scope=Scope.PUBLIC, may=Permission.HOST_READ)(handler)
+
+
+def test_the_path_and_the_function_name_the_same_words() -> None:
+    with pytest.raises(TypeError, match="parameters"):
+        Routes("x").get("/x/{thing}", scope=Scope.PUBLIC)(handler)
+
+
+def test_every_route_has_a_sentence() -> None:
+    def silent(call: Call) -> bytes:
+        return b""
+
+    with pytest.raises(TypeError, match="sentence"):
+        Routes("x").get("/x", scope=Scope.PUBLIC)(silent)

@@ -1,0 +1,267 @@
+"""The simulated world behaves like the real one: reboots, hands that meddle, cards and ports that are taken."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from tests.unit.drivers.simulated.worlds import FIRST_HOST, NETWORK, SECOND_HOST, Bench, bench, machine
+
+from teraflock.base.clock import SystemClock
+from teraflock.base.errors import BadInput, UnknownName
+from teraflock.drivers.simulated.faults import Fault, Kind
+from teraflock.drivers.simulated.fleet import fleet
+from teraflock.drivers.simulated.open import open_simulated
+from teraflock.drivers.simulated.store import FileWorld
+from teraflock.drivers.simulated.trouble import Trouble
+from teraflock.drivers.simulated.world import MemoryWorld
+from teraflock.fleet.model import GpuKind
+from teraflock.instance.driver import EngineBusy, EngineDown, EngineRefused, NoRoom, Seen
+
+CARD = "0000:01:00.0"
+
+
+@pytest.fixture(params=["memory", "file"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
+    return bench(request.param, tmp_path)
+
+
+def seen(table: Bench) -> dict[str, Seen]:
+    return {sighting.instance_id: sighting.seen for sighting in table.engine.sightings()}
+
+
+def test_a_guest_answers_when_it_is_up(table: Bench) -> None:
+    table.launch(machine(1))
+    assert not table.engine.ready(machine(1)).ready
+    table.wait(1)
+    assert table.engine.ready(machine(1)).ready
+
+
+def test_a_host_that_reboots_comes_back_with_its_guests_at_rest(table: Bench) -> None:
+    for number, host in ((1, FIRST_HOST), (2, FIRST_HOST), (3, SECOND_HOST)):
+        table.launch(machine(number, host=host))
+    table.trouble.host_goes_away(FIRST_HOST)
+    assert [host.name for host in table.engine.hosts()] == [SECOND_HOST]
+    assert seen(table) == {"ins_0003": Seen.RUNNING}
+    for call in (table.engine.look, table.engine.start, table.engine.delete):
+        with pytest.raises(EngineDown):
+            call(machine(1).handle)
+    table.trouble.host_comes_back(FIRST_HOST)
+    assert seen(table) == {"ins_0001": Seen.STOPPED, "ins_0002": Seen.STOPPED, "ins_0003": Seen.RUNNING}
+    table.engine.start(machine(1).handle)
+    assert seen(table)["ins_0001"] == Seen.RUNNING
+
+
+def test_a_line_that_was_cut_leaves_guests_running(table: Bench) -> None:
+    table.launch(machine(1))
+    table.trouble.host_goes_away(FIRST_HOST)
+    table.trouble.host_comes_back(FIRST_HOST, rebooted=False)
+    assert seen(table) == {"ins_0001": Seen.RUNNING}
+
+
+def test_an_engine_that_is_down_answers_nothing(table: Bench) -> None:
+    table.launch(machine(1))
+    table.trouble.engine_goes_down()
+    for call in (table.engine.hosts, table.engine.sightings, table.engine.images):
+        with pytest.raises(EngineDown):
+            call()
+    table.trouble.engine_comes_back()
+    assert seen(table) == {"ins_0001": Seen.RUNNING}
+
+
+def test_no_host_left_is_an_engine_that_is_down(table: Bench) -> None:
+    table.trouble.host_goes_away(FIRST_HOST)
+    table.trouble.host_goes_away(SECOND_HOST)
+    with pytest.raises(EngineDown):
+        table.engine.hosts()
+
+
+def test_hands_that_meddle_are_seen(table: Bench) -> None:
+    for number in (1, 2, 3, 4):
+        table.launch(machine(number))
+    table.trouble.stopped_by_hand("ins_0001")
+    table.trouble.deleted_by_hand("ins_0002")
+    table.trouble.dies("ins_0003")
+    table.trouble.limits_changed_by_hand("ins_0004", vcpus=7, ram_bytes=1 << 31)
+    assert seen(table) == {"ins_0001": Seen.STOPPED, "ins_0003": Seen.STOPPED, "ins_0004": Seen.RUNNING}
+    found = table.engine.look(machine(4).handle)
+    assert found is not None
+    assert (found.vcpus, found.ram_bytes) == (7, 1 << 31)
+    table.launch(machine(2))  # its address is free again
+
+
+def test_a_busy_instance_is_left_alone_until_it_is_not(table: Bench) -> None:
+    table.launch(machine(1))
+    table.trouble.busy_until("ins_0001", table.clock.now() + timedelta(seconds=5))
+    with pytest.raises(EngineBusy):
+        table.engine.stop(machine(1).handle, force=True)
+    with pytest.raises(EngineBusy):
+        table.engine.delete(machine(1).handle)
+    table.wait(5)
+    table.engine.delete(machine(1).handle)
+
+
+def test_a_card_is_in_one_guest_that_runs(table: Bench) -> None:
+    one, two = machine(1, gpus=(CARD,)), machine(2, gpus=(CARD,))
+    table.launch(one)
+    with pytest.raises(EngineRefused, match="card"):
+        table.launch(two)
+    table.engine.stop(one.handle, force=True)
+    table.launch(two)
+    with pytest.raises(EngineRefused, match="card"):
+        table.engine.start(one.handle)
+    table.launch(machine(3, host=SECOND_HOST, gpus=(CARD,)))  # another host's card of the same slot
+
+
+def test_a_port_of_a_host_leads_to_one_guest(table: Bench) -> None:
+    table.launch(machine(1))
+    with pytest.raises(EngineRefused, match="port"):
+        table.launch(replace(machine(2), ports=machine(1).ports))
+    table.engine.hide(machine(1).handle)
+    table.engine.expose(replace(machine(2), ports=machine(1).ports))
+    table.launch(replace(machine(3, host=SECOND_HOST), ports=machine(1).ports))
+
+
+def test_cards_and_disks_change_as_they_can(table: Bench) -> None:
+    table.launch(machine(1))
+    with pytest.raises(EngineRefused, match="rest"):
+        table.engine.resize(replace(machine(1, gpus=(CARD,))))
+    with pytest.raises(EngineRefused, match="smaller"):
+        table.engine.resize(replace(machine(1), disk_bytes=1 << 30))
+    table.engine.stop(machine(1).handle, force=False)
+    table.engine.resize(machine(1, gpus=(CARD,)))
+
+
+def test_a_network_in_use_stays(table: Bench) -> None:
+    table.launch(machine(1))
+    with pytest.raises(EngineRefused, match="still in this network"):
+        table.engine.retire(NETWORK)
+    with pytest.raises(EngineRefused, match="network"):
+        table.engine.create(machine(2, host=SECOND_HOST))
+
+
+def test_installations_do_not_see_each_other() -> None:
+    world = MemoryWorld()
+    ours, theirs = Bench(world, mark="ours"), Bench(world, mark="theirs", image="theirs")
+    ours.launch(machine(1, gpus=(CARD,)))
+    assert seen(theirs) == {}
+    assert theirs.engine.look(machine(1).handle) is None
+    theirs.engine.delete(machine(1).handle)
+    assert seen(ours) == {"ins_0001": Seen.RUNNING}
+    assert (list(ours.engine.images()), list(theirs.engine.images())) == (["base"], ["theirs"])
+
+
+def test_a_cloud_takes_minutes_and_places_by_itself() -> None:
+    table = Bench(MemoryWorld(), style="cloud")
+    one = machine(1, host="")
+    assert list(table.engine.hosts()) == []
+    table.launch(one)
+    assert seen(table) == {"ins_0001": Seen.PENDING}
+    table.wait(89)
+    assert not table.engine.ready(one).ready
+    assert seen(table) == {"ins_0001": Seen.PENDING}
+    table.wait(1)
+    assert seen(table) == {"ins_0001": Seen.RUNNING}
+    assert not table.engine.ready(one).ready
+    table.wait(1)
+    assert table.engine.ready(one).ready
+
+
+def test_a_cloud_may_fail_half_way() -> None:
+    table = Bench(MemoryWorld(), style="cloud")
+    one = machine(1, host="")
+    table.trouble.faults(Fault(call="start", kind=Kind.LATER))
+    table.launch(one)
+    assert seen(table) == {"ins_0001": Seen.PENDING}
+    table.wait(46)
+    assert seen(table) == {"ins_0001": Seen.BROKEN}
+    with pytest.raises(NoRoom):
+        table.engine.ready(one)
+    table.engine.delete(one.handle)
+    assert seen(table) == {}
+
+
+def test_a_cloud_takes_back_after_a_notice() -> None:
+    table = Bench(MemoryWorld(), style="cloud")
+    one = machine(1, host="")
+    table.launch(one)
+    at = table.clock.now() + timedelta(minutes=2)
+    table.trouble.taken_back("ins_0001", at)
+    assert [sighting.leaving_at for sighting in table.engine.sightings()] == [at]
+    table.wait(120)
+    assert seen(table) == {}
+    assert table.engine.look(one.handle) is None
+    table.launch(one)
+    assert seen(table) == {"ins_0001": Seen.PENDING}
+
+
+def test_a_world_outlives_a_process_that_is_killed(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from tests.unit.drivers.simulated.worlds import machine\n"
+        "from teraflock.base.clock import SystemClock\n"
+        "from teraflock.drivers.simulated.open import open_simulated\n"
+        "engine = open_simulated(Path(sys.argv[1]), {'TERA_SIMULATED_FAULTS': 'create:half:killed@ins_0002',"
+        " 'TERA_SIMULATED_HOSTS': '1x1xT4'}, SystemClock())\n"
+        "engine.build_image('base', 'base')\n"
+        "for number in (1, 2, 3):\n"
+        "    engine.prepare(machine(number)); engine.create(machine(number))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])}
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    killed = subprocess.run(command, env=environment, capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    engine = open_simulated(tmp_path, {"TERA_SIMULATED_HOSTS": "1x1xT4"}, SystemClock())
+    found = {sighting.instance_id: sighting.seen for sighting in engine.sightings()}
+    assert found == {"ins_0001": Seen.STOPPED, "ins_0002": Seen.BROKEN}
+    again = subprocess.run(command, env=environment, capture_output=True, check=False)
+    assert again.returncode == 0, again.stderr.decode() + " (a fault that happened does not happen again)"
+    assert Counter(sighting.seen for sighting in engine.sightings()) == {Seen.STOPPED: 3}
+    engine.world.close()
+
+
+def test_many_threads_and_two_connections_share_a_world(tmp_path: Path) -> None:
+    first, second = Bench(FileWorld(tmp_path / "world.db")), Bench(FileWorld(tmp_path / "world.db"))
+
+    def launch(number: int) -> None:
+        (first if number % 2 else second).launch(machine(number))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(launch, range(1, 61)))
+    assert seen(first) == seen(second) == {f"ins_{number:04d}": Seen.RUNNING for number in range(1, 61)}
+    Trouble(first.world).engine_goes_down()
+    with pytest.raises(EngineDown):
+        second.engine.hosts()
+
+
+def test_fleets_from_words() -> None:
+    hosts = fleet("2x8xV100,1x0,1x7xA100 80GB:1g.10gb")
+    assert [host.name for host in hosts] == [f"simulated-{number:04d}" for number in (1, 2, 3, 4)]
+    assert [len(host.gpus) for host in hosts] == [8, 8, 0, 7]
+    assert {gpu.gpu for gpu in hosts[0].gpus} == {"V100-SXM2"}
+    assert {(gpu.gpu, gpu.kind) for gpu in hosts[3].gpus} == {("A100-SXM4-80:1g.10gb", GpuKind.MIG)}
+    assert all(len({gpu.slot for gpu in host.gpus}) == len(host.gpus) for host in hosts)
+    assert all(gpu.name.startswith("Simulated ") for host in hosts for gpu in host.gpus)
+    assert len({host.address for host in fleet("70000x0")}) == 70_000
+
+
+@pytest.mark.parametrize("words", ["", "x", "4", "4x8", "4x0xV100", "1x65xV100", "1x1xA100 80GB:9g.90gb"])
+def test_words_that_are_no_fleet(words: str) -> None:
+    with pytest.raises(BadInput):
+        fleet(words)
+
+
+def test_a_card_nobody_knows() -> None:
+    with pytest.raises(UnknownName):
+        fleet("1x1xVoodoo2")
+
+
+def test_settings_that_make_no_sense(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="BOOT_SECONDS"):
+        open_simulated(tmp_path, {"TERA_SIMULATED_BOOT_SECONDS": "soon"}, SystemClock())

@@ -1,0 +1,133 @@
+"""Orders: whatever words come in, they are taken or refused in a sentence."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teraflock.base.errors import BadInput
+from teraflock.base.quantities import GIB
+from teraflock.fleet.model import Gpu, GpuKind, Host, HostId, HostState
+from teraflock.instance.model import Access, Shape
+from teraflock.instance.orders import NAME, Order, ShapeWish, changed_shape, check, shape_of
+
+NOW = datetime(2026, 11, 15, tzinfo=UTC)
+
+
+def host(number: int, card: str, count: int) -> Host:
+    return Host(
+        id=HostId(f"hst_{number}"),
+        site="site",
+        name=f"host-{number}",
+        state=HostState.READY,
+        address="198.18.0.1",
+        vcpus=64,
+        ram_bytes=257 * GIB,
+        disk_bytes=2048 * GIB,
+        simulated=True,
+        registered_at=NOW,
+        seen_at=NOW,
+        gpus=tuple(
+            Gpu(
+                slot=f"0000:{slot:02x}:00.0",
+                kind=GpuKind.PHYSICAL,
+                gpu=card,
+                name=card,
+                memory_bytes=16 * GIB,
+                healthy=True,
+                instance_id=None,
+            )
+            for slot in range(count)
+        ),
+    )
+
+
+HOSTS = (host(1, "V100-SXM2", 8), host(2, "V100-SXM2", 4), host(3, "T4", 4), host(4, "", 0))
+
+
+@given(
+    st.builds(
+        Order,
+        name=st.none() | st.text(max_size=70),
+        image=st.text(max_size=20),
+        access=st.sampled_from(Access),
+        command=st.lists(st.text(max_size=20), max_size=3).map(tuple),
+        user_data=st.text(max_size=40),
+        authorized_keys=st.lists(st.text(max_size=20), max_size=2).map(tuple),
+        labels=st.dictionaries(st.text(max_size=70), st.text(max_size=10), max_size=2),
+        environment=st.dictionaries(st.text(max_size=10), st.text(max_size=10), max_size=2),
+        instances=st.integers(-2, 120),
+    )
+)
+def test_an_order_is_taken_or_refused_in_a_sentence(order: Order) -> None:
+    try:
+        check(order)
+    except BadInput:
+        return
+    assert order.name is None or NAME.fullmatch(order.name)
+    assert all("\0" not in word for word in (*order.command, order.user_data))
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", "-a", "a-", "A", "ä", "a_b", "", "a" * 64, "a b", "1a", "a\n"])
+def test_names_that_no_guest_can_bear(name: str) -> None:
+    with pytest.raises(BadInput, match="cannot be the name"):
+        check(Order(name=name))
+
+
+def test_user_data_has_an_end() -> None:
+    with pytest.raises(BadInput, match="64 KB"):
+        check(Order(user_data="x" * 65_537))
+    check(Order(user_data="x" * 65_536))
+
+
+def test_processors_and_memory_grow_with_the_cards() -> None:
+    one, four = (shape_of(ShapeWish(gpu="V100", gpus=count), HOSTS) for count in (1, 4))
+    assert (one.gpu, one.gpus, one.vcpus, one.ram_bytes) == ("V100-SXM2", 1, 8, 32 * GIB)
+    assert (four.vcpus, four.ram_bytes) == (32, 128 * GIB)
+
+
+def test_a_shape_without_a_card_is_small() -> None:
+    assert shape_of(ShapeWish(), HOSTS) == Shape(vcpus=1, ram_bytes=GIB, disk_bytes=8 * GIB)
+    assert shape_of(ShapeWish(vcpus=4), HOSTS).ram_bytes == 4 * GIB
+
+
+def test_a_card_nobody_has_is_told_with_what_there_is() -> None:
+    with pytest.raises(BadInput, match="No host has a GPU that is called `A100`") as caught:
+        shape_of(ShapeWish(gpu="A100"), HOSTS)
+    assert "`T4`" in caught.value.hint
+    assert "`V100-SXM2`" in caught.value.hint
+
+
+def test_more_cards_than_a_host_has() -> None:
+    with pytest.raises(BadInput, match="No host has 16 of this GPU") as caught:
+        shape_of(ShapeWish(gpu="V100", gpus=16), HOSTS)
+    assert "8" in caught.value.hint
+
+
+def test_words_that_contradict_each_other() -> None:
+    with pytest.raises(BadInput, match="named shape"):
+        shape_of(ShapeWish(name="cpu-1", gpu="V100"), HOSTS)
+    with pytest.raises(BadInput, match="which GPU"):
+        shape_of(ShapeWish(gpus=2), HOSTS)
+    with pytest.raises(BadInput, match="No shape is known"):
+        shape_of(ShapeWish(name="cpu-3"), HOSTS)
+
+
+wishes = st.builds(
+    ShapeWish,
+    gpus=st.none() | st.integers(0, 8),
+    vcpus=st.none() | st.integers(1, 64),
+    ram_bytes=st.none() | st.integers(1, 64).map(lambda count: count * GIB),
+    disk_bytes=st.none() | st.integers(1, 64).map(lambda count: count * GIB),
+)
+
+
+@given(wishes)
+def test_a_changed_shape_keeps_what_is_not_named(wish: ShapeWish) -> None:
+    before = Shape(gpu="V100-SXM2", gpus=2, vcpus=4, ram_bytes=8 * GIB, disk_bytes=8 * GIB)
+    after = changed_shape(before, wish, HOSTS)
+    assert after.vcpus == (wish.vcpus or 4)
+    assert after.gpus == (2 if wish.gpus is None else wish.gpus)
+    assert after.gpu == ("V100-SXM2" if after.gpus else "")
+    assert after.disk_bytes == (wish.disk_bytes or 8 * GIB)

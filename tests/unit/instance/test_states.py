@@ -1,0 +1,56 @@
+"""The table of phases, written a second time: a move that is allowed by mistake fails here."""
+
+from itertools import product
+
+import pytest
+from tests.unit.instance.samples import standing
+
+from teraflock.instance.rules import COURSES, IllegalMove, moved
+from teraflock.instance.states import BILLABLE, LIVE, MOVES, ON_ENGINE, Phase
+
+ALLOWED = """
+queued    > starting deleting
+starting  > running stopped failed deleting
+running   > changing starting away stopping deleting
+changing  > running stopped deleting
+away      > running starting stopping deleting
+stopping  > stopped deleting
+stopped   > starting stopping deleting
+failed    > deleting
+deleting  > gone
+gone      >
+"""
+
+
+@pytest.mark.parametrize(("before", "after"), list(product(Phase, Phase)))
+def test_every_pair_of_phases(before: Phase, after: Phase) -> None:
+    table = {words[0]: words[2:] for line in ALLOWED.strip().splitlines() if (words := line.split())}
+    instance = standing(before)
+    if after == before or after in table[before]:
+        assert moved(instance, after).phase == after
+    else:
+        with pytest.raises(IllegalMove):
+            moved(instance, after)
+
+
+def test_every_phase_leads_to_the_end() -> None:
+    for phase in Phase:
+        reached, todo = {phase}, [phase]
+        while todo:
+            for following in MOVES[todo.pop()] - reached:
+                reached.add(following)
+                todo.append(following)
+        assert Phase.GONE in reached
+
+
+def test_sets_of_phases_agree() -> None:
+    assert BILLABLE <= ON_ENGINE
+    assert set(Phase) - LIVE == {Phase.FAILED, Phase.GONE}
+    assert set(Phase) - ON_ENGINE == {Phase.QUEUED, Phase.FAILED, Phase.GONE}
+
+
+def test_every_operation_has_a_course_its_phases_allow() -> None:
+    for course in COURSES.values():
+        if course.during:
+            ends = {course.done, course.undone} - {None}
+            assert ends <= {*MOVES[course.during], course.during}

@@ -1,0 +1,61 @@
+"""Every project has addresses of its own, and nobody gets one twice."""
+
+from ipaddress import IPv4Address
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teraflock.base.errors import Refused
+from teraflock.network.rules import (
+    NETWORKS_MAX,
+    PORT_FIRST,
+    PORT_LAST,
+    RANGE,
+    free_addresses,
+    free_ports,
+    gateway,
+    subnet,
+)
+from teraflock.tenant import rules as tenant_rules
+
+numbers = st.integers(0, NETWORKS_MAX - 1)
+
+
+@given(numbers, numbers)
+def test_parts_do_not_overlap(one: int, other: int) -> None:
+    assert subnet(one).overlaps(subnet(other)) == (one == other)
+    assert subnet(one).subnet_of(RANGE)
+
+
+@given(numbers, st.sets(st.integers(2, 4_094), max_size=50), st.integers(1, 20))
+def test_addresses_are_free_and_inside(number: int, taken: set[int], count: int) -> None:
+    network = subnet(number)
+    texts = {str(network[offset]) for offset in taken}
+    found = free_addresses(number, texts, count)
+    assert len(set(found)) == count
+    assert not texts & set(found)
+    assert all(IPv4Address(address) in network for address in found)
+    assert str(gateway(number)) not in found
+
+
+def test_a_full_network_is_told() -> None:
+    network = subnet(7)
+    everything = {str(address) for address in network}
+    with pytest.raises(Refused, match="no 1 free addresses"):
+        free_addresses(7, everything, 1)
+
+
+def test_a_network_beyond_the_range_is_told() -> None:
+    with pytest.raises(Refused, match="networks are taken"):
+        subnet(NETWORKS_MAX)
+    assert tenant_rules.NETWORKS_MAX == NETWORKS_MAX
+
+
+@given(st.sets(st.integers(PORT_FIRST, PORT_FIRST + 30)), st.integers(1, 5))
+def test_ports_are_free(taken: set[int], count: int) -> None:
+    found = free_ports(taken, count)
+    assert len(set(found)) == count
+    assert not taken & set(found)
+    with pytest.raises(Refused):
+        free_ports(range(PORT_FIRST, PORT_LAST + 1), count)
