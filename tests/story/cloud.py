@@ -21,7 +21,7 @@ class Cloud(Tera):
     def fails(self, *words: str | Path) -> Done:
         done = self.run(*words)
         assert done.code != 0, done.out
-        assert done.err.startswith("error: "), done.err
+        assert "error: " in done.err, done.err
         return done
 
     def as_user(self, key: str) -> "Cloud":

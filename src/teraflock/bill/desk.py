@@ -61,7 +61,7 @@ class Desk:
         entries += self._payments(charges, cursor.entries + len(entries) + 1)
         charge_store.add(self._tx, charges, first_number=cursor.charges + 1, now_us=now_us)
         ledger_store.add(self._tx, entries, first_number=cursor.entries + 1, now_us=now_us)
-        latest_us = max((charge.slice.until_us for charge in charges if charge.kind != "fee"), default=0)
+        latest_us = max((_priced_until(charge) for charge in charges), default=0)
         after = replace(
             cursor,
             charges=cursor.charges + len(charges),
@@ -90,6 +90,11 @@ class Desk:
         for grant in paid.grants:
             credit_store.put(self._tx, grant)
         return paid.entries
+
+
+def _priced_until(charge: Charge) -> int:
+    """Up to when prices of a charge are fixed: a fee is that of the day it is paid, for a time to come."""
+    return charge.slice.from_us if charge.kind == "fee" else charge.slice.until_us
 
 
 def dues_by_project(charges: Iterable[Charge], projects: set[str]) -> dict[str, list[Due]]:

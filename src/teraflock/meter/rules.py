@@ -39,8 +39,8 @@ def take(meter: Meter, change: Change) -> Step:
     after = replace(after, at_us=at_us, open=_opened(opened, held, change, at_us, counter))
     if opened is None:
         return Step(meter=after)
-    closed = _closed(meter, opened, change, at_us, counter)
-    return Step(meter=after, closed=closed, cut_us=at_us if at_us < opened.from_us else None)
+    cut_us = at_us if _is_cut(opened, change, at_us) else None
+    return Step(meter=after, closed=_closed(meter, opened, change, at_us, counter), cut_us=cut_us)
 
 
 def effect_us(meter: Meter, change: Change) -> int:
@@ -88,6 +88,13 @@ def _goes_on(opened: Open, held: Holding | None, change: Change, has_sent: bool)
     return held == opened.held and runs == (opened.run_us is not None) and not has_sent
 
 
+def _is_cut(opened: Open, change: Change, at_us: int) -> bool:
+    """Whether a run ended before, or just when, what is open was opened: then other intervals of it are its last."""
+    if opened.run_us is None or change.phase in BILLABLE:
+        return False
+    return opened.run_us < opened.from_us and at_us <= opened.from_us
+
+
 def _opened(
     opened: Open | None, held: Holding | None, change: Change, at_us: int, counter: int
 ) -> Open | None:
@@ -104,7 +111,7 @@ def _opened(
 
 def _closed(meter: Meter, opened: Open, change: Change, at_us: int, counter: int) -> Interval:
     """Also where it took no time: it may have been charged for, before it was known when it ended."""
-    ends_run = opened.run_us is not None and change.phase not in BILLABLE and at_us >= opened.from_us
+    ends_run = opened.run_us is not None and change.phase not in BILLABLE and not _is_cut(opened, change, at_us)
     sent = counter - opened.egress_from_bytes
     return Interval(
         instance_id=meter.instance_id, sequence=opened.sequence, generation=opened.generation,

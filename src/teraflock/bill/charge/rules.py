@@ -208,12 +208,12 @@ def _with_end(
     minimum = _minimum_micros(interval, tariff, covers)
     if not (minimum or interval.egress_bytes):
         return made
-    if not made:
-        period = tariff.book.at(interval.until_us)
+    if not made:  # a run ended where its last shape began: the prices are those of the moment before
+        period = tariff.book.at(interval.until_us - 1)
         version, currency = (period.version, tariff.currency) if period else (0, "")
         made = [Slice(interval.until_us, interval.until_us, currency, _EMPTY, 0, 0, version, 0, "")]
     last = made[-1]
-    period = tariff.book.at(last.from_us)
+    period = tariff.book.at(min(last.from_us, last.until_us - 1))
     egress = interval.egress_bytes * _units(tariff, period, interval.held).egress // GIB if period else 0
     ended = last._replace(
         amounts=last.amounts._replace(egress=egress, minimum=minimum),

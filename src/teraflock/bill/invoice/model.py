@@ -16,9 +16,11 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """What is printed. Kept with the invoice, so that it reads the same for ever."""
 
     project: str
+    month: str
     customer: str
     tax_name: str
     tax_bp: int
+    charges_until: int
     entries_until: int
     """The ledger's newest entry when it was issued: later payments stand on the next."""
     lines: tuple[Line, ...]

@@ -96,7 +96,8 @@ def issue(tx: Transaction, project_id: str, month: str, project_name: str, now_u
         credit_micros=credit, tax_micros=tax, paid_micros=paid + paid_tax,
         due_micros=usage - credit + tax - paid - paid_tax, issued_at_us=now_us,
         document=Document(
-            project=project_name, customer=profile.customer if profile else "", tax_name=tax_name, tax_bp=tax_bp,
+            project=project_name, month=month, charges_until=cursor.charges,
+            customer=profile.customer if profile else "", tax_name=tax_name, tax_bp=tax_bp,
             entries_until=after.entries, lines=lines(charges),
         ),
     )  # fmt: skip

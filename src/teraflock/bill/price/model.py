@@ -98,7 +98,7 @@ class PriceBook:
     """All periods of all books, as they count."""
 
     def __init__(self, periods: Iterable[Period]) -> None:
-        every = sorted(periods, key=lambda period: (period.version, period.from_us))
+        self._all = every = sorted(periods, key=lambda period: (period.version, period.from_us))
         self.currency = every[0].prices.currency if every else "USD"
         """Of the first book there was: what a project pays in unless it was said otherwise."""
         edges = sorted({us for period in every for us in (period.from_us, period.until_us)})
@@ -116,6 +116,11 @@ class PriceBook:
     def at(self, us: int) -> Period | None:
         place = bisect_right(self._starts, us) - 1
         return self._periods[place] if place >= 0 else None
+
+    def of(self, version: int, us: int) -> Period | None:
+        """What a book says of a time, whether it counts or a newer one does."""
+        own = [period for period in self._all if period.version == version]
+        return next((period for period in own if period.from_us <= us < period.until_us), None)
 
     def changes(self, from_us: int, until_us: int) -> list[int]:
         """When another period begins to count, strictly between two times."""

@@ -138,8 +138,12 @@ def _kept(
     kept = replace(purchase, due_us=term.until_us)
     purchase_store.put(tx, kept)
     purchase_store.add_term(tx, term)
-    record_event(tx, _event(kept, term, held, now_us, random_bytes))
-    Desk(tx).post([fee(kept, term, held)] if term.fee_micros else [], store.cursor(tx), now_us)
+    desk = Desk(tx)
+    period = desk.book.at(term.from_us)
+    record_event(tx, _event(kept, term, held, period.version if period else 0, now_us, random_bytes))
+    cursor = store.cursor(tx)
+    cursor = replace(cursor, latest_us=max(cursor.latest_us, term.from_us))
+    desk.post([fee(kept, term, held)] if term.fee_micros else [], cursor, now_us)
     return kept
 
 
@@ -156,15 +160,20 @@ def fee(purchase: Purchase, term: Term, held: Holding) -> Charge:
         0,
         purchase.id,
     )
-    subject = Subject(
-        id=purchase.id, generation=0, sequence=term.sequence, project_id=purchase.project_id,
-        held=replace(held, gpu=term.covers.gpu, gpus=term.covers.gpus, vcpus=term.covers.vcpus,
-                     ram_bytes=term.covers.ram_bytes, disk_bytes=term.covers.disk_bytes, mode=purchase.mode),
+    c = term.covers
+    named = Holding(
+        gpu=c.gpu, gpus=c.gpus, vcpus=c.vcpus, ram_bytes=c.ram_bytes, disk_bytes=c.disk_bytes, mode=purchase.mode,
+        host=held.host, region=held.region, name=held.name, member=held.member, labels=held.labels,
     )  # fmt: skip
+    subject = Subject(
+        id=purchase.id, generation=0, sequence=term.sequence, project_id=purchase.project_id, held=named
+    )
     return Charge(subject=subject, segment=0, kind=kind, slice=part)
 
 
-def _event(purchase: Purchase, term: Term, held: Holding, now_us: int, random_bytes: RandomBytes) -> Event:
+def _event(
+    purchase: Purchase, term: Term, held: Holding, version: int, now_us: int, random_bytes: RandomBytes
+) -> Event:
     c = term.covers
     return Event(
         id=EventId(new_id("evt", moment(now_us), random_bytes)), at=moment(now_us), kind=f"purchase.{term.kind}",
@@ -174,6 +183,7 @@ def _event(purchase: Purchase, term: Term, held: Holding, now_us: int, random_by
             "upfront": int(purchase.upfront), "from_us": term.from_us, "until_us": term.until_us, "gpu": c.gpu,
             "gpus": c.gpus, "vcpus": c.vcpus, "ram_bytes": c.ram_bytes, "disk_bytes": c.disk_bytes,
             "currency": term.currency, "fee_micros": term.fee_micros, "host": held.host, "region": held.region,
+            "version": version, "name": held.name, "member": held.member, "labels": held.labels,
         },
     )  # fmt: skip
 

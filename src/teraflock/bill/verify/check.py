@@ -108,6 +108,8 @@ def _check_charges(
         yield from _check_held(where, row, span)
         if (row["generation"], row["project_id"]) != (span.generation, span.project_id):
             yield Fault(where=where, what="is not of this generation and project")
+        if row["kind"] not in ("usage", "reversal"):
+            yield Fault(where=where, what=f"is of a kind that has no place here: {row['kind']}")
     yield from check_reversals(rows)
     standing = sorted(_standing(rows), key=lambda row: (row["from_us"], row["until_us"]))
     yield from _check_tiling(instance_id, span, standing, known, is_charged=is_charged)
@@ -187,12 +189,13 @@ def _check_charge(
 ) -> Iterator[Fault]:
     where, from_us, until_us = f"charge {row['number']}", row["from_us"], row["until_us"]
     before, after = costs[from_us], costs[until_us]
-    period = known.tariffs.book.at(from_us)
+    priced_us = from_us if until_us > from_us else from_us - 1
+    period = known.tariffs.book.at(priced_us)
     currency = known.currency(span.project_id)
     parts = zip(PARTS, before.parts, after.parts, strict=True)
     expected: Named = {f"{part}_micros": b - a for part, a, b in parts}
     over = minimum(span, known.tariffs, currency, bought) if ends else 0
-    sent = egress(span, from_us, known.tariffs, currency) if ends else 0
+    sent = egress(span, priced_us, known.tariffs, currency) if ends else 0
     cover = covering(bought, from_us) if until_us > from_us else None
     expected.update(egress_micros=sent, minimum_micros=over, fee_micros=0)
     expected.update(micros=sum(expected.values()), list_micros=after.listed - before.listed + over + sent)
@@ -209,8 +212,8 @@ def _check_charge(
 
 def check_purchase(
     purchase_id: str,
+    events: Sequence[Said],
     expected: Sequence[Said],
-    project_id: str,
     terms: Sequence[Named],
     charges: Sequence[Named],
 ) -> Iterator[Fault]:
@@ -226,16 +229,19 @@ def check_purchase(
     for term in expected:
         row = rows.pop(term["sequence"], None)
         if row is not None:
-            yield from _check_fee(row, term, purchase_id, project_id)
+            said = next(each for each in events if each["term"] == term["sequence"])
+            named = {name: said[name] for name in ("mode", "host", "region", "name", "member", "labels")}
+            yield from _check_fee(row, term, named, purchase_id, said["project_id"])
         elif term["fee_micros"]:
             yield Fault(where=f"charge {purchase_id} {term['sequence']}", what="the fee was never charged")
     for row in rows.values():
         yield Fault(where=f"charge {row['number']}", what="no term of the purchase asks for it")
 
 
-def _check_fee(row: Named, term: Said, purchase_id: str, project_id: str) -> Iterator[Fault]:
+def _check_fee(row: Named, term: Said, said: Said, purchase_id: str, project_id: str) -> Iterator[Fault]:
     expected: Named = {f"{part}_micros": 0 for part in AMOUNTS}
     expected.update((name, term[name]) for name in ("from_us", "until_us", "currency", *SHAPE))
+    expected.update(said, snapshots_bytes=0, addresses=0)
     fee = term["fee_micros"]
     expected.update(
         micros=fee, fee_micros=fee, list_micros=fee, kind="fee" if fee > 0 else "refund",

@@ -8,6 +8,8 @@ from teraflock.bill.verify.check import Fault
 Named = dict[str, Any]
 
 Sides = tuple[str, str]
+FOR_A_MONTH = ("drawn", "settled", "returned")
+"""Entries that say for which month they pay."""
 
 
 def check_charge_entries(charges: Sequence[Named], entries: Sequence[Named]) -> Iterator[Fault]:
@@ -82,6 +84,13 @@ def check_sides(entry: Named, sides: Mapping[str, Sides], project_id: str, curre
         yield Fault(where=where, what=f"is of {entry['project_id']} in {entry['currency']}")
     if entry["micros"] <= 0:
         yield Fault(where=where, what="moves nothing")
+    if entry["segment"] or (entry["kind"] not in FOR_A_MONTH and entry["generation"]):
+        yield Fault(where=where, what="has a key that no entry of its kind has")
+    if entry["kind"] in ("granted", "tax") and entry["sequence"]:
+        yield Fault(where=where, what="is the only one of its kind, and yet numbered")
+    own = entry["kind"] in ("paid-in", "settled", "payment") or entry["subject"].startswith("balance/")
+    if own and entry["sequence"] != entry["number"]:
+        yield Fault(where=where, what=f"its key is {entry['sequence']}, not its number")
 
 
 class Sums:

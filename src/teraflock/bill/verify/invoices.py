@@ -29,6 +29,7 @@ def check_invoice(tx: Transaction, row: Named, before: Named | None) -> Iterator
         "usage_micros": usage, "credit_micros": drawn, "tax_micros": tax, "paid_micros": settled,
         "due_micros": usage - drawn + tax - settled,
         "charges_after": before["charges_until"] if before else 0,
+        "charges_until": document["charges_until"], "month": document["month"],
     }  # fmt: skip
     for name, value in expected.items():
         if row[name] != value:

@@ -94,9 +94,7 @@ class _Proof:
             rows = {name: stream.take(subject) for name, stream in streams.items()}
             yield from self._subject(subject, rows, term_rows.pop(subject, []))
         for id in self._purchases.keys() - self._seen:
-            yield from check_purchase(
-                id, self._terms[id], self._purchases[id][0]["project_id"], term_rows.pop(id, []), []
-            )
+            yield from check_purchase(id, self._purchases[id], self._terms[id], term_rows.pop(id, []), [])
         for id in term_rows:
             yield Fault(where=f"purchase_term {id}", what="no event tells of it")
         for grant in self._grants.values():
@@ -117,13 +115,14 @@ class _Proof:
             yield from check_invoice_entries(self._invoice(subject), rows["entry"])
         elif subject in self._terms:
             self._seen.add(subject)
-            project_id = self._purchases[subject][0]["project_id"]
-            yield from check_purchase(subject, self._terms[subject], project_id, terms, rows["charge"])
+            events, expected = self._purchases[subject], self._terms[subject]
+            yield from check_purchase(subject, events, expected, terms, rows["charge"])
             yield from check_charge_entries(rows["charge"], rows["entry"])
         else:
             self._instances += 1
             taken = self._taken.get(subject, 0)
-            self._to_come += max(0, sum("sequence" in said for said in rows["event"]) - taken)
+            made = {said["sequence"] for said in rows["event"] if "sequence" in said}
+            self._to_come += sum(sequence > taken for sequence in made)
             yield from check_instance(
                 subject, rows["event"], taken, rows["interval"], rows["charge"], self._known
             )
@@ -140,8 +139,8 @@ class _Proof:
             yield Fault(where="bill_cursor", what="more intervals were charged than made")
 
     def _invoice(self, subject: str) -> Named | None:
-        number = int(subject.removeprefix("invoice/"))
-        return next((row for row in store.rows(self._tx, "invoice") if row["number"] == number), None)
+        invoices = store.rows(self._tx, "invoice")
+        return next((row for row in invoices if f"invoice/{row['number']}" == subject), None)
 
     def _invoices(self) -> Iterator[Fault]:
         previous: dict[str, Named] = {}

@@ -127,7 +127,8 @@ def payments_until(tx: Transaction, invoice: Named, before: Named | None) -> Ite
 
 def _stood_on(entry: Named, invoice: Named) -> bool:
     until = msgspec.json.decode(invoice["document"])["entries_until"]
-    return bool(entry["generation"] <= int(invoice["month"].replace("-", "")) and entry["number"] <= until)
+    year, month = divmod(entry["generation"], 100)
+    return bool(f"{year:04}-{month:02}" <= invoice["month"] and entry["number"] <= until)
 
 
 def _of_project(tx: Transaction, table: str, project_id: str) -> Iterator[Named]:

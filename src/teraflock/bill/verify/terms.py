@@ -40,7 +40,7 @@ def paid_for(purchase_id: str, terms: Sequence[Said]) -> list[Bought]:
 
 
 def _cost(said: Said, term: Said, before: Sequence[Said], book: PriceBook) -> Said:
-    period, kind = book.at(term["from_us"]), term["kind"]
+    period, kind = _period(said, term, book), term["kind"]
     months = 12 * said["years"] if said["upfront"] else 1
     if kind == "ended":
         last, whole = before[-1], [each for each in before if each["kind"] != "upgraded"][-1]
@@ -60,6 +60,12 @@ def _cost(said: Said, term: Said, before: Sequence[Said], book: PriceBook) -> Sa
     begun = sum(each["kind"] != "upgraded" for each in before) + 1
     first_us = before[0]["from_us"] if before else term["from_us"]
     return {"month_micros": month, "fee_micros": fee, "until_us": months_on(first_us, begun * months)}
+
+
+def _period(said: Said, term: Said, book: PriceBook) -> Period | None:
+    """What counted when the term began. A book that was taken at that very moment may count or not."""
+    counts, used = book.at(term["from_us"]), book.of(said["version"], term["from_us"])
+    return used if counts is None or counts.from_us == term["from_us"] else counts
 
 
 def _month(said: Said, term: Said, period: Period) -> int:

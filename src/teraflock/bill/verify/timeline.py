@@ -95,9 +95,9 @@ def _end_us(now: Span, said: Said, clock_us: int, runs: bool) -> int:
 def _finish(
     now: Span, run: Sequence[Span], end_us: int, *, ends_run: bool, said: Said, written: list[Span]
 ) -> None:
-    """Close a span. Where its run ended before it began, the earlier spans of the run are written anew."""
+    """Close a span. Where its run ended before it got any time, the earlier spans of the run are written anew."""
     lost = said.get("last_seen_us") is not None
-    if end_us >= now.from_us:
+    if not ends_run or end_us > now.from_us or now.from_us == now.run_us:
         now.until_us, now.ends_run, now.house_fault = end_us, ends_run, ends_run and lost
     else:
         earlier = [span for span in run if span is not now]

@@ -1,0 +1,172 @@
+"""The proof finds every single change that could be made to the books by hand."""
+
+import sqlite3
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from tests.unit.bill.world import BOOK, GB, RATES, World, labels
+
+from teraflock.bill import store as bill_store
+from teraflock.bill.credit.service import CreditService
+from teraflock.bill.invoice.service import InvoiceService
+from teraflock.bill.price.service import PriceService
+from teraflock.bill.purchase.service import PurchaseService
+from teraflock.bill.store import Profile
+from teraflock.bill.verify.service import verify
+from teraflock.instance.states import Phase
+
+UNPROVABLE = {
+    ("ledger", "at_us"): "the time of an entry that no charge belongs to stands nowhere else",
+    ("invoice", "issued_at_us"): "stands nowhere else",
+    ("credit_grant", "reason"): "a word for people",
+    ("credit_grant", "from_us"): "which days it might have paid for changes nothing that was paid",
+    ("credit_grant", "expires_us"): "likewise",
+    ("purchase_term", "purchase_id"): "refused by the database itself",
+}
+TABLES = (
+    "meter_interval",
+    "charge",
+    "ledger",
+    "account",
+    "trial_balance",
+    "purchase_term",
+    "credit_grant",
+    "invoice",
+)
+
+
+def books() -> World:
+    """A month with something of everything."""
+    world = World()
+    taken = 0
+
+    def random(count: int) -> bytes:
+        nonlocal taken
+        taken += 1
+        return (taken + (1 << 36)).to_bytes(count, "big")
+
+    prices = PriceService(world.database, world.clock, RATES)
+    prices.take(BOOK, name="prices.yaml", member="mem_1")
+    profile = Profile(project_id="prj_2", currency="EUR", pays="prepaid")
+    world.database.write(lambda tx: bill_store.set_profile(tx, profile))
+    invoices = InvoiceService(world.database, world.clock)
+    invoices.pay_in("prj_2", 50_000_000)
+    CreditService(world.database, world.clock, random).grant(
+        "prj_1", 20_000_000, "sign-up", world.clock.now() + timedelta(days=3)
+    )
+    purchases = PurchaseService(world.database, world.clock, random)
+    for project, instance in (("prj_1", "ins_1"), ("prj_2", "ins_2")):
+        for phase in (Phase.QUEUED, Phase.STARTING, Phase.RUNNING):
+            world.move(instance, phase, project=project, labels=labels(team="vision"))
+        world.wait(30)
+    world.move("ins_1", Phase.STOPPING, asked_at_us=world.now_us - 5 * 10**6)  # a run below the minimum
+    world.move("ins_1", Phase.STOPPED)
+    world.wait(hours=20)
+    world.book()
+    world.move("ins_1", Phase.STARTING)
+    world.move("ins_1", Phase.RUNNING)
+    world.wait(hours=2)
+    world.move("ins_1", Phase.RUNNING, gpus=2, egress_bytes=5 * GB)
+    world.book()
+    bought, _ = purchases.buy("prj_1", "ins_1", "monthly")
+    world.wait(days=2)
+    world.book()
+    world.move(
+        "ins_1", Phase.STOPPING, gpus=2, egress_bytes=6 * GB, asked_at_us=world.now_us - 40 * 3600 * 10**6
+    )
+    world.move("ins_2", Phase.STARTING, project="prj_2", last_seen_us=world.now_us - 3600 * 10**6)
+    world.book()
+    purchases.end("prj_1", bought.id)
+    world.wait(days=40)
+    world.book()
+    invoices.issue_all()
+    return world
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    made = books()
+    yield made
+    made.database.close()
+
+
+def test_sound_books_are_found_sound(world: World) -> None:
+    verdict = verify(world.database)
+    assert verdict.faults == ()
+    for table in TABLES:
+        assert world.rows(f"SELECT 1 FROM {table}"), f"the example has no row in {table}"
+    kinds = {row[0] for row in world.rows("SELECT kind FROM charge")}
+    assert kinds == {"usage", "reversal", "fee", "refund"}
+    assert world.rows("SELECT 1 FROM charge WHERE minimum_micros > 0 AND egress_micros = 0")
+
+
+def test_every_damage_to_a_single_row_is_found(world: World) -> None:
+    """Each column of each row is changed, alone, with the checks of the database off, and put back again."""
+    connection = world.database._connection  # type: ignore[attr-defined]
+    connection.execute("PRAGMA ignore_check_constraints = ON")
+    connection.execute("PRAGMA foreign_keys = OFF")
+    tried, unnoticed = 0, []
+    for table in TABLES:
+        columns = [(row[1], row[2]) for row in connection.execute(f"PRAGMA table_info({table})")]
+        rowids = [row[0] for row in connection.execute(f"SELECT rowid FROM {table}")]
+        for rowid in rowids[:: max(1, len(rowids) // 12)]:
+            for column, kind in columns:
+                if (table, column) in UNPROVABLE:
+                    continue
+                tried += 1
+                if not _is_noticed(world, table, column, kind, rowid):
+                    unnoticed.append((table, column, rowid))
+            assert verify(world.database).is_sound, "what was damaged is whole again"
+    assert tried > 800
+    assert not unnoticed, "\n".join(map(str, unnoticed))
+
+
+def _is_noticed(world: World, table: str, column: str, kind: str, rowid: int) -> bool:
+    connection = world.database._connection  # type: ignore[attr-defined]
+    if (table, column) == ("charge", "booked_at_us"):
+        (micros,) = connection.execute("SELECT micros FROM charge WHERE rowid = ?", (rowid,)).fetchone()
+        if not micros:
+            return True  # what cost nothing has no entry, and no other row tells when it was written
+    (before,) = connection.execute(f"SELECT {column} FROM {table} WHERE rowid = ?", (rowid,)).fetchone()
+    after = (before or 0) + 1 if kind == "BIGINT" else f"{before}x"
+    if kind != "BIGINT" and column == "document":
+        after = before.replace('"micros":', '"micros":9', 1)
+    try:
+        connection.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (after, rowid))
+    except sqlite3.IntegrityError:
+        return True  # the database itself refuses two rows with one key
+    found = not verify(world.database).is_sound
+    connection.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (before, rowid))
+    return found
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_row_that_is_taken_out_is_missed(world: World, table: str) -> None:
+    connection = world.database._connection  # type: ignore[attr-defined]
+    connection.execute("PRAGMA foreign_keys = OFF")
+    names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+    rowids = [row[0] for row in connection.execute(f"SELECT rowid FROM {table}")]
+    for rowid in {rowids[0], rowids[len(rowids) // 2], rowids[-1]}:
+        row = connection.execute(
+            f"SELECT {', '.join(names)} FROM {table} WHERE rowid = ?", (rowid,)
+        ).fetchone()
+        connection.execute(f"DELETE FROM {table} WHERE rowid = ?", (rowid,))
+        sound = verify(world.database).is_sound
+        connection.execute(
+            f"INSERT INTO {table} (rowid, {', '.join(names)}) VALUES ({', '.join('?' * (len(names) + 1))})",
+            (rowid, *row),
+        )
+        assert not sound, f"{table} {rowid}"
+    assert verify(world.database).is_sound
+
+
+def test_an_event_that_is_changed_shows_in_the_books(world: World) -> None:
+    connection = world.database._connection  # type: ignore[attr-defined]
+    row = connection.execute(
+        "SELECT id, details FROM event WHERE subject = 'ins_2' AND details LIKE '%\"to\":\"running\"%'"
+    ).fetchone()
+    connection.execute(
+        "UPDATE event SET details = ? WHERE id = ?", (row[1].replace('"gpus":1', '"gpus":2'), row[0])
+    )
+    assert not verify(world.database).is_sound

@@ -1,0 +1,127 @@
+"""A small world for tests of meter and bill: a database in memory, a clock, and events as instances leave them."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from teraflock.base.clock import FixedClock
+from teraflock.base.events import Event
+from teraflock.base.exchange import Rate, Rates
+from teraflock.base.ids import EventId, new_id
+from teraflock.bill.biller import Biller
+from teraflock.bill.times import microseconds
+from teraflock.instance.states import Phase
+from teraflock.meter.service import MeterService
+from teraflock.storage.database import Database
+from teraflock.storage.events import record_event
+from teraflock.storage.memory import MemoryDatabase
+from teraflock.storage.migrate import migrate
+
+START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
+GB = 1 << 30
+RATES = Rates(
+    [Rate(START.date(), "CNY", 7_250_000, "made up"), Rate(START.date(), "EUR", 913_700, "made up")]
+)
+BOOK = """\
+- from: 2026-01-01
+  currency: USD
+  gpu:
+    V100: {on-demand: 3.06/hour, monthly: 2233/month, spot: 1.10/hour}
+    A100: 2.5/hour
+  vcpu: 0.0123/hour
+  ram: 0.00213/hour
+  disk: 0.1/month
+  snapshot: 0.05/month
+  address: 0.004/hour
+  egress: 0.05
+  minimum: 60 seconds
+  monthly: 30%
+  spot: 60%
+  reserved: {1 year: 25%, 2 years: 35%, 3 years: 45%}
+  upfront: 5%
+  long-term: {30 days: 5%, 90 days: 10%}
+  refund: 50%
+  tax: {VAT: 20%}
+"""
+
+
+def held(**changes: Any) -> dict[str, Any]:
+    """What an event says of what an instance holds."""
+    plain = {
+        "gpu": "V100-SXM2", "gpus": 1, "vcpus": 8, "ram_bytes": 61 * GB, "disk_bytes": 100 * GB,
+        "snapshots_bytes": 0, "public_address": 0, "host": "hst_1", "region": "local", "name": "box", "member": "mem_1",
+        "labels": "{}",
+    }  # fmt: skip
+    return {**plain, **changes}
+
+
+class World:
+    def __init__(self, database: Database | None = None, at: datetime = START) -> None:
+        self.clock = FixedClock(at)
+        self.database = database or MemoryDatabase()
+        migrate(self.database, self.clock)
+        self.meter = MeterService(self.database, self.clock)
+        self.biller = Biller(self.database, self.clock)
+        self._made = 0
+        self._sequences: dict[str, int] = {}
+
+    @property
+    def now_us(self) -> int:
+        return microseconds(self.clock.now())
+
+    def wait(self, seconds: float = 0, **more: float) -> None:
+        self.clock.move(timedelta(seconds=seconds, **more))
+
+    def event(self, instance: str, phase: Phase, *, sequence: int | None = None, **details: Any) -> Event:
+        """An event of an instance, made but not written; its sequence is the next unless it is said."""
+        if sequence is None:
+            sequence = self._sequences[instance] = self._sequences.get(instance, 0) + 1
+        said = {**held(), "sequence": sequence, "generation": sequence // 3, "to": str(phase), **details}
+        project = said.pop("project", "prj_1")
+        self._made += 1
+        random = self._made.to_bytes(5, "big")
+        return Event(
+            id=EventId(new_id("evt", self.clock.now(), lambda count: random[-count:])),
+            at=self.clock.now(), kind="instance.moved", subject=instance, project=project, details=said,
+        )  # fmt: skip
+
+    def write(self, *events: Event) -> None:
+        self.database.write(lambda tx: [record_event(tx, event) for event in events])
+
+    def move(self, instance: str, phase: Phase, **details: Any) -> Event:
+        event = self.event(instance, phase, **details)
+        self.write(event)
+        return event
+
+    def book(self) -> None:
+        """Meter and charge all there is."""
+        self.meter.catch_up()
+        self.biller.catch_up()
+        self.biller.close_days(grace_us=0)
+
+    def rows(self, sql: str, **values: object) -> list[tuple[Any, ...]]:
+        with self.database.read() as tx:
+            return tx.all(sql, **values)
+
+    def charged(self, instance: str | None = None) -> int:
+        only = "" if instance is None else " WHERE subject = :id"
+        values = {} if instance is None else {"id": instance}
+        return int(self.rows(f"SELECT COALESCE(SUM(micros), 0) FROM charge{only}", **values)[0][0])
+
+
+def labels(**words: str) -> str:
+    return json.dumps(words)
+
+
+def fill(database: Database, table: str, **values: object) -> None:
+    """A row of a table of somebody else's, with something in every column that must have it."""
+
+    def work(tx: Any) -> None:
+        row: dict[str, object] = {}
+        for _, name, kind, must, default, key in tx.all(f"PRAGMA table_info({table})"):
+            if name in values or key or (must and default is None):
+                row[name] = values.get(name, 0 if kind == "BIGINT" else "")
+        names = ", ".join(row)
+        tx.run(f"INSERT INTO {table} ({names}) VALUES ({', '.join(':' + name for name in row)})", **row)
+
+    database.write(work)
