@@ -1,6 +1,7 @@
 """Someone uses the cloud from the command line: a server with the simulated engine, and every command."""
 
 import json
+import signal
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -224,3 +225,20 @@ def test_up_again_does_nothing_twice(cloud: Cloud) -> None:
         assert stat.S_IMODE((cloud.home / name).stat().st_mode) == 0o600
     kept = json.loads((cloud.home / "connection.json").read_text())
     assert kept["key"] == (cloud.home / "cloud" / "operator.key").read_text().strip()
+
+
+def test_events_are_followed_each_once_until_ctrl_c(cloud: Cloud) -> None:
+    cloud.ok("launch", "--name", "before", "--wait")
+    following = cloud.start("events", "--follow", "--json", "--limit", "2")
+    assert following.stdout is not None
+    first = [json.loads(following.stdout.readline()) for _ in range(2)]
+    cloud.ok("launch", "--name", "during", "--wait", "--no-wait")
+    seen = first
+    while (seen[-1]["details"].get("name"), seen[-1]["details"].get("to")) != ("during", "running"):
+        seen.append(json.loads(following.stdout.readline()))
+    following.send_signal(signal.SIGINT)
+    following.communicate(timeout=30)
+    assert following.returncode == 0
+    assert len({each["id"] for each in seen}) == len(seen)
+    assert {each["details"]["name"] for each in seen[2:]} == {"during"}
+    cloud.ok("delete", "before", "during", "--yes")

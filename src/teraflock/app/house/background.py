@@ -20,6 +20,8 @@ START_SECONDS_MAX: Final = 30.0
 STOP_SECONDS_MAX: Final = 20.0
 LOOK_AGAIN_SECONDS: Final = 0.05
 LOG_LINES_TOLD: Final = 3
+LOG_BYTES_MAX: Final = 16 << 20
+"""One that has grown beyond it is put aside at the next start; the one before it is dropped."""
 
 
 def running_pid(places: Places) -> int | None:
@@ -62,6 +64,8 @@ def start(places: Places, answers: Callable[[], bool]) -> int:
 def _spawn(places: Places) -> int:
     """A process that outlives this one, and hears nothing of Ctrl-C in its terminal."""
     places.cloud.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if places.log.exists() and places.log.stat().st_size > LOG_BYTES_MAX:
+        places.log.replace(places.log.with_suffix(".log.old"))
     log = os.open(places.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         pid = os.posix_spawn(

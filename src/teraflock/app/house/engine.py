@@ -48,6 +48,12 @@ def choose(places: Places, environment: Mapping[str, str] = os.environ) -> Engin
     if shutil.which("lxd"):
         socket = str(places.lxd / "unix.socket")
         return Engine(kind="lxd", told=f"LXD of our own, in {places.lxd}", socket=socket, is_ours=True)
+    if shutil.which("incusd"):
+        return Engine(
+            kind="simulated",
+            told="Incus is installed, but does not answer",
+            repair="Start it, then `make purge up`",
+        )
     return Engine(
         kind="simulated",
         told="neither LXD nor Incus is installed",

@@ -16,14 +16,12 @@ from teraflock.app.house import background, connection, engine, images
 from teraflock.app.house.connection import Connection
 from teraflock.app.house.engine import Engine
 from teraflock.app.house.places import Places
-from teraflock.app.settings import Settings, address_of, load_settings
+from teraflock.app.settings import Settings, address_of, load_settings, variable
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import Conflict, NotAuthenticated, TeraflockError, Unavailable
 from teraflock.client import Client
 from teraflock.wire.host import HostAnswer
 
-KEPT_SETTINGS: Final = ("listen", "database", "tls_cert", "tls_key")
-"""Given in the environment at the first start, they are written down: the next start must find the same house."""
 HOST_SECONDS_MAX: Final = 30.0
 
 Tell = Callable[[str], None]
@@ -42,6 +40,8 @@ class Risen(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
     was_up: bool
     """Whether there was nothing to do."""
+    version: str
+    """Of the server that runs; one that was started before may be older than this program."""
     other_server: str = ""
     """The commands here speak to this other one, as they did before."""
 
@@ -51,7 +51,10 @@ def up(places: Places, tell: Tell, environment: Mapping[str, str] = os.environ) 
     tell("engine")
     chosen = _engine(places, first, environment)
     if first:
-        put(places.settings, settings_text(chosen, environment).encode())
+        put(
+            places.settings,
+            settings_text(chosen, load_settings(places.server, environment), environment).encode(),
+        )
         places.cloud.chmod(0o700)
     settings = load_settings(places.server, environment)
     server = server_url(settings)
@@ -67,9 +70,10 @@ def up(places: Places, tell: Tell, environment: Mapping[str, str] = os.environ) 
         tell("host")
         hosts = _hosts(client)
         image = images.ensure_base(client, tell)
+        version = client.health().version
     return Risen(
         server=server, engine=chosen, hosts=hosts, image=image, key_file=str(places.operator_key),
-        log_file=str(places.log), pid=pid, was_up=was_up, other_server=other,
+        log_file=str(places.log), pid=pid, was_up=was_up, version=version, other_server=other,
     )  # fmt: skip
 
 
@@ -96,17 +100,18 @@ def _foreign(settings: Settings, places: Places) -> str:
     return "" if Path(settings.lxd_socket).parent == places.lxd else settings.lxd_socket
 
 
-def settings_text(chosen: Engine, environment: Mapping[str, str]) -> str:
-    lines = ["# Written by `make up`; docs/settings.md lists all there is.", f'engine = "{chosen.kind}"']
+def settings_text(chosen: Engine, settings: Settings, environment: Mapping[str, str]) -> str:
+    """The engine, and what the environment says at the first start: the next start must find the same house."""
+    kept: dict[str, object] = {"engine": chosen.kind}
     if chosen.socket:
-        lines.append(f"lxd_socket = {_toml(chosen.socket)}")
-    given = {name: environment.get(f"TERA_{name.upper()}", "") for name in KEPT_SETTINGS}
-    lines += [f"{name} = {_toml(value)}" for name, value in given.items() if value]
-    return "\n".join(lines) + "\n"
-
-
-def _toml(text: str) -> str:
-    return msgspec.json.encode(text).decode()  # a JSON string is a TOML string
+        kept["lxd_socket"] = chosen.socket
+    for name in Settings.__struct_fields__:
+        if environment.get(variable(name)):
+            kept.setdefault(name, getattr(settings, name))
+    lines = [
+        f"{name} = {msgspec.json.encode(value).decode()}" for name, value in kept.items()
+    ]  # JSON is TOML here
+    return "\n".join(["# Written by `make up`; docs/settings.md lists all there is.", *lines, ""])
 
 
 def server_url(settings: Settings) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from teraflock.wire.event import EventAnswer
 
 LIMIT: Final = 50
+IDS_KEPT: Final = 10_000
 LEFT_OUT: Final = frozenset({"sequence", "generation", "asked_at_us", "labels", "member", "host"})
 HELP: Final = """What happened in a project, newest last.
 
@@ -50,13 +51,13 @@ def command(instance: str | None, follow: bool, limit: int, project: str | None,
     if follow and instance:
         raise BadInput("`--follow` follows the whole project", hint="Leave `--instance` out")
     with connected(project) as client:
-        found = list(deque(_events(client, instance), limit))
+        past = list(deque(_events(client, instance), max(limit, IDS_KEPT)))
+        found = past[-limit:]
         mark_simulated(client)
         _write(found, as_json, follow)
         if follow:
             with suppress(KeyboardInterrupt):  # the way out
-                for event in client.events(after=found[-1].id if found else ""):
-                    _write_one(event, as_json)
+                _follow(client, past, as_json)
 
 
 def _events(client: "Client", instance: str | None) -> "Iterator[EventAnswer]":
@@ -65,6 +66,14 @@ def _events(client: "Client", instance: str | None) -> "Iterator[EventAnswer]":
         page = client.instance_events(instance, after=after) if instance else client.event_page(after=after)
         yield from page.items
         after = page.next
+
+
+def _follow(client: "Client", past: "list[EventAnswer]", as_json: bool) -> None:
+    """A stream begins a little before where it was left, lest one that came late be missed: known ones are left out."""
+    known = {event.id for event in past}
+    for event in client.events(after=past[-1].id if past else ""):
+        if event.id not in known:
+            _write_one(event, as_json)
 
 
 def _write(events: "list[EventAnswer]", as_json: bool, follow: bool) -> None:

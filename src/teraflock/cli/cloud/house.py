@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from teraflock import __version__
 from teraflock.base.quantities import memory_text
 from teraflock.cli.cloud.asking import confirm
 from teraflock.cli.cloud.options import json_option, yes_option
@@ -96,6 +97,11 @@ def _facts(risen: "Risen") -> Iterator[tuple[str, str]]:
     yield "image", f"base: {risen.image}"
     yield "key", f"{risen.key_file} (these commands find it by themselves)"
     yield "log", risen.log_file
+    if risen.version != __version__:
+        yield (
+            "mind",
+            f"version {risen.version} runs, {__version__} is installed: `make down up` brings it up to date",
+        )
     if risen.other_server:
         yield (
             "mind",

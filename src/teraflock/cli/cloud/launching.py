@@ -37,7 +37,7 @@ image `base`, your SSH key (`~/.ssh/id_ed25519.pub` or the like; one is made whe
 Examples:
   tera launch --name web --vcpus 2 --ram 4 --wait
   tera launch --name train --gpu V100 --gpus 2 --image pytorch --wait
-  tera launch --name lab --shape v100-16x1 --access jupyter --wait
+  tera launch --name lab --image jupyter --access jupyter --wait
   tera launch --name job --gpu A100 --wait -- python3 train.py --epochs 90
   tera launch --name node --instances 8 --label team=vision
   tera plan --gpus 4 --hours 100 --json > plan.json; tera launch --plan plan.json --wait
@@ -55,7 +55,12 @@ Examples:
 )
 @click.option("--command", "line", metavar="TEXT", help="Runs this, keeps its log and exit code, and stops.")
 @click.argument("words", nargs=-1, metavar="[-- COMMAND...]")
-@click.option("--user-data", type=click.Path(), metavar="FILE", help="A cloud-init file, or `-` for stdin.")
+@click.option(
+    "--user-data",
+    type=click.Path(),
+    metavar="FILE",
+    help="A script with `#!`, run once at the first start; `-` is stdin.",
+)
 @click.option(
     "--key", "keys", multiple=True, metavar="KEY", help="A public SSH key or its file; may be repeated."
 )

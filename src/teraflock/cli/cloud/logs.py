@@ -1,6 +1,7 @@
 """`tera logs`: the end of what an instance's command wrote, or its console."""
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -39,7 +40,10 @@ def command(name: str, follow: bool, tail: int | None, project: str | None, as_j
         click.echo(
             _ended("".join(log.text.splitlines(keepends=True)[-tail:] if tail else log.text)), nl=False
         )
-        exit_code = _follow(client, name, log.text, log.exit_code) if follow else log.exit_code
+        exit_code = log.exit_code
+        if follow:
+            with suppress(KeyboardInterrupt):  # the way out
+                exit_code = _follow(client, name, log.text, exit_code)
     if exit_code is not None:
         remark(f"The command ended with exit code {exit_code}")
 

@@ -30,7 +30,7 @@ HELP: Final = """What a project has now, and the most it may have at a time.
 \b
 Examples:
   tera quota show --project vision
-  tera quota set --project vision --instances 20 --gpus v100-16=4 --ram 256
+  tera quota set --project vision --instances 20 --gpus V100=4 --ram 256
   tera quota set --project vision --instances none
 """
 COLUMNS: Final = (Column("WHAT"), Column("HAS", right=True), Column("MAY HAVE", right=True))
@@ -74,7 +74,7 @@ def show(project: str | None, as_json: bool) -> None:
 @json_option
 def set_quota(project: str | None, as_json: bool, **words: object) -> None:
     if not any(words.values()):
-        raise BadInput("Nothing is to be changed", hint="Say what: `--instances 20`, `--gpus v100-16=4` …")
+        raise BadInput("Nothing is to be changed", hint="Say what: `--instances 20`, `--gpus V100=4` …")
     with connected(project) as client:
         ref = project_ref(client, project)
         after = client.set_quota(ref, limits_from(words, client.usage(ref).quota))

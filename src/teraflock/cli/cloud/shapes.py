@@ -14,9 +14,9 @@ from teraflock.cli.table import Column, render
 HELP: Final = """Named sizes of instances, made from the hosts there are, and how many of each could be launched now.
 
 \b
-Example:
+Examples:
   tera shapes
-  tera launch --shape v100-16x1
+  tera launch --shape cpu-4 --wait
 """
 COLUMNS: Final = (
     Column("SHAPE"),

@@ -22,14 +22,21 @@ WORDS = st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"]), min_siz
 
 @given(WORDS, WORDS)
 def test_settings_are_read_as_they_were_written(socket: str, database: str) -> None:
-    text = settings_text(Engine(kind="lxd", told="", socket=socket), {"TERA_DATABASE": database})
-    assert tomllib.loads(text) == {"engine": "lxd", "lxd_socket": socket, "database": database}
+    given = {"TERA_DATABASE": database, "TERA_RATE_BURST": "7", "TERA_ENGINE": "simulated"}
+    settings = Settings(database=database, rate_burst=7)
+    text = settings_text(Engine(kind="lxd", told="", socket=socket), settings, given)
+    assert tomllib.loads(text) == {
+        "engine": "lxd",
+        "lxd_socket": socket,
+        "database": database,
+        "rate_burst": 7,
+    }
 
 
 def test_settings_written_are_settings_the_server_takes(tmp_path: Path) -> None:
     places = Places(tmp_path)
     places.cloud.mkdir()
-    places.settings.write_text(settings_text(LXD, {"TERA_LISTEN": "127.0.0.1:9000"}))
+    places.settings.write_text(settings_text(LXD, Settings(listen="127.0.0.1:9000"), {"TERA_LISTEN": "x"}))
     settings = load_settings(places.server, {})
     assert (settings.engine, settings.lxd_socket, settings.listen) == (
         "lxd",
