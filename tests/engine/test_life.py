@@ -144,7 +144,7 @@ def test_user_data_runs_once_if_it_is_a_script(driver: Lxd, a_machine: MachineMa
     launched(driver, machine)
     ran(driver, machine, "systemctl", "start", "teraflock-first-boot")
     assert ran(driver, machine, "cat", "/root/done").stdout == once
-    assert ran(driver, other, "cat", "/etc/teraflock/user-data").stdout == b"not: a script"
+    assert ran(driver, other, "cat", "/etc/teraflock/user-data").stdout == b"not: a script\n"
     assert ran(driver, other, "systemctl", "--failed", "--plain", "--no-legend").stdout == b""
 
 

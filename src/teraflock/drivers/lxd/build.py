@@ -200,7 +200,7 @@ def write_metadata(recipe: Recipe, work: Path, created_at: int) -> None:
     for number, template in enumerate(recipe.template):
         name = f"{number}.tpl"
         content = template.content.lstrip("\n").rstrip("\n")
-        (folder / name).write_text(content + ("\n" if template.ends_with_newline else ""), "utf-8")
+        (folder / name).write_bytes((content + ("\n" if template.ends_with_newline else "")).encode())
         entries[template.path] = {"when": template.when, "template": name}
     metadata = {
         "architecture": os.uname().machine,

@@ -88,6 +88,7 @@ _BY_WORDS: Final[tuple[tuple[tuple[str, ...], Callable[[dict[str, object]], Tera
             "snapshot not found",
             "network not found",
             "no such object",
+            "does not exist",
         ),
         _missing,
     ),

@@ -120,6 +120,7 @@ _SEEN: Final = {
 
 def _identity(machine: Machine, ours: Names, key: HostKey) -> dict[str, str]:
     subnet_length = IPv4Interface(machine.network.subnet).network.prefixlen
+    data = machine.user_data.rstrip("\r\n")
     keys = {
         names.TAG: ours.installation,
         ID: machine.id,
@@ -135,7 +136,8 @@ def _identity(machine: Machine, ours: Names, key: HostKey) -> dict[str, str]:
         "user.jupyter-token": machine.jupyter_token,
         COMMAND: msgspec.json.encode(machine.command).decode() if machine.command else "",
         ENVIRONMENT: msgspec.json.encode(machine.environment).decode(),
-        "user.user-data": machine.user_data,
+        "user.user-data": data,
+        "user.user-data-ends": machine.user_data[len(data) :].replace("\n", "n").replace("\r", "r"),
     }
     settings = {
         "boot.autostart": "false",  # after a reboot the control plane says what runs, not the engine

@@ -109,6 +109,10 @@ class Client:
         for connection in idle:
             connection.close()
 
+    def __del__(self) -> None:
+        for connection in getattr(self, "_idle", ()):
+            connection.close()
+
     def _done(
         self,
         method: str,
