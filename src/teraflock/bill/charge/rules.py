@@ -56,12 +56,12 @@ def slices(interval: Interval, until_us: int, tariff: Tariff, covers: Sequence[C
         if period is None:
             made.append(Slice(from_us, to_us, "", _EMPTY, 0, 0, 0, 0, ""))
             continue
-        cover = _cover_at(covers, from_us)
-        discount_bp = _discount_bp(interval, period, from_us)
+        cover = cover_at(covers, from_us)
+        discount_bp = discount_at(interval, period, from_us)
         _add(
             sums,
             _units(tariff, period, held),
-            _beyond(held, cover),
+            beyond_cover(held, cover),
             (BASIS - discount_bp) * (to_us - from_us),
         )
         _add(listed, _list_units(tariff, period, held), _quantities(held), BASIS * (to_us - from_us))
@@ -152,7 +152,7 @@ def _discount_cuts(interval: Interval, until_us: int, book: PriceBook) -> Iterab
                 yield us
 
 
-def _discount_bp(interval: Interval, period: Period, at_us: int) -> int:
+def discount_at(interval: Interval, period: Period, at_us: int) -> int:
     if interval.run_us is None or interval.held.mode != "on-demand" or not period.prices.long_term:
         return 0
     days = (at_us - interval.run_us) // DAY_US
@@ -171,11 +171,11 @@ def _quantities(held: Holding) -> tuple[int, ...]:
     return (held.gpus, held.vcpus, held.ram_bytes, held.disk_bytes, held.snapshots_bytes, held.addresses)
 
 
-def _cover_at(covers: Sequence[Covered], us: int) -> Covered | None:
+def cover_at(covers: Sequence[Covered], us: int) -> Covered | None:
     return next((cover for cover in covers if cover.from_us <= us < cover.until_us), None)
 
 
-def _beyond(held: Holding, cover: Covered | None) -> tuple[int, ...]:
+def beyond_cover(held: Holding, cover: Covered | None) -> tuple[int, ...]:
     """What is held beyond what a purchase pays for."""
     if cover is None:
         return _quantities(held)
@@ -236,7 +236,7 @@ def _minimum_micros(interval: Interval, tariff: Tariff, covers: Sequence[Covered
     if missing_us <= 0:
         return 0
     units = _units(tariff, period, interval.held)
-    beyond = _beyond(interval.held, _cover_at(covers, interval.run_us))
+    beyond = beyond_cover(interval.held, cover_at(covers, interval.run_us))
     return sum(
         units[index] * beyond[index] * BASIS * missing_us // _SCALES[index]
         for index in range(3)

@@ -79,20 +79,25 @@ def micros_of(tx: Transaction, subject: str, sequence: int | None = None) -> dic
     return {row[0]: int(row[1]) for row in rows if row[0]}
 
 
-def lines(
-    tx: Transaction, project_id: str, month: str | None, *, after: int, limit: int, until: int = 1 << 62
-) -> list[Booked]:
-    """The charges of a project, of a month or of all time, behind the one with the number `after`."""
+def booked_until(tx: Transaction, subject: str, sequence: int) -> int:
+    """Up to when one interval is charged; 0: not at all."""
+    row = tx.one(
+        "SELECT COALESCE(MAX(until_us), 0) FROM charge c WHERE subject = :subject AND sequence = :sequence"
+        " AND kind <> 'reversal' AND NOT EXISTS (SELECT 1 FROM charge r WHERE r.subject = c.subject"
+        " AND r.sequence = c.sequence AND r.kind = 'reversal' AND r.reverses = c.segment)",
+        subject=subject,
+        sequence=sequence,
+    )
+    return int(row[0]) if row else 0
+
+
+def lines(tx: Transaction, project_id: str, month: str, *, after: int, limit: int) -> list[Booked]:
+    """The charges of a project in a month behind the one with the number `after`."""
     rows = tx.all(
-        f"{_SELECT} WHERE project_id = :project AND (CAST(:month AS TEXT) IS NULL OR month = :month)"
-        " AND number > :after AND number <= :until ORDER BY number LIMIT :limit"
-        if month is None
-        else f"{_SELECT} WHERE project_id = :project AND month = :month AND number > :after AND number <= :until"
-        " ORDER BY number LIMIT :limit",
+        f"{_SELECT} WHERE project_id = :project AND month = :month AND number > :after ORDER BY number LIMIT :limit",
         project=project_id,
         month=month,
         after=after,
-        until=until,
         limit=limit,
     )
     return [booked_from(row) for row in rows]
@@ -134,6 +139,21 @@ def sums_by_labels(tx: Transaction, project_id: str, month: str) -> list[tuple[s
         month=month,
     )
     return [(row[0], row[1], int(row[2]), int(row[3])) for row in rows]
+
+
+def sums_by_name(tx: Transaction, project_id: str, month: str) -> list[tuple[str, int, int]]:
+    rows = tx.all(
+        "SELECT name, COUNT(*), SUM(micros) FROM charge WHERE project_id = :project AND month = :month"
+        " GROUP BY name ORDER BY name",
+        project=project_id,
+        month=month,
+    )
+    return [(row[0], int(row[1]), int(row[2])) for row in rows]
+
+
+def has_cost(tx: Transaction, project_id: str) -> bool:
+    """Whether anything was ever charged to a project."""
+    return tx.one("SELECT 1 FROM ledger WHERE project_id = :project LIMIT 1", project=project_id) is not None
 
 
 def spent(tx: Transaction, project_id: str, month: str) -> dict[str, int]:

@@ -88,7 +88,7 @@ def ended(purchase: Purchase, terms: Sequence[Term], period: Period | None, at_u
     left, length = max(0, last.until_us - at_us), last.until_us - _paid_from(terms)
     back = divided(last.month_micros * left * refund_bp, length * BASIS)
     return replace(
-        last, sequence=last.sequence + 1, kind="ended", from_us=at_us, until_us=at_us, covers=Cover(),
+        last, sequence=last.sequence + 1, kind="ended", from_us=at_us, until_us=at_us,
         month_micros=0, fee_micros=-back,
     )  # fmt: skip
 

@@ -102,7 +102,8 @@ class PurchaseService:
 
     def _end(self, tx: Transaction, purchase: Purchase, terms: Sequence[Term], now_us: int) -> Term:
         term = ended(purchase, terms, Desk(tx).book.at(now_us), now_us)
-        self._keep(tx, replace(purchase, ended=True), term, Holding(), now_us)
+        meter = meter_store.meter(tx, purchase.instance_id)
+        self._keep(tx, replace(purchase, ended=True), term, _held(meter) if meter else Holding(), now_us)
         return term
 
     def _keep(self, tx: Transaction, purchase: Purchase, term: Term, held: Holding, now_us: int) -> Purchase:

@@ -1,0 +1,40 @@
+"""A budget, and what was told about it."""
+
+import msgspec
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
+    project_id: str
+    currency: str
+    micros: int
+    """For a calendar month, UTC."""
+    levels: tuple[int, ...] = (50, 80, 100)
+    """Per cent at which it is told."""
+    hard_stop: bool = False
+    notice_seconds: int = 3600
+    """How long before the hard stop it is announced."""
+
+
+class Purse(msgspec.Struct, frozen=True, kw_only=True):
+    """What is there to spend: a budget, or what was paid ahead."""
+
+    limit_micros: int
+    spent_micros: int
+    micros_per_hour: int
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What was told already this month."""
+
+    levels: frozenset[int] = frozenset()
+    announced_us: int | None = None
+    stopped_us: int | None = None
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    levels: tuple[int, ...] = ()
+    """Newly reached."""
+    announces: bool = False
+    stops: bool = False
+    stop_at_us: int | None = None
+    """When it will be spent, at the present rate."""

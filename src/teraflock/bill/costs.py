@@ -1,0 +1,94 @@
+"""What things cost right now: by the hour, and so far, with what is held and not booked yet."""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from teraflock.base.money import HOURS_PER_MONTH
+from teraflock.base.quantities import GIB
+from teraflock.bill.charge import store as charge_store
+from teraflock.bill.charge.rules import beyond_cover, cover_at, discount_at, slices
+from teraflock.bill.desk import Desk, interval_of
+from teraflock.bill.price.model import BASIS, Place
+from teraflock.meter import store as meter_store
+from teraflock.meter.model import Holding, Interval, Meter
+from teraflock.storage.database import Transaction
+
+_HOUR_PARTS: Final = HOURS_PER_MONTH * BASIS
+
+
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
+    """What an instance costs."""
+
+    currency: str
+    micros_per_hour: int
+    """As it stands now; what is paid by the month is not in it."""
+    micros: int
+    """So far."""
+    is_priced: bool
+    """Whether the price book has a price for its card."""
+
+
+def cost(tx: Transaction, desk: Desk, instance_id: str, project_id: str, now_us: int) -> Cost:
+    meter = meter_store.meter(tx, instance_id)
+    currency = desk.currency(project_id)
+    booked = charge_store.micros_of(tx, instance_id).get(currency, 0)
+    if meter is None or meter.open is None or meter.project_id != project_id:
+        return Cost(currency=currency, micros_per_hour=0, micros=booked, is_priced=True)
+    interval = interval_of(meter)
+    return Cost(
+        currency=currency,
+        micros_per_hour=hourly(desk, interval, now_us),
+        micros=booked + unbooked(tx, desk, interval, now_us),
+        is_priced=has_price(desk, interval.held, project_id, now_us),
+    )
+
+
+def unbooked(tx: Transaction, desk: Desk, interval: Interval, now_us: int, month: str = "") -> int:
+    """What an open interval has cost beyond what is booked; in one month, where one is named."""
+    if now_us <= interval.from_us:
+        return 0
+    due = slices(interval, now_us, desk.tariff(interval.project_id), desk.covers(interval.instance_id))
+    booked_us = charge_store.booked_until(tx, interval.instance_id, interval.sequence)
+    return sum(
+        sum(each.amounts)
+        for each in due
+        if each.from_us >= booked_us and month in ("", charge_store.month_of(each.from_us))
+    )
+
+
+def hourly(desk: Desk, interval: Interval, now_us: int) -> int:
+    """What another hour costs, floored as the charge will be."""
+    tariff, held = desk.tariff(interval.project_id), interval.held
+    period = desk.book.at(now_us)
+    if period is None:
+        return 0
+    units = tariff.priced(period).units(held.gpu, held.mode, Place(held.host, held.region))
+    beyond = beyond_cover(held, cover_at(desk.covers(interval.instance_id), now_us))
+    kept = BASIS - discount_at(interval, period, now_us)
+    each = units.gpu * beyond[0] + units.vcpu * beyond[1] + units.address * beyond[5]
+    by_gb = units.ram * beyond[2] + units.disk * beyond[3] + units.snapshot * beyond[4]
+    return (each * GIB + by_gb) * kept // (GIB * _HOUR_PARTS)
+
+
+def has_price(desk: Desk, held: Holding, project_id: str, now_us: int) -> bool:
+    period = desk.book.at(now_us)
+    if period is None:
+        return False
+    units = desk.tariff(project_id).priced(period).units(held.gpu, held.mode, Place(held.host, held.region))
+    return not held.gpus or units.gpu > 0
+
+
+def month_so_far(tx: Transaction, desk: Desk, project_id: str, month: str, now_us: int) -> tuple[int, int]:
+    """What a month has cost a project, with what is not booked yet; and what another hour costs."""
+    spent = charge_store.spent(tx, project_id, month).get(desk.currency(project_id), 0)
+    rate = 0
+    for interval in map(interval_of, open_of(tx, project_id)):
+        spent += unbooked(tx, desk, interval, now_us, month)
+        rate += hourly(desk, interval, now_us)
+    return spent, rate
+
+
+def open_of(tx: Transaction, project_id: str) -> Iterable[Meter]:
+    return meter_store.open_meters(tx, project_id)

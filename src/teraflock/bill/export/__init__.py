@@ -1,0 +1,1 @@
+"""The bill for other programs: FinOps FOCUS."""

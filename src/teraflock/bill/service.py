@@ -1,0 +1,229 @@
+"""What edges ask of the bill: prices, quotes, bills, budgets, credits, purchases, invoices, export and proof."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from teraflock.base.clock import Clock
+from teraflock.base.errors import BadInput, Conflict, Refused
+from teraflock.base.exchange import Rates
+from teraflock.bill import costs, store
+from teraflock.bill.biller import Biller
+from teraflock.bill.budget.service import BudgetService
+from teraflock.bill.charge import store as charge_store
+from teraflock.bill.charge.store import Booked
+from teraflock.bill.credit.service import CreditService
+from teraflock.bill.desk import Desk, interval_of
+from teraflock.bill.export.amortised import Amortised
+from teraflock.bill.export.focus import Account, focus_csv, focus_rows
+from teraflock.bill.invoice import store as invoice_store
+from teraflock.bill.invoice.html import number_text
+from teraflock.bill.invoice.service import InvoiceService
+from teraflock.bill.ledger import store as ledger_store
+from teraflock.bill.price.service import PriceService
+from teraflock.bill.purchase import store as purchase_store
+from teraflock.bill.purchase.service import PurchaseService
+from teraflock.bill.quote import Quote, quote
+from teraflock.bill.store import Profile
+from teraflock.bill.times import microseconds, month_bounds
+from teraflock.bill.verify.service import Verdict, verify
+from teraflock.meter.model import Holding
+from teraflock.meter.service import MeterService
+from teraflock.storage.database import Database, Transaction
+
+By = Literal["instance", "gpu", "user", "label"]
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    lines: int
+    micros: int
+
+
+class Bill(msgspec.Struct, frozen=True, kw_only=True):
+    """A month of a project."""
+
+    project_id: str
+    month: str
+    currency: str
+    micros: int
+    """Booked."""
+    unbooked_micros: int
+    """Held since, and booked when it is given back or the day is over."""
+    list_micros: int
+    """What all that was booked would have cost on demand."""
+    lines: int
+    groups: tuple[Group, ...]
+
+
+class BillService:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        rates: Rates,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+        stop: Callable[[str], None] = lambda project_id: None,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self.prices = PriceService(database, clock, rates)
+        self.meter = MeterService(database, clock)
+        self.biller = Biller(database, clock, random_bytes)
+        self.purchases = PurchaseService(database, clock, random_bytes)
+        self.credits = CreditService(database, clock, random_bytes)
+        self.invoices = InvoiceService(database, clock)
+        self.budgets = BudgetService(database, clock, random_bytes, stop)
+
+    # -- looking -------------------------------------------------------------------------------------------------
+
+    def bill(self, project_id: str, month: str, by: By = "gpu", label: str = "") -> Bill:
+        now_us = self._now_us()
+        with self._database.read() as tx:
+            desk = Desk(tx)
+            currency = desk.currency(project_id)
+            sums = [
+                each for each in charge_store.sums(tx, project_id, month) if each.currency in ("", currency)
+            ]
+            return Bill(
+                project_id=project_id,
+                month=month,
+                currency=currency,
+                micros=sum(each.micros for each in sums),
+                unbooked_micros=_unbooked(tx, desk, project_id, month, now_us),
+                list_micros=sum(each.list_micros for each in sums),
+                lines=sum(each.lines for each in sums),
+                groups=_groups(tx, sums, project_id, month, by, label),
+            )
+
+    def lines(self, project_id: str, month: str, *, after: int = 0, limit: int = 200) -> list[Booked]:
+        with self._database.read() as tx:
+            return charge_store.lines(tx, project_id, month, after=after, limit=limit)
+
+    def costs(self, project_id: str, instance_ids: list[str]) -> Mapping[str, costs.Cost]:
+        """By the hour and so far, of instances of one project."""
+        now_us = self._now_us()
+        with self._database.read() as tx:
+            desk = Desk(tx)
+            return {id: costs.cost(tx, desk, id, project_id, now_us) for id in instance_ids}
+
+    def quote(
+        self, project_id: str, held: Holding, *, instances: int = 1, until: datetime | None = None
+    ) -> Quote:
+        now_us = self._now_us()
+        with self._database.read() as tx:
+            desk = Desk(tx)
+            period = desk.book.at(now_us)
+            if period is None:
+                raise Refused(
+                    "There are no prices yet", hint="The operator sets them with `tera price set FILE`"
+                )
+            until_us = microseconds(until) if until else None
+            return quote(
+                held, desk.tariff(project_id), period, now_us, instances=instances, until_us=until_us
+            )
+
+    def verify(self) -> Verdict:
+        """Prove the books, after all that is there to be metered and charged has been."""
+        self.turn()
+        return verify(self._database)
+
+    def focus(self, account: Account, month: str) -> Iterator[str]:
+        """The month as FOCUS, streamed. The snapshot is held until the last line is read."""
+        from_us, until_us = month_bounds(month)
+        with self._database.read() as tx:
+            desk = Desk(tx)
+            terms = [
+                term
+                for purchase in purchase_store.purchases(tx, account.project_id)
+                for term in purchase_store.terms(tx, purchase.id)
+            ]
+            invoice = invoice_store.invoice(tx, account.project_id, month)
+            if invoice:
+                account = msgspec.structs.replace(account, invoice=number_text(invoice))
+            paid = [
+                (number, entry)
+                for number, _, entry in ledger_store.entries_of_project(
+                    tx, account.project_id, after=0, limit=1 << 40
+                )
+                if entry.kind in ("drawn", "returned")
+                or (entry.kind == "tax" and invoice and entry.subject == f"invoice/{invoice.number}")
+            ]
+            booked = charge_store.each_line(tx, account.project_id, month)
+            rows = focus_rows(account, month, booked, desk.book, Amortised(terms, from_us, until_us), paid)
+            currency = desk.currency(account.project_id)
+            whole = ({**row, "BillingCurrency": currency, "PricingCurrency": currency} for row in rows)
+            yield from focus_csv(whole)
+
+    def profile(self, project_id: str) -> Profile:
+        with self._database.read() as tx:
+            desk = Desk(tx)
+            return desk.profiles.get(project_id) or Profile(
+                project_id=project_id, currency=desk.currency(project_id)
+            )
+
+    # -- changing --------------------------------------------------------------------------------------------------
+
+    def set_profile(self, profile: Profile) -> Profile:
+        """How a project pays. Its currency is fixed once something was charged."""
+
+        def work(tx: Transaction) -> Profile:
+            desk = Desk(tx)
+            period = desk.book.at(self._now_us())
+            if period and profile.currency not in period.prices.rates:
+                raise BadInput(f"`{profile.currency}` has no exchange rate in the price book")
+            if profile.currency != desk.currency(profile.project_id) and charge_store.has_cost(
+                tx, profile.project_id
+            ):
+                raise Conflict("The currency of a project with charges cannot change")
+            store.set_profile(tx, profile)
+            return profile
+
+        return self._database.write(work)
+
+    def turn(self) -> int:
+        """Meter and charge all there is; how much was done."""
+        return self.meter.catch_up() + self.biller.catch_up() + self.biller.close_days()
+
+    def _now_us(self) -> int:
+        return microseconds(self._clock.now())
+
+
+def _unbooked(tx: Transaction, desk: Desk, project_id: str, month: str, now_us: int) -> int:
+    intervals = map(interval_of, costs.open_of(tx, project_id))
+    return sum(costs.unbooked(tx, desk, interval, now_us, month) for interval in intervals)
+
+
+def _groups(
+    tx: Transaction, sums: list[charge_store.Sum], project_id: str, month: str, by: By, label: str
+) -> tuple[Group, ...]:
+    found: dict[str, list[int]] = {}
+    if by in ("gpu", "user"):
+        rows = [
+            ((each.gpu or "no card") if by == "gpu" else each.member, each.lines, each.micros)
+            for each in sums
+        ]
+    elif by == "instance":
+        rows = charge_store.sums_by_name(tx, project_id, month)
+    else:
+        rows = [
+            (_label(labels, label), lines, micros)
+            for _, labels, lines, micros in charge_store.sums_by_labels(tx, project_id, month)
+        ]
+    for name, lines, micros in rows:
+        total = found.setdefault(name, [0, 0])
+        total[0] += lines
+        total[1] += micros
+    groups = [Group(name=name, lines=lines, micros=micros) for name, (lines, micros) in found.items()]
+    return tuple(sorted(groups, key=lambda group: (-group.micros, group.name)))
+
+
+def _label(labels: str, key: str) -> str:
+    """The value of one label, or all of them where none is named."""
+    pairs = msgspec.json.decode(labels or "{}", type=dict[str, str])
+    if key:
+        return pairs.get(key, "without")
+    return ", ".join(f"{name}={value}" for name, value in sorted(pairs.items())) or "without"
