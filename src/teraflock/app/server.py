@@ -12,17 +12,13 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from teraflock.app.files import put
 from teraflock.app.settings import Place, Settings, address_of, load_settings, place
 from teraflock.base.errors import Conflict, StorageFailed, Unavailable
 
-if TYPE_CHECKING:
-    from teraflock.api.asgi import Application
-
 BACKLOG: Final = 2048
-STOP_SECONDS_MAX: Final = 10
 GARBAGE_OBJECTS: Final = 20_000  # made before they are searched: some twenty pages of instances
 LOCK_FILE: Final = "server.lock"
 LOG: Final = logging.getLogger("teraflock.server")
@@ -45,43 +41,22 @@ def serve(at: Place | None = None, settings: Settings | None = None) -> None:
 
 
 def _run(at: Place, settings: Settings, sock: socket.socket) -> None:
-    import uvicorn  # with all it needs, a quarter of a second: after the socket is ours
-
-    from teraflock.api.asgi import Application
+    from teraflock.api.asgi import Application  # with all it needs, half a second: after the socket is ours
+    from teraflock.app.http_server import HttpServer
     from teraflock.app.wiring import Cloud
 
     cloud = Cloud(at, settings)
     try:
-        application = Application(cloud.services)
-        config = uvicorn.Config(
-            application.asgi,
-            http="httptools",
-            loop="uvloop",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            lifespan="on",
-            ssl_certfile=settings.tls_cert or None,
-            ssl_keyfile=settings.tls_key or None,
-            timeout_graceful_shutdown=STOP_SECONDS_MAX,
-        )
+        server = HttpServer(Application(cloud.services), settings)
         cloud.start()
         _settle_memory()
         put(at.pid, f"{os.getpid()}\n".encode())
         LOG.info("answers at %s", url_of(settings, sock))
-        _server(uvicorn.Server, config, application).run(sockets=[sock])
+        server.run(sockets=[sock])
     finally:
         cloud.stop()
         at.pid.unlink(missing_ok=True)
-
-
-def _server(base: type, config: object, application: "Application") -> "uvicorn.Server":  # type: ignore[name-defined]  # noqa: F821
-    class Server(base):  # type: ignore[misc]
-        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            application.streams.stop()  # else an open stream would hold up the end
-            await super().shutdown(sockets)
-
-    return Server(config)
+        LOG.info("ended")
 
 
 def _settle_memory() -> None:

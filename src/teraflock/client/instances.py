@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Any, Final, cast
 
-from teraflock.base.errors import Refused, Unavailable
+from teraflock.base.errors import NotFound, Refused, Unavailable
 from teraflock.client.transport import Transport, pages, path_of
 from teraflock.wire.event import EventPage
 from teraflock.wire.instance import (
@@ -127,6 +127,20 @@ class Instances(Transport):
             self._pause(pause)
             waited += pause
             pause = min(pause * 1.5, POLL_SECONDS_MAX)
+
+    def wait_until_gone(self, ref: str, *, seconds_max: float = 600.0) -> None:
+        """Look until nothing goes by that name or id any more."""
+        waited, pause = 0.0, POLL_SECONDS
+        while waited < seconds_max:
+            try:
+                if self.instance(ref).state == "gone":
+                    return
+            except NotFound:
+                return
+            self._pause(pause)
+            waited += pause
+            pause = min(pause * 1.5, POLL_SECONDS_MAX)
+        raise TookTooLong(f"`{ref}` is still there after {seconds_max:g} s", hint="It goes on without you")
 
     def _acted(self, ref: str, verb: str, body: object = None) -> InstanceAnswer:
         return self.act("POST", path_of("instances", ref, verb), InstanceAnswer, body, **self.in_project())

@@ -1,0 +1,103 @@
+"""A real server on a loopback port, as `tera serve` runs it, for stories told over HTTP."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.story.cloud import free_port
+
+from teraflock.client import Client
+from teraflock.client.errors import NoAnswer
+from teraflock.wire.image import ImageRequest
+
+SECONDS_MAX = 60.0  # for a machine that is busy with other tests
+SERVE = "from teraflock.app.server import serve; serve()"
+
+
+class Server:
+    def __init__(self, home: Path, **more: str) -> None:
+        self.home = home
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.more = {
+            "TERA_HOME": str(home),
+            "TERA_ENGINE": "simulated",
+            "TERA_SIMULATED_HOSTS": "2x2xV100",
+            "TERA_SIMULATED_BOOT_SECONDS": "0.01",
+            "TERA_LISTEN": f"127.0.0.1:{self.port}",
+            **more,
+        }
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("TERA_")}
+        return {**kept, **self.more}
+
+    def start(self) -> "Server":
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", SERVE],
+            env=self.environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        until = time.monotonic() + SECONDS_MAX
+        while True:
+            try:
+                with self.client("") as client:
+                    client.health()
+                    return self
+            except NoAnswer:
+                assert self.process.poll() is None, self.told()
+                assert time.monotonic() < until, "the server does not answer"
+                time.sleep(0.02)
+
+    def told(self) -> str:
+        """What it wrote, once it has ended."""
+        assert self.process is not None
+        assert self.process.stderr is not None
+        return self.process.stderr.read().decode()
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> int:
+        assert self.process is not None
+        self.process.send_signal(how)
+        code = self.process.wait(timeout=SECONDS_MAX)
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+        self.process = None
+        return code
+
+    @property
+    def operator_key(self) -> str:
+        return (self.home / "cloud" / "operator.key").read_text().strip()
+
+    def client(self, key: str | None = None, project: str = "") -> Client:
+        return Client(
+            self.url,
+            self.operator_key if key is None else key,
+            project=project,
+            pause=lambda _: time.sleep(0.01),
+        )
+
+    def furnish(self) -> None:
+        """With hosts and the base image."""
+        with self.client() as client:
+            client.make_image(ImageRequest(name="base", recipe="base"))
+            until = time.monotonic() + SECONDS_MAX
+            while client.image("base").state != "ready" or not client.hosts().items:
+                assert time.monotonic() < until, "no image"
+                time.sleep(0.02)
+
+
+@contextmanager
+def running(home: Path, **more: str) -> Iterator[Server]:
+    server = Server(home, **more)
+    try:
+        yield server.start()
+    finally:
+        if server.process is not None:
+            server.end()

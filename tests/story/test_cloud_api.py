@@ -1,0 +1,269 @@
+"""A tenant's day over HTTP: a real server with the simulated engine, and the typed client."""
+
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.story.api_server import Server, running
+
+from teraflock.base.errors import Conflict, Forbidden, NotAuthenticated, NotFound, QuotaReached
+from teraflock.client import Client
+from teraflock.client.errors import NoAnswer
+from teraflock.storage.open import open_database
+from teraflock.wire.event import EventAnswer
+from teraflock.wire.image import ImageRequest
+from teraflock.wire.instance import (
+    ExecRequest,
+    LaunchRequest,
+    ResizeRequest,
+    RestoreRequest,
+    ShapeRequest,
+    SnapshotRequest,
+)
+from teraflock.wire.tenant import (
+    KeyRequest,
+    MemberRequest,
+    OrganisationRequest,
+    ProjectRequest,
+    QuotaShape,
+)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running(tmp_path_factory.mktemp("story") / "home") as server:
+        server.furnish()
+        yield server
+
+
+def tenant(server: Server, name: str) -> str:
+    with server.client() as operator:
+        return operator.make_organisation(OrganisationRequest(name=name, owner=f"head@{name}")).key
+
+
+def test_a_day_of_a_tenant(server: Server) -> None:
+    with server.client(tenant(server, "vision")) as head:
+        project = head.make_project(ProjectRequest(name="faces"))
+        student = head.add_member(MemberRequest(name="student@vision", role="member", project="faces"))
+        secret = head.make_key(KeyRequest(name="laptop", member=student.id, project="faces", days=30)).secret
+    with server.client(secret) as me:
+        assert me.whoami().member_name == "student@vision"
+        made = me.launch(
+            LaunchRequest(name="train", shape=ShapeRequest(gpu="V100"), labels={"run": "1"})
+        ).items[0]
+        assert made.project_id == project.id
+        running_now = me.wait_until(made.id, "running")
+        assert running_now.simulated
+        assert running_now.ssh is not None
+        assert running_now.ssh.port > 0
+        assert running_now.gpus
+        assert me.exec("train", ExecRequest(command=("echo", "a b", "$(id)"))).stdout == "a b $(id)\n"
+        me.resize("train", ResizeRequest(shape=ShapeRequest(vcpus=2)))
+        assert me.wait_until("train", "running").shape.vcpus == 2
+        me.snapshot("train", SnapshotRequest(name="before"))
+        me.wait_until("train", "running")
+        assert [each.name for each in me.snapshots("train")] == ["before"]
+        me.restore("train", RestoreRequest(snapshot="before"))
+        me.wait_until("train", "running")
+        me.make_image(ImageRequest(name="ours", instance="train"))
+        me.wait_until("train", "running")
+        me.stop("train")
+        stopped = me.wait_until("train", "stopped")
+        assert stopped.gpus == ()
+        me.start("train")
+        me.wait_until("train", "running")
+        assert me.usage("faces").instances == 1
+        me.delete_snapshot("train", "before")
+        me.delete("train")
+        me.wait_until_gone("train")
+        gone = me.all_instances(gone=True)
+        assert [each.state for each in gone] == ["gone"]
+        moves = [
+            event.details["to"]
+            for event in me.instance_events(made.id).items
+            if event.kind == "instance.moved"
+        ]
+        assert moves[:3] == ["queued", "starting", "running"]
+        assert moves[-1] == "gone"
+
+
+def test_two_tenants_do_not_know_of_each_other(server: Server) -> None:
+    with server.client(tenant(server, "red")) as red, server.client(tenant(server, "blue")) as blue:
+        made = red.launch(LaunchRequest(name="mine")).items[0]
+        red.wait_until("mine", "running")
+        for act in (blue.instance, blue.start, blue.stop, blue.delete, blue.log):
+            for ref in ("mine", made.id):
+                with pytest.raises(NotFound):
+                    act(ref)
+        assert blue.all_instances() == []
+        assert blue.event_page().items == ()
+        with pytest.raises(Forbidden):
+            blue.hosts()
+        blue.launch(LaunchRequest(name="mine"))
+        assert red.instance("mine").id == made.id
+
+
+def test_a_quota_is_kept_and_told(server: Server) -> None:
+    with server.client(tenant(server, "small")) as me, server.client() as operator:
+        project = me.projects().items[0]
+        operator.set_quota(project.id, QuotaShape(instances=1, gpus_default=0))
+        me.launch(LaunchRequest(name="one"))
+        with pytest.raises(QuotaReached, match="instances"):
+            me.launch(LaunchRequest(name="two"))
+        assert me.usage(project.id).quota.instances == 1
+
+
+def test_a_revoked_key_stops_at_the_next_request(server: Server) -> None:
+    with server.client(tenant(server, "careful")) as head:
+        made = head.make_key(KeyRequest(name="lost"))
+        with server.client(made.secret) as thief:
+            assert thief.whoami().organisation_name == "careful"
+            head.revoke_key(made.key.id)
+            with pytest.raises(NotAuthenticated):
+                thief.whoami()
+
+
+def test_events_come_as_they_happen(server: Server) -> None:
+    key = tenant(server, "watcher")
+    came: list[EventAnswer] = []
+    with server.client(key) as me:
+        last = me.launch(LaunchRequest(name="first")).items[0]
+        me.wait_until(last.id, "running")
+        seen = me.event_page().items[-1].id
+
+        def follow() -> None:
+            with server.client(key) as follower:
+                for event in follower.events(after=seen):
+                    came.append(event)
+                    if event.details.get("to") == "running" and event.details["name"] == "second":
+                        return
+
+        thread = threading.Thread(target=follow)
+        thread.start()
+        me.launch(LaunchRequest(name="second"))
+        thread.join(timeout=60)
+        assert not thread.is_alive()
+    moves = [event.details["to"] for event in came if event.details.get("name") == "second"]
+    assert moves == ["queued", "starting", "running"]
+    assert len({event.id for event in came}) == len(came)
+
+
+def test_ten_megabytes_are_refused_in_a_sentence_and_not_by_a_broken_line(server: Server) -> None:
+    with (
+        server.client(tenant(server, "verbose")) as me,
+        pytest.raises(Exception, match="larger than") as refused,
+    ):
+        me.launch(LaunchRequest(user_data="x" * 10_000_000))
+    assert getattr(refused.value, "code", "") == "body_too_large"
+    assert "65,536" in getattr(refused.value, "hint", "")
+
+
+def test_killed_in_the_middle_the_same_key_gives_the_same_instance(tmp_path: Path) -> None:
+    server = Server(tmp_path / "home").start()
+    try:
+        server.furnish()
+        with server.client() as me:
+            made = me.launch(LaunchRequest(name="web"), idempotency_key="once")
+        server.end(signal.SIGKILL)
+        server.start()
+        with server.client() as me:
+            assert me.launch(LaunchRequest(name="web"), idempotency_key="once") == made
+            assert [each.id for each in me.all_instances()] == [made.items[0].id]
+            me.wait_until("web", "running")
+    finally:
+        if server.process:
+            server.end()
+
+
+def test_the_server_ends_in_order_with_a_stream_open(tmp_path: Path) -> None:
+    server = Server(tmp_path / "home").start()
+    key = server.operator_key
+    with socket.create_connection(("127.0.0.1", server.port)) as stream:
+        stream.sendall(
+            f"GET /v1/events/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
+        )
+        assert b"200 OK" in stream.recv(4096)
+        assert server.end() == 0
+    assert not (tmp_path / "home" / "cloud" / "server.pid").exists()
+    with pytest.raises(NoAnswer):
+        server.client(key).health()
+
+
+def _fails(server: Server) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "teraflock", "serve"],
+        env=server.environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode in (1, 2), done
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def test_what_keeps_a_server_from_starting_is_told_in_a_sentence(tmp_path: Path) -> None:
+    with running(tmp_path / "home") as server:
+        assert "runs already" in _fails(Server(tmp_path / "home"))
+        taken = Server(tmp_path / "other", TERA_LISTEN=f"127.0.0.1:{server.port}")
+        assert "cannot answer" in _fails(taken)
+    assert "TLS" in _fails(Server(tmp_path / "open", TERA_LISTEN="0.0.0.0:0"))
+    assert "no kind of database" in _fails(Server(tmp_path / "odd", TERA_DATABASE="mysql://x"))
+
+
+def test_the_server_speaks_tls_and_the_client_trusts_only_what_it_is_told(tmp_path: Path) -> None:
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    made = subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",
+         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)],
+        capture_output=True, check=False,
+    )  # fmt: skip
+    if made.returncode:
+        pytest.skip("openssl cannot make a certificate here")
+    server = Server(tmp_path / "home", TERA_TLS_CERT=str(cert), TERA_TLS_KEY=str(key))
+    server.url = f"https://127.0.0.1:{server.port}"
+    server.client = lambda *_, **__: Client(server.url, "", ca_file=str(cert))  # type: ignore[method-assign]
+    server.start()
+    try:
+        with Client(server.url, server.operator_key, ca_file=str(cert)) as client:
+            assert client.whoami().is_operator
+        stranger = Client(server.url, server.operator_key, pause=lambda _: None)
+        with pytest.raises(NoAnswer, match="cannot be trusted"):
+            stranger.whoami()
+        plain = Client(f"http://127.0.0.1:{server.port}", "", pause=lambda _: None)
+        with plain, pytest.raises(NoAnswer):
+            plain.health()
+    finally:
+        server.end()
+
+
+def test_two_servers_share_one_postgresql(tmp_path: Path, postgres_address: str) -> None:
+    from teraflock.base.clock import SystemClock
+
+    open_database(postgres_address, SystemClock()).close()
+    with running(tmp_path / "one", TERA_DATABASE=postgres_address) as one:
+        world = str(tmp_path / "one" / "cloud" / "engine")
+        (tmp_path / "two" / "cloud").mkdir(parents=True)
+        (tmp_path / "two" / "cloud" / "engine").symlink_to(world)
+        one.furnish()
+        with running(tmp_path / "two", TERA_DATABASE=postgres_address) as two:
+            key = one.operator_key
+            with one.client(key) as first, two.client(key) as second:
+                made = first.launch(LaunchRequest(name="web", instances=3), idempotency_key="k")
+                assert second.launch(LaunchRequest(name="web", instances=3), idempotency_key="k") == made
+                for instance in made.items:
+                    second.wait_until(instance.id, "running")
+                assert len(first.all_instances()) == 3
+                with pytest.raises(Conflict):
+                    second.launch(LaunchRequest(name="web-1"))
+                key_made = first.make_key(KeyRequest(name="k"))
+                with two.client(key_made.secret) as third:
+                    assert third.whoami().is_operator
+                second.revoke_key(key_made.key.id)
+                with one.client(key_made.secret) as third, pytest.raises(NotAuthenticated):
+                    third.whoami()
