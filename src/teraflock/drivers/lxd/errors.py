@@ -22,11 +22,11 @@ class EngineTaken(EngineRefused):
     code = "engine_taken"
 
 
-def down(reason: str) -> EngineDown:
+def down(reason: str, *, hung_up: bool = False) -> EngineDown:
     return EngineDown(
         "The container engine does not answer",
         hint="`tera doctor` says what is wrong with it; `make up` starts it again",
-        context={"reason": reason},
+        context={"reason": reason, "hung_up": hung_up},
     )
 
 

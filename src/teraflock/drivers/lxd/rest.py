@@ -2,7 +2,7 @@
 
 A call gives the answer's `metadata`, decoded, or raises one of `errors.py`. Work that the engine does in the
 background is waited for by its operation's id, and its status is read: an answer alone is no success.
-A connection is reused only while it is certainly open, so a request is never sent twice.
+A connection is reused only while it is open; a request that changes something is never sent twice.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from teraflock.drivers.lxd import errors
-from teraflock.instance.driver import EngineBusy
+from teraflock.instance.driver import EngineBusy, EngineDown
 
 CALL_SECONDS_MAX: Final = 30.0
 """The engine answers a plain call within milliseconds; only one that hangs takes longer."""
@@ -155,26 +155,34 @@ class Client:
         seconds_max: float,
     ) -> tuple[int, bytes]:
         target = self.target(*path, **query)
+        try:
+            return self._exchange(method, target, body, headers, seconds_max)
+        except EngineDown as error:
+            if method != "GET" or not error.context.get("hung_up"):
+                raise
+            # The engine hung up on a line that lay idle, in the very moment we spoke.
+            return self._exchange(method, target, body, headers, seconds_max)
+
+    def _exchange(
+        self, method: str, target: str, body: object, headers: Mapping[str, str], seconds_max: float
+    ) -> tuple[int, bytes]:
         with _encoded(body, headers) as (content, sent), self._connection(seconds_max) as connection:
             connection.request(method, target, content, sent)
             response = connection.getresponse()
-            received = response.read()
-        if response.status >= FAILED_FROM and not received.startswith(b"{"):
-            raise errors.told(
-                f"{method} {target}", response.status, received[:200].decode("utf-8", "replace")
-            )
-        return response.status, received
+            return response.status, response.read()
 
     @contextlib.contextmanager
     def _connection(self, seconds_max: float) -> Iterator["_UnixConnection"]:
         """A connection for one exchange; put back for the next if that went well."""
         connection = self._idle_connection() or _UnixConnection(self.socket_path)
+        reused = connection.sock is not None
         try:
             connection.connect_within(seconds_max)
             yield connection
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            raise errors.down(f"{type(error).__name__}: {error}") from error
+            hung_up = reused and isinstance(error, ConnectionError)
+            raise errors.down(f"{type(error).__name__}: {error}", hung_up=hung_up) from error
         except BaseException:
             connection.close()
             raise

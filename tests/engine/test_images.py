@@ -1,0 +1,59 @@
+"""Images other than the base, booted for real."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.engine.conftest import GIB, IMAGES, MachineMaker, launched
+from tests.engine.house import INSIDE_ADDRESS, House
+
+from teraflock.drivers.lxd import build, recipe
+from teraflock.drivers.lxd.driver import Lxd
+from teraflock.instance.driver import Port
+
+TOKEN = "a-token-of-the-test-0123456789"
+FETCH = """
+import sys, time, urllib.error, urllib.request
+for _ in range(300):
+    try:
+        with urllib.request.urlopen(sys.argv[1], timeout=5) as answer:
+            print(answer.status, answer.read().decode())
+            break
+    except urllib.error.HTTPError as error:
+        print(error.code)
+        break
+    except OSError:
+        time.sleep(0.2)
+"""
+
+
+@pytest.fixture(scope="module")
+def jupyter_image() -> Path:
+    try:
+        return build.build(recipe.read("jupyter"), IMAGES, created_at=1)
+    except build.BuildFailed as reason:
+        pytest.skip(f"the jupyter image cannot be built here: {reason}")
+
+
+def test_jupyter_answers_from_outside_to_its_token_alone(
+    jupyter_image: Path, driver: Lxd, house: House, a_machine: MachineMaker
+) -> None:
+    driver.build_image("img_jupyter", "jupyter")
+    port = Port(28_888, 8888)
+    machine = a_machine(image="img_jupyter", jupyter_token=TOKEN, ports=(port,), ram_bytes=GIB)
+    launched(driver, machine)
+    address = f"http://{INSIDE_ADDRESS}:{port.host_port}/api/status"
+    with_token = house.outside("python3", "-c", FETCH, f"{address}?token={TOKEN}").stdout
+    assert with_token.startswith("200 "), driver.run(
+        machine.handle, ("journalctl", "-u", "teraflock-jupyter"), stdin=b"", seconds_max=10
+    )
+    assert "started" in json.loads(with_token[4:])
+    assert house.outside("python3", "-c", FETCH, address).stdout == "403\n"
+    assert house.outside("python3", "-c", FETCH, f"{address}?token={TOKEN}x").stdout == "403\n"
+    plain = a_machine(image="img_jupyter", ram_bytes=GIB)
+    launched(driver, plain)
+    asked = driver.run(
+        plain.handle, ("systemctl", "is-active", "teraflock-jupyter"), stdin=b"", seconds_max=10
+    )
+    assert asked.stdout == b"inactive\n", "without a token there is no Jupyter"
+    driver.delete_image("img_jupyter")

@@ -1,0 +1,128 @@
+"""A machine as the engine's configuration."""
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teraflock.drivers.lxd import guest, names
+from teraflock.drivers.lxd.guest import HostKey
+from teraflock.drivers.lxd.names import Names
+from teraflock.fleet.model import GpuKind
+from teraflock.instance.driver import GpuSlot, Handle, Machine, Network, Port
+from teraflock.instance.model import InstanceId
+from teraflock.tenant.model import ProjectId
+
+OURS = Names("test01")
+KEY = HostKey("PRIVATE\n", "ssh-ed25519 AAAA")
+NETWORK = Network(project_id=ProjectId("prj_one"), number=1, subnet="10.128.16.0/20", gateway="10.128.16.1")
+GPUS = st.lists(
+    st.one_of(
+        st.integers(0, 255).map(lambda bus: GpuSlot(f"0000:{bus:02x}:00.0", GpuKind.PHYSICAL)),
+        st.uuids().map(lambda uuid: GpuSlot(f"MIG-{uuid}", GpuKind.MIG)),
+    ),
+    max_size=8,
+    unique=True,
+).map(tuple)
+PORTS = st.lists(
+    st.builds(Port, host_port=st.integers(1, 65535), guest_port=st.integers(1, 65535)), max_size=5
+).map(tuple)
+
+
+def machine(**changes: object) -> Machine:
+    values: dict[str, object] = {
+        "handle": Handle(InstanceId("ins_0123456789abcdef"), "here"),
+        "hostname": "box",
+        "image": "img_base",
+        "vcpus": 2,
+        "ram_bytes": 1 << 30,
+        "disk_bytes": 10 << 30,
+        "network": NETWORK,
+        "address": "10.128.16.9",
+    }
+    return Machine(**(values | changes))  # type: ignore[arg-type]
+
+
+@given(gpus=GPUS)
+def test_each_card_is_named_exactly_and_brings_the_driver(gpus: tuple[GpuSlot, ...]) -> None:
+    body = guest.body(machine(gpus=gpus), OURS, KEY, "mould")
+    devices: dict[str, dict[str, str]] = body["devices"]  # type: ignore[assignment]
+    config: dict[str, str] = body["config"]  # type: ignore[assignment]
+    cards = [device for device in devices.values() if device["type"] == "gpu"]
+    named = [device.get("pci") or device.get("mig.uuid") for device in cards]
+    assert named == [slot.slot for slot in gpus], "none twice, none without a name: that would be all cards"
+    assert [device["gputype"] for device in cards] == [str(slot.kind) for slot in gpus]
+    assert ("nvidia.runtime" in config) == bool(gpus)
+
+
+@given(before=GPUS, after=GPUS, vcpus=st.integers(1, 256), ram=st.integers(1, 1 << 44))
+def test_a_resize_brings_exactly_what_a_new_machine_would_have(
+    before: tuple[GpuSlot, ...], after: tuple[GpuSlot, ...], vcpus: int, ram: int
+) -> None:
+    first = guest.body(machine(gpus=before), OURS, KEY, "mould")
+    wanted = machine(gpus=after, vcpus=vcpus, ram_bytes=ram)
+    fresh = guest.body(wanted, OURS, KEY, "mould")
+    resized = guest.resized({**first, "architecture": "x86_64"}, wanted, OURS)
+    assert resized["config"] == fresh["config"]
+    assert resized["devices"] == fresh["devices"]
+
+
+@given(text=st.text())
+def test_no_word_of_the_user_s_becomes_a_setting(text: str) -> None:
+    changed = machine(
+        hostname="other", user_data=text, command=(text,), environment={"X": text}, jupyter_token=text
+    )
+    config: dict[str, str] = guest.body(changed, OURS, KEY, "mould")["config"]  # type: ignore[assignment]
+    plain: dict[str, str] = guest.body(machine(), OURS, KEY, "mould")["config"]  # type: ignore[assignment]
+    for key in (config.keys() | plain.keys()) - {key for key in config if key.startswith("user.")}:
+        assert config[key] == plain[key]
+    assert config["security.privileged"] == config["security.nesting"] == config["security.devlxd"] == "false"
+    assert not any(key.startswith("raw.") for key in config)
+    if text:
+        assert msgspec.json.decode(config["user.command"]) == [text]
+
+
+@given(text=st.text(alphabet=st.sampled_from("a\r\n #{}%"), max_size=12))
+def test_line_ends_are_told_apart_from_the_text(text: str) -> None:
+    config: dict[str, str] = guest.body(machine(user_data=text), OURS, KEY, "mould")["config"]  # type: ignore[assignment]
+    data = config.get("user.user-data", "")
+    ends = config.get("user.user-data-ends", "").replace("n", "\n").replace("r", "\r")
+    assert data + ends == text
+    assert data == data.rstrip("\r\n")
+
+
+@given(ports=PORTS)
+def test_ports_come_back_as_they_were_noted(ports: tuple[Port, ...]) -> None:
+    assert guest.ports_from(guest.ports_text(ports)) == ports
+
+
+@given(
+    vcpus=st.integers(1, 256),
+    ram=st.integers(1, 1 << 44),
+    disk=st.integers(1, 1 << 50),
+    status=st.sampled_from(["Running", "Stopped", "Error", "Frozen", "Starting", "Aborting", "Somehow"]),
+)
+def test_what_is_seen_is_what_was_asked_for(vcpus: int, ram: int, disk: int, status: str) -> None:
+    asked = machine(vcpus=vcpus, ram_bytes=ram, disk_bytes=disk)
+    seen = guest.sighting({**guest.body(asked, OURS, KEY, "mould"), "status": status}, "here")
+    assert (seen.instance_id, seen.vcpus, seen.ram_bytes, seen.disk_bytes) == (asked.id, vcpus, ram, disk)
+    expected = {"Running": "running", "Stopped": "stopped", "Error": "broken", "Frozen": "broken"}
+    assert seen.seen == expected.get(status, "pending")
+
+
+@given(one=st.text(min_size=1, max_size=20), other=st.text(min_size=1, max_size=20))
+def test_names_of_two_networks_and_two_installations_differ(one: str, other: str) -> None:
+    name = OURS.bridge(one)
+    assert len(name) <= 15
+    assert name.isalnum()
+    assert name.startswith("tf")
+    assert (name == OURS.bridge(other)) == (one == other)
+    assert name != Names("test02").bridge(one)
+
+
+@given(instance=st.from_regex(r"[a-z]{3}_[0-9a-z]{16}", fullmatch=True))
+def test_a_hardware_address_is_one_of_those_for_everybody(instance: str) -> None:
+    address = names.hardware_address("test01", instance)
+    first = int(address.split(":")[0], 16)
+    assert first & 0b11 == 0b10, "given locally, and to one card alone"
+    assert len(address) == 17
+    assert len(names.machine_id(instance)) == 32

@@ -1,0 +1,89 @@
+"""The host's kernel settings, its processors, and which engine is there."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teraflock.drivers.lxd import daemon, kernel, processors
+from teraflock.drivers.lxd.daemon import Daemon
+from teraflock.drivers.lxd.names import Names
+
+
+def settings_in(folder: Path, **values: int) -> None:
+    for name in kernel.RAISED:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{values.get(path.name, 1)}\n")
+
+
+def test_limits_are_raised_and_never_lowered(tmp_path: Path) -> None:
+    settings_in(tmp_path, max_user_watches=1 << 40)
+    assert {each.name for each in kernel.too_low(tmp_path)} == {
+        "fs/inotify/max_user_instances",
+        "kernel/keys/maxkeys",
+    }
+    assert kernel.raise_limits(tmp_path) == ()
+    assert int((tmp_path / "fs/inotify/max_user_watches").read_text()) == 1 << 40
+    assert int((tmp_path / "fs/inotify/max_user_instances").read_text()) == kernel.INOTIFY_INSTANCES_MIN
+
+
+def test_a_setting_that_resists_is_told_and_the_others_are_raised(tmp_path: Path) -> None:
+    settings_in(tmp_path)
+    stubborn = tmp_path / "fs/inotify/max_user_instances"
+    stubborn.unlink()
+    stubborn.symlink_to("/proc/sys/kernel/ostype")  # read-only, and no number
+    assert kernel.raise_limits(tmp_path) == ()
+    (tmp_path / "kernel/keys/maxkeys").write_text("5\n")
+    assert [each.found for each in kernel.too_low(tmp_path)] == [5]
+
+
+def test_a_bridge_is_filtered_only_where_the_kernel_says_so(tmp_path: Path) -> None:
+    assert not kernel.filters_bridges(tmp_path)
+    path = tmp_path / kernel.BRIDGE_FILTER
+    path.parent.mkdir(parents=True)
+    for text, filtered in (("0\n", False), ("1\n", True), ("", False)):
+        path.write_text(text)
+        assert kernel.filters_bridges(tmp_path) is filtered
+
+
+@given(chosen=st.sets(st.integers(0, 300), min_size=1))
+def test_processors_are_counted(chosen: set[int]) -> None:
+    assert processors.counted(",".join(map(str, sorted(chosen)))) == len(chosen)
+    low, high = min(chosen), max(chosen)
+    assert processors.counted(f"{low}-{high}\n") == high - low + 1
+    assert processors.counted("\n") == 0
+
+
+def test_granted_processors_are_found_in_both_kinds_of_cgroups(tmp_path: Path) -> None:
+    assert processors.granted("tera-x", "ins-1", tmp_path) is None
+    for folder, text, count in ((tmp_path, "0-3\n", 4), (tmp_path / "cpuset", "1,5\n", 2)):
+        path = folder / "lxc.payload.tera-x_ins-1" / "cpuset.cpus"
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+        assert processors.granted("tera-x", "ins-1", tmp_path) == count
+
+
+def test_the_environment_s_engine_goes_first(tmp_path: Path) -> None:
+    environment = {"LXD_DIR": str(tmp_path), "PATH": "/bin"}
+    assert daemon.find(environment, known=()) == tmp_path / "unix.socket"
+    assert daemon.find({}, known=(tmp_path / "unix.socket",)) is None, (
+        "a socket nobody answers on is no engine"
+    )
+
+
+def test_a_process_that_is_not_our_daemon_is_never_taken_for_it(tmp_path: Path) -> None:
+    ours = Daemon(tmp_path / "lxd")
+    assert ours.pid() is None
+    (tmp_path / "lxd.pid").write_text("1\n")  # a number that was given anew to somebody else
+    assert ours.pid() is None
+    ours.stop()
+    (tmp_path / "lxd.pid").write_text("nonsense\n")
+    assert ours.pid() is None
+
+
+@pytest.mark.parametrize("wrong", ["", "abc", "UPPER", "with space", "a" * 17, "a/b12", "ab_12"])
+def test_an_installation_s_id_is_checked(wrong: str) -> None:
+    with pytest.raises(ValueError):
+        Names(wrong)

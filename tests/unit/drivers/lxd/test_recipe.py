@@ -1,0 +1,107 @@
+"""Recipes, and what the builder writes of them."""
+
+import stat
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from teraflock.base.errors import UnknownName
+from teraflock.drivers.lxd import build, recipe
+from teraflock.drivers.lxd.recipe import Recipe
+
+ALL = recipe.known()
+
+
+def test_the_recipes_promised_are_there() -> None:
+    assert set(ALL) >= {"base", "jupyter", "pytorch", "tensorflow"}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_recipe_is_whole_and_its_units_exist(name: str, tmp_path: Path) -> None:
+    whole = recipe.read(name)
+    assert whole.suite
+    assert "openssh-server" in whole.packages
+    build.write_files(whole, tmp_path)
+    for unit in whole.enabled:
+        wants = (tmp_path / "etc/systemd/system").glob("*.wants/*")
+        links = [path for path in wants if path.name == unit]
+        assert len(links) == 1, f"{unit} is enabled and written"
+        assert (tmp_path / str(links[0].readlink()).lstrip("/")).is_file()
+    for unit in whole.masked:
+        assert (tmp_path / "etc/systemd/system" / unit).readlink() == Path("/dev/null")
+    assert not set(whole.masked) & set(whole.enabled)
+
+
+def test_secrets_are_for_root_alone(tmp_path: Path) -> None:
+    build.write_files(recipe.read("base"), tmp_path)
+    for name in ("etc/ssh/ssh_host_ed25519_key", "root/.ssh/authorized_keys", "etc/teraflock/jupyter-token"):
+        path = tmp_path / name
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert path.read_bytes() == b"", "the engine fills it for each guest"
+    assert stat.S_IMODE((tmp_path / "root/.ssh").stat().st_mode) == 0o700
+
+
+def test_the_programs_inside_are_programs() -> None:
+    for file in recipe.read("base").file:
+        if file.mode == 0o755:
+            assert file.content.lstrip("\n").startswith("#!/usr/bin/python3\n")
+            compile(file.content, file.path, "exec")
+
+
+def test_metadata_names_every_template_and_its_file(tmp_path: Path) -> None:
+    whole = recipe.read("base")
+    build.write_metadata(whole, tmp_path, 1)
+    metadata = msgspec.json.decode((tmp_path / "metadata.yaml").read_bytes())
+    assert set(metadata["templates"]) == {template.path for template in whole.template}
+    for entry in metadata["templates"].values():
+        assert (tmp_path / "templates" / entry["template"]).is_file()
+
+
+def test_the_digest_changes_with_everything_the_image_is_made_of() -> None:
+    whole = recipe.read("jupyter")
+    changed: list[Recipe] = [
+        msgspec.structs.replace(whole, packages=(*whole.packages, "vim")),
+        msgspec.structs.replace(whole, masked=whole.masked[1:]),
+        msgspec.structs.replace(whole, file=whole.file[1:]),
+        msgspec.structs.replace(whole, template=whole.template[1:]),
+        msgspec.structs.replace(whole, python=None),
+    ]
+    digests = {recipe.digest(each) for each in (whole, *changed)}
+    assert len(digests) == len(changed) + 1
+    assert recipe.digest(recipe.read("jupyter")) == recipe.digest(whole)
+
+
+def test_what_a_recipe_extends_comes_first() -> None:
+    base, jupyter = recipe.read("base"), recipe.read("jupyter")
+    assert jupyter.file[: len(base.file)] == base.file
+    torch = recipe.read("pytorch").python
+    assert torch is not None
+    assert jupyter.python is not None
+    assert torch.packages[: len(jupyter.python.packages)] == jupyter.python.packages
+
+
+def test_a_recipe_nobody_wrote_is_told_with_those_there_are() -> None:
+    with pytest.raises(UnknownName) as told:
+        recipe.read("jupiter")
+    assert "jupyter" in told.value.hint
+    with pytest.raises(UnknownName):
+        recipe.read("../recipes/base")
+
+
+def test_the_machine_s_own_sources_are_taken_if_they_have_the_suite(tmp_path: Path) -> None:
+    (tmp_path / "sources.list.d").mkdir()
+    (tmp_path / "sources.list").write_text("deb http://mirror.example/ubuntu noble main\n")
+    assert build.apt_sources("bookworm", tmp_path) == []
+    debian = tmp_path / "sources.list.d" / "debian.sources"
+    debian.write_text("Types: deb\nURIs: http://mirror.example/debian\nSuites: bookworm\nComponents: main\n")
+    (tmp_path / "sources.list.d" / "old.list.disabled").write_text("deb http://x bookworm main\n")
+    assert build.apt_sources("bookworm", tmp_path) == [str(debian)]
+
+
+def test_an_image_that_is_there_is_not_built_again(tmp_path: Path) -> None:
+    whole = recipe.read("base")
+    target = tmp_path / f"base-{recipe.digest(whole)[:16]}.tar.zst"
+    target.write_bytes(b"built before")
+    assert build.build(whole, tmp_path, created_at=1) == target
+    assert target.read_bytes() == b"built before"
