@@ -1,0 +1,65 @@
+"""Pages are kept from one request to the next; whatever happens to instances, they are as if read anew."""
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.api.asking import House, Tenants
+
+from teraflock.instance import store
+from teraflock.tenant.model import ProjectId
+
+Act = Callable[[House, str], Any]
+
+ACTS: dict[str, Act] = {
+    "launch": lambda house, key: house.ask("POST", "/v1/instances", key, body={"labels": {"a": "b"}}),
+    "stop": lambda house, key: house.ask("POST", "/v1/instances/web/stop", key),
+    "start": lambda house, key: house.ask("POST", "/v1/instances/web/start", key),
+    "restart": lambda house, key: house.ask("POST", "/v1/instances/web/restart", key),
+    "grow": lambda house, key: house.ask(
+        "POST", "/v1/instances/web/resize", key, body={"shape": {"vcpus": 3}}
+    ),
+    "fewer cards": lambda house, key: house.ask(
+        "POST", "/v1/instances/web/resize", key, body={"shape": {"gpus": 0}}
+    ),
+    "cards": lambda house, key: house.ask(
+        "POST", "/v1/instances/web/resize", key, body={"shape": {"gpu": "V100", "gpus": 2}}
+    ),
+    "restore": lambda house, key: house.ask(
+        "POST", "/v1/instances/web/restore", key, body={"snapshot": "before"}
+    ),
+    "delete": lambda house, key: house.ask("DELETE", "/v1/instances/web", key),
+    "step": lambda house, key: one_step(house),
+    "settle": lambda house, key: house.settle(),
+}
+
+
+def one_step(house: House) -> None:
+    """Lease what is due, and do the work on one of it only."""
+    loop = house.cloud.loops.instances
+    leased = loop.lease()
+    if leased:
+        loop.advance(leased[0])
+
+
+@settings(
+    max_examples=40,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    derandomize=True,
+    database=None,
+)
+@given(st.lists(st.sampled_from(sorted(ACTS)), max_size=12))
+def test_a_kept_page_is_what_the_database_holds(house: House, tenants: Tenants, acts: list[str]) -> None:
+    owner, project = tenants.keys["owner"], ProjectId(tenants.ids["project"])
+    service, database = house.cloud.services.nouns.instances, house.cloud.database
+    for act in acts:
+        ACTS[act](house, owner)
+        for gone in (False, True):
+            shown = service.page(project, limit=200, gone=gone)
+            with database.read() as tx:
+                assert shown == store.page(tx, project, after="", limit=200, gone=gone)
+    house.settle()
+    if house.ask("GET", "/v1/instances/web", owner).status == 404:
+        house.ask("POST", "/v1/instances", owner, body={"name": "web", "shape": {"gpu": "V100"}})
+        house.settle()

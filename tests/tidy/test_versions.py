@@ -1,0 +1,16 @@
+"""Whatever changes an instance's row so that a tenant may see it counts its version: pages are kept by that."""
+
+import re
+from pathlib import Path
+
+from teraflock.instance import store
+
+SOURCE = Path(store.__file__).read_text("utf-8")
+UPDATES = re.compile(r"UPDATE instance SET ([^\"]*(?:\"\s*\"[^\"]*)*)")
+
+
+def test_every_change_of_an_instance_counts_its_version() -> None:
+    found = UPDATES.findall(SOURCE)
+    assert len(found) >= 4
+    silent = [text for text in found if "version = version + 1" not in text]
+    assert [text for text in silent if not text.startswith("lease_owner = ")] == []
