@@ -308,8 +308,8 @@ def _cells(row: "OnGpu", batch: int) -> list[str]:
         f"{spare / GIB:+.1f} GB",
         "?" if row.largest_batch is None else f"{row.largest_batch:,}",
         _interval(row),
-        "" if row.samples_per_second is None else f"{row.samples_per_second:,.4g}",
-        "" if row.hours is None else f"{row.hours.p10:.3g}–{row.hours.p50:.3g}–{row.hours.p90:.3g}",
+        "" if row.samples_per_second is None else _figure(row.samples_per_second, 4),
+        "" if row.hours is None else "–".join(map(_figure, (row.hours.p10, row.hours.p50, row.hours.p90))),
         row.evidence,
     ]
 
@@ -318,8 +318,13 @@ def _interval(row: "OnGpu") -> str:
     if row.step_seconds is None:
         return ""
     each = row.step_seconds
-    unit, scale = ("s", 1.0) if each.p50 >= 1 else ("ms", 1e3)
-    return "–".join(f"{value * scale:.3g}" for value in (each.p10, each.p50, each.p90)) + f" {unit}"
+    unit, scale = ("s", 1.0) if each.p90 >= 1 else ("ms", 1e3)
+    return "–".join(_figure(value * scale) for value in (each.p10, each.p50, each.p90)) + f" {unit}"
+
+
+def _figure(value: float, digits: int = 3) -> str:
+    """So many digits that count, and never an exponent."""
+    return f"{value:,.0f}" if value >= 10 ** (digits - 1) else f"{value:.{digits}g}"
 
 
 def _gib(size: int) -> str:

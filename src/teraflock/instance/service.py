@@ -69,11 +69,12 @@ class InstanceService:
         self, project: ProjectId, *, after: str = "", limit: int, gone: bool = False
     ) -> tuple[View, ...]:
         with self._database.read() as tx:
-            return store.page(tx, project, after=after, limit=limit, gone=gone, shown=self._shown)
+            views = store.page(tx, project, after=after, limit=limit, gone=gone, shown=self._shown)
+        return tuple([view if view.host_name else self._marked(view) for view in views])
 
     def view(self, project: ProjectId, ref: str) -> View:
         with self._database.read() as tx:
-            return _found(tx, project, ref)
+            return self._marked(_found(tx, project, ref))
 
     def usage(self, project: ProjectId) -> tuple[int, int, int, int, dict[str, int]]:
         with self._database.read() as tx:
@@ -276,6 +277,12 @@ class InstanceService:
 
     # What the acts share
 
+    def _marked(self, view: View) -> View:
+        """What has no host any more was simulated if the engines are."""
+        return (
+            view if view.host_name else replace(view, simulated=any(each.simulated for each in self._engines))
+        )
+
     def publish(self, tx: Transaction, actor: Actor, project: Project, ref: str, image_id: str) -> Instance:
         """Ask for an image of the instance's disk; called by whoever makes the image's row."""
         instance, now = _found(tx, project.id, ref).instance, self._clock.now()
@@ -346,7 +353,9 @@ def _still_there(tx: Transaction, project: Project) -> Project:
     """The project as it is now: since it was looked up it may have been removed, or its quota changed."""
     fresh = project_of_any_organisation(tx, project.id)
     if fresh is None:
-        raise NotFound(f"There is no project `{project.name}` any more", hint="`tera project list` lists them")
+        raise NotFound(
+            f"There is no project `{project.name}` any more", hint="`tera project list` lists them"
+        )
     return fresh
 
 

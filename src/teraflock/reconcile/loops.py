@@ -31,6 +31,8 @@ WORKER_TIME: Final = timedelta(seconds=6)
 HEARTBEAT_SECONDS: Final = 2.0
 DUE_SECONDS_MAX: Final = 0.5
 """How long the instances' loop sleeps at most: another process may have made something due."""
+FAILED_SECONDS: Final = 2.0
+"""How long a loop rests after a turn that failed: what is broken stays so for a while, and the log has an end."""
 HOSTS_SECONDS: Final = 5.0
 DRIFT_SECONDS: Final = 3.0
 COMMANDS_SECONDS: Final = 1.0
@@ -113,11 +115,12 @@ class Loops:
         self._threads.append(thread)
 
     def _guarded(self, name: str, turn: Callable[[], None]) -> None:
-        """No error ends a loop: the next turn reads anew what is wanted."""
+        """No error ends a loop: after a pause, the next turn reads anew what is wanted."""
         try:
             turn()
         except Exception:
             LOG.exception("a turn of %s failed", name)
+            self._ending.wait(FAILED_SECONDS)
         self.turns[name] = self.turns.get(name, 0) + 1
 
     def _serve_instances(self) -> None:

@@ -2,6 +2,8 @@
 
 from msgspec.structs import asdict
 
+from teraflock.catalog.cards import cards_by_id
+from teraflock.catalog.names import find_cards
 from teraflock.network.rules import subnet
 from teraflock.tenant.model import (
     Actor,
@@ -28,7 +30,16 @@ from teraflock.wire.tenant import (
 
 
 def quota_from(shape: QuotaShape) -> Quota:
-    return Quota(**asdict(shape))
+    """A card may be named as anywhere: a name that means several limits each of them. One nobody knows is refused."""
+    gpus = {id: limit for name, limit in shape.gpus.items() for id in _cards_meant(name)}
+    return Quota(**{**asdict(shape), "gpus": gpus})
+
+
+def _cards_meant(name: str) -> list[str]:
+    card, _, profile = name.partition(":")  # a slice is named by its card and its profile
+    if card in cards_by_id():
+        return [name]
+    return [f"{each.id}:{profile}" if profile else each.id for each in find_cards(card)]
 
 
 def quota_shape(quota: Quota) -> QuotaShape:
