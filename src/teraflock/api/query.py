@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from teraflock.tenant.model import OrganisationId
+from teraflock.wire.bill import ByWord, Month
 
 LIMIT: Final = 50
 LIMIT_MAX: Final = 200
@@ -54,3 +55,23 @@ class PageInOrganisation(InOrganisation, frozen=True, kw_only=True):
 
 class InstancePageQuery(PageInProject, frozen=True, kw_only=True):
     gone: Annotated[bool, Meta(description="With those that were deleted.")] = False
+
+
+class MonthQuery(InProject, frozen=True, kw_only=True):
+    month: Annotated[Month | None, Meta(description="Left out: the present one.")] = None
+
+
+class LineQuery(PageInProject, frozen=True, kw_only=True):
+    month: Annotated[Month | None, Meta(description="Left out: the present one.")] = None
+
+
+class BillQuery(MonthQuery, frozen=True, kw_only=True):
+    by: ByWord = "gpu"
+    label: Annotated[
+        str,
+        Meta(
+            max_length=63,
+            pattern=r"^[A-Za-z0-9._/-]*$(?!\n)",
+            description="With `by=label`: the key; left out: all of them.",
+        ),
+    ] = ""

@@ -65,6 +65,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How many commands may be run inside instances over the API at a time."""
     metrics_open: bool = False
     """Whether `/metrics` is answered without an operator's key."""
+    issuer: str = "Teraflock"
+    """Who sends invoices: a name, and the lines of an address."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """How much the server writes to its log."""
 

@@ -10,6 +10,7 @@ import msgspec
 from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput, Conflict, Refused
 from teraflock.base.exchange import Rates
+from teraflock.base.money import MICROS
 from teraflock.bill import costs, store
 from teraflock.bill.biller import Biller
 from teraflock.bill.budget.service import BudgetService
@@ -23,6 +24,7 @@ from teraflock.bill.invoice import store as invoice_store
 from teraflock.bill.invoice.html import number_text
 from teraflock.bill.invoice.service import InvoiceService
 from teraflock.bill.ledger import store as ledger_store
+from teraflock.bill.ledger.model import REVENUE, owes, paid_ahead
 from teraflock.bill.price.service import PriceService
 from teraflock.bill.purchase import store as purchase_store
 from teraflock.bill.purchase.service import PurchaseService
@@ -30,6 +32,7 @@ from teraflock.bill.quote import Quote, quote
 from teraflock.bill.store import Profile
 from teraflock.bill.times import microseconds, month_bounds
 from teraflock.bill.verify.service import Verdict, verify
+from teraflock.meter import store as meter_store
 from teraflock.meter.model import Holding
 from teraflock.meter.service import MeterService
 from teraflock.storage.database import Database, Transaction
@@ -67,8 +70,11 @@ class BillService:
         rates: Rates,
         random_bytes: Callable[[int], bytes] = os.urandom,
         stop: Callable[[str], None] = lambda project_id: None,
+        issuer: str = "Teraflock",
     ) -> None:
+        """`stop` asks all running instances of a project to stop; `issuer` is who sends invoices, line by line."""
         self._database = database
+        self.issuer = issuer
         self._clock = clock
         self.prices = PriceService(database, clock, rates)
         self.meter = MeterService(database, clock)
@@ -158,12 +164,33 @@ class BillService:
             whole = ({**row, "BillingCurrency": currency, "PricingCurrency": currency} for row in rows)
             yield from focus_csv(whole)
 
-    def profile(self, project_id: str) -> Profile:
+    def standing(self, project_id: str) -> tuple[Profile, int, int]:
+        """How a project pays, what it has paid in advance, and what it owes."""
         with self._database.read() as tx:
             desk = Desk(tx)
-            return desk.profiles.get(project_id) or Profile(
-                project_id=project_id, currency=desk.currency(project_id)
-            )
+            currency = desk.currency(project_id)
+            profile = desk.profiles.get(project_id) or Profile(project_id=project_id, currency=currency)
+            ahead = ledger_store.account(tx, paid_ahead(project_id), currency).owed
+            return profile, -ahead, ledger_store.account(tx, owes(project_id), currency).owed
+
+    def month_now(self) -> str:
+        return charge_store.month_of(self._now_us())
+
+    def cost_per_hour_in_all_projects(self) -> dict[str, float]:
+        """By currency, for the metrics."""
+        now_us = self._now_us()
+        found: dict[str, float] = {}
+        with self._database.read() as tx:
+            desk = Desk(tx)
+            for interval in map(interval_of, meter_store.open_meters(tx)):
+                currency = desk.currency(interval.project_id)
+                found[currency] = found.get(currency, 0.0) + costs.hourly(desk, interval, now_us) / MICROS
+        return found
+
+    def charged_in_all_projects(self) -> dict[str, float]:
+        with self._database.read() as tx:
+            accounts = [each for each in ledger_store.accounts(tx) if each.name == REVENUE]
+        return {each.currency: -each.owed / MICROS for each in accounts}
 
     # -- changing --------------------------------------------------------------------------------------------------
 

@@ -62,6 +62,12 @@ def profiles(tx: Transaction) -> dict[str, Profile]:
     }
 
 
+def pays(tx: Transaction, project_id: str) -> str:
+    """`invoice` or `prepaid`."""
+    row = tx.one("SELECT pays FROM bill_profile WHERE project_id = :project", project=project_id)
+    return str(row[0]) if row else "invoice"
+
+
 def set_profile(tx: Transaction, profile: Profile) -> None:
     tx.run(
         "INSERT INTO bill_profile (project_id, currency, pays, tax_name, tax_bp, customer)"

@@ -26,11 +26,14 @@ from teraflock.meter.model import Change, Holding, Interval, Meter, Open, Step
 ASKED: Final = frozenset({Phase.STOPPING, Phase.DELETING})
 """Phases that only a wish leads to. What leads elsewhere bears the time of an older wish: that of the launch, say."""
 
+OVER: Final = frozenset({Phase.DELETING, Phase.GONE, Phase.FAILED})
+"""Nothing comes after these but each other: when the first of them was reached is when it was over."""
+
 
 def take(meter: Meter, change: Change) -> Step:
     """The next change of an instance. Its sequence must be the one behind the meter's."""
     assert change.sequence == meter.sequence + 1, "changes are taken in order, each once"
-    at_us = effect_us(meter, change)
+    at_us = meter.at_us if meter.phase in OVER else effect_us(meter, change)
     counter = meter.egress_bytes if change.egress_bytes is None else change.egress_bytes
     held, opened = charged(change), meter.open
     after = replace(meter, sequence=change.sequence, phase=change.phase, egress_bytes=counter)
@@ -111,7 +114,9 @@ def _opened(
 
 def _closed(meter: Meter, opened: Open, change: Change, at_us: int, counter: int) -> Interval:
     """Also where it took no time: it may have been charged for, before it was known when it ended."""
-    ends_run = opened.run_us is not None and change.phase not in BILLABLE and not _is_cut(opened, change, at_us)
+    ends_run = (
+        opened.run_us is not None and change.phase not in BILLABLE and not _is_cut(opened, change, at_us)
+    )
     sent = counter - opened.egress_from_bytes
     return Interval(
         instance_id=meter.instance_id, sequence=opened.sequence, generation=opened.generation,

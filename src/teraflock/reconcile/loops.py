@@ -62,18 +62,31 @@ class Loops:
         self._due = threading.Event()
         self._ending = threading.Event()
         self._threads: list[threading.Thread] = []
+        self._more: list[tuple[str, Callable[[], None], float]] = []
         self._in_hand = threading.Semaphore(LEASES_PER_TURN)
         self._pool: ThreadPoolExecutor | None = None
         self.turns: dict[str, int] = {}
         """Turns done so far, by loop; for the metrics."""
+        self._waiting: set[str] = set()
+        """The instances in hand for which there is no thread yet."""
         self.instances = InstanceLoop(
-            database, clock, engines, worker=self.worker, random_bytes=random_bytes, fault=fault
+            database,
+            clock,
+            engines,
+            worker=self.worker,
+            random_bytes=random_bytes,
+            fault=fault,
+            crowded=lambda: bool(self._waiting),
         )
         self.hosts = HostLoop(database, clock, engines, random_bytes=random_bytes)
         self.drift = DriftLoop(database, clock, engines, random_bytes=random_bytes, wake=self.wake)
         self.commands = CommandLoop(database, clock, engines, random_bytes=random_bytes, wake=self.wake)
         self.images = ImageLoop(database, engines)
         self.networks = NetworkLoop(database, engines)
+
+    def also(self, name: str, turn: Callable[[], None], seconds: float) -> None:
+        """One more loop, to be started with the others."""
+        self._more.append((name, turn, seconds))
 
     def wake(self) -> None:
         """Something is due now."""
@@ -90,6 +103,8 @@ class Loops:
         self._run("networks", self.networks.turn, NETWORKS_SECONDS)
         self._run("drift", self.drift.turn, DRIFT_SECONDS)
         self._run("commands", self.commands.turn, COMMANDS_SECONDS)
+        for name, turn, seconds in self._more:
+            self._run(name, turn, seconds)
         thread = threading.Thread(target=self._serve_instances, name="instances", daemon=True)
         thread.start()
         self._threads.append(thread)
@@ -133,6 +148,7 @@ class Loops:
         for instance in leased:
             self._in_hand.acquire()
             assert self._pool is not None, "started"
+            self._waiting.add(instance.id)
             self._pool.submit(self._advance, instance).add_done_callback(self._put_down)
         if len(leased) < LEASES_PER_TURN:
             self._due.wait(self._seconds_until_due())
@@ -144,6 +160,7 @@ class Loops:
         return min(max((due - self._clock.now()).total_seconds(), 0.0), DUE_SECONDS_MAX)
 
     def _advance(self, instance: Instance) -> None:
+        self._waiting.discard(instance.id)
         if self._ending.is_set():
             return
         self.instances.advance(instance)

@@ -38,6 +38,19 @@ class InvoiceService:
             self.issue(project_id, month)
         return len(due)
 
+    def of_project(self, project_id: str) -> list[Invoice]:
+        with self._database.read() as tx:
+            return invoice_store.invoices(tx, project_id)
+
+    def one(self, project_id: str, month: str) -> Invoice:
+        with self._database.read() as tx:
+            found = invoice_store.invoice(tx, project_id, month)
+        if found is None:
+            raise NotFound(
+                f"There is no invoice for {month}", hint="`tera invoice list` shows those there are"
+            )
+        return found
+
     def pay_in(self, project_id: str, micros: int) -> int:
         """Money paid in advance; what the balance comes to. What is owed already is settled from it at once."""
         if micros <= 0:

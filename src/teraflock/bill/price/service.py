@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from teraflock.base.clock import Clock
+from teraflock.base.errors import NotFound
 from teraflock.base.exchange import Rates
 from teraflock.bill import store
 from teraflock.bill.price import store as price_store
@@ -34,6 +35,15 @@ class PriceService:
             return periods
 
         return self._database.write(work)
+
+    def now(self) -> Period:
+        """What counts now."""
+        period = self.book().at(microseconds(self._clock.now()))
+        if period is None:
+            raise NotFound(
+                "There are no prices yet", hint="The operator sets them with `tera price set FILE`"
+            )
+        return period
 
     def book(self) -> PriceBook:
         with self._database.read() as tx:

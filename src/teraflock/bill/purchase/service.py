@@ -17,14 +17,13 @@ from teraflock.bill.purchase import store as purchase_store
 from teraflock.bill.purchase.model import Cover, Mode, Purchase, Term
 from teraflock.bill.purchase.rules import bought, ended, next_term, upgraded
 from teraflock.bill.times import microseconds, moment
-from teraflock.instance.states import Phase
 from teraflock.meter import store as meter_store
 from teraflock.meter.model import Holding, Meter
+from teraflock.meter.rules import OVER
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
 
 TERMS_PER_TURN: Final = 1_000
-OVER: Final = frozenset({Phase.DELETING, Phase.GONE, Phase.FAILED})
 RandomBytes = Callable[[int], bytes]
 
 
@@ -92,6 +91,18 @@ class PurchaseService:
 
         return self._database.write(work)
 
+    def of_project(self, project_id: str) -> list[tuple[Purchase, list[Term]]]:
+        with self._database.read() as tx:
+            found = purchase_store.purchases(tx, project_id)
+            return [(each, purchase_store.terms(tx, each.id)) for each in found]
+
+    def one(self, project_id: str, purchase_id: str) -> tuple[Purchase, list[Term]]:
+        with self._database.read() as tx:
+            found = purchase_store.purchase(tx, project_id, purchase_id)
+            if found is None:
+                raise NotFound(f"No purchase is known by the id `{purchase_id}`")
+            return found, purchase_store.terms(tx, purchase_id)
+
     def turn(self) -> int:
         """Begin the terms that are due; how many they were."""
         now_us = microseconds(self._clock.now())
@@ -123,7 +134,8 @@ def go_on(tx: Transaction, until_us: int, now_us: int, random_bytes: RandomBytes
             meter = meter_store.meter(tx, purchase.instance_id)
             held = _held(meter) if meter else Holding()
             period = Desk(tx).book.at(terms[-1].until_us)
-            is_over = purchase.mode == "monthly" and (meter is None or meter.phase in OVER)
+            was_over = meter is None or (meter.phase in OVER and meter.at_us <= terms[-1].until_us)
+            is_over = purchase.mode == "monthly" and was_over
             term = next_term(purchase, terms, period, _place(held)) if period and not is_over else None
             if term is None:
                 purchase_store.put(tx, replace(purchase, ended=True))

@@ -1,0 +1,318 @@
+"""Prices, quotes, bills, budgets, credits, purchases, invoices, and the proof of the books."""
+
+from teraflock.api.call import Call, cut
+from teraflock.api.convert.bill import (
+    bill_answer,
+    budget_answer,
+    cost_answer,
+    credit_answer,
+    invoice_answer,
+    line_answer,
+    prices_answer,
+    purchase_answer,
+    quote_answer,
+    verdict_answer,
+)
+from teraflock.api.convert.instance import wish_from
+from teraflock.api.query import BillQuery, InProject, LineQuery, MonthQuery, PageInProject
+from teraflock.api.route import Routes, Scope, Work
+from teraflock.base.errors import BadInput, NotFound
+from teraflock.bill.budget.model import Budget
+from teraflock.bill.export.focus import Account
+from teraflock.bill.invoice.html import page
+from teraflock.bill.purchase.model import Mode
+from teraflock.bill.store import Profile
+from teraflock.instance.orders import shape_of
+from teraflock.meter.model import Holding
+from teraflock.tenant.rules import Permission
+from teraflock.wire.bill import (
+    BillAnswer,
+    BookRequest,
+    BudgetAnswer,
+    BudgetRequest,
+    CostPage,
+    CreditAnswer,
+    CreditList,
+    CreditRequest,
+    InvoiceAnswer,
+    InvoiceList,
+    InvoiceRequest,
+    LinePage,
+    PaymentRequest,
+    PeriodsAnswer,
+    PricesAnswer,
+    ProfileAnswer,
+    ProfileShape,
+    PurchaseAnswer,
+    PurchaseList,
+    PurchaseRequest,
+    QuoteAnswer,
+    QuoteRequest,
+    RenewalChange,
+    VerdictAnswer,
+)
+
+routes = Routes("bills")
+HOSTS_MAX = 10_000
+
+
+@routes.get("/v1/prices", scope=Scope.KEY)
+def show_prices(call: Call) -> PricesAnswer:
+    """What everything costs now."""
+    return prices_answer(call.nouns.bills.prices.now())
+
+
+@routes.put(
+    "/v1/prices",
+    scope=Scope.HOUSE,
+    may=Permission.BILL_WRITE,
+    errors=("bad_price_book", "bad_input", "unknown_name"),
+)
+def set_prices(call: Call, body: BookRequest) -> PeriodsAnswer:
+    """Take a price book, as a whole. The past keeps its prices."""
+    hosts = {host.name: host.id for host in call.nouns.fleet.hosts(limit=HOSTS_MAX)}
+    taken = call.nouns.bills.prices.take(body.text, name=body.name, member=call.actor.member_id, hosts=hosts)
+    return PeriodsAnswer(items=tuple(map(prices_answer, taken)))
+
+
+@routes.post(
+    "/v1/quote", scope=Scope.PROJECT, may=Permission.USAGE_READ, work=Work.READ,
+    errors=("refused", "unknown_name", "bad_input"),
+)  # fmt: skip
+def make_quote(call: Call, query: InProject, body: QuoteRequest) -> QuoteAnswer:
+    """What a launch would cost by the hour, by the month, and until a deadline."""
+    if body.until is not None and body.until.tzinfo is None:
+        raise BadInput("The deadline has no time zone", hint="Such as `2026-12-01T18:00:00Z`")
+    shape = shape_of(wish_from(body.shape), call.nouns.fleet.hosts(limit=HOSTS_MAX))
+    held = Holding(
+        gpu=shape.gpu, gpus=shape.gpus, vcpus=shape.vcpus, ram_bytes=shape.ram_bytes, disk_bytes=shape.disk_bytes,
+        mode=body.mode,
+    )  # fmt: skip
+    found = call.nouns.bills.quote(call.project.id, held, instances=body.instances, until=body.until)
+    return quote_answer(found, shape)
+
+
+@routes.get("/v1/bill", scope=Scope.PROJECT, may=Permission.USAGE_READ)
+def show_bill(call: Call, query: BillQuery) -> BillAnswer:
+    """What a month cost a project, added up by card, user, instance or label."""
+    bills = call.nouns.bills
+    month = query.month or bills.month_now()
+    return bill_answer(bills.bill(call.project.id, month, query.by, query.label), query.by)
+
+
+@routes.get("/v1/bill/lines", scope=Scope.PROJECT, may=Permission.USAGE_READ)
+def list_bill_lines(call: Call, query: LineQuery) -> LinePage:
+    """Every charge of a month, in the order they were booked."""
+    bills = call.nouns.bills
+    after = int(query.after) if query.after.isdigit() else 0
+    month = query.month or bills.month_now()
+    rows, last = cut(
+        tuple(bills.lines(call.project.id, month, after=after, limit=query.limit + 1)), query.limit
+    )
+    return LinePage(items=tuple(map(line_answer, rows)), next=str(last.number) if last else None)
+
+
+@routes.get(
+    "/v1/bill/focus", scope=Scope.PROJECT, may=Permission.BILL_READ, work=Work.WRITE, media_type="text/csv"
+)
+def export_focus(call: Call, query: MonthQuery) -> bytes:
+    """The charges of a month in the columns of FinOps FOCUS 1.2, as CSV."""
+    bills, project = call.nouns.bills, call.project
+    account = Account(
+        organisation_id=project.organisation_id,
+        organisation=project.organisation_id,
+        project_id=project.id,
+        project=project.name,
+    )
+    return "".join(bills.focus(account, query.month or bills.month_now())).encode()
+
+
+@routes.post("/v1/bill/verify", scope=Scope.HOUSE, may=Permission.BILL_WRITE, work=Work.LONG)
+def verify_bills(call: Call) -> VerdictAnswer:
+    """Work every charge out again from the events, and compare it with the books."""
+    return verdict_answer(call.nouns.bills.verify())
+
+
+@routes.get("/v1/costs", scope=Scope.PROJECT, may=Permission.USAGE_READ)
+def list_costs(call: Call, query: PageInProject) -> CostPage:
+    """What each instance costs by the hour, and has cost so far."""
+    found = call.nouns.instances.page(call.project.id, after=query.after, limit=query.limit + 1)
+    views, last = cut(found, query.limit)
+    costs = call.nouns.bills.costs(call.project.id, [view.instance.id for view in views])
+    items = [cost_answer(view.instance.id, view.instance.name, costs[view.instance.id]) for view in views]
+    return CostPage(items=tuple(items), next=last.instance.id if last else None)
+
+
+@routes.get("/v1/budget", scope=Scope.PROJECT, may=Permission.USAGE_READ, errors=("not_found",))
+def show_budget(call: Call, query: InProject) -> BudgetAnswer:
+    """What a project may spend in a month, and where it stands."""
+    standing = call.nouns.bills.budgets.standing(call.project.id)
+    if standing is None:
+        raise NotFound("This project has no budget", hint="`tera budget set 500` sets one")
+    return budget_answer(standing)
+
+
+@routes.put("/v1/budget", scope=Scope.PROJECT, may=Permission.PROJECT_WRITE)
+def set_budget(call: Call, query: InProject, body: BudgetRequest) -> BudgetAnswer:
+    """Set the budget of a project. One below what is spent already is taken, and stops new launches."""
+    budget = Budget(
+        project_id=call.project.id, currency="", micros=body.micros, levels=tuple(sorted(set(body.levels))),
+        hard_stop=body.hard_stop, notice_seconds=body.notice_seconds,
+    )  # fmt: skip
+    return budget_answer(call.nouns.bills.budgets.set(budget))
+
+
+@routes.delete("/v1/budget", scope=Scope.PROJECT, may=Permission.PROJECT_WRITE, status=204)
+def remove_budget(call: Call, query: InProject) -> None:
+    """Let a project spend what it will."""
+    call.nouns.bills.budgets.remove(call.project.id)
+
+
+@routes.get("/v1/credits", scope=Scope.PROJECT, may=Permission.USAGE_READ)
+def list_credits(call: Call, query: InProject) -> CreditList:
+    """Credits of a project, the next to expire first."""
+    return CreditList(items=tuple(map(credit_answer, call.nouns.bills.credits.grants(call.project.id))))
+
+
+@routes.post(
+    "/v1/credits",
+    scope=Scope.PROJECT,
+    may=Permission.BILL_WRITE,
+    status=201,
+    creates=True,
+    errors=("bad_input",),
+)
+def give_credit(call: Call, query: InProject, body: CreditRequest) -> CreditAnswer:
+    """Give a project credit in the currency it pays in."""
+    if body.expires_at is not None and body.expires_at.tzinfo is None:
+        raise BadInput("The expiry has no time zone", hint="Such as `2026-12-01T00:00:00Z`")
+    made = call.nouns.bills.credits.grant(call.project.id, body.micros, body.reason, body.expires_at)
+    return credit_answer(made)
+
+
+@routes.get("/v1/billing", scope=Scope.PROJECT, may=Permission.BILL_READ)
+def show_billing(call: Call, query: InProject) -> ProfileAnswer:
+    """How a project pays, what it has paid in advance, and what it owes."""
+    return _profile(call)
+
+
+@routes.put("/v1/billing", scope=Scope.PROJECT, may=Permission.BILL_WRITE, errors=("conflict", "bad_input"))
+def set_billing(call: Call, query: InProject, body: ProfileShape) -> ProfileAnswer:
+    """Say how a project pays. Its currency is fixed once something was charged."""
+    call.nouns.bills.set_profile(
+        Profile(
+            project_id=call.project.id, currency=body.currency, pays=body.pays, tax_name=body.tax_name,
+            tax_bp=body.tax_basis_points, customer=body.customer,
+        )
+    )  # fmt: skip
+    return _profile(call)
+
+
+@routes.post("/v1/payments", scope=Scope.PROJECT, may=Permission.BILL_WRITE, status=201, creates=True)
+def take_payment(call: Call, query: InProject, body: PaymentRequest) -> ProfileAnswer:
+    """Note money that came in: for an invoice, or in advance."""
+    invoices = call.nouns.bills.invoices
+    if body.month is None:
+        invoices.pay_in(call.project.id, body.micros)
+    else:
+        invoices.pay_invoice(call.project.id, body.month, body.micros)
+    return _profile(call)
+
+
+@routes.get("/v1/purchases", scope=Scope.PROJECT, may=Permission.USAGE_READ)
+def list_purchases(call: Call, query: InProject) -> PurchaseList:
+    """Months and years that were bought."""
+    found = call.nouns.bills.purchases.of_project(call.project.id)
+    return PurchaseList(items=tuple(purchase_answer(purchase, terms) for purchase, terms in found))
+
+
+@routes.post(
+    "/v1/purchases", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE, status=201, creates=True,
+    errors=("conflict", "refused", "bad_input"),
+)  # fmt: skip
+def buy(call: Call, query: InProject, body: PurchaseRequest) -> PurchaseAnswer:
+    """Pay for what an instance holds by the month, or for years."""
+    if body.upfront and not body.years:
+        raise BadInput("Only years can be paid at once", hint="Leave `upfront` out, or say how many `years`")
+    view = call.nouns.instances.view(call.project.id, body.instance)
+    mode: Mode = "reserved" if body.years else "monthly"
+    purchases = call.nouns.bills.purchases
+    made, _ = purchases.buy(
+        call.project.id, view.instance.id, mode, years=body.years, upfront=body.upfront, renews=body.renews
+    )
+    return purchase_answer(*purchases.one(call.project.id, made.id))
+
+
+@routes.patch(
+    "/v1/purchases/{purchase}", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE, errors=("conflict",)
+)
+def change_renewal(call: Call, query: InProject, purchase: str, body: RenewalChange) -> PurchaseAnswer:
+    """Let a purchase go on by itself, or run out."""
+    purchases = call.nouns.bills.purchases
+    purchases.set_renewal(call.project.id, purchase, body.renews)
+    return purchase_answer(*purchases.one(call.project.id, purchase))
+
+
+@routes.post(
+    "/v1/purchases/{purchase}/upgrade",
+    scope=Scope.PROJECT,
+    may=Permission.INSTANCE_WRITE,
+    errors=("conflict", "refused"),
+)
+def upgrade_purchase(call: Call, query: InProject, purchase: str) -> PurchaseAnswer:
+    """Let a purchase grow to what its instance holds now, for the rest of its term."""
+    purchases = call.nouns.bills.purchases
+    purchases.upgrade(call.project.id, purchase)
+    return purchase_answer(*purchases.one(call.project.id, purchase))
+
+
+@routes.delete(
+    "/v1/purchases/{purchase}",
+    scope=Scope.PROJECT,
+    may=Permission.INSTANCE_WRITE,
+    errors=("conflict", "refused"),
+)
+def end_purchase(call: Call, query: InProject, purchase: str) -> PurchaseAnswer:
+    """End a month that was bought; the price book says what is given back."""
+    purchases = call.nouns.bills.purchases
+    purchases.end(call.project.id, purchase)
+    return purchase_answer(*purchases.one(call.project.id, purchase))
+
+
+@routes.get("/v1/invoices", scope=Scope.PROJECT, may=Permission.BILL_READ)
+def list_invoices(call: Call, query: InProject) -> InvoiceList:
+    """Invoices of a project, oldest first."""
+    return InvoiceList(
+        items=tuple(map(invoice_answer, call.nouns.bills.invoices.of_project(call.project.id)))
+    )
+
+
+@routes.post(
+    "/v1/invoices", scope=Scope.PROJECT, may=Permission.BILL_WRITE, status=201, creates=True,
+    errors=("conflict", "refused"),
+)  # fmt: skip
+def issue_invoice(call: Call, query: InProject, body: InvoiceRequest) -> InvoiceAnswer:
+    """Issue the invoice of a month that is over; the same one when asked again."""
+    made = call.nouns.bills.invoices.issue(call.project.id, body.month, project_name=call.project.name)
+    return invoice_answer(made)
+
+
+@routes.get("/v1/invoices/{month}", scope=Scope.PROJECT, may=Permission.BILL_READ, media_type="text/html")
+def show_invoice(call: Call, query: InProject, month: str) -> bytes:
+    """An invoice as a page to print or send."""
+    return page(
+        call.nouns.bills.invoices.one(call.project.id, month), issuer=call.nouns.bills.issuer
+    ).encode()
+
+
+def _profile(call: Call) -> ProfileAnswer:
+    profile, balance, owed = call.nouns.bills.standing(call.project.id)
+    return ProfileAnswer(
+        currency=profile.currency,
+        pays=profile.pays,
+        tax_name=profile.tax_name,
+        tax_basis_points=profile.tax_bp,
+        customer=profile.customer,
+        balance_micros=balance,
+        owed_micros=owed,
+    )

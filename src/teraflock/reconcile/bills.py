@@ -1,0 +1,75 @@
+"""The loop of the books: meter what happened, charge it, begin terms that are due, watch budgets, issue invoices.
+
+Everything it calls reads what is wanted and can be run again; so it may be run by any number of processes.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Final
+
+from teraflock.base.clock import Clock
+from teraflock.base.errors import Conflict, NotFound
+from teraflock.bill.service import BillService
+from teraflock.instance.service import InstanceService
+from teraflock.instance.states import Phase
+from teraflock.storage.database import Database
+from teraflock.tenant import store as tenants
+from teraflock.tenant.model import Actor, KeyId, MemberId
+
+BUDGETS_EVERY: Final = timedelta(seconds=60)
+"""As bill/budget counts on it: no budget is passed by more than this costs."""
+SWEEP_EVERY: Final = timedelta(minutes=5)
+PAGE: Final = 200
+
+
+class BillLoop:
+    def __init__(self, bills: BillService, clock: Clock) -> None:
+        self._bills = bills
+        self._clock = clock
+        self._next: dict[str, datetime] = {}
+
+    def turn(self) -> None:
+        bills = self._bills
+        bills.meter.turn()
+        if self._is_due("sweep", SWEEP_EVERY):
+            bills.meter.sweep()
+        bills.purchases.turn()
+        bills.biller.turn()
+        bills.biller.close_days()
+        if self._is_due("budgets", BUDGETS_EVERY):
+            bills.budgets.turn(step_seconds=BUDGETS_EVERY // timedelta(seconds=1))
+            bills.invoices.issue_all()
+
+    def _is_due(self, what: str, every: timedelta) -> bool:
+        """A clock that stepped back makes nothing wait longer than `every`."""
+        now = self._clock.now()
+        due = self._next.get(what)
+        if due is not None and now < due <= now + every:
+            return False
+        self._next[what] = now + every
+        return True
+
+
+def stopper(database: Database, instances: InstanceService) -> Callable[[str], None]:
+    """Asks every running instance of a project to stop, in the name of the house."""
+
+    def stop(project_id: str) -> None:
+        with database.read() as tx:
+            project = tenants.project_of_any_organisation(tx, project_id)
+        if project is None:
+            return
+        house = Actor(
+            key_id=KeyId(""), member_id=MemberId(""), member_name="budget", organisation_id=project.organisation_id,
+            is_operator=True, roles={},
+        )  # fmt: skip
+        after = ""
+        while views := instances.page(project.id, after=after, limit=PAGE):
+            after = views[-1].instance.id
+            for view in views:
+                if view.instance.phase in (Phase.QUEUED, Phase.STARTING, Phase.RUNNING, Phase.CHANGING):
+                    try:
+                        instances.stop(house, project, view.instance.id)
+                    except (Conflict, NotFound):
+                        continue  # on its way already, or to be asked again in the next step
+
+    return stop

@@ -1,0 +1,331 @@
+"""Prices, quotes, bills, budgets, credits, purchases and invoices as the API has them.
+
+Amounts are integers of millionths of `currency`, as in the books; nothing is rounded on the way to a client.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from teraflock.wire.instance import ShapeRequest
+
+Month = Annotated[
+    str, Meta(pattern=r"^20[0-9]{2}-(0[1-9]|1[0-2])$(?!\n)", description="Such as `2026-11`, UTC.")
+]
+Micros = Annotated[int, Meta(ge=1, le=10**15)]
+Text = Annotated[str, Meta(max_length=500, pattern=r"^[^\u0000]*$(?!\n)")]
+CurrencyCode = Annotated[str, Meta(pattern=r"^[A-Z]{3}$(?!\n)")]
+ByWord = Literal["instance", "gpu", "user", "label"]
+BOOK_CHARACTERS_MAX = 1 << 20
+
+
+class _Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class _Answer(msgspec.Struct, frozen=True, kw_only=True):
+    pass
+
+
+# -- prices ------------------------------------------------------------------------------------------------------------
+
+
+class BookRequest(_Request, frozen=True, kw_only=True):
+    text: Annotated[str, Meta(min_length=1, max_length=BOOK_CHARACTERS_MAX)]
+    """YAML; see docs/bill.md."""
+    name: Annotated[str, Meta(min_length=1, max_length=255, pattern=r"^[^\u0000-\u001f]+$(?!\n)")] = (
+        "prices.yaml"
+    )
+    """What errors call it."""
+
+
+class UnitAnswer(_Answer, frozen=True, kw_only=True):
+    what: str
+    """A card's id, or vcpu, ram, disk, snapshot, address, egress."""
+    place: str
+    """Empty: everywhere; else `region NAME` or `host NAME`."""
+    on_demand_micros_per_hour: int
+    on_demand_micros_per_month: int
+    """730 hours. What leaves the house costs this much a GB, whenever it does."""
+    monthly_micros: int | None
+    """Of a month that is bought ahead; null: the discount counts."""
+    spot_micros_per_hour: int | None
+
+
+class PricesAnswer(_Answer, frozen=True, kw_only=True):
+    version: int
+    currency: str
+    starts_at: datetime
+    ends_at: datetime | None
+    minimum_seconds: int
+    monthly_percent_off: float
+    spot_percent_off: float
+    reserved_percent_off: Mapping[str, float]
+    """By years."""
+    upfront_percent_off: float
+    long_term_percent_off: Mapping[str, float]
+    """By days of a run."""
+    refund_percent: float
+    tax_name: str
+    tax_percent: float
+    items: tuple[UnitAnswer, ...]
+
+
+class PeriodsAnswer(_Answer, frozen=True, kw_only=True):
+    """The periods of a book that was taken."""
+
+    items: tuple[PricesAnswer, ...]
+
+
+class QuoteRequest(_Request, frozen=True, kw_only=True):
+    shape: ShapeRequest = ShapeRequest()
+    mode: Literal["on-demand", "spot"] = "on-demand"
+    instances: Annotated[int, Meta(ge=1, le=100)] = 1
+    until: datetime | None = None
+    """A deadline: what it costs up to then is told too. With a zone."""
+
+
+class QuoteAnswer(_Answer, frozen=True, kw_only=True):
+    currency: str
+    instances: int
+    mode: str
+    gpu: str
+    gpus: int
+    vcpus: int
+    ram_bytes: int
+    disk_bytes: int
+    """Of each instance; the amounts are of all of them."""
+    micros_per_hour: int
+    micros_per_month: int
+    micros_stopped_per_month: int
+    micros_until: int | None
+    minimum_micros: int
+    monthly_micros: int
+    reserved_micros: Mapping[str, int]
+    """A month of it, where so many years are reserved."""
+    version: int
+    is_priced: bool
+
+
+# -- bills -------------------------------------------------------------------------------------------------------------
+
+
+class GroupAnswer(_Answer, frozen=True, kw_only=True):
+    name: str
+    lines: int
+    micros: int
+
+
+class BillAnswer(_Answer, frozen=True, kw_only=True):
+    project_id: str
+    month: str
+    currency: str
+    micros: int
+    """Booked so far."""
+    unbooked_micros: int
+    """Held since; booked when it is given back, or the day is over."""
+    list_micros: int
+    """What the booked would have cost on demand, without any discount."""
+    lines: int
+    by: ByWord
+    groups: tuple[GroupAnswer, ...]
+
+
+class LineAnswer(_Answer, frozen=True, kw_only=True):
+    number: int
+    kind: str
+    """usage, fee, refund or reversal."""
+    subject: str
+    """The instance, or the purchase."""
+    name: str
+    starts_at: datetime
+    ends_at: datetime
+    gpu: str
+    gpus: int
+    vcpus: int
+    ram_bytes: int
+    disk_bytes: int
+    egress_bytes: int
+    mode: str
+    purchase_id: str
+    discount_percent: float
+    version: int
+    member: str
+    labels: Mapping[str, str]
+    currency: str
+    micros: int
+    parts: Mapping[str, int]
+    """What of it is for what; only what costs something."""
+    list_micros: int
+
+
+class LinePage(_Answer, frozen=True, kw_only=True):
+    items: tuple[LineAnswer, ...]
+    next: str | None
+
+
+class CostAnswer(_Answer, frozen=True, kw_only=True):
+    instance_id: str
+    name: str
+    currency: str
+    micros_per_hour: int
+    micros: int
+    """So far, all months."""
+    is_priced: bool
+
+
+class CostPage(_Answer, frozen=True, kw_only=True):
+    items: tuple[CostAnswer, ...]
+    next: str | None
+
+
+class FaultAnswer(_Answer, frozen=True, kw_only=True):
+    where: str
+    what: str
+
+
+class VerdictAnswer(_Answer, frozen=True, kw_only=True):
+    sound: bool
+    instances: int
+    charges: int
+    entries: int
+    changes_to_come: int
+    faults: tuple[FaultAnswer, ...]
+    faults_beyond: int
+
+
+# -- budgets, credits, how a project pays ------------------------------------------------------------------------------
+
+
+class BudgetRequest(_Request, frozen=True, kw_only=True):
+    micros: Annotated[int, Meta(ge=0, le=10**15)]
+    """For a calendar month, UTC, in the currency the project pays in."""
+    levels: Annotated[tuple[Annotated[int, Meta(ge=1, le=1000)], ...], Meta(max_length=20)] = (50, 80, 100)
+    hard_stop: bool = False
+    notice_seconds: Annotated[int, Meta(ge=0, le=604_800)] = 3600
+
+
+class BudgetAnswer(_Answer, frozen=True, kw_only=True):
+    currency: str
+    micros: int
+    levels: tuple[int, ...]
+    hard_stop: bool
+    notice_seconds: int
+    month: str
+    spent_micros: int
+    micros_per_hour: int
+    is_spent: bool
+    """Nothing new can be launched."""
+
+
+class CreditRequest(_Request, frozen=True, kw_only=True):
+    micros: Micros
+    reason: Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\u0000-\u001f]+$(?!\n)")]
+    expires_at: datetime | None = None
+
+
+class CreditAnswer(_Answer, frozen=True, kw_only=True):
+    id: str
+    reason: str
+    currency: str
+    micros: int
+    left_micros: int
+    starts_at: datetime
+    expires_at: datetime | None
+    is_expired: bool
+
+
+class CreditList(_Answer, frozen=True, kw_only=True):
+    items: tuple[CreditAnswer, ...]
+
+
+class ProfileShape(_Request, frozen=True, kw_only=True):
+    """How a project pays."""
+
+    currency: CurrencyCode
+    pays: Literal["invoice", "prepaid"] = "invoice"
+    tax_name: Annotated[str, Meta(max_length=40, pattern=r"^[^\u0000-\u001f]*$(?!\n)")] = ""
+    """Empty: as the price book says."""
+    tax_basis_points: Annotated[int, Meta(ge=0, le=10_000)] = 0
+    customer: Text = ""
+    """Lines of an address, for invoices."""
+
+
+class ProfileAnswer(_Answer, frozen=True, kw_only=True):
+    currency: str
+    pays: str
+    tax_name: str
+    tax_basis_points: int
+    customer: str
+    balance_micros: int
+    """Paid in advance and not spent."""
+    owed_micros: int
+
+
+class PaymentRequest(_Request, frozen=True, kw_only=True):
+    micros: Micros
+    month: Month | None = None
+    """Of the invoice that is paid; null: paid in advance."""
+
+
+# -- purchases and invoices --------------------------------------------------------------------------------------------
+
+
+class PurchaseRequest(_Request, frozen=True, kw_only=True):
+    instance: Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\u0000-\u001f]+$(?!\n)")]
+    years: Annotated[int, Meta(ge=0, le=3)] = 0
+    """0: by the month; 1 to 3: reserved."""
+    upfront: bool = False
+    renews: bool = True
+
+
+class RenewalChange(_Request, frozen=True, kw_only=True):
+    renews: bool
+
+
+class TermAnswer(_Answer, frozen=True, kw_only=True):
+    kind: str
+    starts_at: datetime
+    ends_at: datetime
+    fee_micros: int
+    month_micros: int
+
+
+class PurchaseAnswer(_Answer, frozen=True, kw_only=True):
+    id: str
+    instance_id: str
+    mode: str
+    years: int
+    upfront: bool
+    renews: bool
+    ended: bool
+    currency: str
+    paid_until: datetime
+    terms: tuple[TermAnswer, ...]
+
+
+class PurchaseList(_Answer, frozen=True, kw_only=True):
+    items: tuple[PurchaseAnswer, ...]
+
+
+class InvoiceRequest(_Request, frozen=True, kw_only=True):
+    month: Month
+
+
+class InvoiceAnswer(_Answer, frozen=True, kw_only=True):
+    number: str
+    month: str
+    currency: str
+    usage_micros: int
+    credit_micros: int
+    tax_micros: int
+    paid_micros: int
+    due_micros: int
+    issued_at: datetime
+
+
+class InvoiceList(_Answer, frozen=True, kw_only=True):
+    items: tuple[InvoiceAnswer, ...]
