@@ -22,6 +22,8 @@ from teraflock.instance.model import Operation
 BOOT_TIME_MAX: Final = timedelta(seconds=90)
 """From the last step before it until the guest answers. Engines that take longer say so by `Pending` sightings."""
 READY_AGAIN_SECONDS: Final = 0.05
+READY_AGAIN_PARTS: Final = 8
+"""Whatever takes long is asked less often: after an eighth of the time it took so far."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +87,8 @@ def _ready(driver: ComputeDriver, task: Task) -> Outcome:
             f"The guest did not answer within {BOOT_TIME_MAX.seconds} seconds",
             hint="`tera logs` shows its console; try another image",
         )
-    return Wait(READY_AGAIN_SECONDS)
+    waited = (task.now - task.since).total_seconds()
+    return Wait(max(READY_AGAIN_SECONDS, waited / READY_AGAIN_PARTS))
 
 
 def _hide(driver: ComputeDriver, task: Task) -> Outcome:

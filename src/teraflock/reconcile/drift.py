@@ -118,7 +118,7 @@ class DriftLoop:
         # read after the engine as well: what was made or finished between the two readings is no drift
         after = {each.id: each for each in self._kept(driver.site)}
         kept = [each for each in kept_before if after.get(each.id) == each]
-        fresh = after.keys() - {each.id for each in kept}
+        fresh = (after.keys() | {each.id for each in kept_before}) - {each.id for each in kept}
         self._tell_leaving([sighting for sighting in seen.values() if sighting.leaving_at])
         drift = decide(kept, {id: one for id, one in seen.items() if id not in fresh}, answering)
         if drift:

@@ -58,7 +58,7 @@ LEASES_PER_TURN: Final = 200
 PATIENCE: Final = timedelta(seconds=120)
 """How long a launch waits for an engine that does not answer before it is undone."""
 STAY_SECONDS_MAX: Final = 1.0
-"""A step that says to wait is run again at once, by the same thread, for this long; then the row waits."""
+"""A step that says to wait is run again by the same thread for this long, unless others need it; then the row waits."""
 FAULTS_MAX: Final = 3
 """Errors nobody foresaw: tried so often, then undone."""
 
@@ -78,7 +78,9 @@ class InstanceLoop:
         random_bytes: Callable[[int], bytes],
         fault: Callable[[str], None] = no_faults,
         pause: Callable[[float], None] = time.sleep,
+        crowded: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`crowded` says whether others wait for a thread."""
         self._database = database
         self._clock = clock
         self._engines = engines
@@ -86,6 +88,7 @@ class InstanceLoop:
         self._random_bytes = random_bytes
         self._fault = fault
         self._pause = pause
+        self._crowded = crowded
         self._places = Places()
         self._networks: dict[str, Network] = {}
         """By project; they never change."""
@@ -173,7 +176,9 @@ class InstanceLoop:
 
     def _run_patiently(self, step: Step, instance: Instance) -> Outcome:
         stayed = 0.0
-        while isinstance(outcome := self._run(step, instance), Wait) and stayed < STAY_SECONDS_MAX:
+        while isinstance(outcome := self._run(step, instance), Wait):
+            if stayed >= STAY_SECONDS_MAX or self._crowded():
+                break
             self._pause(outcome.seconds)
             stayed += outcome.seconds
         return outcome
