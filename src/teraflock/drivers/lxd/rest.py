@@ -10,6 +10,7 @@ import http.client
 import os
 import select
 import socket
+import struct
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -203,6 +204,21 @@ class Client:
             connection.close()
 
 
+def unix_socket(path: Path, seconds_max: float) -> socket.socket:
+    """Connected, waiting its turn where many want to connect: one that must not block is turned away then."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.setsockopt(
+            socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(seconds_max) + 1, 0)
+        )
+        connection.connect(str(path))
+        connection.settimeout(seconds_max)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
 class _UnixConnection(http.client.HTTPConnection):
     def __init__(self, socket_path: Path) -> None:
         super().__init__("engine")
@@ -215,9 +231,7 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock.settimeout(seconds_max)
 
     def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self._socket_path))
+        self.sock = unix_socket(self._socket_path, self.timeout or CALL_SECONDS_MAX)
 
     def is_open(self) -> bool:
         """Nothing is waiting to be read: on an idle connection that could only be its end."""

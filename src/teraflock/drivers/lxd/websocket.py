@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from teraflock.drivers.lxd import errors
+from teraflock.drivers.lxd.rest import unix_socket
 
 TEXT: Final = 1
 BINARY: Final = 2
@@ -25,11 +26,12 @@ FRAME_BYTES_MAX: Final = 1 << 24
 
 class WebSocket:
     def __init__(self, socket_path: Path, target: str, *, seconds_max: float) -> None:
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._received = b""
         try:
-            self._socket.settimeout(seconds_max)
-            self._socket.connect(str(socket_path))
+            self._socket = unix_socket(socket_path, seconds_max)
+        except OSError as error:
+            raise errors.down(str(error)) from error
+        try:
             self._shake_hands(target)
         except OSError as error:
             self._socket.close()
