@@ -45,7 +45,10 @@ class Reply(msgspec.Struct, frozen=True):
 def reply_to(route: Route, services: Services, raw: Raw) -> Reply:
     """The answer, whatever happens."""
     try:
-        return _reply(route, services, raw)
+        if route.work != Work.READ or route.scope == Scope.PUBLIC:
+            return _reply(route, services, raw)
+        with services.snapshots.request():
+            return _reply(route, services, raw)
     except Exception as error:
         return failed(error, raw.request_id)
 

@@ -3,8 +3,9 @@
 `Services.within` gives the same services inside one transaction: all that is done there is kept or undone with it.
 """
 
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TypeVar
 
 import msgspec
@@ -12,6 +13,7 @@ import msgspec
 from teraflock.api.limits import RateLimit
 from teraflock.api.metrics import Metrics
 from teraflock.base.clock import Clock
+from teraflock.bill.service import BillService
 from teraflock.fleet.service import FleetService
 from teraflock.image.service import ImageService
 from teraflock.instance.service import InstanceService
@@ -28,6 +30,7 @@ class Nouns(msgspec.Struct, frozen=True, kw_only=True):
     instances: InstanceService
     fleet: FleetService
     images: ImageService
+    bills: BillService
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,10 +41,38 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     metrics_open: bool = False
 
 
+class Snapshots:
+    """A database whose reads within one request see one state, and cost one transaction in all."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._open = threading.local()
+        self.where = database.where
+        self.write = database.write
+        self.write_alone = database.write_alone
+        self.close = database.close
+
+    @contextmanager
+    def request(self) -> Iterator[None]:
+        """Around a request that only reads."""
+        with self._database.read() as tx:
+            self._open.tx = tx
+            try:
+                yield
+            finally:
+                self._open.tx = None
+
+    def read(self) -> AbstractContextManager[Transaction]:
+        tx: Transaction | None = getattr(self._open, "tx", None)
+        return self._database.read() if tx is None else nullcontext(tx)
+
+
 class Services(msgspec.Struct, frozen=True, kw_only=True):
     database: Database
     clock: Clock
     nouns_on: Callable[[Database], Nouns]
+    snapshots: Snapshots
+    """The database, as `nouns` see it."""
     nouns: Nouns
     simulated: bool
     reads_inline: bool

@@ -5,6 +5,7 @@ from typing import Final
 from teraflock.api.route import Route
 from teraflock.api.routes import (
     audit,
+    bill,
     event,
     health,
     host,
@@ -30,6 +31,7 @@ ROUTES: Final[tuple[Route, ...]] = tuple(
         image,
         instance,
         snapshot,
+        bill,
         event,
     )
     for route in noun.routes.all

@@ -43,7 +43,7 @@ def follow_events(call: Call, query: PageInProject) -> bytes:
 
 
 def _page(call: Call, query: PageInProject, subject: str) -> EventPage:
-    with call.services.database.read() as tx:
+    with call.services.snapshots.read() as tx:
         found: tuple[Event, ...] = events_of_project(
             tx, call.project.id, EventId(query.after), subject=subject, limit=query.limit + 1
         )

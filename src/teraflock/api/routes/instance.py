@@ -47,13 +47,14 @@ def list_instances(call: Call, query: InstancePageQuery) -> InstancePage:
     may=Permission.INSTANCE_WRITE,
     status=202,
     creates=True,
-    errors=("quota_reached", "no_room", "unknown_name"),
+    errors=("quota_reached", "budget_reached", "no_room", "unknown_name"),
 )
 def launch_instances(call: Call, query: InProject, body: LaunchRequest) -> LaunchAnswer:
     """Launch one or more instances.
 
     All of them are set aside in one go, or none. The answer comes at once; `state` says when they run.
     """
+    call.nouns.bills.budgets.check_launch(call.project.id)
     made = call.nouns.instances.launch(call.actor, call.project, order_from(body))
     return LaunchAnswer(items=tuple(_shown(call, instance.id) for instance in made))
 
@@ -75,10 +76,11 @@ def delete_instance(call: Call, query: InProject, instance: str) -> InstanceAnsw
     scope=Scope.PROJECT,
     may=Permission.INSTANCE_WRITE,
     status=202,
-    errors=("conflict", "no_room", "quota_reached"),
+    errors=("conflict", "no_room", "quota_reached", "budget_reached"),
 )
 def start_instance(call: Call, query: InProject, instance: str) -> InstanceAnswer:
     """Start a stopped instance; cards, processors and memory are taken anew."""
+    call.nouns.bills.budgets.check_launch(call.project.id)
     return _shown(call, call.nouns.instances.start(call.actor, call.project, instance).id)
 
 
