@@ -64,6 +64,16 @@ TENANTS: Final[dict[str, tuple[str, str]]] = {
     "quota": ("teraflock.cli.cloud.quotas", "What a project has, and the most it may have"),
     "audit": ("teraflock.cli.cloud.audit", "Who changed what, and when"),
 }
+COSTS: Final[dict[str, tuple[str, str]]] = {
+    "price": ("teraflock.cli.bill.price", "What everything costs; a new price book"),
+    "quote": ("teraflock.cli.bill.quote", "What a launch will cost, before it starts"),
+    "bill": ("teraflock.cli.bill.bill", "What a month cost, line by line; its proof and its export"),
+    "budget": ("teraflock.cli.bill.budget", "What a project may spend in a month"),
+    "credits": ("teraflock.cli.bill.credits", "What was given to a project, and what is left"),
+    "buy": ("teraflock.cli.bill.buying", "Months and years of an instance, paid ahead"),
+    "billing": ("teraflock.cli.bill.billing", "How a project pays, and what it owes"),
+    "invoice": ("teraflock.cli.bill.invoice", "What is sent to a customer"),
+}
 HOUSE: Final[dict[str, tuple[str, str]]] = {
     "up": ("teraflock.cli.cloud.house:up", "Start the cloud on this machine; again: does nothing twice"),
     "down": ("teraflock.cli.cloud.house:down", "Stop it; nothing is lost"),
@@ -73,7 +83,7 @@ HOUSE: Final[dict[str, tuple[str, str]]] = {
     "host": ("teraflock.cli.cloud.hosts", "Servers: what they have, what is free; inspect this one"),
     "completion": ("teraflock.cli.completion", "Shell completion for bash, zsh or fish"),
 }
-SECTIONS: Final = {"Plan": PLAN, "Run": RUN, "Tenants": TENANTS, "House": HOUSE}
+SECTIONS: Final = {"Plan": PLAN, "Run": RUN, "Costs": COSTS, "Tenants": TENANTS, "House": HOUSE}
 """Each command, where it lives, and its line in `tera --help`, which loads none of them."""
 
 INTERNAL_ERROR_EXIT_CODE: Final = 70  # EX_SOFTWARE
@@ -81,7 +91,7 @@ INTERRUPTED_EXIT_CODE: Final = 130  # as a shell says it of SIGINT
 
 
 class _Tera(LazyGroup):
-    commands_by_name: ClassVar = PLAN | RUN | TENANTS | HOUSE
+    commands_by_name: ClassVar = PLAN | RUN | COSTS | TENANTS | HOUSE
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for heading, commands in SECTIONS.items():

@@ -5,6 +5,7 @@ with Client("http://127.0.0.1:8372", key) as client:
         print(instance.name, instance.state)
 """
 
+from teraflock.client.bills import Bills
 from teraflock.client.events import Events
 from teraflock.client.hosts import Hosts
 from teraflock.client.images import Images
@@ -12,5 +13,5 @@ from teraflock.client.instances import Instances
 from teraflock.client.tenants import Tenants
 
 
-class Client(Instances, Images, Hosts, Tenants, Events):
+class Client(Instances, Images, Hosts, Tenants, Bills, Events):
     """Used by one thread at a time."""

@@ -1,0 +1,88 @@
+"""`tera budget`: what a project may spend in a month."""
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from teraflock.base.errors import BadInput
+from teraflock.cli.bill.words import amount_text, hourly_text, parse_amount
+from teraflock.cli.cloud.connection import connected
+from teraflock.cli.cloud.options import json_option, project_option
+from teraflock.cli.lazy import NamingGroup
+from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.table import Column, render
+from teraflock.wire.bill import BudgetRequest
+
+if TYPE_CHECKING:
+    from teraflock.wire.bill import BudgetAnswer
+
+HELP: Final = """What a project may spend in a month; told at levels, and at the end a hard stop, announced before.
+
+\b
+Examples:
+  tera budget
+  tera budget set 500 --levels 50,80,95 --hard-stop
+  tera budget remove
+"""
+COLUMNS: Final = (Column("WHAT"), Column("", right=True))
+
+
+@click.group(cls=NamingGroup, help=HELP, invoke_without_command=True)
+@click.pass_context
+@project_option
+@json_option
+def command(ctx: click.Context, project: str | None, as_json: bool) -> None:
+    if ctx.invoked_subcommand is None:
+        with connected(project) as client:
+            _write(client.budget(), as_json)
+
+
+@command.command("set", help="Set the budget of a month, in the project's currency.")
+@click.argument("amount")
+@click.option("--levels", default="50,80,100", show_default=True, metavar="PERCENTS", help="When it is told.")
+@click.option("--hard-stop", is_flag=True, help="Stop all instances before it is passed.")
+@click.option("--notice", type=click.IntRange(0, 168), default=1, show_default=True, metavar="HOURS",
+              help="How long before the hard stop it is announced.")  # fmt: skip
+@project_option
+@json_option
+def set_budget(
+    amount: str, levels: str, hard_stop: bool, notice: int, project: str | None, as_json: bool
+) -> None:
+    request = BudgetRequest(
+        micros=parse_amount(amount), levels=_levels(levels), hard_stop=hard_stop, notice_seconds=notice * 3600
+    )
+    with connected(project) as client:
+        _write(client.set_budget(request), as_json)
+
+
+@command.command(help="Let the project spend what it will.")
+@project_option
+def remove(project: str | None) -> None:
+    with connected(project) as client:
+        client.remove_budget()
+    remark("There is no budget any more")
+
+
+def _levels(text: str) -> tuple[int, ...]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not all(word.isdigit() and 1 <= int(word) <= 1000 for word in words):
+        raise BadInput(f"`--levels {text}` are no percents", hint="Such as `50,80,100`")
+    return tuple(sorted({int(word) for word in words}))
+
+
+def _write(budget: "BudgetAnswer", as_json: bool) -> None:
+    if as_json:
+        write_json(budget)
+        return
+    money = budget.currency
+    share = f" ({100 * budget.spent_micros // budget.micros} %)" if budget.micros else ""
+    rows = [
+        [f"budget for {budget.month}", amount_text(budget.micros, money)],
+        ["spent", amount_text(budget.spent_micros, money) + share],
+        ["what is held costs", hourly_text(budget.micros_per_hour, money)],
+        ["told at", ", ".join(f"{level} %" for level in budget.levels)],
+        ["at the end", "all instances are stopped" if budget.hard_stop else "nothing new is launched"],
+    ]
+    click.echo(render(COLUMNS, rows, columns()))
+    if budget.is_spent:
+        remark("It is spent: nothing new can be launched this month")

@@ -1,0 +1,101 @@
+"""`tera invoice`: what is sent to a customer."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from teraflock.base.errors import BadInput
+from teraflock.cli.bill.words import amount_text
+from teraflock.cli.cloud.connection import connected
+from teraflock.cli.cloud.options import json_option, project_option
+from teraflock.cli.lazy import NamingGroup
+from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.table import Column, render
+
+if TYPE_CHECKING:
+    from teraflock.wire.bill import InvoiceAnswer
+
+HELP: Final = """Invoices of a project.
+
+\b
+Examples:
+  tera invoice list
+  tera invoice issue 2026-10
+  tera invoice show 2026-10 --out october.html
+"""
+COLUMNS: Final = (
+    Column("NUMBER"),
+    Column("USAGE", right=True, worth=6),
+    Column("CREDITS", right=True, worth=4),
+    Column("TAX", right=True, worth=5),
+    Column("PAID", right=True, worth=4),
+    Column("DUE", right=True),
+    Column("ISSUED", worth=7),
+)
+
+
+@click.group(cls=NamingGroup, help=HELP)
+def command() -> None:
+    pass
+
+
+@command.command("list", help="All invoices, oldest first.")
+@project_option
+@json_option
+def list_(project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        found = client.invoices().items
+    if as_json:
+        write_json(found)
+    elif found:
+        click.echo(render(COLUMNS, [_cells(each) for each in found], columns()))
+    else:
+        remark("No invoice yet; one is issued when a month is over")
+
+
+@command.command(help="Issue the invoice of a month that is over. For operators.")
+@click.argument("month")
+@project_option
+@json_option
+def issue(month: str, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        made = client.issue_invoice(month)
+    if as_json:
+        write_json(made)
+    else:
+        remark(f"Invoice {made.number}: {amount_text(made.due_micros, made.currency)} due")
+
+
+@command.command(help="An invoice as a page (HTML) to print or send.")
+@click.argument("month")
+@click.option("--out", type=click.Path(), metavar="FILE", help="Write it there; else to stdout.")
+@project_option
+def show(month: str, out: str | None, project: str | None) -> None:
+    with connected(project) as client:
+        page = client.invoice_page(month)
+    if out is None:
+        sys.stdout.buffer.write(page)
+        return
+    try:
+        Path(out).write_bytes(page)
+    except OSError as error:
+        raise BadInput(f"`{out}` cannot be written: {error.strerror}") from None
+    remark(f"Written to `{out}`")
+
+
+def _cells(invoice: "InvoiceAnswer") -> list[str]:
+    amounts = (
+        invoice.usage_micros,
+        invoice.credit_micros,
+        invoice.tax_micros,
+        invoice.paid_micros,
+        invoice.due_micros,
+    )
+    return [
+        invoice.number,
+        *(amount_text(micros, invoice.currency) if micros else "" for micros in amounts[:-1]),
+        amount_text(invoice.due_micros, invoice.currency),
+        f"{invoice.issued_at:%Y-%m-%d}",
+    ]

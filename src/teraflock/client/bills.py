@@ -1,0 +1,131 @@
+"""Prices, quotes, bills, budgets, credits, purchases, invoices."""
+
+from datetime import datetime
+from typing import Any, Final, TypeVar, cast
+
+from teraflock.client.transport import Transport, pages, path_of
+from teraflock.wire.bill import (
+    BillAnswer,
+    BookRequest,
+    BudgetAnswer,
+    BudgetRequest,
+    CostAnswer,
+    CostPage,
+    CreditAnswer,
+    CreditList,
+    CreditRequest,
+    InvoiceAnswer,
+    InvoiceList,
+    InvoiceRequest,
+    LineAnswer,
+    LinePage,
+    PaymentRequest,
+    PeriodsAnswer,
+    PricesAnswer,
+    ProfileAnswer,
+    ProfileShape,
+    PurchaseAnswer,
+    PurchaseList,
+    PurchaseRequest,
+    QuoteAnswer,
+    QuoteRequest,
+    RenewalChange,
+    VerdictAnswer,
+)
+
+PAGE: Final = 200
+Made = TypeVar("Made")
+LONG_SECONDS: Final = 600.0  # for the proof of large books, and for their export
+
+
+class Bills(Transport):
+    def prices(self) -> PricesAnswer:
+        return self.get(path_of("prices"), PricesAnswer)
+
+    def set_prices(self, text: str, *, name: str = "prices.yaml") -> PeriodsAnswer:
+        return self.act("PUT", path_of("prices"), PeriodsAnswer, BookRequest(text=text, name=name))
+
+    def quote(self, request: QuoteRequest) -> QuoteAnswer:
+        return self.act("POST", path_of("quote"), QuoteAnswer, request, **self.in_project())
+
+    def bill(self, *, month: str = "", by: str = "gpu", label: str = "") -> BillAnswer:
+        query = self.in_project(month=month or None, by=by, label=label or None)
+        return self.get(path_of("bill"), BillAnswer, **query)
+
+    def bill_lines(self, *, month: str = "", after: str = "", limit: int = PAGE) -> LinePage:
+        query = self.in_project(month=month or None, after=after, limit=limit)
+        return self.get(path_of("bill", "lines"), LinePage, **query)
+
+    def all_bill_lines(self, *, month: str = "") -> list[LineAnswer]:
+        return pages(lambda after: self.bill_lines(month=month, after=after))
+
+    def focus(self, *, month: str = "") -> bytes:
+        """CSV in the columns of FOCUS 1.2."""
+        query = self.in_project(month=month or None)
+        return self.request("GET", path_of("bill", "focus"), query=query, seconds_max=LONG_SECONDS)
+
+    def verify_bills(self) -> VerdictAnswer:
+        content = self.request("POST", path_of("bill", "verify"), seconds_max=LONG_SECONDS)
+        return self._decoded(content, VerdictAnswer)
+
+    def costs(self, *, after: str = "", limit: int = PAGE) -> CostPage:
+        return self.get(path_of("costs"), CostPage, **self.in_project(after=after, limit=limit))
+
+    def all_costs(self) -> list[CostAnswer]:
+        return pages(lambda after: self.costs(after=after))
+
+    def budget(self) -> BudgetAnswer:
+        return self.get(path_of("budget"), BudgetAnswer, **self.in_project())
+
+    def set_budget(self, request: BudgetRequest) -> BudgetAnswer:
+        return self.act("PUT", path_of("budget"), BudgetAnswer, request, **self.in_project())
+
+    def remove_budget(self) -> None:
+        self.request("DELETE", path_of("budget"), query=self.in_project())
+
+    def credits(self) -> CreditList:
+        return self.get(path_of("credits"), CreditList, **self.in_project())
+
+    def give_credit(self, micros: int, reason: str, *, expires_at: datetime | None = None) -> CreditAnswer:
+        request = CreditRequest(micros=micros, reason=reason, expires_at=expires_at)
+        return self._made("credits", CreditAnswer, request)
+
+    def billing(self) -> ProfileAnswer:
+        return self.get(path_of("billing"), ProfileAnswer, **self.in_project())
+
+    def set_billing(self, request: ProfileShape) -> ProfileAnswer:
+        return self.act("PUT", path_of("billing"), ProfileAnswer, request, **self.in_project())
+
+    def pay(self, micros: int, *, month: str = "") -> ProfileAnswer:
+        return self._made("payments", ProfileAnswer, PaymentRequest(micros=micros, month=month or None))
+
+    def purchases(self) -> PurchaseList:
+        return self.get(path_of("purchases"), PurchaseList, **self.in_project())
+
+    def buy(self, request: PurchaseRequest) -> PurchaseAnswer:
+        return self._made("purchases", PurchaseAnswer, request)
+
+    def set_renewal(self, purchase: str, renews: bool) -> PurchaseAnswer:
+        path = path_of("purchases", purchase)
+        return self.act("PATCH", path, PurchaseAnswer, RenewalChange(renews=renews), **self.in_project())
+
+    def upgrade_purchase(self, purchase: str) -> PurchaseAnswer:
+        return self.act(
+            "POST", path_of("purchases", purchase, "upgrade"), PurchaseAnswer, **self.in_project()
+        )
+
+    def end_purchase(self, purchase: str) -> PurchaseAnswer:
+        return self.act("DELETE", path_of("purchases", purchase), PurchaseAnswer, **self.in_project())
+
+    def invoices(self) -> InvoiceList:
+        return self.get(path_of("invoices"), InvoiceList, **self.in_project())
+
+    def issue_invoice(self, month: str) -> InvoiceAnswer:
+        return self._made("invoices", InvoiceAnswer, InvoiceRequest(month=month))
+
+    def invoice_page(self, month: str) -> bytes:
+        """HTML."""
+        return self.request("GET", path_of("invoices", month), query=self.in_project())
+
+    def _made(self, noun: str, kind: type[Made], body: object) -> Made:
+        return self.create(path_of(noun), kind, body, **cast(dict[str, Any], self.in_project()))
