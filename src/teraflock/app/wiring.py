@@ -10,15 +10,20 @@ from typing import Final
 from teraflock.api.idempotency import forget_old
 from teraflock.api.limits import RateLimit
 from teraflock.api.metrics import Metrics
-from teraflock.api.services import Bounds, Nouns, Services
+from teraflock.api.services import Bounds, Nouns, Services, Snapshots
 from teraflock.app.engines import open_engines
+from teraflock.app.home import RATES_NAME
+from teraflock.app.local import SHIPPED_RATES, filled_up, load_rates
 from teraflock.app.settings import Place, Settings
 from teraflock.base.clock import Clock, SystemClock
+from teraflock.base.exchange import Rates
+from teraflock.bill.service import BillService
 from teraflock.fleet.service import FleetService
 from teraflock.image.service import ImageService
 from teraflock.instance import store as instances
 from teraflock.instance.engines import Engines
 from teraflock.instance.service import InstanceService
+from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.loops import Loops
 from teraflock.reconcile.rehearsal import dies_at
 from teraflock.storage.database import Database
@@ -27,6 +32,7 @@ from teraflock.tenant.service import TenantService
 
 LOG: Final = logging.getLogger("teraflock.server")
 FORGET_SECONDS: Final = 3600.0
+BILLS_SECONDS: Final = 2.0
 
 RandomBytes = Callable[[int], bytes]
 
@@ -67,7 +73,9 @@ class Cloud:
             random_bytes=random_bytes,
             fault=dies_at(settings.faults),
         )
+        self.rates = house_rates(at)
         self.services = self._services(random_bytes)
+        self.loops.also("bills", BillLoop(self.services.nouns.bills, self.clock).turn, BILLS_SECONDS)
         self._ending = threading.Event()
         self._started = False
 
@@ -90,7 +98,11 @@ class Cloud:
             by_instance = InstanceService(
                 database, self.clock, self.engines, random_bytes=random_bytes, wake=wake
             )
+            bills = BillService(
+                database, self.clock, self.rates, random_bytes, stopper(database, by_instance), settings.issuer
+            )
             return Nouns(
+                bills=bills,
                 tenants=TenantService(database, self.clock, random_bytes),
                 instances=by_instance,
                 fleet=FleetService(database, self.clock, random_bytes=random_bytes),
@@ -99,11 +111,13 @@ class Cloud:
                 ),
             )
 
+        snapshots = Snapshots(self.database)
         return Services(
             database=self.database,
             clock=self.clock,
             nouns_on=nouns_on,
-            nouns=nouns_on(self.database, self.loops.wake),
+            snapshots=snapshots,
+            nouns=nouns_on(snapshots, self.loops.wake),
             simulated=any(engine.simulated for engine in self.engines),
             reads_inline=not self.is_postgres,
             rate=RateLimit(settings.rate_per_second, settings.rate_burst, time.monotonic),
@@ -123,12 +137,20 @@ class Cloud:
         metrics = Metrics()
         metrics.also("tera_instances", "Instances by phase", "phase", self._by_phase)
         metrics.also("tera_loop_turns", "Turns done by each loop", "loop", lambda: dict(self.loops.turns))
+        metrics.also("tera_cost_per_hour", "What is held now costs an hour, by currency", "currency", self._per_hour)
+        metrics.also("tera_charged", "Charged so far, all projects, by currency", "currency", self._charged)
         metrics.also("tera_writes_waiting", "Writes that no transaction has taken up", "", self._waiting)
         return metrics
 
     def _by_phase(self) -> dict[str, float]:
         with self.database.read() as tx:
             return dict(instances.count_by_phase_in_all_projects(tx))
+
+    def _per_hour(self) -> dict[str, float]:
+        return self.services.nouns.bills.cost_per_hour_in_all_projects()
+
+    def _charged(self) -> dict[str, float]:
+        return self.services.nouns.bills.charged_in_all_projects()
 
     def _waiting(self) -> dict[str, float]:
         return {"": float(getattr(self.database, "works_waiting", 0))}
@@ -141,6 +163,12 @@ class Cloud:
                 if not self._ending.is_set():
                     LOG.exception("old answers were not forgotten")
             self._ending.wait(FORGET_SECONDS)
+
+
+def house_rates(at: Place) -> Rates:
+    """The exchange rates of this home, and the shipped ones for the currencies it does not name."""
+    own = at.home / RATES_NAME
+    return filled_up(load_rates(str(own))) if own.is_file() else load_rates(SHIPPED_RATES)
 
 
 def _keep_secret(at: Place, secret: str) -> None:
