@@ -79,7 +79,7 @@ def set_prices(call: Call, body: BookRequest) -> PeriodsAnswer:
     "/v1/quote", scope=Scope.PROJECT, may=Permission.USAGE_READ, work=Work.READ,
     errors=("refused", "unknown_name", "bad_input"),
 )  # fmt: skip
-def make_quote(call: Call, query: InProject, body: QuoteRequest) -> QuoteAnswer:
+def show_quote(call: Call, query: InProject, body: QuoteRequest) -> QuoteAnswer:
     """What a launch would cost by the hour, by the month, and until a deadline."""
     if body.until is not None and body.until.tzinfo is None:
         raise BadInput("The deadline has no time zone", hint="Such as `2026-12-01T18:00:00Z`")
@@ -182,7 +182,7 @@ def list_credits(call: Call, query: InProject) -> CreditList:
     creates=True,
     errors=("bad_input",),
 )
-def give_credit(call: Call, query: InProject, body: CreditRequest) -> CreditAnswer:
+def make_credit(call: Call, query: InProject, body: CreditRequest) -> CreditAnswer:
     """Give a project credit in the currency it pays in."""
     if body.expires_at is not None and body.expires_at.tzinfo is None:
         raise BadInput("The expiry has no time zone", hint="Such as `2026-12-01T00:00:00Z`")
@@ -209,7 +209,7 @@ def set_billing(call: Call, query: InProject, body: ProfileShape) -> ProfileAnsw
 
 
 @routes.post("/v1/payments", scope=Scope.PROJECT, may=Permission.BILL_WRITE, status=201, creates=True)
-def take_payment(call: Call, query: InProject, body: PaymentRequest) -> ProfileAnswer:
+def make_payment(call: Call, query: InProject, body: PaymentRequest) -> ProfileAnswer:
     """Note money that came in: for an invoice, or in advance."""
     invoices = call.nouns.bills.invoices
     if body.month is None:
@@ -230,7 +230,7 @@ def list_purchases(call: Call, query: InProject) -> PurchaseList:
     "/v1/purchases", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE, status=201, creates=True,
     errors=("conflict", "refused", "bad_input"),
 )  # fmt: skip
-def buy(call: Call, query: InProject, body: PurchaseRequest) -> PurchaseAnswer:
+def make_purchase(call: Call, query: InProject, body: PurchaseRequest) -> PurchaseAnswer:
     """Pay for what an instance holds by the month, or for years."""
     if body.upfront and not body.years:
         raise BadInput("Only years can be paid at once", hint="Leave `upfront` out, or say how many `years`")
@@ -291,7 +291,7 @@ def list_invoices(call: Call, query: InProject) -> InvoiceList:
     "/v1/invoices", scope=Scope.PROJECT, may=Permission.BILL_WRITE, status=201, creates=True,
     errors=("conflict", "refused"),
 )  # fmt: skip
-def issue_invoice(call: Call, query: InProject, body: InvoiceRequest) -> InvoiceAnswer:
+def make_invoice(call: Call, query: InProject, body: InvoiceRequest) -> InvoiceAnswer:
     """Issue the invoice of a month that is over; the same one when asked again."""
     made = call.nouns.bills.invoices.issue(call.project.id, body.month, project_name=call.project.name)
     return invoice_answer(made)
