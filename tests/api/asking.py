@@ -12,6 +12,9 @@ import msgspec
 from teraflock.api.asgi import Application
 from teraflock.app.settings import Place, Settings
 from teraflock.app.wiring import Cloud
+from teraflock.bill.budget.model import Budget
+from teraflock.reconcile.bills import BillLoop
+from teraflock.tenant.model import ProjectId
 
 SETTINGS = Settings(
     engine="simulated", simulated_hosts="2x2xV100", simulated_boot_seconds=0, rate_per_second=0, loops=False
@@ -158,9 +161,23 @@ def _furnished(house: House) -> Tenants:
     ids["host"] = made("GET", "/v1/hosts", operator)["items"][0]["id"]
     assert made("GET", "/v1/instances/web", owner)["state"] == "running"
     assert made("GET", "/v1/images/tools", owner)["state"] == "ready"
+    _put_on_the_books(house, operator, ids)
     keys["unknown"] = owner[:-1] + ("0" if owner[-1] != "0" else "1")
     keys["malformed"] = "not-a-key"
     return Tenants(keys=keys, ids=ids)
+
+
+BOOK = "- {from: 2026-01-01, currency: USD, gpu: {V100: 3/hour}, vcpu: 0.01/hour, ram: 0.002/hour, disk: 1/month}\n"
+
+
+def _put_on_the_books(house: House, operator: str, ids: dict[str, str]) -> None:
+    """Prices, what the instance cost so far, a month that is bought, a budget."""
+    assert house.ask("PUT", "/v1/prices", operator, body={"text": BOOK}).status == 200
+    BillLoop(house.cloud.services.nouns.bills, house.cloud.clock).turn()
+    bills = house.cloud.services.nouns.bills
+    project = ProjectId(ids["project"])
+    ids["purchase"] = bills.purchases.buy(project, ids["instance"], "monthly")[0].id
+    bills.budgets.set(Budget(project_id=project, currency="", micros=10**12))
 
 
 def _expire(database: Path, key_id: str) -> None:

@@ -21,8 +21,12 @@ BODIES: dict[str, tuple[str, Any, Any]] = {
     "make_key": ("owner", {"name": "ci"}, {"name": "ci", "days": 3}),
     "make_image": ("owner", {"name": "again", "recipe": "base"}, {"name": "another", "recipe": "base"}),
     "launch_instances": ("owner", {"name": "new"}, {"name": "new", "image": "tools"}),
+    "give_credit": ("operator", {"micros": 5, "reason": "a"}, {"micros": 6, "reason": "a"}),
+    "take_payment": ("operator", {"micros": 5}, {"micros": 6}),
+    "buy": ("owner", {"instance": "new-one"}, {"instance": "web"}),
     "make_snapshot": ("owner", {"name": "one"}, {"name": "two"}),
 }
+NOT_YET = {"issue_invoice"}  # no month is over where these tests are
 OPERATIONS = {
     operation["operationId"]: (path, operation)
     for path, methods in document()["paths"].items()
@@ -32,7 +36,15 @@ OPERATIONS = {
 
 def target(name: str, tenants: Tenants) -> str:
     path: str = OPERATIONS[name][0]
-    return path.replace("{instance}", tenants.ids["instance"])
+    query = f"?project={tenants.ids['project']}" if OPERATIONS[name][1]["x-scope"] == "project" else ""
+    return path.replace("{instance}", tenants.ids["instance"]) + query
+
+
+MAKE_NOTHING = {
+    "start_instance", "stop_instance", "restart_instance", "resize_instance", "restore_instance", "exec_in_instance",
+    "make_quote", "verify_bills", "upgrade_purchase",
+}  # fmt: skip
+"""These bring something into a state, or only look. Whatever else is posted makes something."""
 
 
 def test_every_create_takes_a_key() -> None:
@@ -41,14 +53,23 @@ def test_every_create_takes_a_key() -> None:
         for name, (_, operation) in OPERATIONS.items()
         if any(each["name"] == "Idempotency-Key" for each in operation.get("parameters", []))
     }
-    made = {name for name in OPERATIONS if name.split("_")[0] in ("make", "launch", "add")}
-    assert takes == made == set(BODIES)
+    posted = {
+        operation["operationId"]
+        for methods in document()["paths"].values()
+        for method, operation in methods.items()
+        if method == "post"
+    }
+    assert takes == posted - MAKE_NOTHING
+    assert takes - NOT_YET == set(BODIES)
 
 
 @pytest.mark.parametrize("name", BODIES)
 def test_sent_again_it_gives_the_same_answer(house: House, tenants: Tenants, name: str) -> None:
     who, body, other = BODIES[name]
     key, path = {"idempotency-key": "k-1"}, target(name, tenants)
+    if name == "buy":
+        assert house.ask("POST", "/v1/instances", tenants.keys[who], body={"name": "new-one"}).status == 202
+        house.settle()
     first = house.ask("POST", path, tenants.keys[who], body=body, headers=key)
     assert first.status in (201, 202), first
     rows = counts(house)

@@ -20,7 +20,8 @@ from teraflock.app.settings import Settings, variable
 _SETTINGS_HEAD: Final = """# Settings of the server
 
 `tera serve` reads `cloud/settings.toml` in the home folder (`TERA_HOME`), then the environment, which wins. Names
-nobody knows, and values that cannot be, are refused with a sentence. This page is made from `src/teraflock/app/settings.py`.
+nobody knows, and values that cannot be, are refused with a sentence. This page is made from
+`src/teraflock/app/settings.py`.
 
 ```toml
 listen = "127.0.0.1:8372"
