@@ -19,7 +19,7 @@ from teraflock.base.errors import (
     Unavailable,
 )
 from teraflock.client import Client
-from teraflock.client.errors import NoAnswer, ServerFault, error_of
+from teraflock.client.errors import NoAnswer, error_of
 from teraflock.client.transport import path_of
 from teraflock.wire.instance import LaunchRequest
 from teraflock.wire.problem import Problem
@@ -191,7 +191,7 @@ def test_names_stay_one_part_of_the_path(client: Client, told: Told) -> None:
         (429, "too_many", TooMany),
         (503, "a_code_of_next_year", Unavailable),
         (409, "another_code_of_next_year", Conflict),
-        (500, "internal_error", ServerFault),
+        (500, "internal_error", TeraflockError),
     ],
 )
 def test_a_problem_becomes_the_error_it_was(status: int, code: str, kind: type[TeraflockError]) -> None:
