@@ -76,17 +76,15 @@ def choose(rooms: Iterable[Room], need: Need) -> Room | None:
 def choose_many(rooms: Sequence[Room], need: Need, count: int) -> list[Room] | None:
     """A host for each of `count` alike, all of them or none. Takes them from the rooms.
 
-    A host that fits tightest fits tightest until it is full: so it is asked once for as many as it can take.
+    A host that fits tightest does so until it is full, and the others stay as they were: so they are put in order once.
     """
     chosen: list[Room] = []
-    while len(chosen) < count:
-        room = choose(rooms, need)
-        if room is None:
-            return None
+    in_order = sorted((room for room in rooms if room.fits(need)), key=lambda room: room.tightness(need))
+    for room in in_order:
         while len(chosen) < count and room.fits(need):
             room.take(need)
             chosen.append(room)
-    return chosen
+    return chosen if len(chosen) == count else None
 
 
 def largest_memory(rooms: Iterable[Room]) -> int:

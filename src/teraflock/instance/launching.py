@@ -12,7 +12,7 @@ from teraflock.fleet.placement import Policy, Room
 from teraflock.image import store as images
 from teraflock.image.model import Image, ImageState
 from teraflock.instance import store
-from teraflock.instance.claims import HOSTS_MAX, check_quota, place, take
+from teraflock.instance.claims import check_quota, place, take
 from teraflock.instance.model import Access, Instance, InstanceId, Shape, Spec
 from teraflock.instance.naming import new_name, numbered
 from teraflock.instance.orders import Order, need_of, shape_of
@@ -43,7 +43,7 @@ def launch(
         found = (store.find(tx, project.id, id) for id in ids)
         return tuple(view.instance for view in found if view)
     image = _image(tx, project, order.image)
-    shape = shape_of(order.shape, fleet.hosts(tx, limit=HOSTS_MAX))
+    shape = shape_of(order.shape, fleet.outlines(tx))
     check_quota(tx, project, shape, order.instances)
     rooms = place(tx, policy, need_of(shape), order.instances, only=order.host)
     names = _names(tx, project, order, random_bytes)

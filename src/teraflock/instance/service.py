@@ -16,7 +16,7 @@ from teraflock.base.ids import new_id
 from teraflock.fleet import store as fleet
 from teraflock.fleet.placement import Policy
 from teraflock.instance import launching, store
-from teraflock.instance.claims import HOSTS_MAX, check_quota, take_back, take_more
+from teraflock.instance.claims import check_quota, take_back, take_more
 from teraflock.instance.driver import Capability, ComputeDriver, Handle, Ran
 from teraflock.instance.engines import Engines
 from teraflock.instance.model import (
@@ -160,7 +160,7 @@ class InstanceService:
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
             if instance.phase not in (Phase.RUNNING, Phase.STOPPED) or instance.progress or instance.request:
                 raise _cannot("be resized", instance)
-            shape = changed_shape(instance.shape, wish, fleet.hosts(tx, limit=HOSTS_MAX))
+            shape = changed_shape(instance.shape, wish, fleet.outlines(tx))
             if shape == instance.shape:
                 return instance
             if shape.disk_bytes < instance.shape.disk_bytes:
@@ -179,7 +179,7 @@ class InstanceService:
         """Whether a resize would restart the instance: told before it is done."""
         with self._database.read() as tx:
             instance = _found(tx, project, ref).instance
-            shape = changed_shape(instance.shape, wish, fleet.hosts(tx, limit=HOSTS_MAX))
+            shape = changed_shape(instance.shape, wish, fleet.outlines(tx))
             return instance.phase == Phase.RUNNING and self._restarts(tx, instance, shape)
 
     def snapshot(self, actor: Actor, project: Project, ref: str, name: str) -> Snapshot:

@@ -15,7 +15,6 @@ from teraflock.base.ids import new_id
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import Host, HostId, HostReport, HostState
 from teraflock.instance import store
-from teraflock.instance.claims import HOSTS_MAX
 from teraflock.instance.driver import ComputeDriver
 from teraflock.instance.engines import Engines
 from teraflock.instance.rules import moved
@@ -55,7 +54,7 @@ class HostLoop:
         before = self._known.get(driver.site, {})
         changed = [report for name, report in here.items() if before.get(name) != report]
         with self._database.read() as tx:
-            kept = [host for host in fleet.hosts(tx, limit=HOSTS_MAX) if host.site == driver.site]
+            kept = [host for host in fleet.outlines(tx) if host.site == driver.site]
         back = {host.name for host in kept if host.state == HostState.AWAY and host.name in here}
         lost = self._lost(driver.site, kept, here)
         if changed or back or lost or here:

@@ -51,7 +51,12 @@ class Calls:
 
     @contextmanager
     def _changing(self, call: str, handle: Handle | None = None) -> Iterator[Call]:
-        under, fault = self._met(call, handle)
+        with self.world.write() as turn:
+            under = self._possible(turn, handle)
+            if not under.faults:  # nearly always: one turn is enough
+                yield Call(turn, self._clock.now(), under, False)
+                return
+        fault = self._fault_of(call, handle)
         later = fault is not None and fault.kind is Kind.LATER
         half = fault is not None and fault.when is When.HALF and not later
         with self.world.write() as turn:
@@ -61,22 +66,30 @@ class Calls:
 
     @contextmanager
     def _asking(self, call: str, handle: Handle | None = None) -> Iterator[Call]:
-        under, fault = self._met(call, handle)
+        with self.world.read() as turn:
+            under = self._possible(turn, handle)
+            if not under.faults:
+                yield Call(turn, self._clock.now(), under, False)
+                return
+        fault = self._fault_of(call, handle)
         if fault is not None and fault.kind is not Kind.LATER:
             self._befall(fault)
         with self.world.read() as turn:
             yield Call(turn, self._clock.now(), under, False)
 
-    def _met(self, call: str, handle: Handle | None) -> tuple[Weather, Fault | None]:
-        """The weather, if the call is possible at all, and the fault that befalls it later than at once."""
-        with self.world.read() as turn:
-            under = weather(turn)
-        fault = self._take(call, "" if handle is None else handle.instance_id) if under.faults else None
-        if fault is not None and fault.when is When.BEFORE and fault.kind is not Kind.LATER:
-            self._befall(fault)
+    def _possible(self, turn: Turn, handle: Handle | None) -> Weather:
+        """The weather, if the call is possible at all."""
+        under = weather(turn)
         if under.down or (handle is not None and handle.host in under.away):
             raise error(Kind.ENGINE_DOWN)
-        return under, fault
+        return under
+
+    def _fault_of(self, call: str, handle: Handle | None) -> Fault | None:
+        """The fault that befalls this call later than at once."""
+        fault = self._take(call, "" if handle is None else handle.instance_id)
+        if fault is not None and fault.when is When.BEFORE and fault.kind is not Kind.LATER:
+            self._befall(fault)
+        return fault
 
     def _take(self, call: str, instance: str) -> Fault | None:
         with self.world.write() as turn:

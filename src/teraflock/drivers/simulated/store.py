@@ -51,7 +51,11 @@ class FileWorld:
     @contextmanager
     def read(self) -> Iterator[Turn]:
         with self._lock:
-            yield _FileTurn(self._connection)
+            self._connection.execute("BEGIN")  # one state for all that is read
+            try:
+                yield _FileTurn(self._connection)
+            finally:
+                self._connection.execute("COMMIT")
 
     @contextmanager
     def write(self) -> Iterator[Turn]:

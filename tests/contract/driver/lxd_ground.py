@@ -1,0 +1,74 @@
+"""Real LXD as a ground: in namespaces of its own, see `tests/engine/house.py`."""
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.contract.driver.grounds import Ground, network
+from tests.engine.conftest import IMAGES
+from tests.engine.house import INSIDE_ADDRESS, House, mark_cgroups
+
+from teraflock.base.quantities import GIB
+from teraflock.drivers.lxd.driver import Lxd
+from teraflock.drivers.lxd.setup import PoolWish
+from teraflock.fleet.model import HostReport
+from teraflock.instance.driver import Machine, Port
+
+INSTALLATION = f"c{os.getpid()}".ljust(4, "0")
+PROJECTS_MAX = 10
+KNOCK = "import socket, sys; print(socket.create_connection((sys.argv[1], int(sys.argv[2])), 3).recv(4))"
+
+
+class LxdSurroundings:
+    name = "lxd"
+    real = True
+    image = "img_base"
+    image_broken = ""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+
+    def pass_time(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def port_answers(self, machine: Machine, port: Port) -> bool:
+        """Asked from outside: the guest's SSH server says its name through the host's port."""
+        said = self.house.outside(sys.executable, "-c", KNOCK, INSIDE_ADDRESS, str(port.host_port))
+        return said.returncode == 0 and "SSH-" in said.stdout
+
+
+def driver_in(house: House) -> Lxd:
+    mark_cgroups(house.folder, f"tera-{INSTALLATION}")
+    report = HostReport(
+        name=socket.gethostname(), address=INSIDE_ADDRESS, vcpus=2, ram_bytes=4 * GIB, disk_bytes=8 * GIB
+    )
+    driver = Lxd(
+        house.daemon.socket_path,
+        INSTALLATION,
+        report=lambda: report,
+        image_cache=IMAGES,
+        now=lambda: 1,
+        pool=PoolWish(size_bytes=10 * GIB),
+        way_out=False,
+    )
+    with house.inside():
+        driver.set_up()
+        driver.build_image(LxdSurroundings.image, "base")
+    return driver
+
+
+@contextmanager
+def lxd_ground(house: House, driver: Lxd) -> Iterator[Ground]:
+    with house.inside():
+        ground = Ground(driver, LxdSurroundings(house))
+        try:
+            yield ground
+        finally:
+            ground.clear()
+            for number in range(1, PROJECTS_MAX):
+                driver.retire(network(number))
+
+
