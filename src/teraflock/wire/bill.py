@@ -84,7 +84,7 @@ class QuoteRequest(_Request, frozen=True, kw_only=True):
     shape: ShapeRequest = ShapeRequest()
     mode: Literal["on-demand", "spot"] = "on-demand"
     instances: Annotated[int, Meta(ge=1, le=100)] = 1
-    until: datetime | None = None
+    until: Annotated[datetime, Meta(tz=True)] | None = None
     """A deadline: what it costs up to then is told too. With a zone."""
 
 
@@ -224,7 +224,7 @@ class BudgetAnswer(_Answer, frozen=True, kw_only=True):
 class CreditRequest(_Request, frozen=True, kw_only=True):
     micros: Micros
     reason: Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\u0000-\u001f]+$(?!\n)")]
-    expires_at: datetime | None = None
+    expires_at: Annotated[datetime, Meta(tz=True)] | None = None
 
 
 class CreditAnswer(_Answer, frozen=True, kw_only=True):
