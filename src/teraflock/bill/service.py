@@ -236,10 +236,7 @@ def _groups(
     elif by == "instance":
         rows = charge_store.sums_by_name(tx, project_id, month)
     else:
-        rows = [
-            (_label(labels, label), lines, micros)
-            for _, labels, lines, micros in charge_store.sums_by_labels(tx, project_id, month)
-        ]
+        rows = [(_label(each.labels, label), each.lines, each.micros) for each in sums]
     for name, lines, micros in rows:
         total = found.setdefault(name, [0, 0])
         total[0] += lines

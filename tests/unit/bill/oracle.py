@@ -127,7 +127,7 @@ class Oracle:
             off = max((bp for days, bp in price["long_term"] if us >= run_us + days * DAY_US), default=0)
         whole = gpu * beyond["gpus"] + units["vcpu"] * beyond["vcpus"]
         by_gb = Fraction(units["ram"] * beyond["ram_bytes"] + units["disk"] * beyond["disk_bytes"], GB)
-        return (whole + by_gb) * Fraction(10_000 - off, 10_000) / MONTH_US
+        return Fraction(whole + by_gb) * Fraction(10_000 - off, 10_000) / MONTH_US
 
 
 def _kept(held: dict[str, Any]) -> dict[str, Any]:

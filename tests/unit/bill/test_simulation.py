@@ -87,7 +87,8 @@ class Books(RuleBasedStateMachine):
             Profile(project_id="prj_cny", currency="CNY"),
             Profile(project_id="prj_ahead", currency="USD", pays="prepaid", tax_name="VAT", tax_bp=1900),
         ]
-        self.database.write(lambda tx: [bill_store.set_profile(tx, each) for each in profiles])
+        for profile in profiles:
+            self.database.write(lambda tx, profile=profile: bill_store.set_profile(tx, profile))  # type: ignore[misc]
 
     def _random(self, count: int) -> bytes:
         self.rng += 1

@@ -12,7 +12,7 @@ from teraflock.bill.biller import Biller
 from teraflock.bill.times import microseconds
 from teraflock.instance.states import Phase
 from teraflock.meter.service import MeterService
-from teraflock.storage.database import Database
+from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
 from teraflock.storage.memory import MemoryDatabase
 from teraflock.storage.migrate import migrate
@@ -86,7 +86,11 @@ class World:
         )  # fmt: skip
 
     def write(self, *events: Event) -> None:
-        self.database.write(lambda tx: [record_event(tx, event) for event in events])
+        def work(tx: Transaction) -> None:
+            for event in events:
+                record_event(tx, event)
+
+        self.database.write(work)
 
     def move(self, instance: str, phase: Phase, **details: Any) -> Event:
         event = self.event(instance, phase, **details)

@@ -25,8 +25,11 @@ DAY_US: Final = 86_400 * SECOND_US
 MONTH_US: Final = HOURS_PER_MONTH * 3600 * SECOND_US
 _EACH: Final = MONTH_US * BASIS
 _GB: Final = _EACH * GIB
-_SCALES: Final = (_EACH, _EACH, _GB, _GB, _GB, _EACH)
-"""What the exact sums of gpu, vcpu, ram, disk, snapshot and address are divided by."""
+_SCALES: Final = (_EACH, _EACH, _GB)
+"""What the exact sums of gpu, vcpu and ram are divided by; disk and snapshot like ram, address like gpu."""
+Six = tuple[int, int, int, int, int, int]
+"""Of gpu, vcpu, ram, disk, snapshot and address."""
+_NOTHING: Final[Six] = (0, 0, 0, 0, 0, 0)
 _EMPTY: Final = Amounts()
 
 
@@ -48,33 +51,44 @@ class Tariff:
 
 def slices(interval: Interval, until_us: int, tariff: Tariff, covers: Sequence[Covered] = ()) -> list[Slice]:
     """What an interval costs up to `until_us`: the whole of it, or of an open one as far as it got."""
-    held, sums, listed, done, done_listed = interval.held, [0] * 6, [0] * 6, _EMPTY, 0
+    held, quantities = interval.held, _quantities(interval.held)
+    place = Place(held.host, held.region)
+    exact = exact_listed = _NOTHING
+    done, done_listed = _NOTHING, 0
     made: list[Slice] = []
-    ended = until_us == interval.until_us
     for from_us, to_us in _stretches(interval, until_us, tariff.book, covers):
         period = tariff.book.at(from_us)
         if period is None:
             made.append(Slice(from_us, to_us, "", _EMPTY, 0, 0, 0, 0, ""))
             continue
-        cover = cover_at(covers, from_us)
+        priced = tariff.priced(period)
+        cover = cover_at(covers, from_us) if covers else None
         discount_bp = discount_at(interval, period, from_us)
-        _add(
-            sums,
-            _units(tariff, period, held),
-            beyond_cover(held, cover),
-            (BASIS - discount_bp) * (to_us - from_us),
+        listed = _more(
+            _NOTHING, priced.units(held.gpu, "on-demand", place), quantities, BASIS * (to_us - from_us)
         )
-        _add(listed, _list_units(tariff, period, held), _quantities(held), BASIS * (to_us - from_us))
-        now, now_listed = _floored(sums), sum(_floored(listed))
-        amounts = Amounts(*(after - before for after, before in zip(now, done, strict=False)))
+        if cover is None and not discount_bp and held.mode == "on-demand":
+            added = listed
+        else:
+            units, weight = (
+                priced.units(held.gpu, held.mode, place),
+                (BASIS - discount_bp) * (to_us - from_us),
+            )
+            added = _more(_NOTHING, units, beyond_cover(held, cover), weight)
+        exact, exact_listed = _sum(exact, added), _sum(exact_listed, listed)
+        now = _floored(exact)
+        now_listed = sum(now) if exact == exact_listed else sum(_floored(exact_listed))
+        amounts = Amounts(
+            now[0] - done[0], now[1] - done[1], now[2] - done[2], now[3] - done[3], now[4] - done[4], now[5] - done[5]
+        )  # fmt: skip
         made.append(
             Slice(
                 from_us, to_us, tariff.currency, amounts, now_listed - done_listed, 0, period.version, discount_bp,
                 cover.purchase_id if cover else "",
             )
         )  # fmt: skip
-        done, done_listed = Amounts(*now), now_listed
-    return _with_end(interval, made, tariff, covers) if ended else made
+        done, done_listed = now, now_listed
+    return _with_end(interval, made, tariff, covers) if until_us == interval.until_us else made
 
 
 def booking(
@@ -131,9 +145,13 @@ def _stretches(
     if until_us <= from_us:
         return ()
     next_day_us = from_us - from_us % DAY_US + DAY_US
-    cuts = set(range(next_day_us, until_us, DAY_US)) if next_day_us < until_us else set()
-    cuts.update(book.changes(from_us, until_us))
-    cuts.update(us for cover in covers for us in (cover.from_us, cover.until_us) if from_us < us < until_us)
+    cuts = set(book.changes(from_us, until_us))
+    if next_day_us < until_us:
+        cuts.update(range(next_day_us, until_us, DAY_US))
+    if covers:
+        cuts.update(
+            us for cover in covers for us in (cover.from_us, cover.until_us) if from_us < us < until_us
+        )
     if interval.run_us is not None and until_us - interval.run_us > DAY_US:
         cuts.update(_discount_cuts(interval, until_us, book))
     if not cuts:
@@ -156,18 +174,16 @@ def discount_at(interval: Interval, period: Period, at_us: int) -> int:
     if interval.run_us is None or interval.held.mode != "on-demand" or not period.prices.long_term:
         return 0
     days = (at_us - interval.run_us) // DAY_US
-    return max((bp for after, bp in period.prices.long_term if after <= days), default=0)
+    if days < period.prices.long_term[0][0]:
+        return 0
+    return max(bp for after, bp in period.prices.long_term if after <= days)
 
 
 def _units(tariff: Tariff, period: Period, held: Holding) -> Units:
     return tariff.priced(period).units(held.gpu, held.mode, Place(held.host, held.region))
 
 
-def _list_units(tariff: Tariff, period: Period, held: Holding) -> Units:
-    return tariff.priced(period).units(held.gpu, "on-demand", Place(held.host, held.region))
-
-
-def _quantities(held: Holding) -> tuple[int, ...]:
+def _quantities(held: Holding) -> Six:
     return (held.gpus, held.vcpus, held.ram_bytes, held.disk_bytes, held.snapshots_bytes, held.addresses)
 
 
@@ -175,7 +191,7 @@ def cover_at(covers: Sequence[Covered], us: int) -> Covered | None:
     return next((cover for cover in covers if cover.from_us <= us < cover.until_us), None)
 
 
-def beyond_cover(held: Holding, cover: Covered | None) -> tuple[int, ...]:
+def beyond_cover(held: Holding, cover: Covered | None) -> Six:
     """What is held beyond what a purchase pays for."""
     if cover is None:
         return _quantities(held)
@@ -189,14 +205,25 @@ def beyond_cover(held: Holding, cover: Covered | None) -> tuple[int, ...]:
     )
 
 
-def _add(sums: list[int], units: Units, quantities: Sequence[int], weight: int) -> None:
-    for index in range(6):
-        if quantities[index]:
-            sums[index] += units[index] * quantities[index] * weight
+def _more(before: Six, units: Units, q: Six, weight: int) -> Six:
+    """Written out: a million intervals pass through here."""
+    u = units
+    return (
+        before[0] + u[0] * q[0] * weight, before[1] + u[1] * q[1] * weight, before[2] + u[2] * q[2] * weight,
+        before[3] + u[3] * q[3] * weight, before[4] + u[4] * q[4] * weight, before[5] + u[5] * q[5] * weight,
+    )  # fmt: skip
 
 
-def _floored(sums: Sequence[int]) -> list[int]:
-    return [exact // scale for exact, scale in zip(sums, _SCALES, strict=True)]
+def _sum(a: Six, b: Six) -> Six:
+    if a is _NOTHING:
+        return b
+    return (a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3], a[4] + b[4], a[5] + b[5])
+
+
+def _floored(exact: Six) -> Six:
+    return (
+        exact[0] // _EACH, exact[1] // _EACH, exact[2] // _GB, exact[3] // _GB, exact[4] // _GB, exact[5] // _EACH
+    )  # fmt: skip
 
 
 def _with_end(

@@ -27,6 +27,7 @@ _INSERT: Final = (
     f"INSERT INTO charge ({', '.join(COLUMNS)}) VALUES ({', '.join(':' + name for name in COLUMNS)})"
 )
 _SELECT: Final = f"SELECT {', '.join(COLUMNS)} FROM charge"
+_AT: Final = {name: index for index, name in enumerate(COLUMNS)}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -40,11 +41,12 @@ class Booked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sum(msgspec.Struct, frozen=True, kw_only=True):
-    """The charges of a month that are alike in card, member and kind."""
+    """The charges of a month that are alike in card, member, labels and kind."""
 
     currency: str
     gpu: str
     member: str
+    labels: str
     kind: str
     lines: int
     micros: int
@@ -52,9 +54,10 @@ class Sum(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add(tx: Transaction, charges: Iterable[Charge], *, first_number: int, now_us: int) -> None:
-    tx.run_many(
-        _INSERT, [_row(number, each, now_us) for number, each in enumerate(charges, start=first_number)]
-    )
+    """Add them, with the numbers from `first_number` on, and to the sums of their months."""
+    rows = [_row(number, each, now_us) for number, each in enumerate(charges, start=first_number)]
+    tx.run_many(_INSERT, rows)
+    _add_sums(tx, rows)
 
 
 def charges_of(tx: Transaction, subject: str, sequence: int) -> list[Charge]:
@@ -115,30 +118,45 @@ def each_line(tx: Transaction, project_id: str, month: str) -> Iterator[Booked]:
 
 def sums(tx: Transaction, project_id: str, month: str) -> list[Sum]:
     rows = tx.all(
-        "SELECT currency, gpu, member, kind, COUNT(*), SUM(micros), SUM(list_micros) FROM charge"
-        " WHERE project_id = :project AND month = :month GROUP BY currency, gpu, member, kind"
-        " ORDER BY currency, gpu, member, kind",
+        "SELECT currency, gpu, member, labels, kind, lines, micros, list_micros FROM charge_sum"
+        " WHERE project_id = :project AND month = :month ORDER BY currency, gpu, member, labels, kind",
         project=project_id,
         month=month,
     )
     return [
         Sum(
-            currency=row[0], gpu=row[1], member=row[2], kind=row[3], lines=int(row[4]), micros=int(row[5]),
-            list_micros=int(row[6]),
+            currency=row[0], gpu=row[1], member=row[2], labels=row[3], kind=row[4], lines=row[5], micros=row[6],
+            list_micros=row[7],
         )
         for row in rows
     ]  # fmt: skip
 
 
-def sums_by_labels(tx: Transaction, project_id: str, month: str) -> list[tuple[str, str, int, int]]:
-    """By the whole set of labels, as JSON: currency, labels, lines, micros."""
-    rows = tx.all(
-        "SELECT currency, labels, COUNT(*), SUM(micros) FROM charge WHERE project_id = :project AND month = :month"
-        " GROUP BY currency, labels ORDER BY currency, labels",
-        project=project_id,
-        month=month,
+def _add_sums(tx: Transaction, rows: Sequence[tuple[Any, ...]]) -> None:
+    totals: dict[tuple[str, ...], list[int]] = {}
+    for row in rows:
+        key = (
+            row[_AT["project_id"]],
+            row[_AT["month"]],
+            row[_AT["currency"]],
+            row[_AT["gpu"]],
+            row[_AT["member"]],
+        )
+        whole = (*key, row[_AT["labels"]], row[_AT["kind"]])
+        total = totals.get(whole)
+        if total is None:
+            total = totals[whole] = [0, 0, 0]
+        total[0] += 1
+        total[1] += row[_AT["micros"]]
+        total[2] += row[_AT["list_micros"]]
+    tx.run_many(
+        "INSERT INTO charge_sum (project_id, month, currency, gpu, member, labels, kind, lines, micros, list_micros)"
+        " VALUES (:project_id, :month, :currency, :gpu, :member, :labels, :kind, :lines, :micros, :list_micros)"
+        " ON CONFLICT (project_id, month, currency, gpu, member, labels, kind) DO UPDATE SET"
+        " lines = charge_sum.lines + excluded.lines, micros = charge_sum.micros + excluded.micros,"
+        " list_micros = charge_sum.list_micros + excluded.list_micros",
+        [(*key, *total) for key, total in sorted(totals.items())],
     )
-    return [(row[0], row[1], int(row[2]), int(row[3])) for row in rows]
 
 
 def sums_by_name(tx: Transaction, project_id: str, month: str) -> list[tuple[str, int, int]]:
@@ -158,12 +176,11 @@ def has_cost(tx: Transaction, project_id: str) -> bool:
 
 def spent(tx: Transaction, project_id: str, month: str) -> dict[str, int]:
     """What a month has cost so far as it is booked, by currency."""
-    rows = tx.all(
-        "SELECT currency, SUM(micros) FROM charge WHERE project_id = :project AND month = :month GROUP BY currency",
-        project=project_id,
-        month=month,
-    )
-    return {row[0]: int(row[1]) for row in rows if row[0]}
+    found: dict[str, int] = {}
+    for each in sums(tx, project_id, month):
+        if each.currency:
+            found[each.currency] = found.get(each.currency, 0) + each.micros
+    return found
 
 
 @lru_cache(maxsize=4096)

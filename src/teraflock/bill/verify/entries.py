@@ -119,3 +119,23 @@ class Sums:
                 yield Fault(where=f"account, {currency}", what=f"debits are {debits}, credits are {credits}")
             if trial.get(currency) != (debits, credits):
                 yield Fault(where=f"trial_balance {currency}", what=f"has {trial.get(currency)}")
+
+
+class Months:
+    """Adds up the charges as they pass by, to be compared with the sums a bill shows."""
+
+    _KEY = ("project_id", "month", "currency", "gpu", "member", "labels", "kind")
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[str, ...], list[int]] = {}
+
+    def add(self, charge: Named) -> None:
+        total = self._sums.setdefault(tuple(charge[name] for name in self._KEY), [0, 0, 0])
+        for index, amount in enumerate((1, charge["micros"], charge["list_micros"])):
+            total[index] += amount
+
+    def check(self, kept: Mapping[tuple[str, ...], tuple[int, int, int]]) -> Iterator[Fault]:
+        for key in sorted({*kept, *self._sums}):
+            found, must = kept.get(key, (0, 0, 0)), tuple(self._sums.get(key, (0, 0, 0)))
+            if found != must:
+                yield Fault(where=f"charge_sum {' '.join(key)}", what=f"has {found}, must have {must}")

@@ -10,7 +10,7 @@ from teraflock.bill.price import store as price_store
 from teraflock.bill.verify import store
 from teraflock.bill.verify.amounts import Bought, Tariffs
 from teraflock.bill.verify.check import Fault, Known, check_instance, check_purchase
-from teraflock.bill.verify.entries import Sums, check_balance, check_charge_entries, check_grant
+from teraflock.bill.verify.entries import Months, Sums, check_balance, check_charge_entries, check_grant
 from teraflock.bill.verify.invoices import check_invoice, check_invoice_entries
 from teraflock.bill.verify.terms import expected_terms, paid_for
 from teraflock.storage.database import Database, Transaction
@@ -46,6 +46,7 @@ class _Proof:
         self._cursors = store.cursors(tx)
         self._taken = store.taken(tx)
         self._sums = Sums()
+        self._months = Months()
         self._instances = self._charges = self._to_come = 0
         self._seen: set[str] = set()
         self._book = price_store.book(tx)
@@ -100,12 +101,15 @@ class _Proof:
         for grant in self._grants.values():
             yield from check_grant(grant, [])
         yield from self._invoices()
+        yield from self._months.check(store.charge_sums(self._tx))
         yield from self._sums.check(store.accounts(self._tx), store.trial_balance(self._tx))
 
     def _subject(self, subject: str, rows: dict[str, list[Named]], terms: list[Named]) -> Iterator[Fault]:
         for entry in rows["entry"]:
             self._sums.add(entry)
         self._charges += len(rows["charge"])
+        for charge in rows["charge"]:
+            self._months.add(charge)
         if subject in self._grants:
             yield from check_grant(self._grants.pop(subject), rows["entry"])
         elif subject.startswith("balance/"):

@@ -95,6 +95,13 @@ def accounts(tx: Transaction) -> dict[tuple[str, str], tuple[int, int]]:
     return {(row[0], row[1]): (int(row[2]), int(row[3])) for row in found}
 
 
+def charge_sums(tx: Transaction) -> dict[tuple[str, ...], tuple[int, int, int]]:
+    found = tx.each(
+        "SELECT project_id, month, currency, gpu, member, labels, kind, lines, micros, list_micros FROM charge_sum"
+    )
+    return {row[:7]: (int(row[7]), int(row[8]), int(row[9])) for row in found}
+
+
 def trial_balance(tx: Transaction) -> dict[str, tuple[int, int]]:
     found = tx.all("SELECT currency, debits, credits FROM trial_balance")
     return {row[0]: (int(row[1]), int(row[2])) for row in found}

@@ -136,8 +136,21 @@ CREATE TABLE charge (
         + egress_micros + minimum_micros + fee_micros)
 );
 CREATE INDEX charge_by_project ON charge (project_id, month, number);
--- what a bill adds up, without touching the wide rows
-CREATE INDEX charge_sums ON charge (project_id, month, currency, gpu, member, kind, micros, list_micros);
+
+-- What a bill adds up: written with the charges, so that a bill of a hundred thousand lines is shown at once.
+CREATE TABLE charge_sum (
+    project_id TEXT NOT NULL,
+    month TEXT NOT NULL,
+    currency TEXT NOT NULL,
+    gpu TEXT NOT NULL,
+    member TEXT NOT NULL,
+    labels TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    lines BIGINT NOT NULL,
+    micros BIGINT NOT NULL,
+    list_micros BIGINT NOT NULL,
+    PRIMARY KEY (project_id, month, currency, gpu, member, labels, kind)
+);
 
 -- Who owes whom ------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,206 @@
+"""How fast intervals are charged, and how fast a large bill is shown, beside the bars of the issue.
+
+Intervals are made up and put into the meter's table as the meter would: then the biller charges them, in a process of
+its own, whose peak is measured. Four sizes show whether time grows in line with them.
+"""
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from bench.figures import Figure, Section
+from bench.processes import own_peak_bytes, run_task
+from teraflock.base.clock import FixedClock
+from teraflock.base.events import Event
+from teraflock.base.exchange import Rates
+from teraflock.base.ids import EventId, new_id
+from teraflock.bill.charge import store as charge_store
+from teraflock.bill.service import BillService
+from teraflock.bill.times import microseconds
+from teraflock.meter import store as meter_store
+from teraflock.meter.model import Holding, Interval
+from teraflock.storage.database import Database, Transaction
+from teraflock.storage.events import record_event
+from teraflock.storage.open import open_database
+
+SIZES = (125_000, 250_000, 500_000, 1_000_000)
+PROJECTS = 1_000
+LINES = 100_000
+START = datetime(2026, 3, 1, tzinfo=UTC)
+GB = 1 << 30
+BOOK = """\
+- from: 2026-01-01
+  currency: USD
+  gpu: {V100: 3.06/hour, A100: 2.5/hour, H100: 4.1/hour}
+  vcpu: 0.0123/hour
+  ram: 0.00213/hour
+  disk: 0.1/month
+  minimum: 60 s
+  long-term: {30 days: 5%}
+"""
+CARDS = ("V100-SXM2", "A100-SXM4-80", "H100-SXM5", "")
+
+
+def measure() -> Iterator[Section]:
+    runs = {size: run_task("bench.bill", "charge", str(size)) for size in SIZES}
+    largest = runs[SIZES[-1]]
+    yield Section(
+        title="charging intervals",
+        figures=(
+            Figure(
+                what=f"{SIZES[-1]:,} intervals to {PROJECTS:,} projects", unit="s", samples=(largest["seconds"],),
+                bar=60.0,
+            ),
+            Figure(what="peak memory meanwhile", unit="MB", samples=(largest["peak_bytes"] / 1e6,), bar=500.0),
+            *(Figure(what=f"{size:,} intervals", unit="s", samples=(runs[size]["seconds"],)) for size in SIZES[:-1]),
+        ),
+        notes=("A file of SQLite; every charge with its entry in the ledger, in transactions of 10,000 intervals.",),
+    )  # fmt: skip
+    shown = run_task("bench.bill", "show", str(LINES))
+    yield Section(
+        title=f"a bill of {LINES:,} lines",
+        figures=(
+            Figure(
+                what="GET /v1/bill: sums by card and in all",
+                unit="ms",
+                samples=tuple(shown["bill_ms"]),
+                bar=100.0,
+            ),
+            Figure(what="by label", unit="ms", samples=tuple(shown["label_ms"]), bar=100.0),
+            Figure(what="a page of 200 lines", unit="ms", samples=tuple(shown["page_ms"]), bar=100.0),
+        ),
+    )
+    metered = run_task("bench.bill", "meter", "20000")
+    yield Section(
+        title="metering",
+        figures=(
+            Figure(
+                what="the four events of a launch, metered", unit="ms", samples=(metered["ms_per_launch"],)
+            ),
+            Figure(what="the proof of as many", unit="s", samples=(metered["verify_seconds"],)),
+        ),
+        notes=(
+            "A launch takes a second and more, see the cloud's benchmark; metering is done beside it, in a loop.",
+        ),
+    )
+
+
+def intervals(count: int, projects: int) -> Iterator[Interval]:
+    """Runs of minutes to hours, some with a resize, spread over a month."""
+    at_us = microseconds(START)
+    for index in range(count):
+        card = CARDS[index % 4]
+        seconds = 300 + index * 7919 % 20_000
+        from_us = at_us + (index * 104_729 % 2_500_000) * 1_000_000
+        yield Interval(
+            instance_id=f"ins_{index:07}", sequence=3, generation=1, project_id=f"prj_{index % projects:04}",
+            from_us=from_us, until_us=from_us + seconds * 1_000_000, run_us=from_us, ends_run=True,
+            held=Holding(
+                gpu=card, gpus=1 + index % 8 if card else 0, vcpus=8, ram_bytes=64 * GB, disk_bytes=100 * GB,
+                host="hst_1", region="local", name=f"box-{index % 5000}", member=f"mem_{index % 40}",
+                labels='{"team":"vision"}' if index % 3 else "{}",
+            ),
+        )  # fmt: skip
+
+
+def opened(folder: str) -> tuple[Database, BillService, FixedClock]:
+    clock = FixedClock(datetime(2026, 1, 1, tzinfo=UTC))
+    database = open_database(f"{folder}/bill.db", clock)
+    bills = BillService(database, clock, Rates([]))
+    bills.prices.take(BOOK, name="book", member="mem_0")
+    clock.move(timedelta(days=100))
+    return database, bills, clock
+
+
+def filled(database: Database, count: int, projects: int) -> None:
+    made, batch = 0, 20_000
+    source = intervals(count, projects)
+    while made < count:
+        part = [next(source) for _ in range(min(batch, count - made))]
+
+        def work(tx: Transaction, part: list[Interval] = part, made: int = made) -> None:
+            meter_store.add_intervals(tx, made + 1, part)
+            meter_store.set_cursor(tx, meter_store.Cursor(intervals=made + len(part)))
+
+        database.write(work)
+        made += len(part)
+
+
+def charge(count: int) -> dict[str, float]:
+    with tempfile.TemporaryDirectory(prefix="bench-bill-") as folder:
+        database, bills, _ = opened(folder)
+        filled(database, count, PROJECTS)
+        began = time.perf_counter()
+        booked = bills.biller.catch_up()
+        seconds = time.perf_counter() - began
+        assert booked == count
+        database.close()
+        return {"seconds": seconds, "peak_bytes": own_peak_bytes()}
+
+
+def show(count: int) -> dict[str, list[float]]:
+    with tempfile.TemporaryDirectory(prefix="bench-bill-") as folder:
+        database, bills, _ = opened(folder)
+        filled(database, count, 1)
+        bills.biller.catch_up()
+        month, project = "2026-03", "prj_0000"
+        with database.read() as tx:
+            assert sum(each.lines for each in charge_store.sums(tx, project, month)) > count * 0.9
+        return {
+            "bill_ms": [_timed(lambda: bills.bill(project, month)) for _ in range(9)],
+            "label_ms": [_timed(lambda: bills.bill(project, month, "label")) for _ in range(9)],
+            "page_ms": [_timed(lambda: bills.lines(project, month, after=50_000)) for _ in range(9)],
+        }
+
+
+def meter(count: int) -> dict[str, float]:
+    """The events of launches, read and made intervals of; then the books proved."""
+    with tempfile.TemporaryDirectory(prefix="bench-bill-") as folder:
+        database, bills, clock = opened(folder)
+        database.write(lambda tx: _launches(tx, count, clock))
+        began = time.perf_counter()
+        bills.meter.catch_up()
+        metered = time.perf_counter() - began
+        bills.biller.catch_up()
+        began = time.perf_counter()
+        assert bills.verify().is_sound
+        return {"ms_per_launch": 1000 * metered / count, "verify_seconds": time.perf_counter() - began}
+
+
+def _launches(tx: Transaction, count: int, clock: FixedClock) -> None:
+    made = 0
+    for index in range(count):
+        for sequence, phase in enumerate(("queued", "starting", "running", "stopping"), start=1):
+            clock.move(timedelta(milliseconds=10))
+            made += 1
+            random = partial(_random_bytes, made)
+            details: dict[str, str | int | float | bool | None] = {
+                "sequence": sequence, "generation": 1, "to": phase, "gpu": "V100-SXM2", "gpus": 1, "vcpus": 8,
+                "ram_bytes": 64 * GB, "disk_bytes": 100 * GB, "name": f"box-{index}", "host": "hst_1", "labels": "{}",
+            }  # fmt: skip
+            record_event(
+                tx,
+                Event(
+                    id=EventId(new_id("evt", clock.now(), random)), at=clock.now(),
+                    kind="instance.moved", subject=f"ins_{index:07}", project="prj_1", details=details,
+                ),
+            )  # fmt: skip
+
+
+def _random_bytes(number: int, count: int) -> bytes:
+    return number.to_bytes(count, "big")
+
+
+def _timed(act: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    act()
+    return 1000 * (time.perf_counter() - began)
+
+
+if __name__ == "__main__":
+    task = {"charge": charge, "show": show, "meter": meter}[sys.argv[1]]
+    print(json.dumps(task(int(sys.argv[2]))))
