@@ -16,7 +16,7 @@ from typing import Final
 
 from teraflock.app.files import put
 from teraflock.app.settings import Place, Settings, address_of, load_settings, place
-from teraflock.base.errors import Conflict, StorageFailed, Unavailable
+from teraflock.base.errors import Conflict, Refused, StorageFailed, Unavailable
 
 BACKLOG: Final = 2048
 GARBAGE_OBJECTS: Final = 20_000  # made before they are searched: some twenty pages of instances
@@ -41,9 +41,15 @@ def serve(at: Place | None = None, settings: Settings | None = None) -> None:
 
 
 def _run(at: Place, settings: Settings, sock: socket.socket) -> None:
-    from teraflock.api.asgi import Application  # with all it needs, half a second: after the socket is ours
-    from teraflock.app.http_server import HttpServer
-    from teraflock.app.wiring import Cloud
+    try:
+        from teraflock.api.asgi import Application  # with all it needs, half a second: after the socket is ours
+        from teraflock.app.http_server import HttpServer
+        from teraflock.app.wiring import Cloud
+    except ModuleNotFoundError as missing:
+        raise Refused(
+            f"The server cannot run: `{missing.name}` is not installed",
+            hint="Install what it needs with `pip install 'teraflock[server]'`",
+        ) from missing
 
     cloud = Cloud(at, settings)
     try:
