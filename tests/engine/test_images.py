@@ -1,6 +1,7 @@
 """Images other than the base, booted for real."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from tests.engine.house import INSIDE_ADDRESS, House
 
 from teraflock.drivers.lxd import build, recipe
 from teraflock.drivers.lxd.driver import Lxd
+from teraflock.drivers.lxd.rest import Client
 from teraflock.instance.driver import Port
 
 TOKEN = "a-token-of-the-test-0123456789"
@@ -57,3 +59,23 @@ def test_jupyter_answers_from_outside_to_its_token_alone(
     )
     assert asked.stdout == b"inactive\n", "without a token there is no Jupyter"
     driver.delete_image("img_jupyter")
+
+
+def test_processes_that_build_the_same_image_at_once_make_one(
+    driver: Lxd, house: House, client: Client
+) -> None:
+    def build_it(number: int) -> None:
+        driver.build_image(f"img_same{number % 2}", "base")
+
+    driver.delete_image("img_base")
+    with ThreadPoolExecutor(4) as pool:  # its threads start inside the house, as their maker is
+        list(pool.map(build_it, range(4)))
+    try:
+        assert set(driver.images()) == {"img_same0", "img_same1"}
+        assert len(client.get("images")) == 1
+        assert [each["name"][:6] for each in client.get("instances", recursion=1)] == ["image-"]
+    finally:
+        driver.build_image("img_base", "base")
+        for number in range(2):
+            driver.delete_image(f"img_same{number}")
+    assert set(driver.images()) == {"img_base"}

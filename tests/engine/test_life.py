@@ -155,12 +155,16 @@ def test_a_snapshot_brings_the_disk_back(driver: Lxd, a_machine: MachineMaker) -
     for _ in range(2):
         driver.snapshot(machine.handle, "snp_one")
     ran(driver, machine, "sh", "-c", "echo second > /root/note")
+    driver.resize(msgspec.structs.replace(machine, vcpus=2, ram_bytes=600 * MIB))
     for _ in range(2):
         driver.restore(machine.handle, "snp_one")
     assert seen_as(driver, machine) == Seen.STOPPED
     driver.start(machine.handle)
     launched(driver, machine)
     assert ran(driver, machine, "cat", "/root/note").stdout == b"first\n"
+    seen = driver.look(machine.handle)
+    assert seen is not None
+    assert (seen.vcpus, seen.ram_bytes) == (2, 600 * MIB), "the disk comes back, not what it was given then"
     for _ in range(2):
         driver.delete_snapshot(machine.handle, "snp_one")
 

@@ -43,7 +43,7 @@ def build(recipe: Recipe, cache: Path, *, created_at: int) -> Path:
     if target.exists():
         return target
     cache.mkdir(parents=True, exist_ok=True)
-    with _alone(cache / f"{target.name}.lock"):
+    with alone(cache / f"{target.name}.lock"):
         if not target.exists():
             _build(recipe, target, created_at)
     return target
@@ -70,7 +70,7 @@ def _bootstrapped(recipe: Recipe, cache: Path) -> Path:
     """Debian alone, kept as well: recipes with the same packages, and one whose files changed, share it."""
     kept = Recipe(name="", title="", suite=recipe.suite, packages=recipe.packages)
     target = cache / f"{recipe.suite}-{recipes.digest(kept)[:16]}.tar"
-    with _alone(cache / f"{target.name}.lock"):
+    with alone(cache / f"{target.name}.lock"):
         if not target.exists():
             beside = target.with_suffix(".building.tar")
             _run(bootstrap_command(recipe, beside, apt_sources(recipe.suite)), "mmdebstrap")
@@ -239,7 +239,8 @@ def _run(command: Sequence[str], what: str, environment: Mapping[str, str] | Non
 
 
 @contextlib.contextmanager
-def _alone(lock: Path) -> Iterator[None]:
+def alone(lock: Path) -> Iterator[None]:
+    """One process at a time, and all of this machine's; a process that dies lets go."""
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

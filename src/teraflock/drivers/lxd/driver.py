@@ -228,7 +228,11 @@ class Lxd:
     def restore(self, handle: Handle, snapshot_id: str) -> None:
         name = names.guest(handle.instance_id)
         self.stop(handle, force=True)
+        before = self._engine.get("instances", name)
         self._engine.put("instances", name, body={"restore": names.guest(snapshot_id)})
+        # The engine brings back limits and cards as well, and a card may be another's by now.
+        after = self._engine.get("instances", name)
+        self._engine.put("instances", name, body=guest.kept(before, after))
 
     def delete_snapshot(self, handle: Handle, snapshot_id: str) -> None:
         with contextlib.suppress(EngineMissing):

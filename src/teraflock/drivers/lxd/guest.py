@@ -89,6 +89,14 @@ def resized(found: Mapping[str, Any], machine: Machine, ours: Names) -> dict[str
     }
 
 
+def kept(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, object]:
+    """The configuration from before, on the disk from after: only what the engine notes for itself is the disk's."""
+    noted = {key: value for key, value in after["config"].items() if key.startswith("volatile.")}
+    own = {key: value for key, value in before["config"].items() if not key.startswith("volatile.")}
+    fixed = {key: after[key] for key in ("profiles", "architecture", "description", "ephemeral")}
+    return {**fixed, "config": own | noted, "devices": before["devices"]}
+
+
 def ports_text(ports: tuple[Port, ...]) -> str:
     return ",".join(f"{port.host_port}:{port.guest_port}" for port in ports)
 

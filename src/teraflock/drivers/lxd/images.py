@@ -45,9 +45,10 @@ class Images:
         if held and held["properties"].get(DIGEST) == digest:
             return
         file = build.build(wanted, self._cache, created_at=self._now())
-        fingerprint = self._find(DIGEST, digest) or self._upload(file, digest)
-        self.mould(fingerprint)
-        self._name(image_id, fingerprint)
+        with build.alone(self._cache / f"{file.name}.engine.lock"):
+            fingerprint = self._find(DIGEST, digest) or self._upload(file, digest)
+            self.mould(fingerprint)
+            self._name(image_id, fingerprint)
         if held and held["fingerprint"] != fingerprint:
             self._forget(held["fingerprint"])
 
@@ -89,6 +90,14 @@ class Images:
         with contextlib.suppress(EngineMissing):
             self._engine.get("instances", name)
             return name
+        self._cache.mkdir(parents=True, exist_ok=True)
+        with build.alone(self._cache / f"{name}.lock"):
+            return self._moulded(name, fingerprint)
+
+    def _moulded(self, name: str, fingerprint: str) -> str:
+        with contextlib.suppress(EngineMissing):  # another was faster
+            self._engine.get("instances", name)
+            return name
         rough = f"rough-{fingerprint[:24]}"
         remove(self._engine, rough)
         self._engine.post("instances", body=self._rough(rough, fingerprint))
@@ -97,8 +106,7 @@ class Images:
             self._engine.put(
                 "instances", rough, "state", body={"action": "stop", "timeout": 30, "force": True}
             )
-        with contextlib.suppress(EngineTaken):
-            self._engine.post("instances", rough, body={"name": name, "migration": False})
+        self._engine.post("instances", rough, body={"name": name, "migration": False})
         return name
 
     def _rough(self, name: str, fingerprint: str) -> dict[str, object]:

@@ -79,6 +79,7 @@ class Networks:
     def drop_firewall(self) -> None:
         with self._alone():
             _nft(firewall.remove(self._ours.table))
+            self._lock.unlink(missing_ok=True)
 
     def bridges(self) -> tuple[Bridge, ...]:
         """All bridges with our tag."""
