@@ -112,17 +112,23 @@ class DriftLoop:
                 LOG.exception("looking at %s failed", driver.site)
 
     def _turn(self, driver: ComputeDriver) -> None:
-        kept_before = self._kept(driver.site)
+        before = self._kept(driver.site)
         seen = {sighting.instance_id: sighting for sighting in driver.sightings()}
         answering = frozenset(report.name for report in driver.hosts())
-        # read after the engine as well: what was made or finished between the two readings is no drift
-        after = {each.id: each for each in self._kept(driver.site)}
-        kept = [each for each in kept_before if after.get(each.id) == each]
-        fresh = (after.keys() | {each.id for each in kept_before}) - {each.id for each in kept}
         self._tell_leaving([sighting for sighting in seen.values() if sighting.leaving_at])
-        drift = decide(kept, {id: one for id, one in seen.items() if id not in fresh}, answering)
-        if drift:
-            self._apply(driver, drift)
+        if decide(before, seen, answering):
+            drift = self._confirmed(driver.site, before, seen, answering)
+            if drift:
+                self._apply(driver, drift)
+
+    def _confirmed(
+        self, site: str, before: Sequence[Kept], seen: Mapping[str, Sighting], answering: frozenset[str]
+    ) -> Drift:
+        """What holds of a second reading too: what was made or finished while the engine was asked is no drift."""
+        after = {each.id: each for each in self._kept(site)}
+        kept = [each for each in before if after.get(each.id) == each]
+        changed = (after.keys() | {each.id for each in before}) - {each.id for each in kept}
+        return decide(kept, {id: one for id, one in seen.items() if id not in changed}, answering)
 
     def _kept(self, site: str) -> list[Kept]:
         with self._database.read() as tx:
