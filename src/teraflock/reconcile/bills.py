@@ -12,6 +12,7 @@ from teraflock.base.errors import Conflict, NotFound
 from teraflock.bill.service import BillService
 from teraflock.instance.service import InstanceService
 from teraflock.instance.states import Phase
+from teraflock.meter.service import CHANGES_PER_TURN
 from teraflock.storage.database import Database
 from teraflock.tenant import store as tenants
 from teraflock.tenant.model import Actor, KeyId, MemberId
@@ -30,12 +31,13 @@ class BillLoop:
 
     def turn(self) -> None:
         bills = self._bills
-        bills.meter.turn()
+        taken = bills.meter.turn()
         if self._is_due("sweep", SWEEP_EVERY):
             bills.meter.sweep()
         bills.purchases.turn()
         bills.biller.turn()
-        bills.biller.close_days()
+        if taken < CHANGES_PER_TURN:  # else a day would be closed without what is still to be metered of it
+            bills.biller.close_days()
         if self._is_due("budgets", BUDGETS_EVERY):
             bills.budgets.turn(step_seconds=BUDGETS_EVERY // timedelta(seconds=1))
             bills.invoices.issue_all()

@@ -15,6 +15,7 @@ from teraflock.bill.purchase.service import PurchaseService
 from teraflock.bill.store import Profile
 from teraflock.bill.verify.service import verify
 from teraflock.instance.states import Phase
+from teraflock.storage.database import Database
 
 UNPROVABLE = {
     ("ledger", "at_us"): "the time of an entry that no charge belongs to stands nowhere else",
@@ -36,9 +37,9 @@ TABLES = (
 )
 
 
-def books() -> World:
+def books(database: Database | None = None) -> World:
     """A month with something of everything."""
-    world = World()
+    world = World(database)
     taken = 0
 
     def random(count: int) -> bytes:

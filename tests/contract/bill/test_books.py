@@ -1,0 +1,119 @@
+"""The books on both engines: proved sound, kept by several billers at once, and whole after `kill -9`."""
+
+import random
+import signal
+import subprocess
+import sys
+import threading
+from datetime import timedelta
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from tests.unit.bill.test_verify import books
+from tests.unit.bill.world import BOOK, RATES, START, World
+
+from teraflock.bill.biller import Biller
+from teraflock.bill.export.focus import Account
+from teraflock.bill.price.service import PriceService
+from teraflock.bill.service import BillService, By
+from teraflock.bill.verify.service import verify
+from teraflock.instance.states import Phase
+from teraflock.meter.service import MeterService
+from teraflock.storage.database import ConstraintBroken, Database
+
+WRITER = Path(__file__).with_name("writes_until_killed.py")
+
+
+def test_a_month_with_everything_is_sound(database: Database) -> None:
+    world = books(database)
+    assert verify(database).faults == ()
+    bills = BillService(database, world.clock, RATES)
+    bill = bills.bill("prj_1", "2026-01")
+    charged = world.rows(
+        "SELECT SUM(micros), COUNT(*) FROM charge WHERE project_id = 'prj_1' AND month = '2026-01'"
+    )
+    assert (bill.micros, bill.lines) == tuple(map(int, charged[0]))
+    for by in get_args(By):
+        groups = bills.bill("prj_1", "2026-01", by).groups
+        assert sum(group.micros for group in groups) == bill.micros
+    assert len(bills.lines("prj_1", "2026-01")) == bill.lines
+    account = Account(organisation_id="org_1", organisation="lab", project_id="prj_1", project="default")
+    assert sum(1 for _ in bills.focus(account, "2026-01")) > bill.lines
+
+
+def test_the_database_itself_refuses_what_does_not_balance(database: Database) -> None:
+    books(database)
+    for sql in (
+        "UPDATE trial_balance SET debits = debits + 1",
+        "UPDATE ledger SET micros = 0 WHERE number = 1",
+        "UPDATE ledger SET debit = credit WHERE number = 1",
+        "UPDATE charge SET micros = micros + 1 WHERE number = 1",
+        "UPDATE meter_interval SET until_us = from_us - 1 WHERE number = 1",
+        "UPDATE credit_grant SET drawn_micros = micros + 1",
+        "UPDATE invoice SET due_micros = due_micros + 1",
+    ):
+        with pytest.raises(ConstraintBroken):
+            database.write(lambda tx, sql=sql: tx.run(sql))  # type: ignore[misc]
+
+
+def launches(world: World, count: int) -> None:
+    """Runs of random lengths, over days."""
+    chance = random.Random(7)
+    PriceService(world.database, world.clock, RATES).take(BOOK, name="book", member="mem_1")
+    for number in range(count):
+        for phase in (Phase.QUEUED, Phase.STARTING, Phase.RUNNING):
+            world.move(f"ins_{number:03}", phase, project=f"prj_{number % 3}")
+        world.wait(chance.randrange(10, 5_000))
+        if number % 3:
+            asked_us = world.now_us - chance.randrange(0, 3_000) * 10**6
+            world.move(f"ins_{number:03}", Phase.STOPPING, project=f"prj_{number % 3}", asked_at_us=asked_us)
+
+
+def test_two_billers_at_once_charge_everything_once(database: Database) -> None:
+    world = World(database)
+    launches(world, 60)
+    world.wait(days=3)
+    errors: list[Exception] = []
+
+    def run() -> None:
+        meter, biller = MeterService(database, world.clock), Biller(database, world.clock)
+        try:
+            while meter.turn(limit=7) + biller.turn(limit=5) or biller.close_days(grace_us=0):
+                pass
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    world.book()
+    verdict = verify(database)
+    assert verdict.faults == ()
+    assert verdict.changes_to_come == 0
+    assert verdict.charges > 40
+
+
+def test_a_killed_biller_is_taken_up_by_the_next(database_address: str, database: Database) -> None:
+    world = World(database)
+    launches(world, 60)
+    chance = random.Random(11)
+    for _ in range(6):
+        with subprocess.Popen(
+            [sys.executable, "-m", "tests.contract.bill.writes_until_killed", database_address],
+            stdout=subprocess.PIPE, stdin=subprocess.PIPE, cwd=WRITER.parents[3],
+        ) as process:  # fmt: skip
+            assert process.stdout
+            assert process.stdout.readline() == b"ready\n"
+            for _ in range(chance.randrange(0, 12)):
+                if process.stdout.readline() == b"done\n":
+                    break
+            process.send_signal(signal.SIGKILL)
+        assert verify(database).faults == (), "sound at whatever point it was killed"
+    world.clock.move(START + timedelta(days=40) - world.clock.now())
+    world.book()
+    verdict = verify(database)
+    assert (verdict.faults, verdict.changes_to_come) == ((), 0)

@@ -1,0 +1,180 @@
+"""A price book is taken as a whole or refused as a whole, with the line that is wrong; the past keeps its prices."""
+
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.bill.world import BOOK, RATES, World
+
+from teraflock.base.errors import BadInput
+from teraflock.bill.price.book import BadBook, Draft, read_book
+from teraflock.bill.price.model import FOREVER_US, Period, Place, PriceBook, PricedPeriod, Prices, Table
+from teraflock.bill.price.service import PriceService
+from teraflock.bill.times import microseconds
+
+
+def read(text: str) -> tuple[Draft, ...]:
+    return read_book(text, name="prices.yaml", rates=RATES, hosts={"node7": "hst_7"})
+
+
+def book(*lines: str) -> str:
+    return "\n".join(["- from: 2026-01-01", "  currency: USD", *(f"  {line}" for line in lines)])
+
+
+REFUSED = {
+    "an unknown GPU": (book("gpu:", "  V100: 3/hour", "  Voodoo 3000: 1/hour"), 5, "Voodoo 3000"),
+    "a negative price": (book("vcpu: 0.1/hour", "ram: -0.2/hour"), 4, "below zero"),
+    "a currency without a rate": ("- from: 2026-01-01\n  currency: XAU", 2, "no exchange rate"),
+    "overlapping dates": (
+        "- {from: 2026-01-01, until: 2026-06-01, currency: USD}\n- {from: 2026-05-01, currency: USD}",
+        1,
+        "overlap",
+    ),
+    "the same beginning twice": (
+        "- {from: 2026-01-01, currency: USD}\n\n- {from: 2026-01-01, currency: USD}",
+        1,
+        "same time",
+    ),
+    "an end before the beginning": (
+        "- from: 2026-02-01\n  until: 2026-01-01\n  currency: USD",
+        2,
+        "before it begins",
+    ),
+    "a price without a period": (book("vcpu: 0.1"), 3, "no price"),
+    "a price per year": (book("vcpu: 0.1/year"), 3, "no price"),
+    "a price with words": (book("gpu: {V100: cheap}"), 3, "no price"),
+    "an unknown word": (book("vcpus: 0.1/hour"), 3, "means nothing"),
+    "a word twice": (book("vcpu: 0.1/hour", "vcpu: 0.2/hour"), 4, "twice"),
+    "one card by two names": (book("gpu:", "  H200: 3/hour", "  H200 SXM: 4/hour"), 5, "already"),
+    "a discount above all": (book("spot: 120%"), 3, "no share"),
+    "a slice that is none": (book("gpu: {A100 80GB:9g.90gb: 1/hour}"), 3, "no slice"),
+    "four years": (book("reserved: {4 years: 10%}"), 3, "years"),
+    "an unknown host": (book("hosts: {node8: {gpu: {V100: 1/hour}}}"), 3, "no host"),
+    "no list": ("currency: USD", 1, "list of periods"),
+    "no YAML": ("- from: [", 1, "no YAML"),
+    "a date that is none": ("- from: soon\n  currency: USD", 1, "no date"),
+    "a time without a zone": ("- from: 2026-01-01 10:00\n  currency: USD", 1, "no date"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_refused_with_its_line(what: str) -> None:
+    text, line, words = REFUSED[what]
+    with pytest.raises(BadBook) as refused:
+        read(text)
+    assert f"line {line}" in refused.value.sentence.replace("lines", "line")
+    assert words in refused.value.sentence
+
+
+@given(text=st.text(max_size=200))
+def test_whatever_stands_in_it_is_taken_or_refused(text: str) -> None:
+    """Never with an error of another kind."""
+    with suppress(BadInput):
+        read(text)
+
+
+@given(lines=st.lists(st.sampled_from(BOOK.splitlines()[2:]), unique=True), cut=st.integers(0, 60))
+def test_pieces_of_a_book_too(lines: list[str], cut: int) -> None:
+    with suppress(BadInput):
+        read("- from: 2026-01-01\n  currency: USD\n" + "\n".join(lines)[: -cut or None])
+
+
+def test_a_refused_book_leaves_nothing() -> None:
+    world = World()
+    service = PriceService(world.database, world.clock, RATES)
+    with pytest.raises(BadBook):
+        service.take(book("vcpu: 0.1/hour", "ram: -1/hour"), name="prices.yaml", member="mem_1")
+    assert service.versions() == []
+    assert world.rows("SELECT * FROM price_period") == []
+
+
+def units(text: str, gpu: str, mode: str = "on-demand", currency: str = "USD", **place: str) -> int:
+    draft = read(text)[0]
+    period = Period(version=1, from_us=draft.from_us, until_us=draft.until_us, prices=draft.prices)
+    return PricedPeriod(period, currency).units(gpu, mode, Place(**place)).gpu
+
+
+def test_the_narrower_name_and_the_narrower_place_count() -> None:
+    text = book(
+        "gpu: {V100: 3/hour, V100 32GB: 4/hour}",
+        "regions: {north: {gpu: {V100: 2/hour}}}",
+        "hosts: {node7: {gpu: {V100: 1/hour}}}",
+    )
+    month = 730 * 10**6
+    assert units(text, "V100-SXM2") == 3 * month
+    assert units(text, "V100-SXM2-32") == 4 * month
+    assert units(text, "V100-SXM2", region="north") == 2 * month
+    assert units(text, "V100-SXM2", region="north", host="hst_7") == month
+    assert units(text, "V100-SXM2", host="hst_8") == 3 * month
+    assert units(text, "H100-SXM5") == 0
+
+
+def test_a_slice_costs_its_own_price_or_its_share() -> None:
+    plain = book("gpu: {A100 80GB: 7/hour}")
+    assert units(plain, "A100-SXM4-80:1g.10gb") == 7 * 730 * 142_900
+    own = book("gpu:", "  A100 80GB: 7/hour", "  A100 80GB:1g.10gb: 0.5/hour")
+    assert units(own, "A100-SXM4-80:1g.10gb") == 730 * 500_000
+
+
+def test_modes_and_currencies() -> None:
+    text = book(
+        "gpu: {V100: {on-demand: 3.06/hour, monthly: 2233/month}, A100: 2/hour}", "monthly: 30%", "spot: 60%"
+    )
+    assert units(text, "V100-SXM2", "monthly") == 2_233_000_000
+    assert units(text, "A100-SXM4-80", "monthly") == 730 * 2_000_000 * 7 // 10
+    assert units(text, "A100-SXM4-80", "spot") == 730 * 2_000_000 * 4 // 10
+    assert units(text, "A100-SXM4-80", currency="CNY") == 730 * 2_000_000 * 7_250 // 1000
+
+
+def test_a_period_lasts_until_the_next() -> None:
+    first, second = read("- {from: 2026-03-01, currency: USD}\n- {from: 2026-01-01, currency: USD}")
+    assert (first.from_us, first.until_us) == (_us(2026, 1), second.from_us)
+    assert second.until_us == FOREVER_US
+
+
+@given(
+    spans=st.lists(st.tuples(st.integers(0, 50), st.integers(1, 30)), min_size=1, max_size=6),
+    at=st.integers(-5, 90),
+)
+def test_at_any_time_the_newest_book_counts_that_has_a_word_on_it(
+    spans: list[tuple[int, int]], at: int
+) -> None:
+    prices = Prices(currency="USD", rates={}, house=Table())
+    periods = [
+        Period(version=version, from_us=start, until_us=start + length, prices=prices)
+        for version, (start, length) in enumerate(spans, start=1)
+    ]
+    whole = PriceBook(periods)
+    found = [period for period in periods if period.from_us <= at < period.until_us]
+    assert whole.at(at) == (found[-1] if found else None)
+    changes = [us for us in range(at + 1, at + 40) if whole.at(us) is not whole.at(us - 1)]
+    assert whole.changes(at, at + 40) == changes
+
+
+def test_a_new_book_does_not_touch_the_past() -> None:
+    world = World()
+    service = PriceService(world.database, world.clock, RATES)
+    service.take(book("vcpu: 1/hour"), name="one", member="mem_1")
+    before_us = world.now_us
+    world.wait(days=3)
+    (period,) = service.take(book("vcpu: 9/hour"), name="two", member="mem_1")
+    assert period.from_us == world.now_us
+    counts = service.book()
+    old = counts.at(world.now_us - 1)
+    assert old is not None
+    assert old.version == 1
+    assert counts.at(before_us) is old
+
+
+def test_a_book_that_is_all_over_is_refused() -> None:
+    world = World()
+    with pytest.raises(BadInput, match="over"):
+        PriceService(world.database, world.clock, RATES).take(
+            "- {from: 2020-01-01, until: 2021-01-01, currency: USD}", name="old", member="mem_1"
+        )
+
+
+def _us(year: int, month: int) -> int:
+    return microseconds(datetime(year, month, 1, tzinfo=UTC))
