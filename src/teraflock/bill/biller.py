@@ -64,7 +64,7 @@ class Biller:
 
 
 def book_intervals(tx: Transaction, now_us: int, limit: int, random_bytes: Callable[[int], bytes]) -> int:
-    intervals = meter_store.intervals_after(tx, store.cursor(tx).intervals, limit=limit)
+    intervals = meter_store.intervals_after(tx, store.hold(tx).intervals, limit=limit)
     if not intervals:
         return 0
     go_on(tx, max(now_us, *(interval.until_us for interval in intervals)), now_us, random_bytes)
@@ -87,7 +87,7 @@ def book_intervals(tx: Transaction, now_us: int, limit: int, random_bytes: Calla
 
 def book_day(tx: Transaction, until_us: int, now_us: int, random_bytes: Callable[[int], bytes]) -> int:
     """Close a day: charge what is open up to its end, and let credits lapse whose time is a whole day over."""
-    if store.cursor(tx).booked_until_us >= until_us:
+    if store.hold(tx).booked_until_us >= until_us:
         return 0
     go_on(tx, max(now_us, until_us), now_us, random_bytes)
     cursor, desk = store.cursor(tx), Desk(tx)

@@ -37,12 +37,16 @@ def cursor(tx: Transaction) -> Cursor:
     return Cursor(intervals=row[0], charges=row[1], entries=row[2], booked_until_us=row[3], latest_us=row[4])
 
 
+def hold(tx: Transaction) -> Cursor:
+    """The cursor, for a work that will move it: whoever comes second waits here, before anything is numbered."""
+    tx.run("UPDATE bill_cursor SET name = name WHERE name = 'bill'")
+    return cursor(tx)
+
+
 def set_cursor(tx: Transaction, cursor: Cursor) -> None:
     tx.run(
-        "INSERT INTO bill_cursor (name, intervals, charges, entries, booked_until_us, latest_us)"
-        " VALUES ('bill', :intervals, :charges, :entries, :until, :latest) ON CONFLICT (name) DO UPDATE SET"
-        " intervals = excluded.intervals, charges = excluded.charges, entries = excluded.entries,"
-        " booked_until_us = excluded.booked_until_us, latest_us = excluded.latest_us",
+        "UPDATE bill_cursor SET intervals = :intervals, charges = :charges, entries = :entries,"
+        " booked_until_us = :until, latest_us = :latest WHERE name = 'bill'",
         intervals=cursor.intervals,
         charges=cursor.charges,
         entries=cursor.entries,

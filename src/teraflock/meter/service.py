@@ -57,7 +57,7 @@ class MeterService:
             missed = store.instances_missed(tx)
         if not missed:
             return 0
-        return self._database.write(lambda tx: _take_of(tx, missed))
+        return self._database.write(lambda tx: _take_missed(tx, missed))
 
 
 class _Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,10 +99,16 @@ def _is_new(tx: Transaction, change: Change) -> bool:
 
 
 def _take_found(tx: Transaction, found: _Found) -> int:
+    store.hold(tx)
     taken = _take(tx, found.changes) + _take_of(tx, found.behind)
     cursor = store.cursor(tx)
     store.set_cursor(tx, replace(cursor, event_id=max(cursor.event_id, found.newest)))
     return taken
+
+
+def _take_missed(tx: Transaction, instance_ids: Sequence[str]) -> int:
+    store.hold(tx)
+    return _take_of(tx, instance_ids)
 
 
 def _take_of(tx: Transaction, instance_ids: Iterable[str]) -> int:

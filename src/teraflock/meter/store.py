@@ -150,10 +150,15 @@ def cursor(tx: Transaction) -> Cursor:
     return Cursor(event_id=row[0], intervals=row[1]) if row else Cursor()
 
 
+def hold(tx: Transaction) -> Cursor:
+    """The cursor, for a work that will move it: whoever comes second waits here, before anything is numbered."""
+    tx.run("UPDATE meter_cursor SET name = name WHERE name = 'meter'")
+    return cursor(tx)
+
+
 def set_cursor(tx: Transaction, cursor: Cursor) -> None:
     tx.run(
-        "INSERT INTO meter_cursor (name, event_id, intervals) VALUES ('meter', :event_id, :intervals)"
-        " ON CONFLICT (name) DO UPDATE SET event_id = excluded.event_id, intervals = excluded.intervals",
+        "UPDATE meter_cursor SET event_id = :event_id, intervals = :intervals WHERE name = 'meter'",
         event_id=cursor.event_id,
         intervals=cursor.intervals,
     )

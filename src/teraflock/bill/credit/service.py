@@ -40,7 +40,7 @@ class CreditService:
             )
 
         def work(tx: Transaction) -> Grant:
-            cursor = store.cursor(tx)
+            cursor = store.hold(tx)
             made = Grant(
                 id=new_id("crd", now, self._random_bytes), project_id=project_id, reason=reason, micros=micros,
                 currency=Desk(tx).currency(project_id), from_us=from_us, expires_us=expires_us,

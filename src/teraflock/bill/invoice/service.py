@@ -65,7 +65,7 @@ class InvoiceService:
             invoice = invoice_store.invoice(tx, project_id, month)
             if invoice is None:
                 raise NotFound(f"There is no invoice for {month}")
-            cursor = store.cursor(tx)
+            cursor = store.hold(tx)
             entry = Entry(
                 kind="payment", project_id=project_id, debit=CASH, credit=owes(project_id), currency=invoice.currency,
                 micros=micros, subject=f"invoice/{invoice.number}", sequence=cursor.entries + 1,
@@ -78,9 +78,10 @@ class InvoiceService:
 
 
 def issue(tx: Transaction, project_id: str, month: str, project_name: str, now_us: int) -> Invoice:
+    cursor = store.hold(tx)
     if found := invoice_store.invoice(tx, project_id, month):
         return found
-    cursor, desk = store.cursor(tx), Desk(tx)
+    desk = Desk(tx)
     if cursor.booked_until_us < month_bounds(month)[1]:
         raise Refused(
             f"{month} is not over, or not all of its days are closed", hint="Ask again after its end"
@@ -140,7 +141,7 @@ def _tax_entries(
 
 
 def _pay_in(tx: Transaction, project_id: str, micros: int, now_us: int) -> int:
-    desk, cursor = Desk(tx), store.cursor(tx)
+    cursor, desk = store.hold(tx), Desk(tx)
     currency, profile = desk.currency(project_id), desk.profiles.get(project_id)
     entry = Entry(
         kind="paid-in", project_id=project_id, debit=CASH, credit=paid_ahead(project_id), currency=currency,

@@ -28,7 +28,7 @@ class PriceService:
         now_us = microseconds(self._clock.now())
 
         def work(tx: Transaction) -> Sequence[Period]:
-            not_before_us = max(now_us, store.cursor(tx).latest_us)
+            not_before_us = max(now_us, store.hold(tx).latest_us)
             version = price_store.newest_version(tx) + 1
             periods = taken(drafts, version=version, not_before_us=not_before_us)
             price_store.add(tx, periods, text=text, member=member, now_us=now_us)

@@ -122,11 +122,12 @@ class PurchaseService:
 
     def _now_us(self, tx: Transaction) -> int:
         """Now, but not within time that is charged already: a clock may have stepped back."""
-        return max(microseconds(self._clock.now()), store.cursor(tx).latest_us)
+        return max(microseconds(self._clock.now()), store.hold(tx).latest_us)
 
 
 def go_on(tx: Transaction, until_us: int, now_us: int, random_bytes: RandomBytes) -> int:
     """Begin all terms that are due by `until_us`. The biller does so before it charges what lies before that time."""
+    store.hold(tx)
     count = 0
     while due := purchase_store.due_in_all_projects(tx, until_us, limit=TERMS_PER_TURN):
         for purchase in due:

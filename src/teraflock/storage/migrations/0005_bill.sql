@@ -8,6 +8,7 @@ CREATE TABLE meter_cursor (
     event_id TEXT NOT NULL,       -- the newest event that was read
     intervals BIGINT NOT NULL     -- how many were made so far: the number of the newest
 );
+INSERT INTO meter_cursor (name, event_id, intervals) VALUES ('meter', '', 0);
 
 -- Where each instance stands: the last change that was taken, and what it holds from then on.
 CREATE TABLE meter_instance (
@@ -87,6 +88,7 @@ CREATE TABLE bill_cursor (
     booked_until_us BIGINT NOT NULL, -- days are closed up to here
     latest_us BIGINT NOT NULL     -- the end of the latest time charged: no price or purchase begins before
 );
+INSERT INTO bill_cursor (name, intervals, charges, entries, booked_until_us, latest_us) VALUES ('bill', 0, 0, 0, 0, 0);
 
 CREATE TABLE charge (
     number BIGINT PRIMARY KEY,    -- 1, 2, 3 … in the order they were booked
