@@ -4,6 +4,7 @@ They are forked from a server of forks that has everything loaded: a walk starts
 """
 
 import multiprocessing
+import os
 import signal
 import time
 from collections.abc import Callable
@@ -26,6 +27,9 @@ REST_SECONDS_MAX = 10.0
 """What the house promises: so long after a restart all is in line again."""
 LOOK_AGAIN_SECONDS = 0.02
 HOSTS = "1x3xV100"
+MEMORY = Path("/dev/shm")
+HOMES = str(MEMORY) if os.access(MEMORY, os.W_OK) else None
+"""Where homes lie: in memory if possible, for it is processes that are killed here and not the machine."""
 
 
 def settings(database: str = "", dies_at: str = "") -> Settings:

@@ -1,16 +1,40 @@
 """Random lives of a house, on both databases."""
 
+from collections.abc import Callable
+from contextlib import ExitStack
+
 from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
 from tests.faults.machine import HouseMachine, fresh_sqlite
+from tests.postgres_server import PostgresServer
 
-QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+from teraflock.base.clock import FixedClock
+from teraflock.storage.database import Database
+from teraflock.storage.open import open_database
 
 
-class OnSqlite(HouseMachine):
-    open_fresh = staticmethod(fresh_sqlite)
+def live(open_fresh: Callable[[FixedClock], Database], *, lives: int, steps: int) -> None:
+    machine = type("Life", (HouseMachine,), {"open_fresh": staticmethod(open_fresh)})
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=lives,
+            stateful_step_count=steps,
+            deadline=None,
+            derandomize=True,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
 
 
-TestOnSqlite = OnSqlite.TestCase
-TestOnSqlite.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=QUIET
-)
+def test_random_lives_on_sqlite() -> None:
+    live(fresh_sqlite, lives=40, steps=40)
+
+
+def test_random_lives_on_postgres(postgres_server: PostgresServer) -> None:
+    with ExitStack() as schemas:
+
+        def fresh(clock: FixedClock) -> Database:
+            return open_database(schemas.enter_context(postgres_server.fresh_schema()), clock)
+
+        live(fresh, lives=10, steps=30)

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from tests.faults.servers import Site
+from tests.faults.servers import HOMES, Site
 
 from teraflock.drivers.simulated.faults import Fault, Kind, When
 from teraflock.instance.model import Operation
@@ -87,7 +87,7 @@ WALK = [(operation, point) for operation in Operation for point in points(operat
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    with TemporaryDirectory(prefix="tera-walk-") as folder:
+    with TemporaryDirectory(prefix="tera-walk-", dir=HOMES) as folder:
         site = Site(Path(folder))
         yield site
         site.close()

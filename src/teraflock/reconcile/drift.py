@@ -113,7 +113,7 @@ class DriftLoop:
 
     def _turn(self, driver: ComputeDriver) -> None:
         before = self._kept(driver.site)
-        seen = {sighting.instance_id: sighting for sighting in driver.sightings()}
+        seen = {str(sighting.instance_id): sighting for sighting in driver.sightings()}
         answering = frozenset(report.name for report in driver.hosts())
         self._tell_leaving([sighting for sighting in seen.values() if sighting.leaving_at])
         if decide(before, seen, answering):
