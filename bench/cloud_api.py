@@ -67,12 +67,13 @@ def _both(what: str, rounds: list[tuple[float, float]], bar: float | None = None
 
 
 def _starting() -> Section:
-    seconds, resident = [], []
+    seconds, used, resident = [], [], []
     for _ in range(STARTS):
         with tempfile.TemporaryDirectory() as folder:
             began = time.perf_counter()
             with serving(Path(folder)) as (process, _):
                 seconds.append(time.perf_counter() - began)
+                used.append(_cpu_seconds(process.pid))
                 time.sleep(2.0)  # until its loops have turned
                 resident.append(_resident_mb(process.pid))
     return Section(
@@ -84,6 +85,7 @@ def _starting() -> Section:
                 samples=tuple(seconds),
                 bar=FIRST_ANSWER_SECONDS_MAX,
             ),
+            Figure(what="processor time of that", unit="s", samples=tuple(used)),
             Figure(what="resident, idle", unit="MB", samples=tuple(resident), bar=IDLE_MB_MAX),
         ),
     )

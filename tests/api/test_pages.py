@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.api.asking import House, Tenants
 
-from teraflock.instance import store
+from teraflock.api.convert.instance import instance_answer, instance_page
 from teraflock.tenant.model import ProjectId
+from teraflock.wire.instance import InstancePage
 
 Act = Callable[[House, str], Any]
 
@@ -52,13 +54,15 @@ def one_step(house: House) -> None:
 @given(st.lists(st.sampled_from(sorted(ACTS)), max_size=12))
 def test_a_kept_page_is_what_the_database_holds(house: House, tenants: Tenants, acts: list[str]) -> None:
     owner, project = tenants.keys["owner"], ProjectId(tenants.ids["project"])
-    service, database = house.cloud.services.nouns.instances, house.cloud.database
+    services = house.cloud.services
     for act in acts:
         ACTS[act](house, owner)
         for gone in (False, True):
-            shown = service.page(project, limit=200, gone=gone)
-            with database.read() as tx:
-                assert shown == store.page(tx, project, after="", limit=200, gone=gone)
+            shown = services.nouns.instances.page(project, limit=200, gone=gone)
+            anew = services.nouns_on(services.database).instances.page(project, limit=200, gone=gone)
+            assert shown == anew
+            answers = msgspec.json.decode(instance_page(shown, None, enters=True), type=InstancePage)
+            assert answers.items == tuple(instance_answer(view, enters=True) for view in anew)
     house.settle()
     if house.ask("GET", "/v1/instances/web", owner).status == 404:
         house.ask("POST", "/v1/instances", owner, body={"name": "web", "shape": {"gpu": "V100"}})

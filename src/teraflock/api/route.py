@@ -13,7 +13,7 @@ What holds:
 import re
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Any, Final, Literal, TypeVar, get_type_hints
+from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -130,7 +130,10 @@ class Routes:
             raise TypeError(f"{method} {path}: a permission belongs to every scope but `public` and `key`")
 
         def declare(handler: Handler) -> Handler:
-            hints = get_type_hints(handler)
+            hints = get_type_hints(handler, include_extras=True)
+            returned = hints["return"]
+            if get_origin(returned) is Annotated:  # JSON that is encoded already, and of what
+                returned = get_args(returned)[1]
             route = Route(
                 method=method,
                 path=path,
@@ -146,7 +149,7 @@ class Routes:
                 media_type=media_type,
                 query=hints.get("query"),
                 body=hints.get("body"),
-                answer=None if hints["return"] is type(None) else hints["return"],
+                answer=None if returned is type(None) else returned,
                 errors=errors,
             )
             _check(route, set(hints) - {"call", "query", "body", "return"})

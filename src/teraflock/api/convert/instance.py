@@ -3,6 +3,7 @@
 from functools import lru_cache
 from typing import Final
 
+import msgspec
 from msgspec.structs import asdict
 
 from teraflock.catalog.cards import cards_by_id
@@ -17,6 +18,7 @@ from teraflock.wire.instance import (
     ExecAnswer,
     GpuAnswer,
     InstanceAnswer,
+    InstancePage,
     JupyterAnswer,
     LaunchRequest,
     LogAnswer,
@@ -50,25 +52,26 @@ def order_from(request: LaunchRequest) -> Order:
     )
 
 
+PAGES_KEPT: Final = 512  # some kB each
+_PAGES: Final[dict[tuple[int, int, bool], tuple[tuple[View, ...], str | None, bytes]]] = {}
+
+
+def instance_page(views: tuple[View, ...], after: str | None, *, enters: bool) -> bytes:
+    """A page as JSON. One of the very same views is given again: they never change, and most pages do not either."""
+    key = (id(views[0]) if views else 0, len(views), enters)
+    kept = _PAGES.get(key)
+    if kept is not None and kept[0] == views and kept[1] == after:
+        return kept[2]
+    page = InstancePage(items=tuple(instance_answer(view, enters=enters) for view in views), next=after)
+    content = msgspec.json.encode(page)
+    if len(_PAGES) >= PAGES_KEPT:
+        _PAGES.clear()
+    _PAGES[key] = (views, after, content)
+    return content
+
+
 def instance_answer(view: View, *, enters: bool) -> InstanceAnswer:
-    """`enters` says whether the asker may go inside. What was made of a view is kept beside it: both never change."""
-    key = (id(view), enters)
-    kept = _KEPT.get(key)
-    if kept is not None and kept[0] is view:
-        return kept[1]
-    answer = _instance_answer(view, enters=enters)
-    if len(_KEPT) >= ANSWERS_KEPT:
-        _KEPT.clear()
-    _KEPT[key] = (view, answer)
-    return answer
-
-
-ANSWERS_KEPT: Final = 4096
-_KEPT: Final[dict[tuple[int, bool], tuple[View, InstanceAnswer]]] = {}
-"""By the identity of a view, which stays its own while it is kept here."""
-
-
-def _instance_answer(view: View, *, enters: bool) -> InstanceAnswer:
+    """`enters` says whether the asker may go inside."""
     instance = view.instance
     progress = instance.progress
     return InstanceAnswer(

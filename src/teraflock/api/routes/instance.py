@@ -1,9 +1,12 @@
 """Instances: launched, looked at, changed, deleted. What is asked for is written down; the loops do it."""
 
+from typing import Annotated
+
 from teraflock.api.call import Call, cut
 from teraflock.api.convert.instance import (
     exec_answer,
     instance_answer,
+    instance_page,
     log_answer,
     order_from,
     wish_from,
@@ -28,17 +31,13 @@ ENGINE = ("engine_down", "engine_refused")
 
 
 @routes.get("/v1/instances", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
-def list_instances(call: Call, query: InstancePageQuery) -> InstancePage:
+def list_instances(call: Call, query: InstancePageQuery) -> Annotated[bytes, InstancePage]:
     """Instances of a project, oldest first."""
     found = call.nouns.instances.page(
         call.project.id, after=query.after, limit=query.limit + 1, gone=query.gone
     )
     rows, last = cut(found, query.limit)
-    enters = _enters(call)
-    return InstancePage(
-        items=tuple(instance_answer(view, enters=enters) for view in rows),
-        next=last.instance.id if last else None,
-    )
+    return instance_page(rows, last.instance.id if last else None, enters=_enters(call))
 
 
 @routes.post(
