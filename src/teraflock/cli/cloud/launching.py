@@ -8,10 +8,11 @@ import click
 
 from teraflock.app.home import home
 from teraflock.base.errors import BadInput
+from teraflock.cli.bill.beside import tell_price
 from teraflock.cli.cloud import plan_file, ssh_files
 from teraflock.cli.cloud.connection import connected
 from teraflock.cli.cloud.listing import write_instances
-from teraflock.cli.cloud.options import json_option, project_option, wait_option
+from teraflock.cli.cloud.options import json_option, project_option, wait_option, yes_option
 from teraflock.cli.cloud.shape_options import shape_from, shape_options
 from teraflock.cli.cloud.waiting import NotDone, wait_for
 from teraflock.cli.cloud.words import check_name, parse_command, parse_pairs
@@ -73,14 +74,23 @@ Examples:
 @click.option("--plan", "plan", type=click.Path(), metavar="FILE", help="A choice of `tera plan --json`.")
 @click.option("--choice", type=click.IntRange(1), metavar="N", help="With --plan: which. [default: best own]")
 @click.option("--idempotency-key", default="", metavar="TEXT", help="The same one launches once only.")
+@yes_option
 @wait_option(default=False)
 @project_option
 @json_option
 def command(
-    project: str | None, wait: bool, timeout: float, as_json: bool, idempotency_key: str, **words: Any
+    project: str | None,
+    wait: bool,
+    timeout: float,
+    as_json: bool,
+    idempotency_key: str,
+    yes: bool,
+    **words: Any,
 ) -> None:
     request = request_from(words)
     with connected(project) as client:
+        tell_price(client, request, yes=yes)
+        say_price(client, request, yes=yes)
         launched = client.launch(request, idempotency_key=idempotency_key).items
         if wait:
             launched = _waited(client, launched, timeout)

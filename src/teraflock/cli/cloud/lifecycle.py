@@ -8,6 +8,7 @@ import click
 
 from teraflock.app.home import home
 from teraflock.base.errors import BadInput, NotFound
+from teraflock.cli.bill.beside import tell_spent
 from teraflock.cli.cloud import ssh_files
 from teraflock.cli.cloud.asking import confirm
 from teraflock.cli.cloud.connection import connected
@@ -70,6 +71,8 @@ def start(names: tuple[str, ...], project: str | None, wait: bool, timeout: floa
 def stop(names: tuple[str, ...], project: str | None, wait: bool, timeout: float, as_json: bool) -> None:
     with connected(project) as client:
         done = act_on(client, names, lambda client, name: client.stop(name), "stopped", wait, timeout)
+        if not as_json:
+            tell_spent(client, done)
     tell(done, as_json, waited=wait)
 
 

@@ -1,6 +1,6 @@
 """`tera ps`: the instances of a project."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -8,13 +8,16 @@ import click
 
 from teraflock.base.clock import SystemClock
 from teraflock.base.quantities import memory_text
+from teraflock.cli.bill.beside import cost_cells, costs_by_id
 from teraflock.cli.cloud.connection import connected
+from teraflock.cli.cloud.costs import costs_by_id
 from teraflock.cli.cloud.options import json_option, project_option
 from teraflock.cli.cloud.words import age_text, cards_text, state_text
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
 
 if TYPE_CHECKING:
+    from teraflock.wire.bill import CostAnswer
     from teraflock.wire.instance import InstanceAnswer
 
 HELP: Final = """Your instances and how they are.
@@ -36,6 +39,8 @@ COLUMNS: Final = (
     Column("HOST", flexible=True, worth=3),
     Column("IMAGE", flexible=True, worth=2),
     Column("AGE", right=True, worth=5),
+    Column("PRICE", right=True, worth=5),
+    Column("SO FAR", right=True, worth=4),
     Column("PROBLEM", flexible=True, worth=6),
 )
 
@@ -55,22 +60,25 @@ def command(project: str | None, states: tuple[str, ...], labels: tuple[str, ...
             for each in sorted(client.all_instances(), key=lambda each: (each.created_at, each.name))
             if (not states or each.state in states) and wished.items() <= dict(each.labels).items()
         ]
+        costs = {} if as_json else costs_by_id(client)
     if as_json:
         write_json(found)
     elif found:
-        write_instances(found)
+        write_instances(found, costs)
     else:
         remark(
             "No instance" + (" is like that" if states or wished else " yet; `tera launch --help` shows how")
         )
 
 
-def write_instances(instances: Sequence["InstanceAnswer"]) -> None:
-    now = SystemClock().now()
-    click.echo(render(COLUMNS, [_cells(each, now) for each in instances], columns()))
+def write_instances(
+    instances: Sequence["InstanceAnswer"], costs: Mapping[str, "CostAnswer"] | None = None
+) -> None:
+    now, costs = SystemClock().now(), costs or {}
+    click.echo(render(COLUMNS, [_cells(each, now, costs.get(each.id)) for each in instances], columns()))
 
 
-def _cells(instance: "InstanceAnswer", now: datetime) -> list[str]:
+def _cells(instance: "InstanceAnswer", now: datetime, cost: "CostAnswer | None") -> list[str]:
     return [
         instance.name,
         state_text(instance),
@@ -82,5 +90,6 @@ def _cells(instance: "InstanceAnswer", now: datetime) -> list[str]:
         instance.host or "",
         instance.image,
         age_text(instance.created_at, now),
+        *cost_cells(cost),
         instance.problem,
     ]

@@ -1,0 +1,65 @@
+"""What things cost, told beside `tera ps`, `launch` and `stop`. Where nobody set prices, nothing is told."""
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from teraflock.base.errors import TeraflockError
+from teraflock.cli.bill.words import amount_text, hourly_text, parse_amount
+from teraflock.cli.cloud.asking import confirm
+from teraflock.cli.output import remark
+
+if TYPE_CHECKING:
+    from teraflock.client import Client
+    from teraflock.wire.bill import CostAnswer
+    from teraflock.wire.instance import InstanceAnswer, LaunchRequest
+
+ASK_ABOVE: Final = "TERA_ASK_ABOVE"
+ASK_ABOVE_DEFAULT: Final = "20"  # an hour, in the project's currency: some eight large cards
+
+
+def costs_by_id(client: "Client") -> Mapping[str, "CostAnswer"]:
+    """What each instance costs; nothing where one may not see it, or nothing costs anything."""
+    try:
+        found = {each.instance_id: each for each in client.all_costs()}
+    except TeraflockError:
+        return {}
+    return found if any(each.micros or each.micros_per_hour for each in found.values()) else {}
+
+
+def cost_cells(cost: "CostAnswer | None") -> list[str]:
+    if cost is None:
+        return ["", ""]
+    return [hourly_text(cost.micros_per_hour, cost.currency), amount_text(cost.micros, cost.currency)]
+
+
+def tell_price(client: "Client", request: "LaunchRequest", *, yes: bool) -> None:
+    """Say what a launch will cost, and ask where that is much."""
+    from teraflock.wire.bill import QuoteRequest
+
+    try:
+        quote = client.quote(QuoteRequest(shape=request.shape, instances=request.instances))
+    except TeraflockError:
+        return  # no prices; or the launch itself will say what is wrong with the shape
+    if not quote.micros_per_hour:
+        return
+    price = hourly_text(quote.micros_per_hour, quote.currency)
+    above = quote.micros_per_hour > parse_amount(os.environ.get(ASK_ABOVE, ASK_ABOVE_DEFAULT))
+    if above and not yes:
+        confirm(f"This costs {price}. Launch it?", f"A launch for {price}")
+    else:
+        remark(f"Costs {price}, {amount_text(quote.micros_per_month, quote.currency)} a month on end")
+
+
+def tell_spent(client: "Client", instances: Iterable["InstanceAnswer"]) -> None:
+    """Say what instances have cost so far."""
+    costs = costs_by_id(client)
+    for instance in instances:
+        cost = costs.get(instance.id)
+        if cost is not None and cost.micros:
+            disk = (
+                f", its disk {hourly_text(cost.micros_per_hour, cost.currency)}"
+                if cost.micros_per_hour
+                else ""
+            )
+            remark(f"`{instance.name}` has cost {amount_text(cost.micros, cost.currency)}{disk}")
