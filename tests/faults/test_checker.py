@@ -1,0 +1,120 @@
+"""The checker sees what it is there for: every kind of damage to a house in order is told, and nothing before it."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+import pytest
+from msgspec.structs import replace
+from tests.faults.checker import faults
+from tests.faults.house import House
+from tests.faults.machine import fresh_sqlite
+
+from teraflock.base.clock import FixedClock
+from teraflock.drivers.simulated.model import AddressTaken, Guest, Image
+from teraflock.drivers.simulated.world import MemoryWorld
+from teraflock.instance.orders import Order, ShapeWish
+
+
+@pytest.fixture
+def house() -> Iterator[House]:
+    """With one instance running, one stopped, one gone."""
+    clock = FixedClock(datetime(2026, 11, 15, tzinfo=UTC))
+    house = House(fresh_sqlite(clock), MemoryWorld(), clock)
+    tenant = house.tenant
+    for name, gpus in (("runs", 1), ("rests", 0), ("gone", 0)):
+        order = Order(name=name, shape=ShapeWish(gpu="V100" if gpus else "", gpus=gpus))
+        house.service.launch(tenant.actor, tenant.project, order)
+    house.settle()
+    house.service.snapshot(tenant.actor, tenant.project, "runs", "kept")
+    house.service.stop(tenant.actor, tenant.project, "rests")
+    house.service.delete(tenant.actor, tenant.project, "gone")
+    house.settle()
+    assert faults(house.database, house.world, clock.now()) == []
+    yield house
+    house.database.close()
+
+
+def by_name(house: House, name: str) -> str:
+    pages = house.service.page(house.tenant.project.id, limit=9, gone=True)
+    return next(view.instance.id for view in pages if view.instance.name == name)
+
+
+def on_engine(house: House, name: str, **changes: object) -> None:
+    with house.world.write() as turn:
+        found = turn.get(Guest, by_name(house, name))
+        assert found is not None
+        turn.put(replace(found, **changes))
+
+
+def in_rows(house: House, sql: str, **values: object) -> None:
+    assert house.database.write(lambda tx: tx.run(sql, **values)) > 0
+
+
+def stray(house: House) -> None:
+    with house.world.write() as turn:
+        found = turn.get(Guest, by_name(house, "runs"))
+        assert found is not None
+        handle = replace(found.machine.handle, instance_id="ins_stray")
+        turn.put(replace(found, machine=replace(found.machine, handle=handle)))
+
+
+def put(house: House, thing: AddressTaken | Image) -> None:
+    with house.world.write() as turn:
+        turn.put(thing)
+
+
+def other_limits(house: House) -> None:
+    house.trouble.limits_changed_by_hand(by_name(house, "runs"), vcpus=99, ram_bytes=1 << 40)
+
+
+DAMAGE: dict[str, tuple[Callable[[House], object], str]] = {
+    "a guest lost": (lambda h: h.trouble.deleted_by_hand(by_name(h, "runs")), "does not run"),
+    "a disk lost": (lambda h: h.trouble.deleted_by_hand(by_name(h, "rests")), "disk is not on the engine"),
+    "a guest stopped": (lambda h: h.trouble.stopped_by_hand(by_name(h, "runs")), "does not run"),
+    "a guest half made": (lambda h: on_engine(h, "rests", whole=False), "half made"),
+    "a guest that runs": (lambda h: on_engine(h, "rests", running=True), "runs, or"),
+    "a stray guest": (stray, "in no row"),
+    "ports closed": (lambda h: on_engine(h, "runs", ports=()), "open ports"),
+    "a snapshot lost": (lambda h: on_engine(h, "runs", snapshots={}), "its snapshots are"),
+    "other limits": (other_limits, "has the limits"),
+    "an address": (lambda h: put(h, AddressTaken(key="x/y/10.0.0.1", instance_id="i")), "taken by nobody"),
+    "an image": (lambda h: put(h, Image(key="i", mark="m", recipe="", size_bytes=1)), "image in no row"),
+    "an image lost": (lambda h: in_rows(h, "UPDATE image SET state = 'failed'"), "that failed, and is held"),
+    "a card given twice": (
+        lambda h: in_rows(h, "UPDATE host_gpu SET instance_id = :id", id=by_name(h, "runs")),
+        "has the cards",
+    ),
+    "a card of one gone": (
+        lambda h: in_rows(
+            h, "UPDATE host_gpu SET instance_id = :id WHERE instance_id IS NULL", id=by_name(h, "gone")
+        ),
+        "still holds",
+    ),
+    "a port of nobody": (lambda h: in_rows(h, "UPDATE host_port SET instance_id = 'ins_x'"), "in no row"),
+    "a phase": (
+        lambda h: in_rows(h, "UPDATE instance SET phase = 'starting' WHERE name = 'runs'"),
+        "at rest",
+    ),
+    "a wish": (lambda h: in_rows(h, "UPDATE instance SET wanted = 'gone' WHERE name = 'runs'"), "is wanted"),
+    "a lease": (
+        lambda h: in_rows(h, "UPDATE instance SET lease_owner = 'w' WHERE name = 'rests'"),
+        "in work",
+    ),
+    "memory held": (
+        lambda h: in_rows(h, "UPDATE instance SET held_ram_bytes = 1 WHERE name = 'rests'"),
+        "holds cards, processors or memory",
+    ),
+    "too much promised": (
+        lambda h: in_rows(h, "UPDATE instance SET held_ram_bytes = 1000000000000000 WHERE name = 'runs'"),
+        "of memory promised",
+    ),
+    "an event": (lambda h: in_rows(h, "DELETE FROM event WHERE kind = 'instance.moved'"), "its events are"),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_damage_is_told(house: House, kind: str) -> None:
+    damage, words = DAMAGE[kind]
+    damage(house)
+    told = faults(house.database, house.world, house.clock.now())
+    assert any(words in sentence for sentence in told), told
