@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from teraflock.base.errors import TeraflockError
 from teraflock.cli.bill.words import amount_text, hourly_text, parse_amount
@@ -25,6 +25,19 @@ def costs_by_id(client: "Client") -> Mapping[str, "CostAnswer"]:
     except TeraflockError:
         return {}
     return found if any(each.micros or each.micros_per_hour for each in found.values()) else {}
+
+
+def with_cost(instance: "InstanceAnswer", costs: Mapping[str, "CostAnswer"]) -> dict[str, Any]:
+    """For JSON: the instance with its cost beside its own fields, null where it has none."""
+    import msgspec  # a table needs none of it
+
+    cost = costs.get(instance.id)
+    told = (
+        {"currency": cost.currency, "micros_per_hour": cost.micros_per_hour, "micros": cost.micros}
+        if cost
+        else None
+    )
+    return {**msgspec.to_builtins(instance), "cost": told}
 
 
 def cost_cells(cost: "CostAnswer | None") -> list[str]:

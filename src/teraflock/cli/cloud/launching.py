@@ -90,7 +90,6 @@ def command(
     request = request_from(words)
     with connected(project) as client:
         tell_price(client, request, yes=yes)
-        say_price(client, request, yes=yes)
         launched = client.launch(request, idempotency_key=idempotency_key).items
         if wait:
             launched = _waited(client, launched, timeout)

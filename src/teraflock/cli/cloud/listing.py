@@ -8,9 +8,8 @@ import click
 
 from teraflock.base.clock import SystemClock
 from teraflock.base.quantities import memory_text
-from teraflock.cli.bill.beside import cost_cells, costs_by_id
+from teraflock.cli.bill.beside import cost_cells, costs_by_id, with_cost
 from teraflock.cli.cloud.connection import connected
-from teraflock.cli.cloud.costs import costs_by_id
 from teraflock.cli.cloud.options import json_option, project_option
 from teraflock.cli.cloud.words import age_text, cards_text, state_text
 from teraflock.cli.output import columns, remark, write_json
@@ -60,9 +59,9 @@ def command(project: str | None, states: tuple[str, ...], labels: tuple[str, ...
             for each in sorted(client.all_instances(), key=lambda each: (each.created_at, each.name))
             if (not states or each.state in states) and wished.items() <= dict(each.labels).items()
         ]
-        costs = {} if as_json else costs_by_id(client)
+        costs = costs_by_id(client) if found else {}
     if as_json:
-        write_json(found)
+        write_json([with_cost(each, costs) for each in found])
     elif found:
         write_instances(found, costs)
     else:

@@ -8,6 +8,7 @@ import click
 
 from teraflock.base.clock import SystemClock
 from teraflock.base.quantities import memory_text
+from teraflock.cli.bill.beside import cost_cells, costs_by_id, with_cost
 from teraflock.cli.cloud.connection import connected
 from teraflock.cli.cloud.options import json_option, project_option
 from teraflock.cli.cloud.words import age_text, cards_text, details_text, state_text, time_text
@@ -33,11 +34,12 @@ Examples:
 def command(name: str, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
         instance = client.instance(name)
+        costs = costs_by_id(client)
     if as_json:
-        write_json(instance)
+        write_json(with_cost(instance, costs))
         return
     click.echo(emphasised(f"{instance.name}: {state_text(instance)}"))
-    write_facts(facts(instance))
+    write_facts(facts(instance, *cost_cells(costs.get(instance.id))))
 
 
 def write_facts(pairs: Iterator[tuple[str, str]]) -> None:
@@ -48,7 +50,7 @@ def write_facts(pairs: Iterator[tuple[str, str]]) -> None:
         click.echo(f"  {name.ljust(width)}  {printable(value)}")
 
 
-def facts(instance: "InstanceAnswer") -> Iterator[tuple[str, str]]:
+def facts(instance: "InstanceAnswer", price: str = "", cost: str = "") -> Iterator[tuple[str, str]]:
     now = SystemClock().now()
     shape = instance.shape
     yield "problem", instance.problem
@@ -67,6 +69,8 @@ def facts(instance: "InstanceAnswer") -> Iterator[tuple[str, str]]:
     yield "command", shlex.join(instance.command)
     yield "exit code", "" if instance.exit_code is None else str(instance.exit_code)
     yield "labels", details_text(instance.labels)
+    yield "price", price
+    yield "cost so far", cost
     yield "launched", f"{time_text(instance.created_at)} UTC ({age_text(instance.created_at, now)} ago)"
     if instance.running_since:
         yield (
