@@ -22,7 +22,9 @@ BENCHMARKS: Final = {
     "offers": "bench.offers",
     "estimate": "bench.estimate",
     "plan": "bench.plan",
+    "bill": "bench.bill",
     "cloud_api": "bench.cloud_api",
+    "cloud_scale": "bench.cloud_scale",
 }
 BUSY_LOAD: Final = 1.5  # a benchmark runs one thing at a time, and makes a load of one by itself
 

@@ -1,0 +1,98 @@
+"""A lab puts a price on its cards: quotes, costs beside instances, a bill, its proof, a budget, credits, an export."""
+
+import csv
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.story.cloud import Cloud
+
+PRICES = """\
+- from: 2026-01-01
+  currency: USD
+  gpu: {V100: {on-demand: 3.06/hour, monthly: 2233/month}}
+  vcpu: 36000/hour   # ten a second: a story has no time to wait for cents
+  disk: 0.1/month
+  reserved: {1 year: 25%}
+  refund: 50%
+  tax: {VAT: 20%}
+"""
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    cloud = Cloud(tmp_path_factory.mktemp("billing") / "home")
+    try:
+        cloud.ok("up")
+        yield cloud
+    finally:
+        cloud.ok("down")
+
+
+@pytest.fixture(scope="module")
+def prices(cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    assert "There are no prices yet" in cloud.fails("price").err
+    assert cloud.ok("launch", "--name", "free", "--wait").err.count("Costs") == 0
+    cloud.ok("delete", "free", "--yes")
+    path = tmp_path_factory.mktemp("prices") / "prices.yaml"
+    path.write_text(PRICES)
+    return path
+
+
+def told(cloud: Cloud, *words: str) -> Any:
+    return cloud.ok(*words, "--json").json
+
+
+def until(cloud: Cloud, holds: Any, *words: str) -> Any:
+    """Ask until it is so: the loop of the books turns every other second."""
+    for _ in range(100):
+        answer = told(cloud, *words)
+        if holds(answer):
+            return answer
+        time.sleep(0.2)
+    raise AssertionError(answer)
+
+
+def test_a_book_with_a_fault_is_refused_whole(cloud: Cloud, prices: Path) -> None:
+    broken = prices.with_name("broken.yaml")
+    broken.write_text(PRICES.replace("0.1/month", "-0.1/month"))
+    assert "line 5" in cloud.fails("price", "set", broken).err
+    assert "There are no prices yet" in cloud.fails("price").err
+
+
+def test_the_way_of_the_money(cloud: Cloud, prices: Path) -> None:
+    assert "Version 1 counts from" in cloud.ok("price", "set", prices).err
+    assert "vCPU" in cloud.ok("price").out
+    quote = told(cloud, "quote", "--vcpus", "2")
+    assert quote["micros_per_hour"] >= 72_000 * 10**6
+    assert "needs a yes" in cloud.fails("launch", "--name", "dear", "--vcpus", "2").err
+    launched = cloud.ok("launch", "--name", "dear", "--vcpus", "2", "--yes", "--wait")
+    assert "USD/h" in launched.err
+    bill = until(cloud, lambda bill: bill["unbooked_micros"] > 0, "bill")
+    assert bill["currency"] == "USD"
+    assert "USD/h" in cloud.ok("ps").out
+    stopped = cloud.ok("stop", "dear")
+    assert "`dear` has cost" in stopped.err
+    bill = until(cloud, lambda bill: bill["micros"] > 0, "bill", "--by", "instance")
+    assert bill["groups"][0]["name"] == "dear"
+    lines = told(cloud, "bill", "lines")
+    assert sum(line["micros"] for line in lines) == bill["micros"]
+    assert "are right, to the micro-unit" in cloud.ok("bill", "verify").err
+    rows = list(csv.DictReader(cloud.ok("bill", "export", "--focus").out.splitlines()))
+    assert sum(round(float(row["BilledCost"]) * 10**6) for row in rows) == bill["micros"]
+    cloud.ok("delete", "dear", "--yes")
+
+
+def test_credits_and_a_budget(cloud: Cloud, prices: Path) -> None:
+    cloud.ok("credits", "give", "5", "--reason", "sign-up", "--expires", "2099-01-01")
+    assert told(cloud, "credits")[0]["micros"] == 5_000_000
+    set_low = cloud.ok("budget", "set", "0.01")
+    assert "nothing new can be launched" in set_low.err
+    refused = cloud.fails("launch", "--name", "more", "--yes")
+    assert "is spent" in refused.err
+    cloud.ok("budget", "remove")
+    assert json.loads(cloud.ok("billing", "--json").out)["currency"] == "USD"
+    assert "is not over" in cloud.fails("invoice", "issue", "2099-01").err
