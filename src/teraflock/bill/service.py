@@ -152,9 +152,7 @@ class BillService:
                 account = msgspec.structs.replace(account, invoice=number_text(invoice))
             paid = [
                 (number, entry)
-                for number, _, entry in ledger_store.entries_of_project(
-                    tx, account.project_id, after=0, limit=1 << 40
-                )
+                for number, entry in ledger_store.payments_of_project(tx, account.project_id)
                 if entry.kind in ("drawn", "returned")
                 or (entry.kind == "tax" and invoice and entry.subject == f"invoice/{invoice.number}")
             ]

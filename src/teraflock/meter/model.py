@@ -5,7 +5,7 @@ import msgspec
 from teraflock.instance.states import Phase
 
 
-class Holding(msgspec.Struct, frozen=True, kw_only=True):
+class Holding(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """All that a price may depend on, or a bill is sorted by. Two equal holdings are one interval."""
 
     gpu: str = ""
@@ -25,7 +25,7 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
     """A JSON object, as text: nothing here looks into it."""
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class Change(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An event of an instance, as far as the meter cares."""
 
     instance_id: str
@@ -68,7 +68,7 @@ class Meter(msgspec.Struct, frozen=True, kw_only=True):
     open: Open | None = None
 
 
-class Interval(msgspec.Struct, frozen=True, kw_only=True):
+class Interval(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     instance_id: str
     sequence: int
     """Of the change that opened it."""

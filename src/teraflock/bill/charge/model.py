@@ -56,7 +56,7 @@ class Covered(msgspec.Struct, frozen=True, kw_only=True):
     disk_bytes: int = 0
 
 
-class Subject(msgspec.Struct, frozen=True, kw_only=True):
+class Subject(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What charges are made for: an interval of an instance, or a term of a purchase."""
 
     id: str
@@ -66,7 +66,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     held: Holding
 
 
-class Charge(msgspec.Struct, frozen=True, kw_only=True):
+class Charge(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     subject: Subject
     segment: int
     kind: str

@@ -145,17 +145,17 @@ def _stretches(
     if until_us <= from_us:
         return ()
     next_day_us = from_us - from_us % DAY_US + DAY_US
+    is_long = interval.run_us is not None and until_us - interval.run_us > DAY_US
+    if until_us <= next_day_us and not (covers or is_long) and until_us <= book.until(from_us):
+        return ((from_us, until_us),)  # as most are
     cuts = set(book.changes(from_us, until_us))
-    if next_day_us < until_us:
-        cuts.update(range(next_day_us, until_us, DAY_US))
+    cuts.update(range(next_day_us, until_us, DAY_US))
     if covers:
         cuts.update(
             us for cover in covers for us in (cover.from_us, cover.until_us) if from_us < us < until_us
         )
-    if interval.run_us is not None and until_us - interval.run_us > DAY_US:
+    if is_long:
         cuts.update(_discount_cuts(interval, until_us, book))
-    if not cuts:
-        return ((from_us, until_us),)
     edges = [from_us, *sorted(cuts), until_us]
     return pairwise(edges)
 
@@ -230,6 +230,8 @@ def _with_end(
     interval: Interval, made: list[Slice], tariff: Tariff, covers: Sequence[Covered]
 ) -> list[Slice]:
     """Add to the last slice what is due once, at the end: traffic, and what a short run lacks to the minimum."""
+    if not (interval.ends_run or interval.egress_bytes):
+        return made
     if interval.until_us == interval.from_us and not interval.ends_run:
         return made  # it never was: see meter.rules.recut
     minimum = _minimum_micros(interval, tariff, covers)

@@ -171,7 +171,10 @@ def sums_by_name(tx: Transaction, project_id: str, month: str) -> list[tuple[str
 
 def has_cost(tx: Transaction, project_id: str) -> bool:
     """Whether anything was ever charged to a project."""
-    return tx.one("SELECT 1 FROM ledger WHERE project_id = :project LIMIT 1", project=project_id) is not None
+    row = tx.one(
+        "SELECT 1 FROM charge WHERE project_id = :project AND currency <> '' LIMIT 1", project=project_id
+    )
+    return row is not None
 
 
 def spent(tx: Transaction, project_id: str, month: str) -> dict[str, int]:

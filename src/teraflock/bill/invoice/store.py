@@ -78,7 +78,8 @@ def paid_by(
     """What credits paid for a month and what was late of earlier ones, and what the balance did."""
     rows = tx.all(
         "SELECT kind, CASE WHEN subject LIKE 'balance/%' THEN 1 ELSE 0 END, SUM(micros) FROM ledger"
-        " WHERE project_id = :project AND kind IN ('drawn', 'settled', 'returned') AND generation <= :month"
+        " WHERE project_id = :project AND kind NOT IN ('charge', 'reversal')"
+        " AND kind IN ('drawn', 'settled', 'returned') AND generation <= :month"
         " AND number <= :until AND NOT (generation <= :month_before AND number <= :after) GROUP BY 1, 2",
         project=project_id,
         month=month,

@@ -18,7 +18,7 @@ CASH: Final = "cash"
 PROMOTION: Final = "promotion"
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     kind: str
     """charge, reversal, granted, drawn, returned, lapsed, paid-in, settled, tax or payment."""
     project_id: str

@@ -74,18 +74,14 @@ def trial_balance(tx: Transaction) -> dict[str, tuple[int, int]]:
     return {row[0]: (int(row[1]), int(row[2])) for row in rows}
 
 
-def entries_of_project(
-    tx: Transaction, project_id: str, *, after: int, limit: int
-) -> list[tuple[int, int, Entry]]:
-    """Number, time and entry, oldest first."""
+def payments_of_project(tx: Transaction, project_id: str) -> list[tuple[int, Entry]]:
+    """The entries of a project that are no charges, with their numbers, oldest first."""
     rows = tx.all(
-        f"SELECT number, at_us, {', '.join(_FIELDS)} FROM ledger WHERE project_id = :project AND number > :after"
-        " ORDER BY number LIMIT :limit",
+        f"SELECT number, {', '.join(_FIELDS)} FROM ledger WHERE project_id = :project"
+        " AND kind NOT IN ('charge', 'reversal') ORDER BY number",
         project=project_id,
-        after=after,
-        limit=limit,
     )
-    return [(row[0], row[1], _entry_from(row[2:])) for row in rows]
+    return [(row[0], _entry_from(row[1:])) for row in rows]
 
 
 def _entry_from(row: Row) -> Entry:

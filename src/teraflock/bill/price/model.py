@@ -117,6 +117,11 @@ class PriceBook:
         place = bisect_right(self._starts, us) - 1
         return self._periods[place] if place >= 0 else None
 
+    def until(self, us: int) -> int:
+        """When what counts at a time ceases to, at the latest."""
+        place = bisect_right(self._starts, us)
+        return self._starts[place] if place < len(self._starts) else FOREVER_US
+
     def of(self, version: int, us: int) -> Period | None:
         """What a book says of a time, whether it counts or a newer one does."""
         own = [period for period in self._all if period.version == version]

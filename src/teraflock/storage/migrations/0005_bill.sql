@@ -174,7 +174,8 @@ CREATE TABLE ledger (
     CHECK (micros > 0),
     CHECK (debit <> credit)
 );
-CREATE INDEX ledger_by_project ON ledger (project_id, number);
+-- a project's payments; its charges stand in their own table
+CREATE INDEX ledger_payments ON ledger (project_id, number) WHERE kind NOT IN ('charge', 'reversal');
 
 CREATE TABLE account (
     name TEXT NOT NULL,
