@@ -28,6 +28,8 @@ class GpuReport(msgspec.Struct, frozen=True, kw_only=True):
     """As the driver calls it."""
     memory_bytes: int
     healthy: bool = True
+    idle: bool = False
+    """It does nothing right now. Not said of one that cannot be asked."""
 
 
 class HostReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,3 +80,11 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     vcpus_held: int = 0
     ram_bytes_held: int = 0
     disk_bytes_held: int = 0
+
+
+class Idle(msgspec.Struct, frozen=True):
+    """Cards that an instance has and does not use."""
+
+    gpus: int
+    since: datetime
+    """When the last of them was still seen at work, or was first seen at all."""

@@ -1,19 +1,19 @@
 """What the edges ask of the fleet: its hosts, and which shapes are to be had."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
 from teraflock.base.clock import Clock
 from teraflock.base.errors import NotFound
 from teraflock.fleet import store
-from teraflock.fleet.model import Host, HostState
+from teraflock.fleet.model import Host, HostState, Idle
 from teraflock.fleet.placement import Policy
 from teraflock.fleet.shapes import NamedShape, count_free, named_shapes
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.audit import Audit
-from teraflock.tenant.model import Actor
+from teraflock.tenant.model import Actor, ProjectId
 
 HOSTS_MAX = 100_000
 
@@ -49,6 +49,11 @@ class FleetService:
             return replace(host, state=state)
 
         return self._database.write(work)
+
+    def idle(self, project: ProjectId) -> Mapping[str, Idle]:
+        """Cards that instances of a project have and do not use, by instance."""
+        with self._database.read() as tx:
+            return store.idle_in_project(tx, project)
 
     def shapes(self) -> list[NamedShape]:
         with self._database.read() as tx:

@@ -7,9 +7,10 @@ from functools import cache
 from typing import Final
 
 from teraflock.base.clock import at_microseconds, microseconds
-from teraflock.fleet.model import Gpu, GpuKind, GpuReport, Host, HostId, HostReport, HostState
+from teraflock.fleet.model import Gpu, GpuKind, GpuReport, Host, HostId, HostReport, HostState, Idle
 from teraflock.fleet.placement import RAM_BYTES_OF_HOUSE, Policy, Room
 from teraflock.storage.database import Row, Transaction
+from teraflock.tenant.model import ProjectId
 
 _COLUMNS: Final = (
     "id, site, name, state, address, vcpus, ram_bytes, disk_bytes, simulated, registered_at_us, seen_at_us"
@@ -74,35 +75,23 @@ def put_report(
             simulated=int(simulated),
             **values,
         )
-    _put_gpus(tx, HostId(known[0]) if known else id, report.gpus)
+    _put_gpus(tx, HostId(known[0]) if known else id, report.gpus, now_us)
     return known is None
 
 
-def _put_gpus(tx: Transaction, host_id: HostId, reports: Sequence[GpuReport]) -> None:
+def _put_gpus(tx: Transaction, host_id: HostId, reports: Sequence[GpuReport], now_us: int) -> None:
     """A card that is not reported any more is kept, as not healthy, while an instance has it."""
-    known = {
-        row[0]: row[1]
-        for row in tx.all("SELECT slot, instance_id FROM host_gpu WHERE host_id = :id", id=host_id)
-    }
+    rows = tx.all("SELECT slot, instance_id, idle_since_us FROM host_gpu WHERE host_id = :id", id=host_id)
+    known = {row[0]: (row[1], row[2]) for row in rows}
     for report in reports:
         values = {
             "host": host_id, "slot": report.slot, "kind": report.kind, "gpu": report.gpu, "name": report.name,
             "memory": report.memory_bytes, "healthy": int(report.healthy),
+            "idle": (known.get(report.slot, (None, None))[1] or now_us) if report.idle else None,
         }  # fmt: skip
-        if report.slot in known:
-            tx.run(
-                "UPDATE host_gpu SET kind = :kind, gpu = :gpu, name = :name, memory_bytes = :memory, healthy = :healthy"
-                " WHERE host_id = :host AND slot = :slot",
-                **values,
-            )
-        else:
-            tx.run(
-                "INSERT INTO host_gpu (host_id, slot, kind, gpu, name, memory_bytes, healthy, instance_id)"
-                " VALUES (:host, :slot, :kind, :gpu, :name, :memory, :healthy, NULL)",
-                **values,
-            )
+        tx.run(_UPDATE_GPU if report.slot in known else _INSERT_GPU, **values)
     for slot in known.keys() - {report.slot for report in reports}:
-        if known[slot] is None:
+        if known[slot][0] is None:
             tx.run("DELETE FROM host_gpu WHERE host_id = :host AND slot = :slot", host=host_id, slot=slot)
         else:
             tx.run(
@@ -110,6 +99,27 @@ def _put_gpus(tx: Transaction, host_id: HostId, reports: Sequence[GpuReport]) ->
                 host=host_id,
                 slot=slot,
             )
+
+
+_UPDATE_GPU: Final = (
+    "UPDATE host_gpu SET kind = :kind, gpu = :gpu, name = :name, memory_bytes = :memory, healthy = :healthy,"
+    " idle_since_us = CAST(:idle AS BIGINT) WHERE host_id = :host AND slot = :slot"
+)
+_INSERT_GPU: Final = (
+    "INSERT INTO host_gpu (host_id, slot, kind, gpu, name, memory_bytes, healthy, instance_id, idle_since_us)"
+    " VALUES (:host, :slot, :kind, :gpu, :name, :memory, :healthy, NULL, CAST(:idle AS BIGINT))"
+)
+
+
+def idle_in_project(tx: Transaction, project: ProjectId) -> dict[str, Idle]:
+    """The cards that running instances of a project have and do not use, by instance; idle from when it had them on."""
+    rows = tx.all(
+        "SELECT i.id, COUNT(*), MAX(g.idle_since_us), MAX(i.running_since_us) FROM instance i"
+        " JOIN host_gpu g ON g.instance_id = i.id"
+        " WHERE i.project_id = :project AND i.phase = 'running' AND g.idle_since_us IS NOT NULL GROUP BY i.id",
+        project=project,
+    )
+    return {row[0]: Idle(int(row[1]), at_microseconds(max(row[2], row[3] or 0))) for row in rows}
 
 
 def set_state(tx: Transaction, id: HostId, state: HostState) -> None:

@@ -18,6 +18,7 @@ from teraflock.host.model import Card, Inspection
 from teraflock.host.nvml import NoNvml, Questions, opened, text
 
 LOOPBACK: Final = "127.0.0.1"
+BUSY_PERCENT_MIN: Final = 5  # below, a card does nothing to speak of: a display or a probe takes as much
 _FAR_AWAY: Final = ("192.0.2.1", 9)  # set aside for documents: no host has it
 
 
@@ -75,6 +76,7 @@ def _offered(card: Card) -> tuple[GpuReport, ...]:
     return (
         GpuReport(
             slot=card.pci_address,
+            idle=card.utilisation_percent is not None and card.utilisation_percent < BUSY_PERCENT_MIN,
             gpu=card.gpu,
             name=card.name,
             memory_bytes=card.memory_bytes,

@@ -175,6 +175,9 @@ class CostAnswer(_Answer, frozen=True, kw_only=True):
     micros: int
     """So far, all months."""
     is_priced: bool
+    idle_gpus: int = 0
+    """Cards it has that do nothing, where the host can tell."""
+    idle_since: datetime | None = None
 
 
 class CostPage(_Answer, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ from teraflock.bill.quote import Quote
 from teraflock.bill.service import Bill, By
 from teraflock.bill.times import moment
 from teraflock.bill.verify.service import Verdict
+from teraflock.fleet.model import Idle
 from teraflock.instance.model import Shape
 from teraflock.wire.bill import (
     BillAnswer,
@@ -148,8 +149,10 @@ def line_answer(line: Booked) -> LineAnswer:
     )
 
 
-def cost_answer(instance_id: str, name: str, cost: Cost) -> CostAnswer:
+def cost_answer(instance_id: str, name: str, cost: Cost, idle: Idle | None = None) -> CostAnswer:
     return CostAnswer(
+        idle_gpus=idle.gpus if idle else 0,
+        idle_since=idle.since if idle else None,
         instance_id=instance_id,
         name=name,
         currency=cost.currency,

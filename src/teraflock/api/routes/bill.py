@@ -139,7 +139,11 @@ def list_costs(call: Call, query: PageInProject) -> CostPage:
     found = call.nouns.instances.page(call.project.id, after=query.after, limit=query.limit + 1)
     views, last = cut(found, query.limit)
     costs = call.nouns.bills.costs(call.project.id, [view.instance.id for view in views])
-    items = [cost_answer(view.instance.id, view.instance.name, costs[view.instance.id]) for view in views]
+    idle = call.nouns.fleet.idle(call.project.id)
+    items = [
+        cost_answer(view.instance.id, view.instance.name, costs[view.instance.id], idle.get(view.instance.id))
+        for view in views
+    ]
     return CostPage(items=tuple(items), next=last.instance.id if last else None)
 
 

@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from teraflock.base.errors import TeraflockError
 from teraflock.cli.bill.words import amount_text, hourly_text, parse_amount
 from teraflock.cli.cloud.asking import confirm
+from teraflock.cli.cloud.words import age_text
 from teraflock.cli.output import remark
 
 if TYPE_CHECKING:
@@ -24,7 +26,9 @@ def costs_by_id(client: "Client") -> Mapping[str, "CostAnswer"]:
         found = {each.instance_id: each for each in client.all_costs()}
     except TeraflockError:
         return {}
-    return found if any(each.micros or each.micros_per_hour for each in found.values()) else {}
+    return (
+        found if any(each.micros or each.micros_per_hour or each.idle_gpus for each in found.values()) else {}
+    )
 
 
 def with_cost(instance: "InstanceAnswer", costs: Mapping[str, "CostAnswer"]) -> dict[str, Any]:
@@ -44,6 +48,15 @@ def cost_cells(cost: "CostAnswer | None") -> list[str]:
     if cost is None:
         return ["", ""]
     return [hourly_text(cost.micros_per_hour, cost.currency), amount_text(cost.micros, cost.currency)]
+
+
+def tell_idle(costs: Iterable["CostAnswer"], now: datetime) -> None:
+    """Name the cards that do nothing, and what they cost meanwhile."""
+    for cost in costs:
+        if cost.idle_gpus and cost.idle_since:
+            cards = "A GPU" if cost.idle_gpus == 1 else f"{cost.idle_gpus} GPUs"
+            price = hourly_text(cost.micros_per_hour, cost.currency)
+            remark(f"{cards} of `{cost.name}` idle for {age_text(cost.idle_since, now)}; it costs {price}")
 
 
 def tell_price(client: "Client", request: "LaunchRequest", *, yes: bool) -> None:

@@ -8,7 +8,7 @@ import click
 
 from teraflock.base.clock import SystemClock
 from teraflock.base.quantities import memory_text
-from teraflock.cli.bill.beside import cost_cells, costs_by_id, with_cost
+from teraflock.cli.bill.beside import cost_cells, costs_by_id, tell_idle, with_cost
 from teraflock.cli.cloud.connection import connected
 from teraflock.cli.cloud.options import json_option, project_option
 from teraflock.cli.cloud.words import age_text, cards_text, state_text
@@ -64,6 +64,7 @@ def command(project: str | None, states: tuple[str, ...], labels: tuple[str, ...
         write_json([with_cost(each, costs) for each in found])
     elif found:
         write_instances(found, costs)
+        tell_idle(costs.values(), SystemClock().now())
     else:
         remark(
             "No instance" + (" is like that" if states or wished else " yet; `tera launch --help` shows how")

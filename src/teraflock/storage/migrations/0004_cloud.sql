@@ -108,6 +108,7 @@ CREATE TABLE host_gpu (
     memory_bytes BIGINT NOT NULL,
     healthy BIGINT NOT NULL,
     instance_id TEXT,           -- who has it; a card has room for one
+    idle_since_us BIGINT,       -- since when it was seen to do nothing; NULL: it works, or nobody can tell
     PRIMARY KEY (host_id, slot)
 );
 CREATE INDEX host_gpu_by_instance ON host_gpu (instance_id);
