@@ -96,8 +96,11 @@ def book_day(tx: Transaction, until_us: int, now_us: int, random_bytes: Callable
         interval = interval_of(meter)
         if interval.from_us < until_us:
             charges += desk.booking(interval, until_us, FROM_ANY_DAY_US)
-    lapsed = _lapses(tx, until_us - DAY_US)
-    desk.post(charges, replace(cursor, booked_until_us=until_us), now_us, lapsed)
+    cursor = desk.post(charges, replace(cursor, booked_until_us=until_us), now_us)
+    if (
+        cursor.intervals == meter_store.cursor(tx).intervals
+    ):  # else a credit might yet be drawn for its own days
+        desk.post((), cursor, now_us, _lapses(tx, until_us - DAY_US))
     return len(charges)
 
 

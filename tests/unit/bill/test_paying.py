@@ -1,0 +1,265 @@
+"""Credits, balances, budgets, purchases: who pays what, when, and what is told before."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.bill.world import BOOK, RATES, START, World
+
+from teraflock.base.errors import Conflict, NotFound, Refused
+from teraflock.bill.budget.model import Budget, Purse, Told
+from teraflock.bill.budget.rules import decide
+from teraflock.bill.budget.service import BudgetReached
+from teraflock.bill.credit.model import Grant
+from teraflock.bill.credit.rules import Due, pay
+from teraflock.bill.service import BillService
+from teraflock.bill.store import Profile
+from teraflock.bill.times import microseconds, moment, months_later
+from teraflock.bill.verify.service import verify
+from teraflock.instance.states import Phase
+from teraflock.meter.model import Holding
+
+DAY = timedelta(days=1)
+
+
+class Bills:
+    """A world with prices, and what may be asked of its bills."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.stopped: list[str] = []
+        self._made = 1 << 36
+        self.bills = BillService(
+            self.world.database, self.world.clock, RATES, self._random, self.stopped.append
+        )
+        self.bills.prices.take(BOOK, name="book", member="mem_1")
+
+    def _random(self, count: int) -> bytes:
+        self._made += 1
+        return self._made.to_bytes(count, "big")
+
+    def run(self, instance: str = "ins_1", **details: object) -> None:
+        for phase in (Phase.QUEUED, Phase.STARTING, Phase.RUNNING):
+            self.world.move(instance, phase, **details)
+        self.bills.meter.catch_up()
+
+    def check(self) -> None:
+        verdict = self.bills.verify()
+        assert verdict.faults == ()
+
+
+@pytest.fixture
+def house() -> Bills:
+    return Bills()
+
+
+# -- credits -----------------------------------------------------------------------------------------------------------
+
+GRANTS = st.lists(
+    st.tuples(st.integers(1, 1000), st.integers(0, 20), st.integers(1, 20)), max_size=5
+).map(
+    lambda rows: [
+        Grant(id=f"crd_{index}", project_id="prj", reason="", currency="USD", micros=micros, from_us=start,
+              expires_us=start + length)
+        for index, (micros, start, length) in enumerate(rows)
+    ]
+)  # fmt: skip
+DUES = st.lists(st.tuples(st.integers(0, 30), st.integers(-800, 1000)), max_size=8)
+
+
+@given(grants=GRANTS, dues=DUES, balance=st.one_of(st.none(), st.integers(0, 2000)))
+def test_whatever_is_paid_comes_from_somewhere(
+    grants: list[Grant], dues: list[tuple[int, int]], balance: int | None
+) -> None:
+    owed = [Due(at, "2026-01", micros) for at, micros in dues]
+    paid = pay("prj", "USD", owed, grants, balance, 1)
+    after = {grant.id: grant for grant in grants} | {grant.id: grant for grant in paid.grants}
+    for grant in after.values():
+        assert 0 <= grant.drawn_micros <= grant.micros
+    net = sum(each.micros if each.credit == "project/prj" else -each.micros for each in paid.entries)
+    drawn = sum(grant.drawn_micros for grant in after.values())
+    from_balance = net - drawn
+    if balance is None:
+        assert from_balance == 0
+    else:
+        assert from_balance <= balance + sum(-micros for _, micros in dues if micros < 0)
+    keys = [(entry.subject, entry.sequence, entry.kind) for entry in paid.entries]
+    assert len(set(keys)) == len(keys)
+
+
+def test_the_next_to_expire_pays_first_and_only_for_its_days(house: Bills) -> None:
+    credits = house.bills.credits
+    late = credits.grant("prj_1", 10**9, "gift", START + 60 * DAY)
+    soon = credits.grant("prj_1", 30_000_000, "sign-up", START + DAY)
+    house.run()
+    house.world.wait(hours=24 * 5)
+    house.world.book()
+    grants = {grant.id: grant for grant in credits.grants("prj_1")}
+    assert grants[soon.id].drawn_micros == 30_000_000
+    assert grants[late.id].drawn_micros == house.world.charged() - 30_000_000
+    assert grants[soon.id].expired
+    _, _, owed = house.bills.standing("prj_1")
+    assert owed == 0
+    house.check()
+
+
+# -- budgets -----------------------------------------------------------------------------------------------------------
+
+
+@given(
+    limit=st.integers(1, 10**9),
+    rate=st.integers(1, 10**9),
+    notice=st.integers(0, 7200),
+    spent=st.integers(0, 10**9),
+)
+def test_a_budget_is_not_passed_by_more_than_a_step_nor_stopped_without_notice(
+    limit: int, rate: int, notice: int, spent: int
+) -> None:
+    budget = Budget(project_id="prj", currency="USD", micros=limit, hard_stop=True, notice_seconds=notice)
+    step_us, told, now_us, at_start = 60 * 10**6, Told(), 0, spent
+    for _ in range(200_000):
+        purse = Purse(limit_micros=limit, spent_micros=spent, micros_per_hour=rate)
+        decision = decide(budget, purse, told, now_us=now_us, step_us=step_us)
+        if decision.announces:
+            told = Told(levels=told.levels, announced_us=now_us)
+        if decision.stops:
+            break
+        if spent < limit and (limit - spent) * 3600 * 10**6 // rate > 400 * step_us:
+            spent = limit - 300 * rate * step_us // (3600 * 10**6)  # nothing happens so far ahead
+        now_us += step_us
+        spent = spent + rate * step_us // (3600 * 10**6) + 1
+    else:
+        raise AssertionError("never stopped")
+    assert told.announced_us is not None
+    assert told.announced_us < now_us
+    passed = spent - max(limit, at_start)
+    assert passed <= 2 * (rate * step_us // (3600 * 10**6) + 1), "announced in one step, stopped in the next"
+
+
+def test_levels_are_told_once_and_the_end_is_announced(house: Bills) -> None:
+    budgets = house.bills.budgets
+    house.run()
+    budgets.set(
+        Budget(project_id="prj_1", currency="", micros=20_000_000, hard_stop=True, notice_seconds=3600)
+    )
+    for _ in range(7 * 60):
+        house.world.wait(60)
+        budgets.turn()
+        if house.stopped:
+            break
+    assert house.stopped == ["prj_1"]
+    standing = budgets.standing("prj_1")
+    assert standing is not None
+    assert 0 <= 20_000_000 - standing.spent_micros < 2 * standing.micros_per_hour // 60
+    kinds = [
+        row[0] for row in house.world.rows("SELECT kind FROM event WHERE kind LIKE 'budget.%' ORDER BY id")
+    ]
+    assert kinds == ["budget.reached", "budget.reached", "budget.ending", "budget.stopped"]
+
+
+def test_one_below_what_is_spent_is_taken_and_stops_launches(house: Bills) -> None:
+    house.run()
+    house.world.wait(hours=5)
+    house.bills.budgets.check_launch("prj_1")
+    standing = house.bills.budgets.set(Budget(project_id="prj_1", currency="", micros=1))
+    assert standing.spent_micros > 1
+    with pytest.raises(BudgetReached):
+        house.bills.budgets.check_launch("prj_1")
+    house.bills.budgets.check_launch("prj_2")
+
+
+def test_who_pays_ahead_is_stopped_when_nothing_is_left(house: Bills) -> None:
+    house.bills.set_profile(Profile(project_id="prj_1", currency="USD", pays="prepaid"))
+    with pytest.raises(BudgetReached):
+        house.bills.budgets.check_launch("prj_1")
+    house.bills.invoices.pay_in("prj_1", 10_000_000)
+    house.run()
+    for _ in range(4 * 60):
+        house.world.wait(60)
+        house.bills.budgets.turn()
+        if house.stopped:
+            break
+    assert house.stopped == ["prj_1"]
+    house.world.move("ins_1", Phase.STOPPING)
+    house.world.book()
+    profile, balance, owed = house.bills.standing("prj_1")
+    assert (profile.pays, owed) == ("prepaid", 0)
+    assert 0 <= balance < 200_000
+    house.check()
+
+
+# -- purchases ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_month_is_renewed_on_its_day_and_ended_with_a_refund(house: Bills) -> None:
+    house.run()
+    bought, first = house.bills.purchases.buy("prj_1", "ins_1", "monthly")
+    assert first.fee_micros > 2_233_000_000
+    house.world.wait(days=45)
+    house.world.book()
+    _, terms = house.bills.purchases.one("prj_1", bought.id)
+    assert [term.kind for term in terms] == ["bought", "renewed"]
+    assert terms[1].from_us == microseconds(months_later(moment(first.from_us), 1))
+    assert house.world.charged("ins_1") == 0, "all it holds is paid for"
+    ended = house.bills.purchases.end("prj_1", bought.id)
+    assert -terms[1].fee_micros // 2 < ended.fee_micros < 0
+    house.world.wait(hours=1)
+    house.world.move("ins_1", Phase.STOPPING)
+    house.world.book()
+    assert house.world.charged("ins_1") > 3_000_000
+    house.check()
+
+
+def test_an_upgrade_costs_the_difference_of_what_is_left(house: Bills) -> None:
+    house.run()
+    bought, first = house.bills.purchases.buy("prj_1", "ins_1", "monthly")
+    house.world.wait(days=20)
+    house.world.move("ins_1", Phase.RUNNING, gpus=2)
+    house.bills.meter.catch_up()
+    grown = house.bills.purchases.upgrade("prj_1", bought.id)
+    left = (first.until_us - grown.from_us) / (first.until_us - first.from_us)
+    assert abs(grown.fee_micros - 2_233_000_000 * left) < 2
+    house.world.wait(days=1)
+    house.world.book()
+    assert house.world.charged("ins_1") == 0
+    house.check()
+
+
+def test_years_are_cheaper_and_cannot_be_ended(house: Bills) -> None:
+    house.run()
+    bought, term = house.bills.purchases.buy("prj_1", "ins_1", "reserved", years=3, upfront=True)
+    assert term.until_us == microseconds(months_later(moment(term.from_us), 36))
+    assert abs(term.fee_micros - term.month_micros * 36 * 0.95) < 2
+    with pytest.raises(Refused):
+        house.bills.purchases.end("prj_1", bought.id)
+    with pytest.raises(Conflict):
+        house.bills.purchases.buy("prj_1", "ins_1", "monthly")
+    with pytest.raises(NotFound):
+        house.bills.purchases.end("prj_2", bought.id)
+    house.check()
+
+
+@given(
+    at=st.integers(946_684_800_000_000, 3_786_912_000_000_000).map(moment),
+    months=st.integers(0, 100),
+)
+def test_months_keep_their_day_where_they_have_it(at: datetime, months: int) -> None:
+    later = months_later(at, months)
+    assert (later.year * 12 + later.month) - (at.year * 12 + at.month) == months
+    assert later.day == at.day or (later + DAY).month != later.month
+    assert later.time() == at.time()
+
+
+def test_a_quote_is_what_is_charged(house: Bills) -> None:
+    house.run()
+    cost = house.bills.costs("prj_1", ["ins_1"])["ins_1"]
+    held = Holding(gpu="V100-SXM2", gpus=1, vcpus=8, ram_bytes=61 << 30, disk_bytes=100 << 30)
+    until = house.world.clock.now() + timedelta(hours=31)
+    quote = house.bills.quote("prj_1", held, until=until)
+    assert quote.micros_per_hour == cost.micros_per_hour
+    house.world.wait(hours=31)
+    house.world.move("ins_1", Phase.STOPPING)
+    house.world.book()
+    assert house.world.charged("ins_1") == quote.micros_until_deadline
+    assert verify(house.world.database).is_sound
