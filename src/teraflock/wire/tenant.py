@@ -144,7 +144,13 @@ class WhoAmI(msgspec.Struct, frozen=True, kw_only=True):
     organisation_name: str
     is_operator: bool
     roles: Mapping[str, RoleWord]
+    """The member's, by project; the empty id stands for all. The key may reach less far, see below."""
     key_id: str
+    project_id: str = ""
+    """The one project the key reaches; empty: all that its member does."""
+    role_max: RoleWord | None = None
+    """The key may do no more than this role."""
+    expires_at: datetime | None = None
 
 
 class AuditAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -103,6 +103,9 @@ def who_am_i(actor: Actor, organisation: Organisation) -> WhoAmI:
         is_operator=actor.is_operator,
         roles={place: role.value for place, role in actor.roles.items()},
         key_id=actor.key_id,
+        project_id=actor.project_id,
+        role_max=actor.role_max.value if actor.role_max else None,
+        expires_at=actor.expires_at,
     )
 
 

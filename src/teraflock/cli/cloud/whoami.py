@@ -9,7 +9,7 @@ from teraflock.cli.cloud.connection import connected, connection
 from teraflock.cli.cloud.options import json_option
 from teraflock.cli.cloud.pages import names_of
 from teraflock.cli.cloud.showing import write_facts
-from teraflock.cli.cloud.words import roles_text
+from teraflock.cli.cloud.words import roles_text, time_text
 from teraflock.cli.output import write_json
 
 if TYPE_CHECKING:
@@ -42,4 +42,7 @@ def _facts(who: "WhoAmI", server: str, names: Mapping[str, str]) -> Iterator[tup
     roles = roles_text(who.roles, names)
     yield "roles", ", ".join(filter(None, ["operator of the house" if who.is_operator else "", roles]))
     yield "key", who.key_id
+    yield "key reaches", f"only {names.get(who.project_id, who.project_id)}" if who.project_id else ""
+    yield "key may", f"no more than {who.role_max}" if who.role_max else ""
+    yield "key expires", f"{time_text(who.expires_at)} UTC" if who.expires_at else ""
     yield "server", server
