@@ -23,6 +23,7 @@ from teraflock.drivers.lxd.daemon import Daemon
 
 FOLDERS = Path("/var/tmp")  # not /tmp, which is memory on many systems: pools need room
 PREFIX = "tera-engine-test-"
+MARK = "cgroup-mark-"
 INSIDE_ADDRESS = "198.51.100.1"
 OUTSIDE_ADDRESS = "198.51.100.2"
 NEW_NETWORK = 0x40000000  # CLONE_NEWNET
@@ -129,11 +130,13 @@ def remove(folder: Path) -> None:
     for pid in _processes_of(folder):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    marks = [path.name for path in folder.glob("cgroup-mark-*")]
-    for mark in marks:
-        _remove_cgroups(mark.removeprefix("cgroup-mark-"))
-    for _ in range(100):  # a loop device lets go of its file a moment after the last process
-        shutil.rmtree(folder, ignore_errors=True)
+    projects = [path.name.removeprefix(MARK) for path in folder.glob(f"{MARK}*")]
+    for _ in range(
+        100
+    ):  # the last processes are gone a moment after they were killed, and hold on until then
+        left = [path for project in projects for path in _left_cgroups(project)]
+        if not left:
+            shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
             return
         time.sleep(0.05)
@@ -141,7 +144,7 @@ def remove(folder: Path) -> None:
 
 def mark_cgroups(folder: Path, project: str) -> None:
     """Note that guests of this project of the engine may leave cgroups behind."""
-    (folder / f"cgroup-mark-{project}").touch()
+    (folder / f"{MARK}{project}").touch()
 
 
 def started(pid: int) -> str | None:
@@ -152,11 +155,15 @@ def started(pid: int) -> str | None:
         return None
 
 
-def _remove_cgroups(project: str) -> None:
-    for path in Path("/sys/fs/cgroup").glob(f"**/lxc.*.{project}_*"):
+def _left_cgroups(project: str) -> list[Path]:
+    """Cgroups of the project's guests that could not be removed yet: somebody is in them."""
+    found = list(Path("/sys/fs/cgroup").glob(f"*/lxc.*.{project}_*"))
+    found += Path("/sys/fs/cgroup").glob(f"lxc.*.{project}_*")
+    for path in found:
         for each in (*sorted(path.glob("**/"), reverse=True), path):
             with contextlib.suppress(OSError):
                 each.rmdir()
+    return [path for path in found if path.exists()]
 
 
 def _processes_of(folder: Path) -> list[int]:

@@ -20,7 +20,8 @@ from teraflock.drivers.lxd.rest import Client
 from teraflock.instance.driver import EngineRefused
 
 DIGEST: Final = "teraflock.recipe"
-PUBLISH_SECONDS_MAX: Final = 1800
+UNPACK_SECONDS_MAX: Final = 1800
+"""An image with CUDA is some gigabytes to pack, send and unpack."""
 
 
 class Images:
@@ -64,8 +65,7 @@ class Images:
             "compression_algorithm": "zstd",
             "properties": {names.TAG: self._ours.installation},
         }
-        operation = self._engine.begin("images", body=body)
-        fingerprint = self._engine.wait(operation.id, seconds_max=PUBLISH_SECONDS_MAX)["fingerprint"]
+        fingerprint = self._engine.post("images", body=body, seconds_max=UNPACK_SECONDS_MAX)["fingerprint"]
         self.mould(fingerprint)
         self._name(image_id, fingerprint)
         with contextlib.suppress(EngineMissing):
@@ -100,7 +100,7 @@ class Images:
             return name
         rough = f"rough-{fingerprint[:24]}"
         remove(self._engine, rough)
-        self._engine.post("instances", body=self._rough(rough, fingerprint))
+        self._engine.post("instances", body=self._rough(rough, fingerprint), seconds_max=UNPACK_SECONDS_MAX)
         self._engine.put("instances", rough, "state", body={"action": "start", "timeout": 30})
         with contextlib.suppress(EngineRefused):  # an image that does not boot has stopped by itself
             self._engine.put(
@@ -144,7 +144,8 @@ class Images:
         headers = {"X-LXD-filename": file.name, "X-LXD-properties": properties, "X-LXD-public": "0"}
         # Incus has its own names for the same headers; each engine passes over the other's.
         headers |= {name.replace("LXD", "Incus"): value for name, value in headers.items()}
-        return str(self._engine.post("images", body=file, headers=headers)["fingerprint"])
+        answer = self._engine.post("images", body=file, headers=headers, seconds_max=UNPACK_SECONDS_MAX)
+        return str(answer["fingerprint"])
 
     def _name(self, image_id: str, fingerprint: str) -> None:
         body = {"name": image_id, "target": fingerprint}

@@ -76,9 +76,14 @@ class Client:
         return self._done("PATCH", path, query, body)
 
     def post(
-        self, *path: str, body: object, headers: Mapping[str, str] | None = None, **query: str | int
+        self,
+        *path: str,
+        body: object,
+        headers: Mapping[str, str] | None = None,
+        seconds_max: int = OPERATION_SECONDS_MAX,
+        **query: str | int,
     ) -> Any:
-        return self._done("POST", path, query, body, headers)
+        return self._done("POST", path, query, body, headers, seconds_max)
 
     def delete(self, *path: str, **query: str | int) -> Any:
         return self._done("DELETE", path, query, None)
@@ -121,12 +126,13 @@ class Client:
         query: Mapping[str, str | int],
         body: object,
         headers: Mapping[str, str] | None = None,
+        seconds_max: int = OPERATION_SECONDS_MAX,
     ) -> Any:
         """The answer's metadata; where the answer is an operation, what that ended with."""
         answer = self._answer(method, path, query, body, headers)
         if answer.type != "async":
             return answer.metadata
-        return self.wait(msgspec.convert(answer.metadata, Operation).id)
+        return self.wait(msgspec.convert(answer.metadata, Operation).id, seconds_max=seconds_max)
 
     def _answer(
         self,
