@@ -23,10 +23,10 @@ A role holds in one project (`--in`) or in all of them.
 
 \b
 Examples:
-  tera member add ada@example.org --role member --in vision
-  tera member role ada@example.org viewer --in speech
-  tera key create laptop --member ada@example.org
-  tera member remove ada@example.org
+  tera member add someone@example.org --role member --in vision
+  tera member role someone@example.org viewer --in speech
+  tera key create laptop --member someone@example.org
+  tera member remove someone@example.org
 """
 COLUMNS: Final = (
     Column("MEMBER", flexible=True),

@@ -18,7 +18,7 @@ HELP: Final = """Organisations: they see nothing of each other. For operators.
 
 \b
 Examples:
-  tera org create vision-lab --owner ada@example.org
+  tera org create vision-lab --owner owner@example.org
   tera org list
 """
 COLUMNS: Final = (Column("ORGANISATION"), Column("ID", worth=6), Column("MADE AT (UTC)", worth=5))
