@@ -24,6 +24,7 @@ BENCHMARKS: Final = {
     "plan": "bench.plan",
     "bill": "bench.bill",
     "cloud_api": "bench.cloud_api",
+    "cloud_lxd": "bench.cloud_lxd",
     "cloud_scale": "bench.cloud_scale",
 }
 BUSY_LOAD: Final = 1.5  # a benchmark runs one thing at a time, and makes a load of one by itself
