@@ -37,6 +37,8 @@ STEPS = int(os.environ.get("TERA_SIMULATION_STEPS", "60"))
 PROJECTS = ("prj_usd", "prj_cny", "prj_ahead")
 GPUS = ("V100-SXM2", "A100-SXM4-80", "")
 TICK_S = TICK_US // 10**6
+AGO = st.one_of(st.integers(0, 40), st.integers(0, 2_000))
+"""Hours, or a week: then days that are closed and charged must be taken back."""
 
 
 class Killed(BaseException):
@@ -114,7 +116,7 @@ class Books(RuleBasedStateMachine):
         self._change(id, project, Phase.RUNNING if fails else Phase.FAILED, late=late)
 
     @precondition(lambda self: self._in("running"))
-    @rule(data=st.data(), ago=st.integers(0, 40), late=st.booleans(), deletes=st.booleans())
+    @rule(data=st.data(), ago=AGO, late=st.booleans(), deletes=st.booleans())
     def stop(self, data: st.DataObject, ago: int, late: bool, deletes: bool) -> None:
         """Asked for some time ago: other things may have happened since."""
         id = data.draw(st.sampled_from(self._in("running")))
@@ -152,7 +154,7 @@ class Books(RuleBasedStateMachine):
         self._change(id, phase=Phase.RUNNING, late=late, kind="instance.held")
 
     @precondition(lambda self: self._in("running"))
-    @rule(data=st.data(), ago=st.integers(0, 30), late=st.booleans())
+    @rule(data=st.data(), ago=AGO, late=st.booleans())
     def lose_host(self, data: st.DataObject, ago: int, late: bool) -> None:
         id = data.draw(st.sampled_from(self._in("running")))
         seen_us = self.world.now_us - ago * TICK_US
@@ -269,6 +271,15 @@ class Books(RuleBasedStateMachine):
     @rule(limit=st.sampled_from([1, 2, 10_000]))
     def bill(self, limit: int) -> None:
         self._may_die(lambda: self.world.biller.turn(limit=limit))
+
+    @rule(hours=st.integers(0, 60))
+    def keep_books(self, hours: int) -> None:
+        """All of it, as the loop does most of the time."""
+        self.pass_time(hours * 12)
+        self._may_die(self.world.meter.catch_up)
+        self._may_die(self.world.meter.sweep)
+        self._may_die(self.world.biller.catch_up)
+        self._may_die(lambda: self.world.biller.close_days(grace_us=0))
 
     @rule()
     def close_days(self) -> None:
