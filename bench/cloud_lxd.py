@@ -1,7 +1,7 @@
 """Launch until SSH answers: through our driver, and by hand with the `lxc` command, in turns on one engine.
 
-Both make the same container (image, limits, address, keys, filters), both are asked by the same knocking and then by one
-real `ssh` command. By hand means what the engine's own client does: a container unpacked from the image, then started.
+Both make the same container (image, limits, address, keys, filters), both are asked by the same knocking and then by
+one real `ssh` command. By hand is what the engine's own client does: a container from the image, then started.
 """
 
 import os
@@ -88,7 +88,9 @@ class _Bench:
                 if turn >= 0:
                     taken[name].append(seconds)
                 self._driver.delete(machine.handle)
-        return _section(f"launch until ssh answers (image of {file.stat().st_size >> 20} MiB, cached)", taken, 1.15)
+        return _section(
+            f"launch until ssh answers (image of {file.stat().st_size >> 20} MiB, cached)", taken, 1.15
+        )
 
     def at_once(self) -> Section:
         taken: dict[str, list[float]] = {"ours": [], "hand": []}
@@ -119,7 +121,15 @@ class _Bench:
         wanted = msgspec.json.encode({"config": body["config"], "devices": body["devices"]})
         began = perf_counter()
         subprocess.run(
-            ["lxc", "--project", f"tera-{INSTALLATION}", "launch", "img_base", names.guest(machine.id), "--quiet"],
+            [
+                "lxc",
+                "--project",
+                f"tera-{INSTALLATION}",
+                "launch",
+                "img_base",
+                names.guest(machine.id),
+                "--quiet",
+            ],
             input=wanted,
             env={**os.environ, "LXD_DIR": str(self._lxd)},
             check=True,
