@@ -15,6 +15,7 @@ from teraflock.bill.ledger import store as ledger_store
 from teraflock.bill.ledger.model import CASH, TAX, Entry, owes, paid_ahead
 from teraflock.bill.times import microseconds, month_bounds
 from teraflock.storage.database import Database, Transaction
+from teraflock.tenant import store as tenants
 
 
 class InvoiceService:
@@ -82,6 +83,9 @@ def issue(tx: Transaction, project_id: str, month: str, project_name: str, now_u
     if found := invoice_store.invoice(tx, project_id, month):
         return found
     desk = Desk(tx)
+    if not project_name:
+        project = tenants.project_of_any_organisation(tx, project_id)
+        project_name = project.name if project else project_id
     if cursor.booked_until_us < month_bounds(month)[1]:
         raise Refused(
             f"{month} is not over, or not all of its days are closed", hint="Ask again after its end"

@@ -47,9 +47,9 @@ def invoice(tx: Transaction, project_id: str, month: str) -> Invoice | None:
 
 
 def projects_to_invoice(tx: Transaction, month: str) -> list[str]:
-    """Of all projects: those with charges up to a month and no invoice for it."""
+    """Of all projects: those with charges at a price up to a month, and no invoice for it."""
     rows = tx.all(
-        "SELECT DISTINCT project_id FROM charge WHERE month <= :month AND NOT EXISTS"
+        "SELECT DISTINCT project_id FROM charge_sum AS charge WHERE month <= :month AND currency <> '' AND NOT EXISTS"
         " (SELECT 1 FROM invoice WHERE invoice.project_id = charge.project_id AND invoice.month >= :month)"
         " ORDER BY project_id",
         month=month,
