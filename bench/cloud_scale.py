@@ -30,7 +30,7 @@ PER_ORDER: Final = 100
 BOOT_SECONDS: Final = "0.5"
 PROJECTS: Final = 4  # a project's network has room for some 4,000
 TURNS: Final = 7
-LOOK_AGAIN_SECONDS: Final = 0.05
+LOOK_AGAIN_SECONDS: Final = 0.5  # counting ten thousand rows takes some milliseconds of the server's own time
 SECONDS_MAX: Final = 900.0
 
 

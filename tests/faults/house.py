@@ -52,9 +52,15 @@ class Worker:
         self.in_hand: list[Instance] = []
         self.dies_in: int | None = None
         self.dies_at = ""
+        self._alive_until = house.clock.now()
         around = (house.database, house.clock, house.engines)
         self.instances = InstanceLoop(
-            *around, worker=name, random_bytes=house.random_bytes, fault=self._reach, pause=house.wait
+            *around,
+            worker=name,
+            random_bytes=house.random_bytes,
+            fault=self._reach,
+            pause=house.wait,
+            alive=lambda: house.clock.now() < self._alive_until,
         )
         self.hosts = HostLoop(*around, random_bytes=house.random_bytes)
         self.drift = DriftLoop(*around, random_bytes=house.random_bytes)
@@ -64,6 +70,7 @@ class Worker:
     def beat(self) -> None:
         now = self._house.clock.now()
         self._house.database.write(lambda tx: store.heartbeat(tx, self.name, now + WORKER_TIME, now))
+        self._alive_until = now + WORKER_TIME
 
     def lease(self) -> None:
         self.in_hand += self.instances.lease()

@@ -137,6 +137,17 @@ class HouseMachine(RuleBasedStateMachine):
         for worker in self.house.workers:
             worker.beat()
 
+    @rule(worker=WORKERS, seconds=st.sampled_from([7.0, 20.0]))
+    def sleep_through(self, worker: int, seconds: float) -> None:
+        """A worker that is thought dead wakes up, and lets go of what it had in hand before it is heard of again."""
+        sleeper, other = self.house.workers[worker], self.house.workers[1 - worker]
+        sleeper.lease()
+        self.house.wait(seconds)
+        other.beat()
+        self.house.survive(other.turn, 1 - worker)
+        while sleeper.in_hand:
+            self.house.survive(sleeper.advance, worker)
+
     # What goes wrong
 
     @rule(worker=WORKERS, steps=st.integers(0, 12))

@@ -79,6 +79,7 @@ class Site:
         loops.hosts.turn()
         loops.images.turn()
         while not self._at_rest():
+            loops.beat()
             for instance in loops.instances.lease():
                 loops.instances.advance(instance)
 

@@ -113,6 +113,8 @@ def finished(instance: Instance, *, now: datetime) -> Instance:
     after = replace(after, progress=None, due_at=now)
     if _answers(progress.operation, instance.request):
         after = replace(after, request=None)
+    elif progress.operation == Operation.STOP and instance.request:
+        after = replace(after, request=_after_stop(instance.request))
     if instance.request and progress.operation == instance.request.operation:
         after = _with_cards(after, instance.request, undone=progress.undoing)
     if progress.undoing:
@@ -133,6 +135,14 @@ def _answers(operation: Operation, request: Request | None) -> bool:
     return operation in (Operation.LAUNCH, Operation.START, Operation.DELETE)
 
 
+def _after_stop(request: Request) -> Request | None:
+    """What is left of a request that a stop overtook. A new shape needs no more: it is fitted at the next start."""
+    if request.operation == Operation.RESTORE_RESTART:
+        return replace(request, operation=Operation.RESTORE)
+    lasting = (Operation.SNAPSHOT, Operation.RESTORE, Operation.PUBLISH, Operation.LAUNCH)
+    return request if request.operation in lasting else None
+
+
 def _with_cards(instance: Instance, request: Request, *, undone: bool) -> Instance:
     """A resize holds the old and the new cards until it is clear which stay."""
     if request.shape_before is None:
@@ -143,7 +153,7 @@ def _with_cards(instance: Instance, request: Request, *, undone: bool) -> Instan
 
 
 def _taken_back(instance: Instance, request: Request | None, operation: Operation) -> Instance:
-    if request and request.shape_before:
+    if request and request.shape_before and request.operation == operation:
         return replace(instance, shape=request.shape_before)
     if operation in (Operation.START, Operation.RESTART):
         return replace(instance, wanted=Wanted.STOPPED)

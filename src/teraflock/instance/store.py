@@ -277,7 +277,9 @@ def note_step(tx: Transaction, instance: Instance, worker: str, step: str, now: 
     """Write down that a step is done. False, and nothing is written, where the row is not as it was: read it anew."""
     changed = tx.run(
         "UPDATE instance SET step = :step, attempts = 0, operation_since_us = :now, version = version + 1"
-        " WHERE id = :id AND lease_owner = :worker AND generation = :generation AND wanted = :wanted",
+        " WHERE id = :id AND lease_owner = :worker AND generation = :generation AND wanted = :wanted"
+        " AND step = :before AND undoing = 0",
+        before=instance.progress.step if instance.progress else "",
         step=step,
         now=microseconds(now),
         id=instance.id,

@@ -30,7 +30,7 @@ from teraflock.instance import store
 from teraflock.instance.driver import ComputeDriver, EngineRefused, Network
 from teraflock.instance.engines import Engines
 from teraflock.instance.machines import Places, machine_of, network_of
-from teraflock.instance.model import Instance, InstanceId, Operation, Progress
+from teraflock.instance.model import Instance, Operation, Progress
 from teraflock.instance.rules import (
     IllegalMove,
     begun,
@@ -79,8 +79,9 @@ class InstanceLoop:
         fault: Callable[[str], None] = no_faults,
         pause: Callable[[float], None] = time.sleep,
         crowded: Callable[[], bool] = lambda: False,
+        alive: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`crowded` says whether others wait for a thread."""
+        """`crowded` says whether others wait for a thread, `alive` whether this worker is still taken for alive."""
         self._database = database
         self._clock = clock
         self._engines = engines
@@ -89,6 +90,7 @@ class InstanceLoop:
         self._fault = fault
         self._pause = pause
         self._crowded = crowded
+        self._alive = alive
         self._places = Places()
         self._networks: dict[str, Network] = {}
         """By project; they never change."""
@@ -147,13 +149,15 @@ class InstanceLoop:
 
     def _advanced(self, instance: Instance) -> Instance | None:
         assert instance.progress is not None, "what is leased has an operation under way"
+        if not self._alive():  # it slept: another may have gone on with this, and must not be disturbed
+            return self._write(instance, _put_off)
         step = _step_of(instance.progress)
         try:
             outcome = self._run_patiently(step, instance) if step else Done()
         except Exception as error:
-            return self._write(instance.id, partial(_failed, step=step, error=error))
+            return self._write(instance, partial(_failed, step=step, error=error))
         return self._noted(instance, step, outcome) or self._write(
-            instance.id, partial(_stepped, step=step, outcome=outcome)
+            instance, partial(_stepped, step=step, outcome=outcome)
         )
 
     def _noted(self, instance: Instance, step: Step | None, outcome: Outcome) -> Instance | None:
@@ -206,20 +210,24 @@ class InstanceLoop:
         )
         return self._engines.at(site), task
 
-    def _write(self, id: InstanceId, change: Callable[[Instance, datetime], Instance]) -> Instance | None:
-        """Write a change onto the row as it is now; None where the row is no longer ours, or has to wait."""
+    def _write(self, instance: Instance, change: Callable[[Instance, datetime], Instance]) -> Instance | None:
+        """Write a change onto the row as it is now; None where the row is no longer ours, or has to wait.
+
+        A worker that slept may have lost a row and got it again since: then the row is at another point, and this
+        thread's work on it is of the past.
+        """
 
         def work(tx: Transaction) -> Instance | None:
             now = self._clock.now()
-            fresh = store.held_by(tx, id, self._worker)
-            if fresh is None:
+            fresh = store.held_by(tx, instance.id, self._worker)
+            if fresh is None or _point(fresh) != _point(instance):
                 return None
             after = change(fresh, now)
             if fresh.progress is not None and after.progress is None:
                 _close_books(tx, fresh, fresh.progress)
             stored = store.put(tx, fresh, after, now=now, random_bytes=self._random_bytes)
             if after.due_at > now:
-                store.let_go(tx, id, self._worker)
+                store.let_go(tx, instance.id, self._worker)
                 return None
             return self._begin(tx, stored, now)
 
@@ -242,6 +250,16 @@ class InstanceLoop:
             with self._database.read() as tx:
                 self._networks[project] = network_of(project, store.project_network_number(tx, project))
         return self._networks[project]
+
+
+def _put_off(fresh: Instance, now: datetime) -> Instance:
+    return replace(fresh, due_at=now + retry_after(0))
+
+
+def _point(instance: Instance) -> tuple[object, ...]:
+    """How far the work on an instance is."""
+    progress = instance.progress
+    return (instance.generation, progress and progress.step, progress and progress.undoing)
 
 
 def _step_of(progress: Progress) -> Step | None:

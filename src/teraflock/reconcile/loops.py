@@ -7,6 +7,7 @@ heard of for some seconds loses its leases. On SQLite there is one process; it t
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
@@ -37,6 +38,9 @@ HOSTS_SECONDS: Final = 5.0
 DRIFT_SECONDS: Final = 3.0
 COMMANDS_SECONDS: Final = 1.0
 IMAGES_SECONDS: Final = 1.0
+DRIFT_REST_PARTS: Final = 9
+"""Looking at all there is rests so many times as long as it took: in a large house too it is a tenth of the work."""
+REST_SECONDS_MAX: Final = 15.0
 NETWORKS_SECONDS: Final = 5.0
 
 
@@ -67,6 +71,8 @@ class Loops:
         self._pool: ThreadPoolExecutor | None = None
         self.turns: dict[str, int] = {}
         """Turns done so far, by loop; for the metrics."""
+        self._alive_until = clock.now()
+        """As far as others know."""
         self._waiting: set[str] = set()
         """The instances in hand for which there is no thread yet."""
         self.instances = InstanceLoop(
@@ -77,6 +83,7 @@ class Loops:
             random_bytes=random_bytes,
             fault=fault,
             crowded=lambda: bool(self._waiting),
+            alive=lambda: clock.now() < self._alive_until,
         )
         self.hosts = HostLoop(database, clock, engines, random_bytes=random_bytes)
         self.drift = DriftLoop(database, clock, engines, random_bytes=random_bytes, wake=self.wake)
@@ -95,13 +102,13 @@ class Loops:
     def start(self) -> None:
         if self._alone:
             self._database.write(store.let_go_all)
-        self._heartbeat()
+        self.beat()
         self._pool = ThreadPoolExecutor(STEPS_AT_ONCE, thread_name_prefix="step")
-        self._run("heartbeat", self._heartbeat, HEARTBEAT_SECONDS)
+        self._run("heartbeat", self.beat, HEARTBEAT_SECONDS)
         self._run("hosts", self.hosts.turn, HOSTS_SECONDS)
         self._run("images", self.images.turn, IMAGES_SECONDS)
         self._run("networks", self.networks.turn, NETWORKS_SECONDS)
-        self._run("drift", self.drift.turn, DRIFT_SECONDS)
+        self._run("drift", self.drift.turn, DRIFT_SECONDS, rest_parts=DRIFT_REST_PARTS)
         self._run("commands", self.commands.turn, COMMANDS_SECONDS)
         for name, turn, seconds in self._more:
             self._run(name, turn, seconds)
@@ -119,11 +126,13 @@ class Loops:
             self._pool.shutdown(wait=True)
         self._database.write(lambda tx: store.end_worker(tx, self.worker))
 
-    def _run(self, name: str, turn: Callable[[], None], seconds: float) -> None:
+    def _run(self, name: str, turn: Callable[[], None], seconds: float, *, rest_parts: int = 0) -> None:
         def run() -> None:
             while not self._ending.is_set():
+                began = time.monotonic()
                 self._guarded(name, turn)
-                self._ending.wait(seconds)
+                worked = time.monotonic() - began
+                self._ending.wait(max(seconds, min(rest_parts * worked, REST_SECONDS_MAX)))
 
         thread = threading.Thread(target=run, name=name, daemon=True)
         thread.start()
@@ -170,6 +179,7 @@ class Loops:
         if error := future.exception():
             LOG.error("a step ended in an error that should have been caught", exc_info=error)
 
-    def _heartbeat(self) -> None:
+    def beat(self) -> None:
         now = self._clock.now()
         self._database.write(lambda tx: store.heartbeat(tx, self.worker, now + WORKER_TIME, now))
+        self._alive_until = now + WORKER_TIME
