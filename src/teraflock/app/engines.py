@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from teraflock.app.settings import Place, Settings
 from teraflock.base.clock import Clock
 from teraflock.base.errors import TeraflockError
+from teraflock.base.quantities import GIB
 from teraflock.instance.driver import ComputeDriver
 from teraflock.instance.engines import Engines
 
@@ -50,6 +51,7 @@ def _lxd(folder: Path, settings: Settings, installation_id: str, clock: Clock) -
 
     from teraflock.drivers.lxd import daemon  # as above
     from teraflock.drivers.lxd.driver import Lxd
+    from teraflock.drivers.lxd.setup import PoolWish
     from teraflock.host.inspect import host_report
 
     socket = Path(settings.lxd_socket) if settings.lxd_socket else daemon.find(os.environ)
@@ -64,6 +66,8 @@ def _lxd(folder: Path, settings: Settings, installation_id: str, clock: Clock) -
         report=host_report,
         image_cache=folder / IMAGE_FOLDER,
         now=lambda: int(clock.now().timestamp()),
+        pool=PoolWish(size_bytes=settings.pool_gb * GIB, source=settings.pool_source),
+        way_out=settings.guests_reach_out,
     )
     _set_up(driver.set_up)
     return driver

@@ -42,7 +42,9 @@ def serve(at: Place | None = None, settings: Settings | None = None) -> None:
 
 def _run(at: Place, settings: Settings, sock: socket.socket) -> None:
     try:
-        from teraflock.api.asgi import Application  # with all it needs, half a second: after the socket is ours
+        from teraflock.api.asgi import (
+            Application,
+        )  # with all it needs, half a second: after the socket is ours
         from teraflock.app.http_server import HttpServer
         from teraflock.app.wiring import Cloud
     except ModuleNotFoundError as missing:

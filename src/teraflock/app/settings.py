@@ -41,6 +41,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """What runs instances: LXD or Incus on this machine, or nothing real."""
     lxd_socket: str = ""
     """Unix socket of LXD or Incus. Empty: where they usually lie."""
+    pool_gb: Annotated[int, Meta(ge=4, le=1 << 20)] = 64
+    """Size of the file in which guests' disks lie; it takes room as they are filled. Counts when the pool is made."""
+    pool_source: str = ""
+    """A disk, partition or btrfs folder for guests' disks instead of a file. Counts when the pool is made."""
+    guests_reach_out: bool = True
+    """Whether guests reach the world outside through their host (NAT)."""
+    vcpu_overcommit: Annotated[float, Meta(ge=1, le=64)] = 16.0
+    """How many virtual processors are promised for each real one."""
+    disk_overcommit: Annotated[float, Meta(ge=1, le=64)] = 4.0
+    """How many times over a host's disk is promised: guests' disks are thin."""
     simulated_hosts: str = "4x8xV100,2x0"
     """The fleet of the simulated engine: hosts × cards × model, in groups; `2x0` are two hosts without cards."""
     simulated_boot_seconds: Annotated[float, Meta(ge=0, le=3600)] = 0.5

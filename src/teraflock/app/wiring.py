@@ -18,6 +18,7 @@ from teraflock.app.settings import Place, Settings
 from teraflock.base.clock import Clock, SystemClock
 from teraflock.base.exchange import Rates
 from teraflock.bill.service import BillService
+from teraflock.fleet.placement import Policy
 from teraflock.fleet.service import FleetService
 from teraflock.image.service import ImageService
 from teraflock.instance import store as instances
@@ -93,19 +94,25 @@ class Cloud:
 
     def _services(self, random_bytes: RandomBytes) -> Services:
         settings = self.settings
+        policy = Policy(vcpu_overcommit=settings.vcpu_overcommit, disk_overcommit=settings.disk_overcommit)
 
         def nouns_on(database: Database, wake: Callable[[], None] = lambda: None) -> Nouns:
             by_instance = InstanceService(
-                database, self.clock, self.engines, random_bytes=random_bytes, wake=wake
+                database, self.clock, self.engines, policy=policy, random_bytes=random_bytes, wake=wake
             )
             bills = BillService(
-                database, self.clock, self.rates, random_bytes, stopper(database, by_instance), settings.issuer
+                database,
+                self.clock,
+                self.rates,
+                random_bytes,
+                stopper(database, by_instance),
+                settings.issuer,
             )
             return Nouns(
                 bills=bills,
                 tenants=TenantService(database, self.clock, random_bytes),
                 instances=by_instance,
-                fleet=FleetService(database, self.clock, random_bytes=random_bytes),
+                fleet=FleetService(database, self.clock, policy=policy, random_bytes=random_bytes),
                 images=ImageService(
                     database, self.clock, publish=by_instance.publish, random_bytes=random_bytes, wake=wake
                 ),
@@ -137,7 +144,9 @@ class Cloud:
         metrics = Metrics()
         metrics.also("tera_instances", "Instances by phase", "phase", self._by_phase)
         metrics.also("tera_loop_turns", "Turns done by each loop", "loop", lambda: dict(self.loops.turns))
-        metrics.also("tera_cost_per_hour", "What is held now costs an hour, by currency", "currency", self._per_hour)
+        metrics.also(
+            "tera_cost_per_hour", "What is held now costs an hour, by currency", "currency", self._per_hour
+        )
         metrics.also("tera_charged", "Charged so far, all projects, by currency", "currency", self._charged)
         metrics.also("tera_writes_waiting", "Writes that no transaction has taken up", "", self._waiting)
         return metrics

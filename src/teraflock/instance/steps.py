@@ -178,6 +178,7 @@ STEPS: Final[Mapping[Operation, tuple[Step, ...]]] = {
         _HIDE,
         _STOP,
         Step("restore", _restore, because="as above"),
+        _FIT,  # a snapshot may remember limits and cards that are somebody else's by now
         _START,
         _EXPOSE,
         _READY,

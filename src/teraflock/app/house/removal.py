@@ -13,8 +13,8 @@ from teraflock.base.errors import Refused
 from teraflock.drivers.lxd.errors import EngineMissing
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.network import LOCKS, Networks
+from teraflock.drivers.lxd.purge import purge
 from teraflock.drivers.lxd.rest import Client
-from teraflock.drivers.lxd.setup import check_ours
 from teraflock.instance.driver import EngineRefused
 
 MOUNTS: Final = Path("/proc/self/mountinfo")
@@ -35,26 +35,14 @@ def stop_guests(socket: Path, installation: str) -> int:
 
 
 def remove_all(socket: Path, installation: str) -> None:
-    """Guests, images, networks, firewall, pool and project: in the order in which they hold each other."""
+    """Guests, images, networks, firewall, pool and project; nothing that does not bear our mark."""
     ours = Names(installation)
-    host, engine = Client(socket), Client(socket, project=ours.project)
+    host = Client(socket)
     try:
-        for each in _instances(engine):
-            if each["status"] != "Stopped":
-                _stop(engine, each["name"], force=True)
-            engine.delete("instances", each["name"])
-        for image in _list(engine, "images"):
-            engine.delete("images", image["fingerprint"])
-        networks = Networks(host, ours, way_out=False)
-        for bridge in networks.bridges():
-            host.delete("networks", bridge.name)
-        networks.drop_firewall()
+        purge(host, ours, Networks(host, ours, way_out=False))
         (LOCKS / f"tera-{installation}-firewall").unlink(missing_ok=True)
-        for kind, name in (("storage-pools", ours.pool), ("projects", ours.project)):
-            _remove_ours(host, ours, kind, name)
     finally:
         host.close()
-        engine.close()
 
 
 def _instances(engine: Client) -> list[dict[str, str]]:
@@ -79,14 +67,6 @@ def _stop(engine: Client, name: str, *, force: bool) -> None:
         if force:
             raise
         _stop(engine, name, force=True)
-
-
-def _remove_ours(host: Client, ours: Names, kind: str, name: str) -> None:
-    try:
-        check_ours(host.get(kind, name), ours, f"{kind} `{name}`")
-        host.delete(kind, name)
-    except EngineMissing:
-        return
 
 
 def mounts_below(folder: Path, mounts: Path = MOUNTS) -> list[Path]:
