@@ -51,6 +51,8 @@ class Open(msgspec.Struct, frozen=True, kw_only=True):
     from_us: int
     run_us: int | None
     """When the run began; None: it only keeps its disk."""
+    run_sequence: int | None
+    """Of the change that began it: where clocks stand still, two runs may begin at one time."""
     egress_from_bytes: int
     held: Holding
 

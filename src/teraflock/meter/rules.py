@@ -33,7 +33,7 @@ OVER: Final = frozenset({Phase.DELETING, Phase.GONE, Phase.FAILED})
 def take(meter: Meter, change: Change) -> Step:
     """The next change of an instance. Its sequence must be the one behind the meter's."""
     assert change.sequence == meter.sequence + 1, "changes are taken in order, each once"
-    at_us = meter.at_us if meter.phase in OVER else effect_us(meter, change)
+    at_us = meter.at_us if meter.phase in OVER and change.phase in OVER else effect_us(meter, change)
     counter = meter.egress_bytes if change.egress_bytes is None else change.egress_bytes
     held, opened = charged(change), meter.open
     after = replace(meter, sequence=change.sequence, phase=change.phase, egress_bytes=counter)
@@ -103,12 +103,14 @@ def _opened(
 ) -> Open | None:
     if held is None:
         return None
-    run_us = None
+    run_us = run_sequence = None
     if change.phase in BILLABLE:
-        run_us = opened.run_us if opened and opened.run_us is not None else at_us
+        run_us, run_sequence = at_us, change.sequence
+        if opened and opened.run_us is not None:
+            run_us, run_sequence = opened.run_us, opened.run_sequence
     return Open(
         sequence=change.sequence, generation=change.generation, from_us=at_us, run_us=run_us,
-        egress_from_bytes=counter, held=held,
+        run_sequence=run_sequence, egress_from_bytes=counter, held=held,
     )  # fmt: skip
 
 

@@ -157,17 +157,17 @@ def _taken(
     closed = [step.closed] if step.closed else []
     if step.cut_us is None:
         return step.meter, closed
-    run_us = meter.open.run_us if meter.open else None
-    assert run_us is not None, "only a run is cut back"
-    cut = recut(latest(run(run_us)), step.cut_us, house_fault=change.last_seen_us is not None)
+    first = meter.open.run_sequence if meter.open else None
+    assert first is not None, "only a run is cut back"
+    cut = recut(latest(run(first)), step.cut_us, house_fault=change.last_seen_us is not None)
     return step.meter, [*cut, *closed]
 
 
 def _run_of(tx: Transaction, instance_id: str, made: Sequence[Interval]) -> Callable[[int], list[Interval]]:
     """The intervals of a run: those stored, and those made in this turn."""
-    return lambda run_us: [
-        *store.intervals_of_run(tx, instance_id, run_us),
-        *(each for each in made if each.instance_id == instance_id and each.run_us == run_us),
+    return lambda first: [
+        *store.intervals_of_run(tx, instance_id, first),
+        *(each for each in made if each.instance_id == instance_id and each.sequence >= first),
     ]
 
 

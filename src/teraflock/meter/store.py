@@ -30,7 +30,7 @@ _INSERT_INTERVAL: Final = (
 _SELECT_INTERVAL: Final = f"SELECT {', '.join(_INTERVAL)} FROM meter_interval"
 _METER: Final = (
     "instance_id", "project_id", "sequence", "at_us", "phase", "egress_bytes", "open_sequence", "generation", "from_us",
-    "run_us", "egress_from_bytes", "held",
+    "run_us", "run_sequence", "egress_from_bytes", "held",
 )  # fmt: skip
 _UPSERT_METER: Final = (
     f"INSERT INTO meter_instance ({', '.join(_METER)}) VALUES ({', '.join(':' + name for name in _METER)})"
@@ -201,18 +201,33 @@ def _meter_row(meter: Meter) -> tuple[Any, ...]:
         meter.egress_bytes,
     )
     if now is None:
-        return (*front, None, 0, 0, None, 0, "{}")
+        return (*front, None, 0, 0, None, None, 0, "{}")
     held = msgspec.json.encode(now.held).decode()
-    return (*front, now.sequence, now.generation, now.from_us, now.run_us, now.egress_from_bytes, held)
+    run = (now.run_us, now.run_sequence)
+    return (*front, now.sequence, now.generation, now.from_us, *run, now.egress_from_bytes, held)
 
 
 def _meter_from(row: Row) -> Meter:
-    id, project, sequence, at_us, phase, egress, opened, generation, from_us, run_us, egress_from, held = row
+    (
+        id,
+        project,
+        sequence,
+        at_us,
+        phase,
+        egress,
+        opened,
+        generation,
+        from_us,
+        run_us,
+        run_sequence,
+        egress_from,
+        held,
+    ) = row
     now = None
     if opened is not None:
         now = Open(
-            sequence=opened, generation=generation, from_us=from_us, run_us=run_us, egress_from_bytes=egress_from,
-            held=_decode_held(held),
+            sequence=opened, generation=generation, from_us=from_us, run_us=run_us, run_sequence=run_sequence,
+            egress_from_bytes=egress_from, held=_decode_held(held),
         )  # fmt: skip
     return Meter(
         instance_id=id, project_id=project, sequence=sequence, at_us=at_us, phase=Phase(phase), egress_bytes=egress,
@@ -230,12 +245,12 @@ def add_intervals(tx: Transaction, first_number: int, intervals: Iterable[Interv
     return len(rows)
 
 
-def intervals_of_run(tx: Transaction, instance_id: str, run_us: int) -> list[Interval]:
-    """All revisions of the intervals of one run."""
+def intervals_of_run(tx: Transaction, instance_id: str, first_sequence: int) -> list[Interval]:
+    """All revisions of the intervals of the present run, which began with this change."""
     rows = tx.all(
-        f"{_SELECT_INTERVAL} WHERE instance_id = :id AND run_us = :run ORDER BY sequence, revision",
+        f"{_SELECT_INTERVAL} WHERE instance_id = :id AND sequence >= :first ORDER BY sequence, revision",
         id=instance_id,
-        run=run_us,
+        first=first_sequence,
     )
     return [interval_from(row) for row in rows]
 

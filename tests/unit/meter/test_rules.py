@@ -33,7 +33,7 @@ def intervals(*changes: Change) -> tuple[Interval, ...]:
         meter = step.meter
         if step.cut_us is not None:
             assert before.open is not None
-            run = [interval for interval in made if interval.run_us == before.open.run_us]
+            run = [interval for interval in made if interval.sequence >= (before.open.run_sequence or 0)]
             made += recut(latest(run), step.cut_us, house_fault=each.last_seen_us is not None)
         if step.closed:
             made.append(step.closed)

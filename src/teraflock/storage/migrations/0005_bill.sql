@@ -22,6 +22,7 @@ CREATE TABLE meter_instance (
     open_sequence BIGINT,         -- of the change from which on it holds what follows; NULL: nothing that is charged
     from_us BIGINT NOT NULL,
     run_us BIGINT,                -- when the run began; NULL: does not run
+    run_sequence BIGINT,          -- of the change that began it: two runs may begin at one time
     egress_from_bytes BIGINT NOT NULL,
     held TEXT NOT NULL            -- JSON: see meter/model.py
 );
