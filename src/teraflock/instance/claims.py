@@ -149,7 +149,7 @@ def take_back(tx: Transaction, policy: Policy, instance: Instance) -> Held:
     assert instance.host_id is not None, "what stands still has a host"
     shape, held = instance.shape, instance.held
     need = replace(need_of(shape), disk_bytes=max(0, shape.disk_bytes - held.disk_bytes))
-    _check_room_on(tx, policy, instance, need)
+    _check_room_on(tx, policy, instance, need, shape)
     return replace(
         held,
         vcpus=shape.vcpus,
@@ -171,7 +171,7 @@ def take_more(tx: Transaction, policy: Policy, instance: Instance, shape: Shape)
         ram_bytes=max(0, shape.ram_bytes - held.ram_bytes),
         disk_bytes=max(0, shape.disk_bytes - held.disk_bytes),
     )
-    _check_room_on(tx, policy, instance, need)
+    _check_room_on(tx, policy, instance, need, shape)
     return replace(
         held,
         vcpus=max(shape.vcpus, held.vcpus),
@@ -181,11 +181,20 @@ def take_more(tx: Transaction, policy: Policy, instance: Instance, shape: Shape)
     )
 
 
-def _check_room_on(tx: Transaction, policy: Policy, instance: Instance, need: Need) -> None:
+def check_host_could(tx: Transaction, policy: Policy, instance: Instance, shape: Shape) -> None:
+    """For a disk that stands still and cannot move: refuse a shape that its host would not have with nothing on it."""
+    empty = fleet.rooms(tx, policy, only=instance.host_id, ready=False, empty=True)
+    if not empty or not empty[0].fits(need_of(shape)):
+        raise BadInput(
+            f"Its host is too small for {shape_text(shape)}", hint=_largest(empty, need_of(shape)) if empty else ""
+        )
+
+
+def _check_room_on(tx: Transaction, policy: Policy, instance: Instance, need: Need, shape: Shape) -> None:
     rooms = fleet.rooms(tx, policy, only=instance.host_id, ready=False)
     if not rooms or not rooms[0].fits(need):
         hosts = [host] if (host := fleet.host(tx, instance.host_id or "")) else []
         raise NoCapacity(
-            f"Its host has no room now for {shape_text(instance.shape)}",
+            f"Its host has no room now for {shape_text(shape)}",
             hint=f"{_free_now(rooms, hosts)}. A snapshot can be launched elsewhere: `tera image create`",
         )

@@ -16,7 +16,7 @@ from teraflock.base.ids import new_id
 from teraflock.fleet import store as fleet
 from teraflock.fleet.placement import Policy
 from teraflock.instance import launching, store
-from teraflock.instance.claims import check_quota, take_back, take_more
+from teraflock.instance.claims import check_host_could, check_quota, take_back, take_more
 from teraflock.instance.driver import Capability, ComputeDriver, Handle, Ran
 from teraflock.instance.engines import Engines
 from teraflock.instance.model import (
@@ -169,6 +169,7 @@ class InstanceService:
                 )
             check_quota(tx, _still_there(tx, project), shape, 1, instead_of=instance.shape)
             if instance.phase == Phase.STOPPED:
+                check_host_could(tx, self._policy, instance, shape)
                 grown = replace(instance.held, disk_bytes=shape.disk_bytes)
                 return replace(instance, shape=shape, held=grown)  # fitted at the next start
             return self._resized(tx, instance, shape)

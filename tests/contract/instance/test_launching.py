@@ -164,3 +164,24 @@ def test_nothing_is_promised_twice(orders: list[Order]) -> None:
         for each in (cards, ports, addresses):
             assert len(set(each)) == len(each)
     house.database.close()
+
+
+def test_a_disk_that_stands_still_is_not_promised_what_its_host_never_has(house: House) -> None:
+    made = launched(house, Order(shape=CARD))[0]
+    house.settle()
+    house.service.stop(house.tenant.actor, house.tenant.project, made.id)
+    house.settle()
+    with pytest.raises(BadInput, match="too small for 3× V100-SXM2") as caught:
+        house.service.resize(house.tenant.actor, house.tenant.project, made.id, ShapeWish(gpus=3))
+    assert "The largest that fits: 2× V100-SXM2" in caught.value.hint
+    house.service.resize(house.tenant.actor, house.tenant.project, made.id, ShapeWish(gpus=2))
+    house.service.start(house.tenant.actor, house.tenant.project, made.id)
+    house.settle()
+    assert len(house.service.view(house.tenant.project.id, made.id).instance.held.gpus) == 2
+
+
+def test_a_resize_without_room_names_what_was_wanted(house: House) -> None:
+    made = launched(house, Order(shape=CARD, instances=4))[0]
+    house.settle()
+    with pytest.raises(NoCapacity, match="no room now for 2× V100-SXM2"):
+        house.service.resize(house.tenant.actor, house.tenant.project, made.id, ShapeWish(gpus=2))
