@@ -62,14 +62,20 @@ def check_instance(
         )
     last, written = spans(changes[:taken])
     yield from _check_intervals(instance_id, intervals, written)
-    numbers = {row["sequence"]: row["number"] for row in intervals}
+    numbers = {(row["sequence"], row["revision"]): row["number"] for row in intervals}
     by_sequence: dict[int, list[Named]] = {}
     for row in charges:
         by_sequence.setdefault(row["sequence"], []).append(row)
     for span in last:
         own = by_sequence.pop(span.sequence, [])
-        charged = span.until_us is not None and numbers.get(span.sequence, 0) <= known.intervals_charged
-        yield from _check_charges(instance_id, span, own, known, is_charged=charged)
+        known_to_biller = [
+            each
+            for each in written
+            if each.sequence == span.sequence
+            and 0 < numbers.get((each.sequence, each.revision), 0) <= known.intervals_charged
+        ]  # a later revision may have been made that the biller has not come to yet
+        as_charged = known_to_biller[-1] if known_to_biller else span
+        yield from _check_charges(instance_id, as_charged, own, known, is_charged=bool(known_to_biller))
     for sequence in by_sequence:
         yield Fault(where=f"charge {instance_id} {sequence}", what="nothing was held that it could be for")
 
