@@ -92,7 +92,7 @@ class House:
 
     def settle(self) -> None:
         """Let the loops work until nothing is left to do."""
-        from teraflock.instance import store
+        from teraflock.reconcile import store
 
         loops = self.cloud.loops
         loops.hosts.turn()

@@ -14,10 +14,10 @@ from teraflock.drivers.simulated.fleet import fleet
 from teraflock.drivers.simulated.trouble import Trouble
 from teraflock.drivers.simulated.world import World
 from teraflock.image.service import ImageService
-from teraflock.instance import store
 from teraflock.instance.engines import Engines
 from teraflock.instance.model import Instance
 from teraflock.instance.service import InstanceService
+from teraflock.reconcile import store as leases
 from teraflock.reconcile.commands import CommandLoop
 from teraflock.reconcile.drift import DriftLoop
 from teraflock.reconcile.hosts import HostLoop
@@ -69,7 +69,7 @@ class Worker:
 
     def beat(self) -> None:
         now = self._house.clock.now()
-        self._house.database.write(lambda tx: store.heartbeat(tx, self.name, now + WORKER_TIME, now))
+        self._house.database.write(lambda tx: leases.heartbeat(tx, self.name, now + WORKER_TIME, now))
         self._alive_until = now + WORKER_TIME
 
     def lease(self) -> None:
@@ -161,6 +161,6 @@ class House:
 
     def _idle(self) -> bool:
         with self.database.read() as tx:
-            return store.next_due_in_all_projects(tx) is None and not tx.one(
+            return leases.next_due_in_all_projects(tx) is None and not tx.one(
                 "SELECT 1 FROM instance WHERE settled = 0"
             )

@@ -60,7 +60,6 @@ class HouseMachine(RuleBasedStateMachine):
         clock = FixedClock(START)
         self.house = House(type(self).open_fresh(clock), MemoryWorld(), clock, seed=seed)
         self.named = 0
-        self.keys: dict[str, tuple[Order, tuple[str, ...]]] = {}
         for shape in shapes:
             self.launch(shape, 1, False)
         self.house.workers[0].turn()
@@ -77,10 +76,8 @@ class HouseMachine(RuleBasedStateMachine):
             access=Access.COMMAND if command else Access.SSH,
             command=("sleep", "3") if command else (),
         )
-        key = f"key-{self.named}"
-        made = self._ask(lambda: self._launch(order, key))
-        if made is not None:
-            self.keys[key] = (order, made)
+        tenant = self.house.tenant
+        self._ask(lambda: self.house.service.launch(tenant.actor, tenant.project, order))
 
     @rule(pick=PICK, act=st.sampled_from(["start", "stop", "start", "stop", "restart", "delete"]))
     def act(self, pick: int, act: str) -> None:
@@ -192,8 +189,6 @@ class HouseMachine(RuleBasedStateMachine):
         try:
             house.settle()
             self._check()
-            for key, (order, made) in self.keys.items():
-                assert self._launch(order, key) == made, "the same key gives the same instances"
             self._leave()
         finally:
             house.database.close()
@@ -214,11 +209,6 @@ class HouseMachine(RuleBasedStateMachine):
     def _check(self) -> None:
         wrong = faults(self.house.database, self.house.world, self.house.clock.now())
         assert not wrong, "\n".join(wrong)
-
-    def _launch(self, order: Order, key: str) -> tuple[str, ...]:
-        tenant = self.house.tenant
-        made = self.house.service.launch(tenant.actor, tenant.project, order, idempotency_key=key)
-        return tuple(instance.id for instance in made)
 
     def _pick(self, pick: int) -> str | None:
         found: list[Instance] = [

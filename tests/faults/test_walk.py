@@ -18,7 +18,6 @@ from teraflock.instance.orders import Order, ShapeWish
 from teraflock.reconcile.rehearsal import points
 
 ORDER = Order(name="one", shape=ShapeWish(gpu="V100"))
-KEY = "a key"
 
 
 def launched(site: Site) -> None:
@@ -50,7 +49,7 @@ def publish(site: Site) -> None:
 
 
 def launch(site: Site) -> None:
-    site.service.launch(site.tenant.actor, site.tenant.project, ORDER, idempotency_key=KEY)
+    site.service.launch(site.tenant.actor, site.tenant.project, ORDER)
 
 
 DOES_NOT_COME_UP = Fault(call="ready", kind=Kind.DOES_NOT_BOOT)

@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 from teraflock.instance import store
+from teraflock.reconcile import store as leases
 
-SOURCE = Path(store.__file__).read_text("utf-8")
+SOURCE = "".join(Path(str(each.__file__)).read_text("utf-8") for each in (store, leases))
 UPDATES = re.compile(r"UPDATE instance SET ([^\"]*(?:\"\s*\"[^\"]*)*)")
 
 

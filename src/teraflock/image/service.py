@@ -10,7 +10,6 @@ from teraflock.base.ids import new_id
 from teraflock.image import store
 from teraflock.image.model import Image, ImageId, ImageState
 from teraflock.storage.database import Database, Transaction
-from teraflock.storage.idempotency import digest_of, made_before, remember
 from teraflock.tenant.model import Actor, AuditRow, Project, ProjectId
 from teraflock.tenant.store import put_audit
 
@@ -49,9 +48,7 @@ class ImageService:
         with self._database.read() as tx:
             return _found(tx, project, ref)
 
-    def build(
-        self, actor: Actor, project: Project, name: str, recipe: str, *, idempotency_key: str = ""
-    ) -> Image:
+    def build(self, actor: Actor, project: Project, name: str, recipe: str) -> Image:
         """Build a recipe, for all projects where an operator asks. One that failed is tried again."""
         if recipe not in recipe_names():
             raise unknown_name("recipe", recipe, recipe_names())
@@ -63,18 +60,16 @@ class ImageService:
                 if known.state in (ImageState.FAILED, ImageState.READY):
                     store.set_state(tx, known.id, ImageState.WAITING)
                 return _found(tx, project.id, known.id)
-            return self._make(tx, actor, project, name, scope, recipe, "", idempotency_key)
+            return self._make(tx, actor, project, name, scope, recipe, "")
 
         image = self._database.write(work)
         self._wake()
         return image
 
-    def from_instance(
-        self, actor: Actor, project: Project, name: str, instance: str, *, idempotency_key: str = ""
-    ) -> Image:
+    def from_instance(self, actor: Actor, project: Project, name: str, instance: str) -> Image:
         """The project's own image of an instance's disk as it is now."""
         image = self._database.write(
-            lambda tx: self._make(tx, actor, project, name, project.id, "", instance, idempotency_key)
+            lambda tx: self._make(tx, actor, project, name, project.id, "", instance)
         )
         self._wake()
         return image
@@ -108,11 +103,8 @@ class ImageService:
         scope: str,
         recipe: str,
         instance: str,
-        key: str,
     ) -> Image:
-        now, digest = self._clock.now(), digest_of("image", name, scope, recipe, instance)
-        if (ids := made_before(tx, project.id, key, digest)) is not None:
-            return _found(tx, project.id, ids[0])
+        now = self._clock.now()
         known = store.find(tx, scope, name)
         if known and known.project_id == scope:
             raise Conflict(
@@ -133,7 +125,6 @@ class ImageService:
         )
         store.insert(tx, image)
         self._audit(tx, actor, project, "image.make", id, name)
-        remember(tx, project.id, key, digest, [id], now)
         return image
 
     def _audit(

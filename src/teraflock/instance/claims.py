@@ -186,7 +186,8 @@ def check_host_could(tx: Transaction, policy: Policy, instance: Instance, shape:
     empty = fleet.rooms(tx, policy, only=instance.host_id, ready=False, empty=True)
     if not empty or not empty[0].fits(need_of(shape)):
         raise BadInput(
-            f"Its host is too small for {shape_text(shape)}", hint=_largest(empty, need_of(shape)) if empty else ""
+            f"Its host is too small for {shape_text(shape)}",
+            hint=_largest(empty, need_of(shape)) if empty else "",
         )
 
 

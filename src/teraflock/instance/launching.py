@@ -19,7 +19,6 @@ from teraflock.instance.orders import Order, need_of, shape_of
 from teraflock.instance.states import Phase, Wanted
 from teraflock.network.rules import free_addresses
 from teraflock.storage.database import Transaction
-from teraflock.storage.idempotency import digest_of, made_before, remember
 from teraflock.tenant.model import Actor, Project
 
 SSH_PORT = 22
@@ -32,16 +31,11 @@ def launch(
     project: Project,
     order: Order,
     *,
-    key: str,
     policy: Policy,
     now: datetime,
     random_bytes: Callable[[int], bytes],
 ) -> tuple[Instance, ...]:
-    """Make the rows of an order; with a key that was used before, return what was made then."""
-    digest = digest_of("launch", order)
-    if (ids := made_before(tx, project.id, key, digest)) is not None:
-        found = (store.find(tx, project.id, id) for id in ids)
-        return tuple(view.instance for view in found if view)
+    """Make the rows of an order, all or none."""
     image = _image(tx, project, order.image)
     shape = shape_of(order.shape, fleet.outlines(tx))
     check_quota(tx, project, shape, order.instances)
@@ -52,7 +46,6 @@ def launch(
     for name, address, room in zip(names, addresses, rooms, strict=True):
         blank = _blank(actor, project, order, image, shape, name, now, random_bytes)
         made.append(_set_aside(tx, blank, room, address, now, random_bytes))
-    remember(tx, project.id, key, digest, [instance.id for instance in made], now)
     return tuple(made)
 
 

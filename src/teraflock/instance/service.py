@@ -33,6 +33,7 @@ from teraflock.instance.model import (
 )
 from teraflock.instance.orders import Order, ShapeWish, changed_shape, check, check_name
 from teraflock.instance.rules import holding, settled
+from teraflock.instance.snapshot import store as snapshots
 from teraflock.instance.states import Phase, Wanted
 from teraflock.storage.database import Database, Row, Transaction
 from teraflock.tenant.audit import Audit
@@ -82,13 +83,11 @@ class InstanceService:
 
     def snapshots(self, project: ProjectId, ref: str) -> tuple[Snapshot, ...]:
         with self._database.read() as tx:
-            return store.snapshots(tx, _found(tx, project, ref).instance.id)
+            return snapshots.of_instance(tx, _found(tx, project, ref).instance.id)
 
     # Acts
 
-    def launch(
-        self, actor: Actor, project: Project, order: Order, *, idempotency_key: str = ""
-    ) -> tuple[Instance, ...]:
+    def launch(self, actor: Actor, project: Project, order: Order) -> tuple[Instance, ...]:
         check(order)
 
         def work(tx: Transaction) -> tuple[Instance, ...]:
@@ -98,14 +97,12 @@ class InstanceService:
                 actor,
                 _still_there(tx, project),
                 order,
-                key=idempotency_key,
                 policy=self._policy,
                 now=now,
                 random_bytes=self._random_bytes,
             )
             for instance in made:
-                if instance.created_at == now:
-                    self._audit.record(tx, actor, "instance.launch", instance.id, project, name=instance.name)
+                self._audit.record(tx, actor, "instance.launch", instance.id, project, name=instance.name)
             return made
 
         made = self._database.write_alone(work)
@@ -191,9 +188,9 @@ class InstanceService:
             self._check_can(tx, instance, Capability.SNAPSHOTS, "be kept as a snapshot")
             if instance.phase not in (Phase.RUNNING, Phase.STOPPED) or instance.progress or instance.request:
                 raise _cannot("be kept as a snapshot", instance)
-            if any(each.name == name for each in store.snapshots(tx, instance.id)):
+            if any(each.name == name for each in snapshots.of_instance(tx, instance.id)):
                 raise Conflict(f"`{instance.name}` has a snapshot `{name}` already", hint="Take another name")
-            store.insert_snapshot(
+            snapshots.insert(
                 tx,
                 Snapshot(
                     id=id,
@@ -208,7 +205,7 @@ class InstanceService:
 
         instance = self._change(actor, project, ref, "snapshot", change)
         with self._database.read() as tx:
-            return next(each for each in store.snapshots(tx, instance.id) if each.id == id)
+            return next(each for each in snapshots.of_instance(tx, instance.id) if each.id == id)
 
     def restore(self, actor: Actor, project: Project, ref: str, snapshot: str) -> Instance:
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
@@ -233,7 +230,7 @@ class InstanceService:
         driver.delete_snapshot(_handle(view), found.id)
 
         def work(tx: Transaction) -> None:
-            store.remove_snapshot(tx, found.id)
+            snapshots.remove(tx, found.id)
             self._audit.record(tx, actor, "snapshot.delete", found.id, project, name=found.name)
 
         self._database.write(work)
@@ -368,7 +365,7 @@ def _found(tx: Transaction, project: ProjectId, ref: str) -> View:
 
 
 def _snapshot(tx: Transaction, instance: Instance, ref: str) -> Snapshot:
-    for each in store.snapshots(tx, instance.id):
+    for each in snapshots.of_instance(tx, instance.id):
         if ref in (each.id, each.name):
             return each
     raise NotFound(

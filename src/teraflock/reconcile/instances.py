@@ -40,6 +40,7 @@ from teraflock.instance.rules import (
     retry_after,
     settled,
 )
+from teraflock.instance.snapshot import store as snapshots
 from teraflock.instance.steps import (
     UNDOABLE,
     Done,
@@ -51,6 +52,7 @@ from teraflock.instance.steps import (
     step_before,
     step_to_undo,
 )
+from teraflock.reconcile import store as leases
 from teraflock.storage.database import Database, Transaction
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
@@ -102,17 +104,17 @@ class InstanceLoop:
 
         def work(tx: Transaction) -> tuple[Instance, ...]:
             now = self._clock.now()
-            due = store.lease_due_in_all_projects(tx, self._worker, now=now, limit=LEASES_PER_TURN)
+            due = leases.lease_due_in_all_projects(tx, self._worker, now=now, limit=LEASES_PER_TURN)
             return tuple(begun for each in due if (begun := self._begin_alone(tx, each, now)))
 
         with self._database.read() as tx:  # most turns find nothing, and a read disturbs nobody
-            if not store.is_any_due_in_all_projects(tx, self._clock.now()):
+            if not leases.is_any_due_in_all_projects(tx, self._clock.now()):
                 return ()
         return self._database.write(work)
 
     def next_due(self) -> datetime | None:
         with self._database.read() as tx:
-            return store.next_due_in_all_projects(tx)
+            return leases.next_due_in_all_projects(tx)
 
     # Decide
 
@@ -135,7 +137,7 @@ class InstanceLoop:
         if after is not instance:
             after = store.put(tx, instance, after, now=now, random_bytes=self._random_bytes)
         if after.progress is None:
-            store.let_go(tx, after.id, self._worker)
+            leases.let_go(tx, after.id, self._worker)
             return None
         return after
 
@@ -175,7 +177,7 @@ class InstanceLoop:
         after = replace(progress, step=step.name, attempts=0, since=now)
         if _step_of(after) is None:
             return None
-        noted = self._database.write(lambda tx: store.note_step(tx, instance, self._worker, step.name, now))
+        noted = self._database.write(lambda tx: leases.note_step(tx, instance, self._worker, step.name, now))
         return replace(instance, progress=after) if noted else None
 
     def _run_patiently(self, step: Step, instance: Instance) -> Outcome:
@@ -219,7 +221,7 @@ class InstanceLoop:
 
         def work(tx: Transaction) -> Instance | None:
             now = self._clock.now()
-            fresh = store.held_by(tx, instance.id, self._worker)
+            fresh = leases.held_by(tx, instance.id, self._worker)
             if fresh is None or _point(fresh) != _point(instance):
                 return None
             after = change(fresh, now)
@@ -227,7 +229,7 @@ class InstanceLoop:
                 _close_books(tx, fresh, fresh.progress)
             stored = store.put(tx, fresh, after, now=now, random_bytes=self._random_bytes)
             if after.due_at > now:
-                store.let_go(tx, instance.id, self._worker)
+                leases.let_go(tx, instance.id, self._worker)
                 return None
             return self._begin(tx, stored, now)
 
@@ -322,12 +324,12 @@ def _close_books(tx: Transaction, instance: Instance, progress: Progress) -> Non
     """What else is true once an operation ended."""
     subject = instance.request.subject if instance.request else ""
     if progress.operation == Operation.SNAPSHOT:
-        store.set_snapshot_state(tx, subject, "failed" if progress.undoing else "ready")
+        snapshots.set_state(tx, subject, "failed" if progress.undoing else "ready")
     elif progress.operation == Operation.PUBLISH:
         state = ImageState.FAILED if progress.undoing else ImageState.READY
         images.set_state(tx, subject, state, problem=instance.problem if progress.undoing else "")
     elif progress.operation == Operation.DELETE:
-        store.remove_snapshots_of(tx, instance.id)
+        snapshots.remove_all_of(tx, instance.id)
         images.fail_unmade(tx, instance.id)
     elif progress.operation == Operation.LAUNCH:  # again, after its disk was lost, and its snapshots with it
-        store.remove_snapshots_of(tx, instance.id)
+        snapshots.remove_all_of(tx, instance.id)

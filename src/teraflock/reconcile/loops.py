@@ -14,9 +14,9 @@ from datetime import timedelta
 from typing import Final, Protocol
 
 from teraflock.base.clock import Clock
-from teraflock.instance import store
 from teraflock.instance.engines import Engines
 from teraflock.instance.model import Instance
+from teraflock.reconcile import store as leases
 from teraflock.reconcile.commands import CommandLoop
 from teraflock.reconcile.drift import DriftLoop
 from teraflock.reconcile.hosts import HostLoop
@@ -101,7 +101,7 @@ class Loops:
 
     def start(self) -> None:
         if self._alone:
-            self._database.write(store.let_go_all)
+            self._database.write(leases.let_go_all)
         self.beat()
         self._pool = ThreadPoolExecutor(STEPS_AT_ONCE, thread_name_prefix="step")
         self._run("heartbeat", self.beat, HEARTBEAT_SECONDS)
@@ -124,7 +124,7 @@ class Loops:
             thread.join()
         if self._pool:
             self._pool.shutdown(wait=True)
-        self._database.write(lambda tx: store.end_worker(tx, self.worker))
+        self._database.write(lambda tx: leases.end_worker(tx, self.worker))
 
     def _run(self, name: str, turn: Callable[[], None], seconds: float, *, rest_parts: int = 0) -> None:
         def run() -> None:
@@ -181,5 +181,5 @@ class Loops:
 
     def beat(self) -> None:
         now = self._clock.now()
-        self._database.write(lambda tx: store.heartbeat(tx, self.worker, now + WORKER_TIME, now))
+        self._database.write(lambda tx: leases.heartbeat(tx, self.worker, now + WORKER_TIME, now))
         self._alive_until = now + WORKER_TIME

@@ -1,0 +1,1 @@
+"""Snapshots of an instance's disk."""

@@ -1,0 +1,74 @@
+"""What is told of a change of an instance: which events, and what they say. Pure.
+
+The meter reads these: a sequence without gaps, the phases it moved between, and all it holds from then on.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+
+import msgspec
+
+from teraflock.base.clock import microseconds
+from teraflock.base.events import Event
+from teraflock.base.ids import EventId, new_id
+from teraflock.instance.model import Instance
+
+RandomBytes = Callable[[int], bytes]
+
+
+def kinds_of(before: Instance, after: Instance) -> list[str]:
+    """Which events a change leaves, in their order."""
+    kinds = []
+    if after.phase != before.phase:
+        kinds.append("instance.moved")
+    elif _amounts(after) != _amounts(before):
+        kinds.append("instance.held")
+    if after.problem and after.problem != before.problem:
+        kinds.append("instance.troubled")
+    return kinds
+
+
+def _amounts(instance: Instance) -> tuple[object, ...]:
+    held = instance.held
+    return (held.vcpus, held.ram_bytes, held.disk_bytes, len(held.gpus), instance.shape.gpu, instance.host_id)
+
+
+def event_of(
+    kind: str,
+    before: Instance | None,
+    after: Instance,
+    sequence: int,
+    now: datetime,
+    random_bytes: RandomBytes,
+    *,
+    last_seen: datetime | None = None,
+) -> Event:
+    held = after.held
+    details: dict[str, str | int | float | bool | None] = {
+        "sequence": sequence,
+        "generation": after.generation,
+        "name": after.name,
+        "from": before.phase if before else "",
+        "to": after.phase,
+        "gpu": after.shape.gpu,
+        "gpus": len(held.gpus),
+        "vcpus": held.vcpus,
+        "ram_bytes": held.ram_bytes,
+        "disk_bytes": held.disk_bytes,
+        "host": after.host_id or (before.host_id if before else None) or "",
+        "member": after.created_by,
+        "labels": msgspec.json.encode(after.spec.labels).decode(),
+        "asked_at_us": microseconds(after.wanted_at),
+    }
+    if after.problem:
+        details["problem"] = after.problem
+    if last_seen is not None:
+        details["last_seen_us"] = microseconds(last_seen)
+    return Event(
+        id=EventId(new_id("evt", now, random_bytes)),
+        at=now,
+        kind=kind,
+        subject=after.id,
+        project=after.project_id,
+        details=details,
+    )
