@@ -36,19 +36,17 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         return code
 
 
-class House:
-    """A server without a socket. Loops stand still unless they are started."""
+class Asking:
+    """The API of a cloud, asked without a socket."""
 
-    def __init__(self, home: Path, settings: Settings = SETTINGS) -> None:
-        self.cloud = Cloud(Place(home), settings)
-        self.application = Application(self.cloud.services)
+    def __init__(self, cloud: Cloud) -> None:
+        self.application = Application(cloud.services)
         self._loop = asyncio.new_event_loop()
 
     def close(self) -> None:
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self.application.close()
         self._loop.close()
-        self.cloud.stop()
 
     def ask(
         self,
@@ -89,6 +87,18 @@ class House:
         await self.application.asgi(scope, receive, send)  # type: ignore[arg-type]
         got = {name.decode(): value.decode() for name, value in told[0]["headers"]}
         return Answer(status=told[0]["status"], headers=got, body=b"".join(part["body"] for part in told[1:]))
+
+
+class House(Asking):
+    """A server without a socket. Loops stand still unless they are started."""
+
+    def __init__(self, home: Path, settings: Settings = SETTINGS) -> None:
+        self.cloud = Cloud(Place(home), settings)
+        super().__init__(self.cloud)
+
+    def close(self) -> None:
+        super().close()
+        self.cloud.stop()
 
     def settle(self) -> None:
         """Let the loops work until nothing is left to do."""

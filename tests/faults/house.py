@@ -39,7 +39,8 @@ class Tenant:
     def __init__(self, database: Database, clock: Clock, random_bytes: Callable[[int], bytes]) -> None:
         tenants = TenantService(database, clock, random_bytes)
         self.mark = tenants.install().installation_id
-        self.actor: Actor = tenants.authenticate(tenants.operator_key().secret)
+        self.secret = tenants.operator_key().secret
+        self.actor: Actor = tenants.authenticate(self.secret)
         self.project: Project = tenants.project_for(self.actor, None)
 
 

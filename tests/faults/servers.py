@@ -11,6 +11,7 @@ from collections.abc import Callable
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
+from tests.api.asking import Asking
 from tests.faults.checker import faults
 from tests.faults.house import Tenant
 
@@ -19,6 +20,7 @@ from teraflock.app.wiring import Cloud
 from teraflock.drivers.simulated.engine import SimulatedEngine
 from teraflock.drivers.simulated.trouble import Trouble
 from teraflock.instance.service import InstanceService
+from teraflock.wire.instance import LaunchRequest
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.faults.servers", "teraflock.drivers.simulated.open"])
@@ -62,6 +64,7 @@ class Site:
         self.engine = engine
         self.trouble = Trouble(engine.world)
         self._processes: list[ForkServerProcess] = []
+        self._asking = Asking(self.cloud)
         self.cloud.services.nouns.images.build(self.tenant.actor, self.tenant.project, "base", "base")
         self.work()
 
@@ -72,6 +75,14 @@ class Site:
     def ask(self, act: str, *words: object) -> object:
         call: Callable[..., object] = getattr(self.service, act)
         return call(self.tenant.actor, self.tenant.project, *words)
+
+    def launch_once(self, key: str, request: LaunchRequest) -> str:
+        """Over the API, as a client does that does not know whether it was heard: the id of what was launched."""
+        headers = {"Idempotency-Key": key}
+        answer = self._asking.ask("POST", "/v1/instances", self.tenant.secret, body=request, headers=headers)
+        assert answer.status in (200, 201, 202), answer.body
+        (made,) = answer.json["items"]
+        return str(made["id"])
 
     def work(self) -> None:
         """In this process, step by step, until nothing is left to do."""
@@ -114,6 +125,7 @@ class Site:
 
     def close(self) -> None:
         self.kill()
+        self._asking.close()
         self.cloud.stop()
         self.engine.world.close()
 

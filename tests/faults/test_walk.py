@@ -16,6 +16,7 @@ from teraflock.drivers.simulated.faults import Fault, Kind, When
 from teraflock.instance.model import Operation
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.reconcile.rehearsal import points
+from teraflock.wire.instance import LaunchRequest, ShapeRequest
 
 ORDER = Order(name="one", shape=ShapeWish(gpu="V100"))
 
@@ -48,8 +49,8 @@ def publish(site: Site) -> None:
     site.cloud.services.nouns.images.from_instance(tenant.actor, tenant.project, "mine", "one")
 
 
-def launch(site: Site) -> None:
-    site.service.launch(site.tenant.actor, site.tenant.project, ORDER)
+def launch(site: Site) -> str:
+    return site.launch_once("one-key", LaunchRequest(name="one", shape=ShapeRequest(gpu="V100")))
 
 
 DOES_NOT_COME_UP = Fault(call="ready", kind=Kind.DOES_NOT_BOOT)
@@ -110,9 +111,9 @@ def test_a_server_killed_there_leaves_nothing_wrong(site: Site, operation: Opera
     site.seconds_to_rest()
     if operation == Operation.LAUNCH:
         before = [view.instance.id for view in site.service.page(site.tenant.project.id, limit=9, gone=True)]
-        launch(site)
+        assert [launch(site)] == before, "the same key gives the same instance"
         after = [view.instance.id for view in site.service.page(site.tenant.project.id, limit=9, gone=True)]
-        assert before == after, "the same key gives the same instance"
+        assert before == after, "and makes no other"
     for view in site.service.page(site.tenant.project.id, limit=9):
         site.ask("delete", view.instance.id)
     site.seconds_to_rest()
