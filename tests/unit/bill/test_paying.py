@@ -226,6 +226,19 @@ def test_an_upgrade_costs_the_difference_of_what_is_left(house: Bills) -> None:
     house.check()
 
 
+def test_what_is_overdue_begins_before_anything_is_changed(house: Bills) -> None:
+    """The loop may have stood still over a renewal: ending or growing does not leave a hole where it would have been."""
+    house.run()
+    bought, _ = house.bills.purchases.buy("prj_1", "ins_1", "monthly")
+    house.world.wait(days=45)
+    house.bills.purchases.end("prj_1", bought.id)
+    _, terms = house.bills.purchases.one("prj_1", bought.id)
+    assert [term.kind for term in terms] == ["bought", "renewed", "ended"]
+    house.world.book()
+    assert house.world.charged("ins_1") == 0
+    house.check()
+
+
 def test_years_are_cheaper_and_cannot_be_ended(house: Bills) -> None:
     house.run()
     bought, term = house.bills.purchases.buy("prj_1", "ins_1", "reserved", years=3, upfront=True)
