@@ -227,7 +227,7 @@ def test_an_upgrade_costs_the_difference_of_what_is_left(house: Bills) -> None:
 
 
 def test_what_is_overdue_begins_before_anything_is_changed(house: Bills) -> None:
-    """The loop may have stood still over a renewal: ending or growing does not leave a hole where it would have been."""
+    """The loop may have stood still over a renewal: ending or growing leaves no hole where it would have been."""
     house.run()
     bought, _ = house.bills.purchases.buy("prj_1", "ins_1", "monthly")
     house.world.wait(days=45)

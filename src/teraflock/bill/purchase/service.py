@@ -121,7 +121,7 @@ class PurchaseService:
         return _kept(tx, purchase, term, held, now_us, self._random_bytes)
 
     def _now_us(self, tx: Transaction) -> int:
-        """Now, but not within time that is charged already: a clock may have stepped back. All that is due has begun."""
+        """Now, but not within time that is charged: a clock may have stepped back. All that is due has begun."""
         now_us = max(microseconds(self._clock.now()), store.hold(tx).latest_us)
         go_on(tx, now_us, now_us, self._random_bytes)
         return now_us
