@@ -1,7 +1,8 @@
-"""Launch until SSH answers: through our driver, and by hand with the `lxc` command, in turns on one engine.
+"""Launch until SSH answers: ordered from the house, and by hand with the `lxc` command, in turns on one engine.
 
-Both make the same container (image, limits, address, keys, filters), both are asked by the same knocking and then by
-one real `ssh` command. By hand is what the engine's own client does: a container from the image, then started.
+Ours goes the whole way of an order: quota, placement, rows on disk, the loops with their journal, the driver; only the
+HTTP request before it is left out. Both make the same container (image, limits, keys, filters), and both are asked by
+one real `ssh` command in the end. By hand is what the engine's own client does: a container from the image, started.
 """
 
 import os
@@ -10,8 +11,8 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from time import perf_counter
-from typing import Final
+from time import perf_counter, sleep
+from typing import Final, TypeVar
 
 import msgspec
 from tests.engine.house import House, NoHouse, mark_cgroups
@@ -19,13 +20,19 @@ from tests.engine.login import Login
 
 from bench.figures import Figure, Section
 from bench.processes import Fault
+from teraflock.app.settings import Place, Settings
+from teraflock.app.wiring import Cloud
 from teraflock.drivers.lxd import build, guest, names, recipe
 from teraflock.drivers.lxd.driver import Lxd, answers_ssh, new_host_key
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.setup import PoolWish
 from teraflock.fleet.model import HostReport
+from teraflock.image.model import ImageState
 from teraflock.instance.driver import Handle, Machine, Network, Port
-from teraflock.instance.model import InstanceId
+from teraflock.instance.engines import Engines
+from teraflock.instance.model import Instance, InstanceId
+from teraflock.instance.orders import Order, ShapeWish
+from teraflock.instance.states import Phase
 from teraflock.tenant.model import ProjectId
 
 IMAGES: Final = Path(os.environ.get("TERA_IMAGES", "/var/cache/teraflock/images"))
@@ -39,11 +46,13 @@ ROUNDS: Final = 2
 ANSWER_SECONDS_MAX: Final = 60.0
 GIB: Final = 1 << 30
 
+T = TypeVar("T")
+
 
 def measure() -> Iterator[Section]:
     try:
         file = build.build(recipe.read("base"), IMAGES, created_at=1)
-        house = House()
+        house = House("bench-")
     except (NoHouse, build.BuildFailed) as reason:
         yield Section(title="launch until ssh answers", notes=(f"not measured: {reason}",))
         return
@@ -60,7 +69,9 @@ def measure() -> Iterator[Section]:
 
 class _Bench:
     def __init__(self, house: House, folder: Path) -> None:
-        report = HostReport(name="here", address="198.51.100.1", vcpus=2, ram_bytes=1, disk_bytes=1)
+        report = HostReport(
+            name="here", address="198.51.100.1", vcpus=2, ram_bytes=64 * GIB, disk_bytes=1024 * GIB
+        )
         self._driver = Lxd(
             house.daemon.socket_path,
             INSTALLATION,
@@ -73,21 +84,31 @@ class _Bench:
         self._lxd = house.daemon.folder
         self._login = Login(folder)
         self._driver.set_up()
-        self._driver.build_image("img_base", "base")
+        self._cloud = Cloud(Place(folder), Settings(rate_per_second=0), engines=Engines([self._driver]))
+        self._nouns = self._cloud.services.nouns
+        self._actor = self._nouns.tenants.authenticate(str(self._cloud.installed.secret))
+        self._project = self._nouns.tenants.project_for(self._actor, None)
+        self._nouns.images.build(self._actor, self._project, "base", "base")
+        self._cloud.start()
+        while self._nouns.images.image(self._project.id, "base").state != ImageState.READY:
+            sleep(0.1)
+        self._image = self._nouns.images.image(self._project.id, "base").id
         self._driver.prepare(self._machine(0))
 
     def close(self) -> None:
+        self._cloud.stop()
         self._driver.close()
 
     def one_after_the_other(self, file: Path) -> Section:
         taken: dict[str, list[float]] = {"ours": [], "hand": []}
         for turn in range(-1, TURNS):  # the first pair only warms the caches
-            for name, launch in (("hand", self._by_hand), ("ours", self._ours)):
-                machine = self._machine(abs(turn) + 1)
-                seconds = launch(machine)
-                if turn >= 0:
-                    taken[name].append(seconds)
-                self._driver.delete(machine.handle)
+            machine = self._machine(abs(turn) + 1)
+            hand = self._by_hand(machine)
+            self._driver.delete(machine.handle)
+            ours = self._ours(1)
+            if turn >= 0:
+                taken["hand"].append(hand)
+                taken["ours"].append(ours)
         return _section(
             f"launch until ssh answers (image of {file.stat().st_size >> 20} MiB, cached)", taken, 1.15
         )
@@ -95,25 +116,42 @@ class _Bench:
     def at_once(self) -> Section:
         taken: dict[str, list[float]] = {"ours": [], "hand": []}
         for _ in range(ROUNDS):
-            for name, launch in (("hand", self._by_hand), ("ours", self._ours)):
-                machines = [self._machine(number + 50) for number in range(AT_ONCE)]
-                began = perf_counter()
-                _all(launch, machines)
-                taken[name].append(perf_counter() - began)
-                _all(lambda machine: self._driver.delete(machine.handle), machines)
+            machines = [self._machine(number + 50) for number in range(AT_ONCE)]
+            began = perf_counter()
+            _all(self._by_hand, machines)
+            taken["hand"].append(perf_counter() - began)
+            _all(lambda machine: self._driver.delete(machine.handle), machines)
+            taken["ours"].append(self._ours(AT_ONCE))
         return _section(f"{AT_ONCE} launches at once, until the last answers", taken, 1.2)
 
-    def _ours(self, machine: Machine) -> float:
+    def _ours(self, count: int) -> float:
+        """Order them, and ask each by SSH once it is said to run. What was made is deleted, outside of the time."""
+        order = Order(
+            shape=ShapeWish(vcpus=1, ram_bytes=GIB // 2, disk_bytes=2 * GIB),
+            authorized_keys=(self._login.public_key,),
+            instances=count,
+        )
         began = perf_counter()
-        self._driver.prepare(machine)
-        self._driver.create(machine)
-        self._driver.start(machine.handle)
-        self._driver.expose(machine)
-        readiness = self._driver.ready(machine)
-        while not readiness.ready:
-            readiness = self._driver.ready(machine)
-        self._answered(machine, readiness.host_key)
-        return perf_counter() - began
+        made = self._nouns.instances.launch(self._actor, self._project, order)
+        _all(lambda each: self._answered_as_launched(each.id), made)
+        seconds = perf_counter() - began
+        for each in made:
+            self._nouns.instances.delete(self._actor, self._project, each.id)
+        for each in made:
+            self._wait_for(each.id, Phase.GONE)
+        return seconds
+
+    def _answered_as_launched(self, id: str) -> None:
+        instance = self._wait_for(id, Phase.RUNNING)
+        self._answered(str(instance.address), instance.name, instance.host_key)
+
+    def _wait_for(self, id: str, phase: Phase) -> Instance:
+        until = perf_counter() + ANSWER_SECONDS_MAX
+        while (instance := self._nouns.instances.view(self._project.id, id).instance).phase != phase:
+            if instance.phase == Phase.FAILED or perf_counter() > until:
+                raise Fault(f"{id} is {instance.phase}, wanted {phase}: {instance.problem}")
+            sleep(0.005)
+        return instance
 
     def _by_hand(self, machine: Machine) -> float:
         key = new_host_key()
@@ -126,7 +164,7 @@ class _Bench:
                 "--project",
                 f"tera-{INSTALLATION}",
                 "launch",
-                "img_base",
+                self._image,
                 names.guest(machine.id),
                 "--quiet",
             ],
@@ -137,19 +175,19 @@ class _Bench:
         )
         if not answers_ssh(machine.address, ANSWER_SECONDS_MAX):
             raise Fault("a guest made by hand never answered")
-        self._answered(machine, key.public)
+        self._answered(machine.address, machine.hostname, key.public)
         return perf_counter() - began
 
-    def _answered(self, machine: Machine, key: str) -> None:
-        answer = self._login.run(machine.address, 22, key, "hostname")
-        if answer.stdout.strip() != machine.hostname:
+    def _answered(self, address: str, name: str, key: str) -> None:
+        answer = self._login.run(address, 22, key, "hostname")
+        if answer.stdout.strip() != name:
             raise Fault(f"ssh did not answer: {answer.stderr}")
 
     def _machine(self, number: int) -> Machine:
         return Machine(
             handle=Handle(InstanceId(f"ins_{number:016d}"), "here"),
             hostname=f"box-{number}",
-            image="img_base",
+            image=self._image,
             vcpus=1,
             ram_bytes=GIB // 2,
             disk_bytes=2 * GIB,
@@ -160,10 +198,10 @@ class _Bench:
         )
 
 
-def _all(act: Callable[[Machine], object], machines: Sequence[Machine]) -> None:
+def _all(act: Callable[[T], object], things: Sequence[T]) -> None:
     # Threads start where their maker is: on the guests' host.
-    with ThreadPoolExecutor(len(machines)) as pool:
-        list(pool.map(act, machines))
+    with ThreadPoolExecutor(len(things)) as pool:
+        list(pool.map(act, things))
 
 
 def _section(title: str, taken: dict[str, list[float]], bar: float) -> Section:

@@ -105,6 +105,7 @@ class House(Asking):
         from teraflock.reconcile import store
 
         loops = self.cloud.loops
+        loops.beat()
         loops.hosts.turn()
         for _ in range(1000):
             loops.images.turn()

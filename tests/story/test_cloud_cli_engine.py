@@ -32,7 +32,7 @@ class RealCloud(Cloud):
 def house() -> Iterator[House]:
     try:
         build.build(recipe.read("base"), IMAGES, created_at=1)
-        house = House()
+        house = House("story-")
     except (NoHouse, build.BuildFailed) as reason:
         pytest.skip(str(reason))
     yield house

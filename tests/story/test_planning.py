@@ -77,7 +77,7 @@ def test_several_machines_may_meet_a_deadline_that_one_does_not(tera: Tera) -> N
         "--batch",
         "128",
         "--epochs",
-        "10",
+        "20",
         "--samples",
         "1281167",
         "--provider",

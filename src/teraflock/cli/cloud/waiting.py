@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 import click
 
-from teraflock.base.errors import Refused, Unavailable
+from teraflock.base.errors import Refused
 from teraflock.cli.output import columns
 from teraflock.cli.table import shortened
+from teraflock.client.instances import TookTooLong
 
 if TYPE_CHECKING:
     from teraflock.wire.instance import InstanceAnswer
@@ -19,10 +20,6 @@ FIRST_PAUSE_SECONDS: Final = 0.05
 PAUSE_SECONDS_MAX: Final = 0.5
 PAUSE_GROWTH: Final = 1.3
 SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-
-
-class TookTooLong(Unavailable):
-    code = "took_too_long"
 
 
 class NotDone(Refused):
