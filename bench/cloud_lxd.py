@@ -5,6 +5,7 @@ HTTP request before it is left out. Both make the same container (image, limits,
 one real `ssh` command in the end. By hand is what the engine's own client does: a container from the image, started.
 """
 
+import logging
 import os
 import subprocess
 import tempfile
@@ -57,6 +58,7 @@ def measure() -> Iterator[Section]:
         yield Section(title="launch until ssh answers", notes=(f"not measured: {reason}",))
         return
     mark_cgroups(house.folder, f"tera-{INSTALLATION}")
+    logging.getLogger("teraflock").setLevel(logging.ERROR)  # it tells of all that is made by hand
     try:
         with house.inside(), tempfile.TemporaryDirectory() as folder:
             bench = _Bench(house, Path(folder))

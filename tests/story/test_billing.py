@@ -13,7 +13,7 @@ from tests.story.cloud import Cloud
 PRICES = """\
 - from: 2026-01-01
   currency: USD
-  gpu: {V100: {on-demand: 3.06/hour, monthly: 2233/month}}
+  gpu: {V100: {on-demand: 3.06/hour, monthly: 2233/month, spot: 1.06/hour}}
   vcpu: 36000/hour   # ten a second: a story has no time to wait for cents
   disk: 0.1/month
   reserved: {1 year: 25%}
@@ -68,16 +68,25 @@ def test_the_way_of_the_money(cloud: Cloud, prices: Path) -> None:
     assert "vCPU" in cloud.ok("price").out
     quote = told(cloud, "quote", "--vcpus", "2")
     assert quote["micros_per_hour"] >= 72_000 * 10**6
+    card = told(cloud, "quote", "--gpu", "V100", "--vcpus", "1")["micros_per_hour"]
+    spot = told(cloud, "quote", "--gpu", "V100", "--vcpus", "1", "--spot")["micros_per_hour"]
+    assert card - spot == 2_000_000
+    cloud.ok("launch", "--name", "cheap", "--gpu", "V100", "--vcpus", "1", "--spot", "--yes", "--wait")
+    (cheap,) = until(cloud, lambda all: all[0]["cost"] is not None, "ps")
+    assert cheap["cost"]["micros_per_hour"] == spot, "the price shown is the price paid"
+    cloud.ok("delete", "cheap", "--yes")
     assert "needs a yes" in cloud.fails("launch", "--name", "dear", "--vcpus", "2").err
     launched = cloud.ok("launch", "--name", "dear", "--vcpus", "2", "--yes", "--wait")
     assert "USD/h" in launched.err
     bill = until(cloud, lambda bill: bill["unbooked_micros"] > 0, "bill")
     assert bill["currency"] == "USD"
+    until(cloud, lambda all: all[0]["name"] == "dear" and all[0]["cost"] is not None, "ps")
     assert "USD/h" in cloud.ok("ps").out
     stopped = cloud.ok("stop", "dear")
     assert "`dear` has cost" in stopped.err
-    bill = until(cloud, lambda bill: bill["micros"] > 0, "bill", "--by", "instance")
-    assert bill["groups"][0]["name"] == "dear"
+    bill = until(
+        cloud, lambda bill: "dear" in {group["name"] for group in bill["groups"]}, "bill", "--by", "instance"
+    )
     lines = told(cloud, "bill", "lines")
     assert sum(line["micros"] for line in lines) == bill["micros"]
     assert "are right, to the micro-unit" in cloud.ok("bill", "verify").err

@@ -97,6 +97,7 @@ def _blank(
         user_data=order.user_data,
         labels=order.labels,
         environment=order.environment,
+        mode=order.mode,
         jupyter_token=random_bytes(24).hex() if order.access == Access.JUPYTER else "",
         image_id=image.id,
     )

@@ -41,6 +41,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str] = {}
     jupyter_token: str = ""
     image_id: str = ""
+    mode: str = "on-demand"
+    """How it is paid: `on-demand` or `spot`. A purchase for months or years stands in the books."""
 
 
 class Operation(StrEnum):

@@ -23,6 +23,7 @@ SSH_KEY: Final = re.compile(
     r"(ssh-(ed25519|rsa)|ecdsa-sha2-nistp(256|384|521)|sk-(ssh-ed25519|ecdsa-sha2-nistp256)@openssh\.com)"
     r" [A-Za-z0-9+/]+=*( [^\r\n\0]*)?"
 )
+MODES: Final = ("on-demand", "spot")
 USER_DATA_BYTES_MAX: Final = 65_536
 INSTANCES_MAX: Final = 100
 RAM_BYTES_MIN: Final = 64 * MIB
@@ -50,6 +51,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     authorized_keys: tuple[str, ...] = ()
     labels: Mapping[str, str] = {}
     environment: Mapping[str, str] = {}
+    mode: str = "on-demand"
     instances: int = 1
     host: str | None = None
 
@@ -74,6 +76,8 @@ def check(order: Order) -> None:
         raise BadInput(
             "A command needs `--access command`", hint="Or run it with `tera exec` once the instance is up"
         )
+    if order.mode not in MODES:
+        raise BadInput(f"`{order.mode[:40]}` is no way to pay", hint=f"One of: {', '.join(MODES)}")
     _check_texts(order)
 
 

@@ -57,6 +57,7 @@ def event_of(
         "disk_bytes": held.disk_bytes,
         "host": after.host_id or (before.host_id if before else None) or "",
         "member": after.created_by,
+        "mode": after.spec.mode,
         "labels": msgspec.json.encode(after.spec.labels).decode(),
         "asked_at_us": microseconds(after.wanted_at),
     }

@@ -47,6 +47,8 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     authorized_keys: Annotated[tuple[Annotated[str, Meta(max_length=8192)], ...], Meta(max_length=32)] = ()
     labels: Annotated[Mapping[LabelKey, LabelValue], Meta(max_length=64)] = {}
     environment: Annotated[Mapping[VariableName, Word], Meta(max_length=64)] = {}
+    mode: Literal["on-demand", "spot"] = "on-demand"
+    """How it is paid; by the price book, spot is cheaper."""
     instances: Annotated[int, Meta(ge=1, le=INSTANCES_PER_LAUNCH_MAX)] = 1
     host: Ref | None = None
     """On this host only."""

@@ -47,6 +47,7 @@ def order_from(request: LaunchRequest) -> Order:
         authorized_keys=request.authorized_keys,
         labels=request.labels,
         environment=request.environment,
+        mode=request.mode,
         instances=request.instances,
         host=request.host,
     )

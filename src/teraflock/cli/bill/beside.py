@@ -64,7 +64,9 @@ def tell_price(client: "Client", request: "LaunchRequest", *, yes: bool) -> None
     from teraflock.wire.bill import QuoteRequest
 
     try:
-        quote = client.quote(QuoteRequest(shape=request.shape, instances=request.instances))
+        quote = client.quote(
+            QuoteRequest(shape=request.shape, mode=request.mode, instances=request.instances)
+        )
     except TeraflockError:
         return  # no prices; or the launch itself will say what is wrong with the shape
     if not quote.micros_per_hour:

@@ -70,6 +70,7 @@ Examples:
 @click.option(
     "--instances", type=click.IntRange(1, INSTANCES_PER_LAUNCH_MAX), default=1, show_default=True, metavar="N"
 )
+@click.option("--spot", is_flag=True, help="At the spot price.")
 @click.option("--host", metavar="NAME", help="On this host only.")
 @click.option("--plan", "plan", type=click.Path(), metavar="FILE", help="A choice of `tera plan --json`.")
 @click.option("--choice", type=click.IntRange(1), metavar="N", help="With --plan: which. [default: best own]")
@@ -128,6 +129,7 @@ def request_from(words: dict[str, Any]) -> LaunchRequest:
         authorized_keys=ssh_files.public_keys(words["keys"], Path(home()), Path.home()),
         labels=labels,
         environment=parse_pairs(words["environment"], "--env"),
+        mode="spot" if words["spot"] else "on-demand",
         instances=instances,
         host=words["host"],
     )

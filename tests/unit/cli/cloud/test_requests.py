@@ -21,7 +21,7 @@ KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKeyOfTheUser ada"
 NOTHING: dict[str, Any] = {
     "name": None, "gpu": "", "gpus": None, "shape": "", "vcpus": None, "ram": None, "disk": None, "image": "base",
     "access": None, "line": None, "words": (), "user_data": None, "keys": (KEY,), "labels": (), "environment": (),
-    "instances": 1, "host": None, "plan": None, "choice": None,
+    "instances": 1, "spot": False, "host": None, "plan": None, "choice": None,
 }  # fmt: skip
 
 

@@ -6,7 +6,8 @@ import pytest
 from tests.unit.cli.cloud.answers import instance
 
 from teraflock.cli.cloud.lifecycle import has_reached
-from teraflock.cli.cloud.waiting import TookTooLong, how_far, is_at_rest, wait_for
+from teraflock.cli.cloud.waiting import how_far, is_at_rest, wait_for
+from teraflock.client.instances import TookTooLong
 from teraflock.wire.instance import InstanceAnswer
 
 
