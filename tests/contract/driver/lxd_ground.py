@@ -70,5 +70,3 @@ def lxd_ground(house: House, driver: Lxd) -> Iterator[Ground]:
             ground.clear()
             for number in range(1, PROJECTS_MAX):
                 driver.retire(network(number))
-
-

@@ -70,7 +70,9 @@ def test_a_card_that_idled_before_it_was_had_idles_from_when_it_was(house: House
         reported(house, host.name, {gpu.slot for gpu in host.gpus})
     house.clock.move(timedelta(hours=1))
     house.service.launch(house.tenant.actor, house.tenant.project, Order(shape=ShapeWish(gpu="V100")))
-    house.workers[0].turn()  # without the loop that looks at hosts: the simulated ones never say that they idle
+    house.workers[
+        0
+    ].turn()  # without the loop that looks at hosts: the simulated ones never say that they idle
     (idle,) = fleet.idle(project).values()
     assert idle.since >= START + timedelta(hours=1)
     assert idle.gpus == 1
