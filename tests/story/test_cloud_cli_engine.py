@@ -3,6 +3,7 @@
 Skipped where no LXD can be run. Everything happens in namespaces that have no way out.
 """
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from tests.story.cloud import Cloud
 
 from teraflock.drivers.lxd import build, recipe
 from teraflock.drivers.lxd.rest import Client
+from teraflock.instance.model import Operation
+from teraflock.reconcile.rehearsal import points
 
 
 class RealCloud(Cloud):
@@ -26,6 +29,28 @@ class RealCloud(Cloud):
     def command(self, *words: str | Path) -> list[str]:  # type: ignore[override]  # within the house, not anywhere
         enter = ["nsenter", f"--target={self._house.inside_pid}", "--net", "--mount", "--pid", "--"]
         return [*enter, *Cloud.command(*words)]
+
+    def dies(self, point: str, *words: str) -> None:
+        """A server that ends itself at a point, as by `kill -9`, once it is asked for something."""
+        self.ok("down", "--keep-guests")
+        environment = self.environment(80) | {"TERA_FAULTS": point}
+        with subprocess.Popen(self.command("serve"), env=environment, stderr=subprocess.DEVNULL) as server:
+            while self.run("whoami").code:
+                assert server.poll() is None, "it ended before it was asked"
+            asking = self.start(*words)
+            assert server.wait() != 0
+            asking.kill()  # it would go on asking: cut off, it cannot know whether it was heard
+            asking.communicate()
+
+    def guests(self) -> set[str]:
+        """The host names of all our containers that the engine has, but for the moulds of images."""
+        host = Client(self._house.daemon.socket_path)
+        (project,) = [each["name"] for each in host.get("projects", recursion=1) if each["name"] != "default"]
+        host.close()
+        engine = Client(self._house.daemon.socket_path, project=project)
+        found = engine.get("instances", recursion=1)
+        engine.close()
+        return {each["config"]["user.hostname"] for each in found if not each["name"].startswith("image-")}
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +124,34 @@ def test_down_and_up_keep_what_there_is(cloud: RealCloud) -> None:
     cloud.ok("start", "web")
     assert cloud.ok("ssh", "web", "--", "cat", "/root/note").out == "kept"
     assert cloud.ok("doctor", "--json").code == 0
+
+
+FORWARD = [point for point in points(Operation.LAUNCH) if ":undo:" not in point]
+SMALL = ("--ram", "512MB", "--disk", "2")
+
+
+@pytest.mark.parametrize("point", FORWARD)
+def test_a_server_killed_at_a_step_of_a_launch(cloud: RealCloud, point: str) -> None:
+    """The one that comes after it brings the instance up; asked again with the same key, it is the same instance."""
+    asked = ("launch", "--name", "walk", *SMALL, "--idempotency-key", point, "--wait")
+    cloud.dies(point, "launch", "--name", "walk", *SMALL, "--idempotency-key", point)
+    cloud.ok("up")
+    again = cloud.ok(*asked, "--json").json
+    assert again["state"] == "running"
+    assert [each["id"] for each in cloud.ok("ps", "--json").json if each["name"] == "walk"] == [again["id"]]
+    assert cloud.ok("ssh", "walk", "--", "hostname").out == "walk\n"
+    cloud.ok("delete", "walk", "--yes")
+    assert cloud.guests() == {"web"}
+
+
+@pytest.mark.parametrize("point", points(Operation.DELETE))
+def test_a_server_killed_at_a_step_of_a_delete(cloud: RealCloud, point: str) -> None:
+    cloud.ok("launch", "--name", "walk", *SMALL, "--wait")
+    cloud.dies(point, "delete", "walk", "--yes", "--no-wait")
+    cloud.ok("up")
+    cloud.run("delete", "walk", "--yes")  # asked again: it is being deleted, or gone
+    assert [each["name"] for each in cloud.ok("ps", "--json").json] == ["web"]
+    assert cloud.guests() == {"web"}
 
 
 def test_a_purge_leaves_the_engine_as_it_was(cloud: RealCloud, house: House) -> None:

@@ -57,7 +57,7 @@ def devices(machine: Machine, ours: Names) -> dict[str, dict[str, str]]:
         "type": "nic",
         "name": "eth0",
         "network": ours.bridge(machine.network.project_id),
-        "hwaddr": names.hardware_address(ours.installation, machine.id),
+        "hwaddr": names.hardware_address(ours.installation, machine.address),
         "ipv4.address": machine.address,
         # Without these a guest may speak in another's name.
         "security.mac_filtering": "true",

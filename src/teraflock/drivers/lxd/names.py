@@ -43,9 +43,13 @@ def guest(instance: str) -> str:
     return name
 
 
-def hardware_address(installation: str, instance: str) -> str:
-    """The same for the same instance, always; of the range that anyone may use (second bit of the first)."""
-    digits = hashlib.sha256(f"{installation}/{instance}".encode()).hexdigest()[:10]
+def hardware_address(installation: str, address: str) -> str:
+    """The same for the same network address, always; of the range that anyone may use (second bit of the first).
+
+    A host remembers for half a minute which hardware has an address: an address that is given away again right after
+    its last owner went would be looked for at that owner's, if it did not stay the same.
+    """
+    digits = hashlib.sha256(f"{installation}/{address}".encode()).hexdigest()[:10]
     return "02:" + ":".join(digits[place : place + 2] for place in range(0, 10, 2))
 
 
