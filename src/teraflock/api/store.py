@@ -1,13 +1,11 @@
 """The kept answers of creating requests: table `idempotency`."""
 
-from datetime import UTC, datetime, timedelta
-from typing import Final
+from datetime import datetime
 
 import msgspec
 
+from teraflock.base.clock import microseconds
 from teraflock.storage.database import Transaction
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -30,12 +28,12 @@ def keep(tx: Transaction, scope: str, key: str, row: Kept, now: datetime) -> Non
         key=key,
         digest=row.digest,
         answer=row.answer,
-        now_us=(now - _EPOCH) // timedelta(microseconds=1),
+        now_us=microseconds(now),
     )
 
 
 def forget_before(tx: Transaction, time: datetime) -> int:
     return tx.run(
         "DELETE FROM idempotency WHERE created_at_us < :time_us",
-        time_us=(time - _EPOCH) // timedelta(microseconds=1),
+        time_us=microseconds(time),
     )
