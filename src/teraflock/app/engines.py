@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 LOG: Final = logging.getLogger("teraflock.engines")
 FOLDER: Final = "engine"
 IMAGE_FOLDER: Final = "images"
+DRIVER_FOLDER: Final = "nvidia"
 SET_UP_AGAIN_SECONDS: Final = 5.0
 
 
@@ -49,7 +50,7 @@ def _simulated(folder: Path, settings: Settings, installation_id: str, clock: Cl
 def _lxd(folder: Path, settings: Settings, installation_id: str, clock: Clock) -> "Lxd":
     import os
 
-    from teraflock.drivers.lxd import daemon  # as above
+    from teraflock.drivers.lxd import daemon, nvidia  # as above
     from teraflock.drivers.lxd.driver import Lxd
     from teraflock.drivers.lxd.setup import PoolWish
     from teraflock.host.inspect import host_report
@@ -65,6 +66,7 @@ def _lxd(folder: Path, settings: Settings, installation_id: str, clock: Clock) -
         engine_mark(installation_id),
         report=host_report,
         image_cache=folder / IMAGE_FOLDER,
+        driver_folder=None if nvidia.engine_brings_it(socket) else folder / DRIVER_FOLDER,
         now=lambda: int(clock.now().timestamp()),
         pool=PoolWish(size_bytes=settings.pool_gb * GIB, source=settings.pool_source),
         way_out=settings.guests_reach_out,

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from teraflock.drivers.lxd import exec as execution
-from teraflock.drivers.lxd import guest, names, processors, setup
+from teraflock.drivers.lxd import guest, names, nvidia, processors, setup
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
 from teraflock.drivers.lxd.images import Images, remove
 from teraflock.drivers.lxd.names import Names
@@ -75,17 +75,22 @@ class Lxd:
         report: Callable[[], HostReport],
         image_cache: Path,
         now: Callable[[], int],
+        driver_folder: Path | None = None,
         pool: setup.PoolWish = POOL,
         way_out: bool = True,
         site: str = "local",
     ) -> None:
-        """`report` tells of this host; `now` is the time in seconds, for the date of an image."""
+        """`report` tells of this host; `now` is the time in seconds, for the date of an image.
+
+        `driver_folder`: where copies of the cards' libraries lie; none where the engine brings them into guests.
+        """
         self.site = site
         self._ours = Names(installation)
         self._report = report
         self._host = Client(socket_path)
         self._engine = Client(socket_path, project=self._ours.project)
         self._pool = pool
+        self._driver_folder = driver_folder
         self.networks = Networks(self._host, self._ours, way_out=way_out)
         self._images = Images(self._engine, self._ours, image_cache, now=now)
 
@@ -93,6 +98,10 @@ class Lxd:
         """Our project, our pool, our firewall: what must stand before the first instance, and after a reboot."""
         setup.ensure(self._host, self._ours, self._pool)
         self.networks.rebuild()
+        if self._driver_folder and self._report().gpus:
+            nvidia.keep(
+                self._driver_folder
+            )  # before any guest starts with what may be the driver before this one
 
     def purge(self) -> None:
         """Remove all that this installation has in the engine and in the firewall."""
@@ -112,7 +121,8 @@ class Lxd:
         self.networks.ensure(machine.network)
 
     def create(self, machine: Machine) -> None:
-        body = guest.body(machine, self._ours, new_host_key(), self._mould(machine.image))
+        driver = self._card_driver() if machine.gpus else ""
+        body = guest.body(machine, self._ours, new_host_key(), self._mould(machine.image), driver)
         try:
             self._engine.post("instances", body=body)
         except EngineTaken:
@@ -174,7 +184,8 @@ class Lxd:
     def resize(self, machine: Machine) -> None:
         name = names.guest(machine.id)
         found = self._engine.get("instances", name)
-        self._engine.put("instances", name, body=guest.resized(found, machine, self._ours))
+        driver = self._card_driver() if machine.gpus else ""
+        self._engine.put("instances", name, body=guest.resized(found, machine, self._ours, driver))
         for _ in range(SETTLE_TRIES_MAX):
             if processors.settled(self._ours.project, name, machine.vcpus):
                 return
@@ -259,6 +270,10 @@ class Lxd:
             raise EngineRefused(
                 f"The host does not have the image `{image_id}`", hint="`tera image ls` shows those it has"
             ) from error
+
+    def _card_driver(self) -> str:
+        """The folder with the cards' libraries as they are now; empty where the engine brings them into guests."""
+        return str(nvidia.keep(self._driver_folder)) if self._driver_folder else ""
 
     def _ports(self, name: str) -> tuple[Port, ...]:
         return guest.ports_from(self._engine.get("instances", name)["config"].get(guest.PORTS, ""))

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from teraflock.drivers.lxd import names
+from teraflock.drivers.lxd import names, nvidia
 from teraflock.drivers.lxd.names import Names
 from teraflock.fleet.model import GpuKind
 from teraflock.instance.driver import GpuSlot, Machine, Port, Seen, Sighting
@@ -25,6 +25,7 @@ HOST_KEY: Final = "user.host-key-public"
 COMMAND: Final = "user.command"
 ENVIRONMENT: Final = "user.environment"
 _GPU: Final = "gpu"
+_DRIVER: Final = "gpu-driver"
 
 
 class HostKey(msgspec.Struct, frozen=True):
@@ -32,15 +33,15 @@ class HostKey(msgspec.Struct, frozen=True):
     public: str
 
 
-def body(machine: Machine, ours: Names, key: HostKey, mould: str) -> dict[str, object]:
-    """What is posted to make the instance, as a copy of its image's mould."""
+def body(machine: Machine, ours: Names, key: HostKey, mould: str, driver: str = "") -> dict[str, object]:
+    """What is posted to make the instance, as a copy of its image's mould. `driver`: as in `devices`."""
     return {
         "name": names.guest(machine.id),
         "type": "container",
         "source": {"type": "copy", "source": mould, "instance_only": True},
         "profiles": [],
-        "config": {**_identity(machine, ours, key), **limits(machine), **_gpu_config(machine.gpus)},
-        "devices": devices(machine, ours),
+        "config": {**_identity(machine, ours, key), **limits(machine), **_gpu_config(machine.gpus, driver)},
+        "devices": devices(machine, ours, driver),
     }
 
 
@@ -52,7 +53,8 @@ def limits(machine: Machine) -> dict[str, str]:
     }
 
 
-def devices(machine: Machine, ours: Names) -> dict[str, dict[str, str]]:
+def devices(machine: Machine, ours: Names, driver: str = "") -> dict[str, dict[str, str]]:
+    """`driver`: the folder with the libraries that come in with a card; empty where the engine brings its own."""
     nic = {
         "type": "nic",
         "name": "eth0",
@@ -65,6 +67,8 @@ def devices(machine: Machine, ours: Names) -> dict[str, dict[str, str]]:
     }
     root = {"type": "disk", "path": "/", "pool": ours.pool, "size": f"{machine.disk_bytes}B"}
     cards = {f"{_GPU}{number}": gpu_device(slot) for number, slot in enumerate(machine.gpus)}
+    if cards and driver:
+        cards[_DRIVER] = {"type": "disk", "source": driver, "path": nvidia.IN_GUEST, "readonly": "true"}
     return {"root": root, "eth0": nic, **cards}
 
 
@@ -75,13 +79,13 @@ def gpu_device(slot: GpuSlot) -> dict[str, str]:
     return {"type": "gpu", "gputype": "physical", "pci": slot.slot}
 
 
-def resized(found: Mapping[str, Any], machine: Machine, ours: Names) -> dict[str, object]:
+def resized(found: Mapping[str, Any], machine: Machine, ours: Names, driver: str = "") -> dict[str, object]:
     """The whole configuration to put in place of the one found: limits, disk and cards as the machine says."""
     config = {key: value for key, value in found["config"].items() if not key.startswith("nvidia.")}
-    config |= limits(machine) | _gpu_config(machine.gpus)
+    config |= limits(machine) | _gpu_config(machine.gpus, driver)
     return {
         "config": config,
-        "devices": devices(machine, ours),
+        "devices": devices(machine, ours, driver),
         "profiles": [],
         "architecture": found["architecture"],
         "description": found.get("description", ""),
@@ -156,9 +160,11 @@ def _identity(machine: Machine, ours: Names, key: HostKey) -> dict[str, str]:
     return {name: value for name, value in keys.items() if value} | settings
 
 
-def _gpu_config(gpus: tuple[GpuSlot, ...]) -> dict[str, str]:
-    """The host's driver and its libraries, matched to its kernel module, come into the guest with the card."""
-    return {"nvidia.runtime": "true", "nvidia.driver.capabilities": "compute,utility"} if gpus else {}
+def _gpu_config(gpus: tuple[GpuSlot, ...], driver: str) -> dict[str, str]:
+    """The host's libraries, matched to its kernel module, come in with the card: by the engine, or by us."""
+    if not gpus or driver:
+        return {}
+    return {"nvidia.runtime": "true", "nvidia.driver.capabilities": "compute,utility"}
 
 
 def _number(text: str) -> int | None:

@@ -42,26 +42,32 @@ def machine(**changes: object) -> Machine:
     return Machine(**(values | changes))  # type: ignore[arg-type]
 
 
-@given(gpus=GPUS)
-def test_each_card_is_named_exactly_and_brings_the_driver(gpus: tuple[GpuSlot, ...]) -> None:
-    body = guest.body(machine(gpus=gpus), OURS, KEY, "mould")
+DRIVERS = st.sampled_from(("", "/srv/nvidia/now"))
+
+
+@given(gpus=GPUS, driver=DRIVERS)
+def test_each_card_is_named_exactly_and_brings_the_driver(gpus: tuple[GpuSlot, ...], driver: str) -> None:
+    body = guest.body(machine(gpus=gpus), OURS, KEY, "mould", driver)
     devices: dict[str, dict[str, str]] = body["devices"]  # type: ignore[assignment]
     config: dict[str, str] = body["config"]  # type: ignore[assignment]
     cards = [device for device in devices.values() if device["type"] == "gpu"]
     named = [device.get("pci") or device.get("mig.uuid") for device in cards]
     assert named == [slot.slot for slot in gpus], "none twice, none without a name: that would be all cards"
     assert [device["gputype"] for device in cards] == [str(slot.kind) for slot in gpus]
-    assert ("nvidia.runtime" in config) == bool(gpus)
+    disks = {device["source"]: device for device in devices.values() if "source" in device}
+    assert ("nvidia.runtime" in config) == (bool(gpus) and not driver), "by the engine"
+    assert disks.keys() == ({driver} if gpus and driver else set()), "or by us, and never both"
+    assert all(disk["readonly"] == "true" for disk in disks.values())
 
 
-@given(before=GPUS, after=GPUS, vcpus=st.integers(1, 256), ram=st.integers(1, 1 << 44))
+@given(before=GPUS, after=GPUS, vcpus=st.integers(1, 256), ram=st.integers(1, 1 << 44), driver=DRIVERS)
 def test_a_resize_brings_exactly_what_a_new_machine_would_have(
-    before: tuple[GpuSlot, ...], after: tuple[GpuSlot, ...], vcpus: int, ram: int
+    before: tuple[GpuSlot, ...], after: tuple[GpuSlot, ...], vcpus: int, ram: int, driver: str
 ) -> None:
-    first = guest.body(machine(gpus=before), OURS, KEY, "mould")
+    first = guest.body(machine(gpus=before), OURS, KEY, "mould", driver)
     wanted = machine(gpus=after, vcpus=vcpus, ram_bytes=ram)
-    fresh = guest.body(wanted, OURS, KEY, "mould")
-    resized = guest.resized({**first, "architecture": "x86_64"}, wanted, OURS)
+    fresh = guest.body(wanted, OURS, KEY, "mould", driver)
+    resized = guest.resized({**first, "architecture": "x86_64"}, wanted, OURS, driver)
     assert resized["config"] == fresh["config"]
     assert resized["devices"] == fresh["devices"]
 

@@ -1,0 +1,108 @@
+"""The driver's libraries for guests: which they are, and that a copy is whole or is not there."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from teraflock.drivers.lxd import nvidia
+
+VERSION = "580.95.05"
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of libraries as a driver's installer leaves them, and a listing that names them."""
+    folder = tmp_path / "installed"
+    folder.mkdir()
+    install(folder, VERSION)
+    monkeypatch.setattr(nvidia, "_listing", lambda: listing(folder))
+    monkeypatch.setattr(nvidia, "_programs", lambda: [folder / "nvidia-smi"])
+    return folder
+
+
+def install(folder: Path, version: str) -> None:
+    for path in folder.iterdir():
+        path.unlink()
+    for name, number in (
+        ("libcuda", "1"),
+        ("libnvidia-ml", "1"),
+        ("libnvidia-nvvm", "4"),
+        ("libEGL_nvidia", "0"),
+    ):
+        real = folder / f"{name}.so.{version}"
+        real.write_text(f"{name} of {version}")
+        (folder / f"{name}.so.{number}").symlink_to(real.name)
+    (folder / f"libnvidia-gpucomp.so.{version}").write_text("has no other name")
+    (folder / "nvidia-smi").write_text("a program")
+
+
+def listing(folder: Path) -> str:
+    lines = [f"\t{path.name} (libc6,x86-64) => {path}" for path in sorted(folder.glob("*.so.*"))]
+    old = [f"\t{path.name} (libc6) => /usr/lib32/{path.name}" for path in sorted(folder.glob("*.so.*"))]
+    return "\n".join(
+        [
+            "9 libs found in cache `/etc/ld.so.cache'",
+            *old,
+            *lines,
+            "\tlibcurl.so.4 (libc6,x86-64) => /usr/lib/libcurl.so.4",
+        ]
+    )
+
+
+def test_what_computes_comes_along_under_the_names_programs_ask_for(installed: Path, tmp_path: Path) -> None:
+    now = nvidia.keep(tmp_path / "kept")
+    found = {path.name for path in (now / "lib").iterdir()}
+    assert found >= {"libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1", "libnvidia-nvvm.so.4"}
+    assert f"libnvidia-gpucomp.so.{VERSION}" in found
+    assert not any("EGL" in name or "curl" in name for name in found)
+    assert (now / "lib" / "libcuda.so").read_text() == f"libcuda of {VERSION}"
+    assert not any(path.is_symlink() and path.readlink().is_absolute() for path in (now / "lib").iterdir())
+
+
+def test_guests_can_read_it_whatever_the_umask(installed: Path, tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        now = nvidia.keep(tmp_path / "kept").resolve()
+    finally:
+        os.umask(before)
+    for path in (now, *now.rglob("*")):
+        mode = stat.S_IMODE(path.stat().st_mode)
+        assert mode & 0o005 == (0o005 if path.is_dir() or path.name == "nvidia-smi" else 0o004), path
+
+
+def test_a_new_driver_is_found_under_the_same_name_and_the_old_one_stays(
+    installed: Path, tmp_path: Path
+) -> None:
+    first = nvidia.keep(tmp_path / "kept")
+    held = first.resolve()
+    install(installed, "590.1")
+    again = nvidia.keep(tmp_path / "kept")
+    assert again == first
+    assert (again / "lib" / "libcuda.so.1").read_text() == "libcuda of 590.1"
+    assert (held / "lib" / "libcuda.so.1").read_text() == f"libcuda of {VERSION}", (
+        "guests that run have it open"
+    )
+
+
+def test_a_copy_that_was_cut_off_is_made_again(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(nvidia, "_programs", lambda: [tmp_path / "nowhere"])
+        with pytest.raises(FileNotFoundError):
+            nvidia.keep(tmp_path / "kept")
+    assert not (tmp_path / "kept" / nvidia.NOW).exists()
+    now = nvidia.keep(tmp_path / "kept")
+    assert (now / "bin" / "nvidia-smi").read_text() == "a program"
+
+
+def test_a_host_without_the_libraries_is_told_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nvidia, "_listing", lambda: "0 libs found in cache")
+    with pytest.raises(nvidia.NoDriver) as refused:
+        nvidia.keep(tmp_path / "kept")
+    assert "nvidia-driver" in refused.value.hint
+    assert not (tmp_path / "kept").exists()
