@@ -1,13 +1,16 @@
 """Measures steps on the GPU at hand: `python -m recording.measure JOBS OUT`, JSON lines as in measured/README.md.
 
-Needs PyTorch with CUDA, torchvision and transformers. Each job runs in a process of its own, forked before
-CUDA is touched: peaks are never reset, so they cover building the model and all steps.
+Where OUT ends in `.csv` the rows are those of `truth/h200.csv` (`recording/rows.py`). Needs PyTorch with CUDA, torchvision
+and transformers, and nothing else. Each job runs in a process of its own, forked before CUDA is touched: peaks are
+never reset, so they cover building the model and all steps. A job that fails or hangs costs only its own row, and each
+row is on disk before the next job starts.
 """
 
+import argparse
 import json
 import os
+import signal
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +19,8 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from recording.rows import append_row
 
 WARM, TIMED = 3, 10
 HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -31,6 +36,7 @@ TORCHVISION = {
     "googlenet": {"aux_logits": False, "init_weights": False},
 }
 PIXELS = {"inception_v3": 299, "efficientnet_b4": 380}
+JOB_SECONDS_MAX = 60
 
 
 def build(job: dict[str, Any]) -> tuple[Any, Callable[[], Any]]:
@@ -51,7 +57,8 @@ def _vision(job: dict[str, Any]) -> tuple[Any, Callable[[], Any]]:
 
     name, half = job["model"], HALF.get(job["precision"], torch.float32)
     side = job["px"] or PIXELS.get(name, 224)
-    net = torchvision.models.get_model(name, weights=None, **TORCHVISION.get(name, {})).to(half)
+    words = {"image_size": side} if name.startswith("vit_") else TORCHVISION.get(name, {})
+    net = torchvision.models.get_model(name, weights=None, **words).to(half)
     x, y = torch.randn(job["batch"], 3, side, side, dtype=half), torch.randint(0, 1000, (job["batch"],))
     if job["task"] == "infer":
         return net, lambda: net(x)
@@ -76,7 +83,8 @@ def _language(make: Any, job: dict[str, Any]) -> tuple[Any, Callable[[], Any]]:
         if job["lora"]:
             net.enable_input_require_grads()
     if job["task"] == "infer":
-        return net, lambda: net(input_ids=ids)
+        second = {"decoder_input_ids": ids} if net.config.is_encoder_decoder else {}
+        return net, lambda: net(input_ids=ids, **second)
     return net, lambda: net(input_ids=ids, labels=ids).loss
 
 
@@ -199,28 +207,54 @@ def _text(value: Any) -> str:
 
 
 def main() -> None:
-    jobs = [json.loads(line) for line in Path(sys.argv[1]).read_text().splitlines()]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("jobs", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no job after so long")
+    options = parser.parse_args()
+    end = time.monotonic() + options.seconds
+    jobs = [json.loads(line) for line in options.jobs.read_text().splitlines()]
     import torchvision  # noqa: F401  # before the fork, so that no child pays for it
     import transformers  # noqa: F401
 
-    for job in jobs:
+    for done, job in enumerate(jobs):
+        if time.monotonic() >= end:
+            print(f"Out of time after {done} of {len(jobs)} jobs", flush=True)
+            return
         child = os.fork()
-        if child:
-            os.waitpid(child, 0)
-        else:
-            _measure_into(job, Path(sys.argv[2]))
+        if not child:
+            _measure_into(job, options.out)
             os._exit(0)
+        _wait_for(child, job)
+
+
+def _wait_for(child: int, job: dict[str, Any]) -> None:
+    end = time.monotonic() + JOB_SECONDS_MAX
+    while not os.waitpid(child, os.WNOHANG)[0]:
+        if time.monotonic() >= end:
+            print(job, f"FAILED: not done after {JOB_SECONDS_MAX} s", flush=True)
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return
+        time.sleep(0.02)
 
 
 def _measure_into(job: dict[str, Any], out: Path) -> None:
     try:
         found = measure(job)
+        if out.suffix == ".csv":
+            append_row(out, found, gpu=_gpu(), torch=str(torch.__version__))
+        else:
+            with out.open("a") as lines:
+                lines.write(json.dumps(found, separators=(",", ":")) + "\n")
     except Exception as error:  # one job that fails must not hide the others
         print(job, "FAILED", type(error).__name__, str(error)[:300], flush=True)
         return
-    with out.open("a") as lines:
-        lines.write(json.dumps(found, separators=(",", ":")) + "\n")
     print(job["model"], job["precision"], job["optimizer"], f"{1e3 * found['median']:.2f} ms", flush=True)
+
+
+def _gpu() -> str:
+    return str(torch.cuda.get_device_name()).removeprefix("NVIDIA ")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,115 @@
+"""Draws workloads to measure: `python -m recording.draw SEED COUNT > JOBS`, one job of `recording/measure.py` per line.
+
+Drawn over the whole zoo by a seed, so that nobody chooses what the estimate is judged by. What holds: every model comes
+once before any comes twice; no job equals a row already measured; each takes a few seconds of an H200 and fits in it,
+by the estimate itself, so rows near its memory and steps of many seconds are not among them.
+"""
+
+import gzip
+import json
+import math
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from recording.rows import as_job, read_rows
+from teraflock.base.errors import BadInput
+from teraflock.catalog.cards import card
+from teraflock.estimate.answer import Question, answer
+from teraflock.estimate.cards import MEASURED_ID
+from teraflock.workload.model import OPTIMIZERS, PRECISIONS, Workload
+from teraflock.workload.zoo import ENTRIES, IMAGE_FIXED, Entry
+
+MEASURED = Path(__file__).parent / "measured"
+TRUTH = Path(__file__).parents[2] / "shared/truth/h200.csv"
+RESERVED_BYTES_MAX = 110 << 30
+STEP_SECONDS_MAX = 0.25
+"""Thirteen steps are then shorter than starting CUDA."""
+TRIES_MAX = 200
+SIDES = (128, 160, 192, 256, 288, 320, 384)
+LENGTHS = (64, 96, 128, 192, 256, 320, 384, 512, 768, 1024, 1536, 2048)
+RANKS = (2, 4, 8, 16, 32, 64, 128)
+
+
+def drawn(chance: random.Random, count: int, known: set[str]) -> Iterator[dict[str, Any]]:
+    names: list[str] = []
+    while len(names) < count:
+        names += chance.sample(sorted(ENTRIES), len(ENTRIES))
+    for name in chance.sample(names[:count], count):
+        for _ in range(TRIES_MAX):
+            job = _job(chance, ENTRIES[name])
+            if _key(job) not in known and _is_small(job):
+                known.add(_key(job))
+                yield job
+                break
+
+
+def _job(chance: random.Random, entry: Entry) -> dict[str, Any]:
+    text, train = entry.kind == "text", chance.random() < 0.8
+    sizes = [each for each in LENGTHS if not entry.seq_max or each <= entry.seq_max]
+    resized = entry.kind == "image" and entry.name not in IMAGE_FIXED and chance.random() < 0.35
+    return {
+        "kind": "row",
+        "model": entry.name,
+        "task": "train" if train else "infer",
+        "batch": round(2 ** (chance.uniform(0, 6) if text else chance.uniform(2, 9))),
+        "seq": chance.choice(sizes) if text else None,
+        "precision": chance.choice(PRECISIONS),
+        "optimizer": chance.choice(OPTIMIZERS) if train else "",
+        "ckpt": int(text and train and chance.random() < 0.3),
+        "lora": chance.choice(RANKS) if text and train and chance.random() < 0.3 else 0,
+        "px": chance.choice(SIDES) if resized else None,
+        "record": 0,
+    }
+
+
+def _is_small(job: dict[str, Any]) -> bool:
+    try:
+        found = answer(workload(job), Question(cards=[card(MEASURED_ID)], coarse=True))
+    except BadInput:
+        return False
+    seconds = found.gpus[0].step_seconds
+    assert seconds is not None
+    return seconds.p50 <= STEP_SECONDS_MAX and found.memory.reserved_peak_bytes <= RESERVED_BYTES_MAX
+
+
+def workload(job: dict[str, Any]) -> Workload:
+    return Workload(
+        model=job["model"],
+        task=job["task"],
+        batch=job["batch"],
+        seq=job["seq"],
+        image_size=job["px"],
+        precision=job["precision"],
+        optimizer=job["optimizer"] or "sgd",
+        gradient_checkpointing=bool(job["ckpt"]),
+        lora_rank=job["lora"] or None,
+    )
+
+
+def _key(job: dict[str, Any]) -> str:
+    names = ("model", "task", "batch", "seq", "precision", "optimizer", "ckpt", "lora", "px")
+    return json.dumps([job[each] or None for each in names])
+
+
+def measured_keys() -> set[str]:
+    keys = set()
+    for path in MEASURED.glob("*.jsonl.gz"):
+        with gzip.open(path, "rt") as lines:
+            found = [json.loads(line) for line in lines]
+        keys |= {_key(each["job"]) for each in found if each.get("job", {}).get("kind") == "row"}
+    for path in (*MEASURED.glob("*.csv"), *([TRUTH] if TRUTH.is_file() else [])):
+        keys |= {_key(as_job(row)) for row in read_rows(path)}
+    return keys
+
+
+def main() -> None:
+    seed, count = int(sys.argv[1]), int(sys.argv[2])
+    for job in drawn(random.Random(seed), count, measured_keys()):
+        print(json.dumps(job, separators=(",", ":")), flush=True)
+
+
+if __name__ == "__main__":
+    main()
