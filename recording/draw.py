@@ -7,7 +7,6 @@ by the estimate itself, so rows near its memory and steps of many seconds are no
 
 import gzip
 import json
-import math
 import random
 import sys
 from collections.abc import Iterator
