@@ -17,6 +17,7 @@ from teraflock.app.local import SHIPPED_RATES, filled_up, load_rates
 from teraflock.app.settings import Place, Settings
 from teraflock.base.clock import Clock, SystemClock
 from teraflock.base.exchange import Rates
+from teraflock.bill.budget.admission import admission
 from teraflock.bill.service import BillService
 from teraflock.fleet.placement import Policy
 from teraflock.fleet.service import FleetService
@@ -98,7 +99,13 @@ class Cloud:
 
         def nouns_on(database: Database, wake: Callable[[], None] = lambda: None) -> Nouns:
             by_instance = InstanceService(
-                database, self.clock, self.engines, policy=policy, random_bytes=random_bytes, wake=wake
+                database,
+                self.clock,
+                self.engines,
+                policy=policy,
+                random_bytes=random_bytes,
+                wake=wake,
+                admits=admission(self.clock),
             )
             bills = BillService(
                 database,

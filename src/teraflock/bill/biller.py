@@ -19,7 +19,7 @@ from teraflock.bill.charge.model import Charge
 from teraflock.bill.charge.rules import DAY_US
 from teraflock.bill.credit import store as credit_store
 from teraflock.bill.credit.rules import lapse
-from teraflock.bill.desk import Desk, interval_of
+from teraflock.bill.desk import FROM_ANY_DAY_US, Desk, interval_of
 from teraflock.bill.ledger.model import Entry
 from teraflock.bill.purchase.service import go_on
 from teraflock.bill.times import microseconds
@@ -102,10 +102,6 @@ def book_day(tx: Transaction, until_us: int, now_us: int, random_bytes: Callable
     ):  # else a credit might yet be drawn for its own days
         desk.post((), cursor, now_us, _lapses(tx, until_us - DAY_US))
     return len(charges)
-
-
-FROM_ANY_DAY_US: Final = 1 << 62
-"""Days before may be booked already, however late an interval began: look."""
 
 
 def _lapses(tx: Transaction, until_us: int) -> list[Entry]:

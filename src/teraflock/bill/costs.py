@@ -7,11 +7,13 @@ import msgspec
 
 from teraflock.base.money import HOURS_PER_MONTH
 from teraflock.base.quantities import GIB
+from teraflock.bill import store as bill_store
 from teraflock.bill.charge import store as charge_store
 from teraflock.bill.charge.rules import beyond_cover, cover_at, discount_at, slices
-from teraflock.bill.desk import Desk, interval_of
+from teraflock.bill.desk import FROM_ANY_DAY_US, Desk, interval_of
 from teraflock.bill.price.model import BASIS, Place
 from teraflock.meter import store as meter_store
+from teraflock.meter.ahead import ahead
 from teraflock.meter.model import Holding, Interval, Meter
 from teraflock.storage.database import Transaction
 
@@ -80,14 +82,48 @@ def has_price(desk: Desk, held: Holding, project_id: str, now_us: int) -> bool:
     return not held.gpus or units.gpu > 0
 
 
-def month_so_far(tx: Transaction, desk: Desk, project_id: str, month: str, now_us: int) -> tuple[int, int]:
-    """What a month has cost a project, with what is not booked yet; and what another hour costs."""
-    spent = charge_store.spent(tx, project_id, month).get(desk.currency(project_id), 0)
-    rate = 0
-    for interval in map(interval_of, open_of(tx, project_id)):
-        spent += unbooked(tx, desk, interval, now_us, month)
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
+    """What a project has spent, with all that happened and is not booked yet."""
+
+    micros: int
+    committed_micros: int
+    """What it comes to if all that runs stops now: with what short runs lack to their minimum."""
+    micros_per_hour: int
+    """What another hour costs as it stands."""
+
+
+def month_so_far(tx: Transaction, desk: Desk, project_id: str, month: str, now_us: int) -> Spent:
+    """What a month has cost a project, however far behind the meter and the biller are."""
+    booked = charge_store.spent(tx, project_id, month).get(desk.currency(project_id), 0)
+    pending = not_booked(tx, desk, project_id, now_us, month)
+    return Spent(
+        micros=booked + pending.micros,
+        committed_micros=booked + pending.committed_micros,
+        micros_per_hour=pending.micros_per_hour,
+    )
+
+
+def not_booked(tx: Transaction, desk: Desk, project_id: str, now_us: int, month: str = "") -> Spent:
+    """What happened and is in no charge yet; in one month, where one is named."""
+    stands = ahead(tx, project_id, bill_store.cursor(tx).intervals)
+    micros = sum(
+        charge.micros
+        for interval in stands.closed
+        for charge in desk.booking(interval, interval.until_us, FROM_ANY_DAY_US)
+        if month in ("", charge_store.month_of(charge.slice.from_us))
+    )
+    committed, rate = micros, 0
+    for interval in map(interval_of, stands.open):
+        micros += unbooked(tx, desk, interval, now_us, month)
+        committed += unbooked(tx, desk, _ended(interval, now_us), now_us, month)
         rate += hourly(desk, interval, now_us)
-    return spent, rate
+    return Spent(micros=micros, committed_micros=committed, micros_per_hour=rate)
+
+
+def _ended(interval: Interval, now_us: int) -> Interval:
+    return msgspec.structs.replace(
+        interval, until_us=max(now_us, interval.from_us), ends_run=interval.run_us is not None
+    )
 
 
 def open_of(tx: Transaction, project_id: str) -> Iterable[Meter]:

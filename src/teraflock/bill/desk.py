@@ -1,6 +1,7 @@
 """The biller's desk: what is needed to charge, read once per turn, and the one way charges get into the books."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -20,6 +21,9 @@ from teraflock.bill.purchase.model import Term
 from teraflock.bill.purchase.rules import covered
 from teraflock.meter.model import Interval, Meter
 from teraflock.storage.database import Transaction
+
+FROM_ANY_DAY_US: Final = FOREVER_US
+"""Days before may be booked already, however late an interval began: look."""
 
 
 class Desk:

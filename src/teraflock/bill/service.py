@@ -218,8 +218,7 @@ class BillService:
 
 
 def _unbooked(tx: Transaction, desk: Desk, project_id: str, month: str, now_us: int) -> int:
-    intervals = map(interval_of, costs.open_of(tx, project_id))
-    return sum(costs.unbooked(tx, desk, interval, now_us, month) for interval in intervals)
+    return costs.not_booked(tx, desk, project_id, now_us, month).micros
 
 
 def _groups(

@@ -54,13 +54,16 @@ class InstanceService:
         policy: Policy | None = None,
         random_bytes: Callable[[int], bytes] = os.urandom,
         wake: Callable[[], None] = lambda: None,
+        admits: Callable[[Transaction, ProjectId], None] = lambda tx, project_id: None,
     ) -> None:
+        """`admits` raises where a project may not have all that was just written for it: who pays has a say there."""
         self._database = database
         self._clock = clock
         self._engines = engines
         self._policy = policy or Policy()
         self._random_bytes = random_bytes
         self._wake = wake
+        self._admits = admits
         self._shown: dict[Row, View] = {}
         self._audit = Audit(clock, random_bytes)
 
@@ -103,6 +106,7 @@ class InstanceService:
             )
             for instance in made:
                 self._audit.record(tx, actor, "instance.launch", instance.id, project, name=instance.name)
+            self._admits(tx, project.id)
             return made
 
         made = self._database.write_alone(work)
@@ -295,7 +299,12 @@ class InstanceService:
             now = self._clock.now()
             before = _found(tx, project.id, ref).instance
             after = change(tx, before, now)
-            return before if after is before else self._put(tx, actor, project, before, after, action, now)
+            if after is before:
+                return before
+            stored = self._put(tx, actor, project, before, after, action, now)
+            if _wants_more(before, stored):
+                self._admits(tx, project.id)
+            return stored
 
         changed = self._database.write_alone(work)
         self._wake()
@@ -345,6 +354,17 @@ class InstanceService:
     def _check_can(self, tx: Transaction, instance: Instance, capability: Capability, what: str) -> None:
         if instance.host_id and not self._can(tx, instance, capability):
             raise Refused(f"`{instance.name}` cannot {what}: the engine that runs it has no such thing")
+
+
+def _wants_more(before: Instance, after: Instance) -> bool:
+    """Whether it is to run now, or to be larger in anything: what costs more than before."""
+    if after.wanted != Wanted.RUNNING:
+        return False
+    larger = any(
+        getattr(after.shape, name) > getattr(before.shape, name)
+        for name in ("gpus", "vcpus", "ram_bytes", "disk_bytes")
+    )
+    return before.wanted != Wanted.RUNNING or larger or after.shape.gpu != before.shape.gpu
 
 
 def _still_there(tx: Transaction, project: Project) -> Project:

@@ -138,8 +138,8 @@ def _take(tx: Transaction, changes: Sequence[Change]) -> int:
         meter = kept or Meter(instance_id=instance_id, project_id=next(iter(by_sequence.values())).project_id)
         first = meter.sequence
         while meter.sequence + 1 in by_sequence:
-            run = _run_of(tx, instance_id, intervals)
-            meter, made = _taken(meter, by_sequence[meter.sequence + 1], run)
+            run = run_of(tx, instance_id, intervals)
+            meter, made = taken_next(meter, by_sequence[meter.sequence + 1], run)
             intervals += made
         if meter.sequence != first:
             meters.append(meter)
@@ -150,9 +150,10 @@ def _take(tx: Transaction, changes: Sequence[Change]) -> int:
     return taken
 
 
-def _taken(
+def taken_next(
     meter: Meter, change: Change, run: Callable[[int], Sequence[Interval]]
 ) -> tuple[Meter, list[Interval]]:
+    """The meter after its next change, and the intervals this makes or alters."""
     step = take(meter, change)
     closed = [step.closed] if step.closed else []
     if step.cut_us is None:
@@ -163,7 +164,7 @@ def _taken(
     return step.meter, [*cut, *closed]
 
 
-def _run_of(tx: Transaction, instance_id: str, made: Sequence[Interval]) -> Callable[[int], list[Interval]]:
+def run_of(tx: Transaction, instance_id: str, made: Sequence[Interval]) -> Callable[[int], list[Interval]]:
     """The intervals of a run: those stored, and those made in this turn."""
     return lambda first: [
         *store.intervals_of_run(tx, instance_id, first),

@@ -116,6 +116,18 @@ def instances_missed(tx: Transaction) -> list[str]:
     return [row[0] for row in rows]
 
 
+def instances_unmetered(tx: Transaction, project_id: str) -> list[str]:
+    """Instances of one project with events that were not taken yet, as far as that shows without looking at all."""
+    rows = tx.all(
+        "SELECT i.id FROM instance i LEFT JOIN meter_instance m ON m.instance_id = i.id"
+        " WHERE i.project_id = :project AND i.phase <> 'gone' AND i.sequence > COALESCE(m.sequence, 0)"
+        " UNION SELECT subject FROM event WHERE project_id = :project AND id > :id AND kind = 'instance.moved'",
+        project=project_id,
+        id=cursor(tx).event_id,
+    )
+    return sorted(row[0] for row in rows)
+
+
 def note_behind(tx: Transaction, instance_ids: Iterable[str]) -> None:
     tx.run_many(
         "INSERT INTO meter_behind (instance_id) VALUES (:id) ON CONFLICT (instance_id) DO NOTHING",
@@ -259,6 +271,15 @@ def intervals_after(tx: Transaction, number: int, *, limit: int) -> list[Interva
     """In the order they were made."""
     rows = tx.all(
         f"{_SELECT_INTERVAL} WHERE number > :number ORDER BY number LIMIT :limit", number=number, limit=limit
+    )
+    return [interval_from(row) for row in rows]
+
+
+def intervals_of_project_after(tx: Transaction, project_id: str, number: int) -> list[Interval]:
+    rows = tx.all(
+        f"{_SELECT_INTERVAL} WHERE number > :number AND project_id = :project ORDER BY number",
+        number=number,
+        project=project_id,
     )
     return [interval_from(row) for row in rows]
 

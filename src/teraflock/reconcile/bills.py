@@ -9,16 +9,16 @@ from typing import Final
 
 from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict, NotFound
+from teraflock.bill.budget.rules import LOOK_SECONDS
 from teraflock.bill.service import BillService
 from teraflock.instance.service import InstanceService
-from teraflock.instance.states import Phase
+from teraflock.instance.states import Phase, Wanted
 from teraflock.meter.service import CHANGES_PER_TURN
 from teraflock.storage.database import Database
 from teraflock.tenant import store as tenants
 from teraflock.tenant.model import Actor, KeyId, MemberId
 
-BUDGETS_EVERY: Final = timedelta(seconds=60)
-"""As bill/budget counts on it: no budget is passed by more than this costs."""
+BUDGETS_EVERY: Final = timedelta(seconds=LOOK_SECONDS)
 SWEEP_EVERY: Final = timedelta(minutes=5)
 PAGE: Final = 200
 
@@ -39,7 +39,7 @@ class BillLoop:
         if taken < CHANGES_PER_TURN:  # else a day would be closed without what is still to be metered of it
             bills.biller.close_days()
         if self._is_due("budgets", BUDGETS_EVERY):
-            bills.budgets.turn(step_seconds=BUDGETS_EVERY // timedelta(seconds=1))
+            bills.budgets.turn()
             bills.invoices.issue_all()
 
     def _is_due(self, what: str, every: timedelta) -> bool:
@@ -53,7 +53,7 @@ class BillLoop:
 
 
 def stopper(database: Database, instances: InstanceService) -> Callable[[str], None]:
-    """Asks every running instance of a project to stop, in the name of the house."""
+    """Asks all of a project that runs or is to run to stop, in the name of the house; what is away, when it is back."""
 
     def stop(project_id: str) -> None:
         with database.read() as tx:
@@ -68,7 +68,7 @@ def stopper(database: Database, instances: InstanceService) -> Callable[[str], N
         while views := instances.page(project.id, after=after, limit=PAGE):
             after = views[-1].instance.id
             for view in views:
-                if view.instance.phase in (Phase.QUEUED, Phase.STARTING, Phase.RUNNING, Phase.CHANGING):
+                if view.instance.wanted == Wanted.RUNNING and view.instance.phase != Phase.FAILED:
                     try:
                         instances.stop(house, project, view.instance.id)
                     except (Conflict, NotFound):

@@ -222,6 +222,13 @@ class BudgetAnswer(_Answer, frozen=True, kw_only=True):
     micros_per_hour: int
     is_spent: bool
     """Nothing new can be launched."""
+    levels_reached: tuple[int, ...] = ()
+    """Those that were told this month, by an event `budget.reached` each."""
+    stops_at: datetime | None = None
+    """When all is stopped, if what is held stays as it is; null without a hard stop, or where the month ends before."""
+    announced_at: datetime | None = None
+    """When that was announced, by an event `budget.ending`."""
+    stopped_at: datetime | None = None
 
 
 class CreditRequest(_Request, frozen=True, kw_only=True):

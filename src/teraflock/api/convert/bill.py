@@ -1,11 +1,12 @@
 """Prices, bills and what belongs to them on the wire."""
 
 from collections.abc import Iterator
+from datetime import datetime
 
 import msgspec
 
 from teraflock.base.money import HOURS_PER_MONTH, micros_per
-from teraflock.bill.budget.service import Standing
+from teraflock.bill.budget.model import Standing
 from teraflock.bill.charge.model import Amounts
 from teraflock.bill.charge.store import Booked
 from teraflock.bill.costs import Cost
@@ -186,7 +187,15 @@ def budget_answer(standing: Standing) -> BudgetAnswer:
         spent_micros=standing.spent_micros,
         micros_per_hour=standing.micros_per_hour,
         is_spent=standing.spent_micros >= budget.micros,
+        levels_reached=standing.levels_reached,
+        stops_at=_moment(standing.stop_at_us),
+        announced_at=_moment(standing.announced_us),
+        stopped_at=_moment(standing.stopped_us),
     )
+
+
+def _moment(us: int | None) -> datetime | None:
+    return None if us is None else moment(us)
 
 
 def credit_answer(grant: Grant) -> CreditAnswer:

@@ -53,7 +53,6 @@ def launch_instances(call: Call, query: InProject, body: LaunchRequest) -> Launc
 
     All of them are set aside in one go, or none. The answer comes at once; `state` says when they run.
     """
-    call.nouns.bills.budgets.check_launch(call.project.id)
     made = call.nouns.instances.launch(call.actor, call.project, order_from(body))
     return LaunchAnswer(items=tuple(_shown(call, instance.id) for instance in made))
 
@@ -79,7 +78,6 @@ def delete_instance(call: Call, query: InProject, instance: str) -> InstanceAnsw
 )
 def start_instance(call: Call, query: InProject, instance: str) -> InstanceAnswer:
     """Start a stopped instance; cards, processors and memory are taken anew."""
-    call.nouns.bills.budgets.check_launch(call.project.id)
     return _shown(call, call.nouns.instances.start(call.actor, call.project, instance).id)
 
 

@@ -20,6 +20,8 @@ class Purse(msgspec.Struct, frozen=True, kw_only=True):
 
     limit_micros: int
     spent_micros: int
+    committed_micros: int
+    """What it comes to if all that runs stops now: a short run is charged for the minimum."""
     micros_per_hour: int
 
 
@@ -28,6 +30,8 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
     levels: frozenset[int] = frozenset()
     announced_us: int | None = None
+    announced_limit_micros: int = 0
+    """What there was to spend then: where there is more now, the end has to be announced anew."""
     stopped_us: int | None = None
 
 
@@ -38,3 +42,17 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     stops: bool = False
     stop_at_us: int | None = None
     """When it will be spent, at the present rate."""
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """A budget, where it stands, and what was told about it."""
+
+    budget: Budget
+    month: str
+    spent_micros: int
+    micros_per_hour: int
+    levels_reached: tuple[int, ...] = ()
+    stop_at_us: int | None = None
+    """When the hard stop comes at the present rate; None: there is none, or it does not come this month."""
+    announced_us: int | None = None
+    stopped_us: int | None = None

@@ -1,35 +1,51 @@
-"""What to tell about a budget, and when to stop. No clock, no SQL.
+"""What to tell about a budget, when to stop, and what may still be started. No clock, no SQL.
 
-What holds:
+A metering step is `STEP_SECONDS`, and budgets are looked at twice in it. What holds:
 - a level is told once a month;
-- a hard stop comes at the last step before the budget would be passed, and never in the step in which it was announced:
-  so where rates do not rise, a budget is not passed by more than what is held costs for one step;
-- once stopped, what is started again is stopped in the next step: the announcement stands for the month.
+- a hard stop is announced in a look before the one that stops, however late it shows: that is what the second look in
+  a step is for. Where it was announced in time, it comes in the last look before the budget would be passed;
+- so from when a budget is passed, or set to what is spent already, what runs is asked to stop within one step, and a
+  run is charged until it was asked;
+- an announcement stands while there is not more to spend than when it was made: what is started again is stopped by
+  the next look;
+- what cannot last for a step, with the minimum that it is charged for, is not started.
 """
+
+from typing import Final
 
 from teraflock.bill.budget.model import Budget, Decision, Purse, Told
 
-HOUR_US = 3600 * 1_000_000
+HOUR_US: Final = 3600 * 1_000_000
+STEP_SECONDS: Final = 60
+"""By what this costs, and no more, may a budget with a hard stop be passed."""
+LOOK_SECONDS: Final = STEP_SECONDS // 2
+LOOK_US: Final = LOOK_SECONDS * 1_000_000
 
 
-def decide(budget: Budget, purse: Purse, told: Told, *, now_us: int, step_us: int) -> Decision:
+def decide(budget: Budget, purse: Purse, told: Told, *, now_us: int) -> Decision:
     limit, spent, rate = purse.limit_micros, purse.spent_micros, purse.micros_per_hour
     reached = tuple(
         level for level in budget.levels if spent * 100 >= level * limit and level not in told.levels
     )
     if not budget.hard_stop or rate <= 0:
         return Decision(levels=reached)
-    left_us = max(0, limit - spent) * HOUR_US // rate
-    announces = told.announced_us is None and left_us <= budget.notice_seconds * 1_000_000
-    was_announced = told.announced_us is not None and told.announced_us < now_us
+    left_us = max(0, limit - purse.committed_micros) * HOUR_US // rate
+    stands = told.announced_us is not None and limit <= told.announced_limit_micros
+    announces = not stands and left_us <= max(budget.notice_seconds * 1_000_000, 2 * LOOK_US)
+    was_announced = stands and told.announced_us != now_us
     return Decision(
         levels=reached,
         announces=announces,
-        stops=was_announced and left_us <= step_us,
+        stops=was_announced and left_us <= LOOK_US,
         stop_at_us=now_us + left_us,
     )
 
 
-def allows_launch(purse: Purse) -> bool:
-    """Whether anything new may be started: not once all is spent, hard stop or not."""
-    return purse.spent_micros < purse.limit_micros
+def is_spent(purse: Purse) -> bool:
+    """Then nothing new is started, hard stop or not."""
+    return purse.spent_micros >= purse.limit_micros
+
+
+def lasts(purse: Purse, needed_micros: int) -> bool:
+    """Whether what is left pays for this much more."""
+    return purse.committed_micros + needed_micros <= purse.limit_micros

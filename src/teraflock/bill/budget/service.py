@@ -6,40 +6,41 @@ from typing import Final
 import msgspec
 
 from teraflock.base.clock import Clock
-from teraflock.base.errors import BadInput, QuotaReached
+from teraflock.base.errors import BadInput
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId, new_id
-from teraflock.base.money import decimal_text
 from teraflock.bill import store
 from teraflock.bill.budget import store as budget_store
-from teraflock.bill.budget.model import Budget, Decision, Purse
-from teraflock.bill.budget.rules import allows_launch, decide
+from teraflock.bill.budget.model import Budget, Decision, Purse, Standing, Told
+from teraflock.bill.budget.purse import ahead_budget, ahead_purse, budget_purse
+from teraflock.bill.budget.rules import decide
 from teraflock.bill.charge.store import month_of
-from teraflock.bill.costs import month_so_far, open_of, unbooked
-from teraflock.bill.credit import store as credit_store
-from teraflock.bill.desk import Desk, interval_of
-from teraflock.bill.ledger import store as ledger_store
-from teraflock.bill.ledger.model import owes, paid_ahead
-from teraflock.bill.times import microseconds
+from teraflock.bill.desk import Desk
+from teraflock.bill.times import microseconds, month_bounds
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
 
-STEP_SECONDS: Final = 60
-"""How often budgets are looked at: none is passed by more than this costs."""
 LEVELS_MAX: Final = 20
+_WORDS: Final = {"level": "reached", "announced": "ending", "stopped": "stopped"}
 
 
-class BudgetReached(QuotaReached):
-    code = "budget_reached"
-
-
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """A budget and where it stands."""
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """What one look at one purse found."""
 
     budget: Budget
-    month: str
-    spent_micros: int
-    micros_per_hour: int
+    is_ahead: bool = False
+    """It is money paid in advance, not a budget."""
+    purse: Purse
+    told: Told
+    decision: Decision
+
+    @property
+    def notices(self) -> list[tuple[str, int]]:
+        """What is to be told, and its level."""
+        made = [("level", level) for level in self.decision.levels]
+        made += [("announced", int(self.is_ahead))] if self.decision.announces else []
+        newly = self.decision.stops and self.told.stopped_us is None
+        return made + ([("stopped", int(self.is_ahead))] if newly else [])
 
 
 class BudgetService:
@@ -57,7 +58,7 @@ class BudgetService:
         self._stop = stop
 
     def set(self, budget: Budget) -> Standing:
-        """Accepted whatever was spent: the answer says where it stands."""
+        """Accepted whatever was spent: the answer says where it stands. An end that is near is announced at once."""
         if (
             budget.micros < 0
             or len(budget.levels) > LEVELS_MAX
@@ -71,7 +72,8 @@ class BudgetService:
             kept = msgspec.structs.replace(budget, currency=desk.currency(budget.project_id))
             budget_store.put(tx, kept)
             budget_store.forget(tx, budget.project_id, month_of(now_us))
-            return _standing(tx, desk, kept, now_us)
+            self._tell(tx, _look(tx, desk, kept, now_us), now_us)
+            return _standing(_look(tx, desk, kept, now_us), now_us)
 
         return self._database.write(work)
 
@@ -79,114 +81,77 @@ class BudgetService:
         return self._database.write(lambda tx: budget_store.remove(tx, project_id))
 
     def standing(self, project_id: str) -> Standing | None:
-        with self._database.read() as tx:
-            budget = budget_store.budget(tx, project_id)
-            return _standing(tx, Desk(tx), budget, microseconds(self._clock.now())) if budget else None
-
-    def check_launch(self, project_id: str) -> None:
-        """Refuse to start anything new for a project that has nothing left to spend."""
         now_us = microseconds(self._clock.now())
         with self._database.read() as tx:
             budget = budget_store.budget(tx, project_id)
-            if budget is None and store.pays(tx, project_id) != "prepaid":
-                return  # the usual case costs a launch two rows to read
-            desk = Desk(tx)
-            if budget and not allows_launch(_purse(tx, desk, budget, now_us)):
-                amount = f"{decimal_text(budget.micros, 2)} {budget.currency}"
-                raise BudgetReached(
-                    f"The budget of {amount} for this month is spent", hint="Raise it with `tera budget set`"
-                )
-            ahead = ahead_purse(tx, desk, project_id, now_us)
-            if ahead and not allows_launch(ahead):
-                raise BudgetReached(
-                    "Nothing is left of what was paid in advance", hint="Pay in, then launch again"
-                )
+            return _standing(_look(tx, Desk(tx), budget, now_us), now_us) if budget else None
 
-    def turn(self, *, step_seconds: int = STEP_SECONDS) -> list[str]:
+    def turn(self) -> list[str]:
         """Look at every budget once; the projects that were stopped."""
         now_us = microseconds(self._clock.now())
         with self._database.read() as tx:
             desk = Desk(tx)
-            purses = [
-                (each, _purse(tx, desk, each, now_us)) for each in budget_store.budgets_in_all_projects(tx)
+            looks = [_look(tx, desk, each, now_us) for each in budget_store.budgets_in_all_projects(tx)]
+            looks += [
+                _look_ahead(tx, desk, each, now_us)
+                for each in desk.profiles.values()
+                if each.pays == "prepaid"
             ]
-            for profile in desk.profiles.values():
-                if profile.pays == "prepaid" and (purse := ahead_purse(tx, desk, profile.project_id, now_us)):
-                    ahead = Budget(
-                        project_id=profile.project_id, currency=profile.currency, micros=purse.limit_micros, levels=(),
-                        hard_stop=True,
-                    )  # fmt: skip
-                    purses.append((ahead, purse))
-        stopped = []
-        for budget, purse in purses:
-            if self._look(budget, purse, now_us, step_seconds * 1_000_000).stops:
-                self._stop(budget.project_id)
-                stopped.append(budget.project_id)
+        for look in looks:
+            if look.notices:
+                self._database.write(lambda tx, look=look: self._tell(tx, look, now_us))  # type: ignore[misc]
+        stopped = sorted({look.budget.project_id for look in looks if look.decision.stops})
+        for project_id in stopped:
+            self._stop(project_id)
         return stopped
 
-    def _look(self, budget: Budget, purse: Purse, now_us: int, step_us: int) -> Decision:
-        month = month_of(now_us)
-        with self._database.read() as tx:
-            told = budget_store.told(tx, budget.project_id, month)
-        decision = decide(budget, purse, told, now_us=now_us, step_us=step_us)
-        notices = [("level", level) for level in decision.levels]
-        notices += [("announced", 0)] if decision.announces else []
-        notices += [("stopped", 0)] if decision.stops and told.stopped_us is None else []
-        if notices:
-            self._database.write(lambda tx: self._tell(tx, budget, purse, decision, notices, now_us))
-        return decision
-
-    def _tell(
-        self,
-        tx: Transaction,
-        budget: Budget,
-        purse: Purse,
-        decision: Decision,
-        notices: list[tuple[str, int]],
-        now_us: int,
-    ) -> None:
-        for kind, level in notices:
+    def _tell(self, tx: Transaction, look: Look, now_us: int) -> None:
+        """In the transaction that notes it. A budget that was changed meanwhile is looked at anew."""
+        project_id, purse = look.budget.project_id, look.purse
+        if not look.is_ahead and budget_store.budget(tx, project_id) != look.budget:
+            return
+        for kind, level in look.notices:
             spent, limit = purse.spent_micros, purse.limit_micros
-            budget_store.note(tx, budget.project_id, month_of(now_us), kind, level, now_us, spent, limit)
-            words = {"level": "reached", "announced": "ending", "stopped": "stopped"}
+            budget_store.note(tx, project_id, month_of(now_us), kind, level, now_us, spent, limit)
+            now = self._clock.now()
             record_event(
                 tx,
                 Event(
-                    id=EventId(new_id("evt", self._clock.now(), self._random_bytes)), at=self._clock.now(),
-                    kind=f"budget.{words[kind]}", subject=budget.project_id, project=budget.project_id,
+                    id=EventId(new_id("evt", now, self._random_bytes)), at=now, kind=f"budget.{_WORDS[kind]}",
+                    subject=project_id, project=project_id,
                     details={
-                        "level": level, "spent_micros": spent, "limit_micros": limit, "currency": budget.currency,
-                        "stop_at_us": decision.stop_at_us, "micros_per_hour": purse.micros_per_hour,
+                        "level": level if kind == "level" else 0, "paid_ahead": look.is_ahead, "spent_micros": spent,
+                        "limit_micros": limit, "currency": look.budget.currency,
+                        "stop_at_us": look.decision.stop_at_us, "micros_per_hour": purse.micros_per_hour,
                     },
                 ),
             )  # fmt: skip
 
 
-def ahead_purse(tx: Transaction, desk: Desk, project_id: str, now_us: int) -> Purse | None:
-    """What a project that pays in advance has left, with credits, beside what is not booked; None: it does not."""
-    profile = desk.profiles.get(project_id)
-    if profile is None or profile.pays != "prepaid":
-        return None
-    balance = -ledger_store.account(tx, paid_ahead(project_id), profile.currency).owed
-    owed = ledger_store.account(tx, owes(project_id), profile.currency).owed
-    grants = credit_store.grants(tx, project_id)
-    left = sum(grant.left_micros for grant in grants if grant.from_us <= now_us < grant.expires_us)
-    intervals = [interval_of(meter) for meter in open_of(tx, project_id)]
-    pending = sum(unbooked(tx, desk, interval, now_us) for interval in intervals)
-    _, rate = month_so_far(tx, desk, project_id, month_of(now_us), now_us)
-    return Purse(limit_micros=balance + left, spent_micros=pending + max(0, owed), micros_per_hour=rate)
+def _look(tx: Transaction, desk: Desk, budget: Budget, now_us: int) -> Look:
+    purse = budget_purse(tx, desk, budget, now_us)
+    told = budget_store.told(tx, budget.project_id, month_of(now_us), ahead=False)
+    return Look(budget=budget, purse=purse, told=told, decision=decide(budget, purse, told, now_us=now_us))
 
 
-def _purse(tx: Transaction, desk: Desk, budget: Budget, now_us: int) -> Purse:
-    spent, rate = month_so_far(tx, desk, budget.project_id, month_of(now_us), now_us)
-    return Purse(limit_micros=budget.micros, spent_micros=spent, micros_per_hour=rate)
+def _look_ahead(tx: Transaction, desk: Desk, profile: store.Profile, now_us: int) -> Look:
+    purse = ahead_purse(tx, desk, profile, now_us)
+    budget = ahead_budget(profile, purse)
+    told = budget_store.told(tx, profile.project_id, month_of(now_us), ahead=True)
+    decision = decide(budget, purse, told, now_us=now_us)
+    return Look(budget=budget, is_ahead=True, purse=purse, told=told, decision=decision)
 
 
-def _standing(tx: Transaction, desk: Desk, budget: Budget, now_us: int) -> Standing:
-    purse = _purse(tx, desk, budget, now_us)
+def _standing(look: Look, now_us: int) -> Standing:
+    stop_at_us = look.decision.stop_at_us
+    is_near = stop_at_us is not None and stop_at_us < month_bounds(month_of(now_us))[1]
     return Standing(
-        budget=budget,
+        budget=look.budget,
         month=month_of(now_us),
-        spent_micros=purse.spent_micros,
-        micros_per_hour=purse.micros_per_hour,
+        spent_micros=look.purse.spent_micros,
+        micros_per_hour=look.purse.micros_per_hour,
+        levels_reached=tuple(sorted(look.told.levels)),
+        stop_at_us=stop_at_us if is_near else None,
+        announced_us=look.told.announced_us,
+        stopped_us=look.told.stopped_us,
     )

@@ -1,10 +1,12 @@
-"""All SQL of budgets and of what was told about them."""
+"""All SQL of budgets, of what was told about them, and of what is to run and will cost."""
 
 from typing import Final
 
 import msgspec
 
 from teraflock.bill.budget.model import Budget, Told
+from teraflock.instance.states import BILLABLE, Phase
+from teraflock.meter.model import Holding
 from teraflock.storage.database import Row, Transaction
 
 _COLUMNS: Final = "project_id, currency, micros, levels, hard_stop, notice_seconds"
@@ -37,27 +39,32 @@ def budgets_in_all_projects(tx: Transaction) -> list[Budget]:
     return [_budget_from(row) for row in tx.all(f"SELECT {_COLUMNS} FROM budget ORDER BY project_id")]
 
 
-def told(tx: Transaction, project_id: str, month: str) -> Told:
+def told(tx: Transaction, project_id: str, month: str, *, ahead: bool) -> Told:
+    """About the budget, or about what was paid ahead."""
     rows = tx.all(
-        "SELECT kind, level, at_us FROM budget_notice WHERE project_id = :project AND month = :month",
+        "SELECT kind, level, at_us, limit_micros FROM budget_notice WHERE project_id = :project AND month = :month",
         project=project_id,
         month=month,
     )
-    at = {row[0]: row[2] for row in rows}
+    own = {row[0]: row for row in rows if row[0] != "level" and row[1] == int(ahead)}
+    announced, stopped = own.get("announced"), own.get("stopped")
     return Told(
         levels=frozenset(row[1] for row in rows if row[0] == "level"),
-        announced_us=at.get("announced"),
-        stopped_us=at.get("stopped"),
+        announced_us=announced[2] if announced else None,
+        announced_limit_micros=announced[3] if announced else 0,
+        stopped_us=stopped[2] if stopped else None,
     )
 
 
 def note(
     tx: Transaction, project_id: str, month: str, kind: str, level: int, now_us: int, spent: int, limit: int
 ) -> None:
+    """`level` is that of a level; of what else is told 0 for a budget, 1 for what was paid ahead."""
     tx.run(
         "INSERT INTO budget_notice (project_id, month, kind, level, at_us, spent_micros, limit_micros)"
         " VALUES (:project, :month, :kind, :level, :now, :spent, :limit_micros)"
-        " ON CONFLICT (project_id, month, kind, level) DO NOTHING",
+        " ON CONFLICT (project_id, month, kind, level) DO UPDATE SET at_us = excluded.at_us,"
+        " spent_micros = excluded.spent_micros, limit_micros = excluded.limit_micros",
         project=project_id,
         month=month,
         kind=kind,
@@ -69,12 +76,42 @@ def note(
 
 
 def forget(tx: Transaction, project_id: str, month: str) -> None:
-    """A new budget is told about anew."""
+    """A new budget is told about anew; what was told of money paid ahead stands."""
     tx.run(
-        "DELETE FROM budget_notice WHERE project_id = :project AND month = :month",
+        "DELETE FROM budget_notice WHERE project_id = :project AND month = :month AND (kind = 'level' OR level = 0)",
         project=project_id,
         month=month,
     )
+
+
+class Wished(msgspec.Struct, frozen=True, kw_only=True):
+    """An instance that runs, or will."""
+
+    id: str
+    held: Holding
+    runs: bool
+    """It is charged already."""
+
+
+class _Spec(msgspec.Struct):
+    mode: str = "on-demand"
+
+
+def wanted_running(tx: Transaction, project_id: str) -> list[Wished]:
+    """All of a project that is to run, with what it will hold then."""
+    rows = tx.all(
+        "SELECT id, gpu, gpus, vcpus, ram_bytes, disk_bytes, COALESCE(host_id, ''), spec, phase FROM instance"
+        " WHERE project_id = :project AND wanted = 'running' AND phase NOT IN ('gone', 'failed') ORDER BY id",
+        project=project_id,
+    )
+    return [
+        Wished(
+            id=id, runs=Phase(phase) in BILLABLE,
+            held=Holding(gpu=gpu, gpus=gpus, vcpus=vcpus, ram_bytes=ram, disk_bytes=disk, host=host,
+                         mode=msgspec.json.decode(spec, type=_Spec).mode),
+        )
+        for id, gpu, gpus, vcpus, ram, disk, host, spec, phase in rows
+    ]  # fmt: skip
 
 
 def _budget_from(row: Row) -> Budget:

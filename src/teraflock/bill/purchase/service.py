@@ -9,7 +9,9 @@ from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict, NotFound, Refused
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId, new_id
+from teraflock.base.money import decimal_text
 from teraflock.bill import store
+from teraflock.bill.budget.admission import BudgetReached, affords
 from teraflock.bill.charge.model import Amounts, Charge, Slice, Subject
 from teraflock.bill.desk import Desk
 from teraflock.bill.price.model import Period, Place
@@ -57,6 +59,7 @@ class PurchaseService:
             )  # fmt: skip
             held = meter.open.held if meter.open else Holding()
             term = bought(purchase, _cover(held), period, Desk(tx).currency(project_id), _place(held), now_us)
+            _check_affords(tx, project_id, term, now_us)
             return self._keep(tx, purchase, term, held, now_us), term
 
         return self._database.write(work)
@@ -69,6 +72,7 @@ class PurchaseService:
             purchase, terms = _standing(tx, project_id, purchase_id)
             held = _held(_running(tx, project_id, purchase.instance_id))
             term = upgraded(purchase, terms, _cover(held), _period(Desk(tx), now_us), _place(held), now_us)
+            _check_affords(tx, project_id, term, now_us)
             self._keep(tx, purchase, term, held, now_us)
             return term
 
@@ -140,12 +144,45 @@ def go_on(tx: Transaction, until_us: int, now_us: int, random_bytes: RandomBytes
             was_over = meter is None or (meter.phase in OVER and meter.at_us <= terms[-1].until_us)
             is_over = purchase.mode == "monthly" and was_over
             term = next_term(purchase, terms, period, _place(held)) if period and not is_over else None
+            if term is not None and not _is_paid(tx, purchase, term, now_us, random_bytes):
+                term = None
             if term is None:
                 purchase_store.put(tx, replace(purchase, ended=True))
             else:
                 _kept(tx, purchase, term, held, now_us, random_bytes)
                 count += 1
     return count
+
+
+def _is_paid(tx: Transaction, purchase: Purchase, term: Term, now_us: int, random_bytes: RandomBytes) -> bool:
+    """Whether what is due goes on.
+
+    A month that would pass a hard budget, or is not paid for in advance, is not bought again, and that is told; the
+    instalments of a reservation are owed, whatever the budget says.
+    """
+    if term.kind != "renewed" or affords(tx, purchase.project_id, term.fee_micros, term.from_us, now_us):
+        return True
+    record_event(
+        tx,
+        Event(
+            id=EventId(new_id("evt", moment(now_us), random_bytes)), at=moment(now_us), kind="budget.unrenewed",
+            subject=purchase.project_id, project=purchase.project_id,
+            details={
+                "purchase": purchase.id, "instance": purchase.instance_id, "fee_micros": term.fee_micros,
+                "currency": term.currency,
+            },
+        ),
+    )  # fmt: skip
+    return False
+
+
+def _check_affords(tx: Transaction, project_id: str, term: Term, now_us: int) -> None:
+    if not affords(tx, project_id, term.fee_micros, now_us, now_us):
+        fee = f"{decimal_text(term.fee_micros, 2)} {term.currency}"
+        raise BudgetReached(
+            f"The fee of {fee} is more than is left of the budget, or of what was paid in advance",
+            hint="Raise the budget with `tera budget set`, or pay in",
+        )
 
 
 def _kept(

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 from teraflock.base.errors import TeraflockError
 from teraflock.cli.bill.words import amount_text, hourly_text, parse_amount
 from teraflock.cli.cloud.asking import confirm
-from teraflock.cli.cloud.words import age_text
+from teraflock.cli.cloud.words import age_text, time_text
 from teraflock.cli.output import remark
 
 if TYPE_CHECKING:
     from teraflock.client import Client
-    from teraflock.wire.bill import CostAnswer
+    from teraflock.wire.bill import BudgetAnswer, CostAnswer
     from teraflock.wire.instance import InstanceAnswer, LaunchRequest
 
 ASK_ABOVE: Final = "TERA_ASK_ABOVE"
@@ -57,6 +57,27 @@ def tell_idle(costs: Iterable["CostAnswer"], now: datetime) -> None:
             cards = "A GPU" if cost.idle_gpus == 1 else f"{cost.idle_gpus} GPUs"
             price = hourly_text(cost.micros_per_hour, cost.currency)
             remark(f"{cards} of `{cost.name}` idle for {age_text(cost.idle_since, now)}; it costs {price}")
+
+
+def budget_of(client: "Client") -> "BudgetAnswer | None":
+    """The project's budget; None where there is none, or one may not see it."""
+    try:
+        return client.budget()
+    except TeraflockError:
+        return None
+
+
+def tell_budget(budget: "BudgetAnswer") -> None:
+    """Say that a budget nears its end, or is over: for whoever has instances that are stopped then."""
+    amount = amount_text(budget.micros, budget.currency)
+    if budget.stopped_at:
+        remark(
+            f"The budget of {amount} for {budget.month} was reached: all was stopped {time_text(budget.stopped_at)}"
+        )
+    elif budget.announced_at and budget.stops_at:
+        remark(
+            f"The budget of {amount} is spent {time_text(budget.stops_at)}: all instances are stopped then"
+        )
 
 
 def tell_price(client: "Client", request: "LaunchRequest", *, yes: bool) -> None:

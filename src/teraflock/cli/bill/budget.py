@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from teraflock.base.errors import BadInput
+from teraflock.cli.bill.beside import tell_budget
 from teraflock.cli.bill.words import amount_text, hourly_text, parse_amount
 from teraflock.cli.cloud.connection import connected
 from teraflock.cli.cloud.options import json_option, project_option
+from teraflock.cli.cloud.words import time_text
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
@@ -70,6 +72,10 @@ def _levels(text: str) -> tuple[int, ...]:
     return tuple(sorted({int(word) for word in words}))
 
 
+def _level_text(level: int, reached: tuple[int, ...]) -> str:
+    return f"{level} % (reached)" if level in reached else f"{level} %"
+
+
 def _write(budget: "BudgetAnswer", as_json: bool) -> None:
     if as_json:
         write_json(budget)
@@ -80,9 +86,12 @@ def _write(budget: "BudgetAnswer", as_json: bool) -> None:
         [f"budget for {budget.month}", amount_text(budget.micros, money)],
         ["spent", amount_text(budget.spent_micros, money) + share],
         ["what is held costs", hourly_text(budget.micros_per_hour, money)],
-        ["told at", ", ".join(f"{level} %" for level in budget.levels)],
+        ["told at", ", ".join(_level_text(level, budget.levels_reached) for level in budget.levels)],
         ["at the end", "all instances are stopped" if budget.hard_stop else "nothing new is launched"],
     ]
+    if budget.stops_at and not budget.stopped_at:
+        rows.append(["the end comes", f"{time_text(budget.stops_at)}, if nothing changes"])
     click.echo(render(COLUMNS, rows, columns()))
+    tell_budget(budget)
     if budget.is_spent:
         remark("It is spent: nothing new can be launched this month")

@@ -8,7 +8,7 @@ import click
 
 from teraflock.base.clock import SystemClock
 from teraflock.base.quantities import memory_text
-from teraflock.cli.bill.beside import cost_cells, costs_by_id, tell_idle, with_cost
+from teraflock.cli.bill.beside import budget_of, cost_cells, costs_by_id, tell_budget, tell_idle, with_cost
 from teraflock.cli.cloud.connection import connected
 from teraflock.cli.cloud.options import json_option, project_option
 from teraflock.cli.cloud.words import age_text, cards_text, state_text
@@ -60,11 +60,14 @@ def command(project: str | None, states: tuple[str, ...], labels: tuple[str, ...
             if (not states or each.state in states) and wished.items() <= dict(each.labels).items()
         ]
         costs = costs_by_id(client) if found else {}
+        budget = budget_of(client) if costs and not as_json else None
     if as_json:
         write_json([with_cost(each, costs) for each in found])
     elif found:
         write_instances(found, costs)
         tell_idle(costs.values(), SystemClock().now())
+        if budget:
+            tell_budget(budget)
     else:
         remark(
             "No instance" + (" is like that" if states or wished else " yet; `tera launch --help` shows how")

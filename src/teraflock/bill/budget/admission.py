@@ -1,0 +1,96 @@
+"""Whether a project may start more: asked inside the transaction that would, behind its writes.
+
+So of two launches at once the second sees the first, and a refusal undoes all of the launch. What counts is every
+change that is committed, charged or not: neither the meter nor the biller has to have come to it.
+"""
+
+from collections.abc import Callable
+
+from teraflock.base.clock import Clock
+from teraflock.base.errors import QuotaReached
+from teraflock.base.money import decimal_text
+from teraflock.bill import store
+from teraflock.bill.budget import store as budget_store
+from teraflock.bill.budget.model import Purse
+from teraflock.bill.budget.purse import ahead_purse, budget_purse
+from teraflock.bill.budget.rules import STEP_SECONDS, is_spent, lasts
+from teraflock.bill.budget.store import Wished
+from teraflock.bill.charge.rules import SECOND_US, slices
+from teraflock.bill.charge.store import month_of
+from teraflock.bill.desk import Desk
+from teraflock.bill.price.model import FOREVER_US
+from teraflock.bill.times import microseconds
+from teraflock.meter.model import Interval
+from teraflock.storage.database import Transaction
+
+PAY_IN = "Pay in, then launch again"
+RAISE = "Raise it with `tera budget set`"
+
+
+class BudgetReached(QuotaReached):
+    code = "budget_reached"
+
+
+def admission(clock: Clock) -> Callable[[Transaction, str], None]:
+    """For `InstanceService`: raises where a project may not have what was just written for it."""
+    return lambda tx, project_id: check_launch(tx, project_id, microseconds(clock.now()))
+
+
+def check_launch(tx: Transaction, project_id: str, now_us: int) -> None:
+    budget = budget_store.budget(tx, project_id)
+    if budget is None and store.pays(tx, project_id) != "prepaid":
+        return  # the usual case costs a launch two rows to read
+    desk = Desk(tx)
+    needed = _needed(tx, desk, project_id, now_us)
+    if budget:
+        purse, words = budget_purse(tx, desk, budget, now_us), _words(budget.micros, budget.currency)
+        if is_spent(purse):
+            raise BudgetReached(f"The budget of {words} for this month is spent", hint=RAISE)
+        if budget.hard_stop and not lasts(purse, needed):
+            raise _too_little(f"the budget of {words}", purse, budget.currency, RAISE)
+    profile = desk.profiles.get(project_id)
+    if profile and profile.pays == "prepaid":
+        purse = ahead_purse(tx, desk, profile, now_us)
+        if is_spent(purse):
+            raise BudgetReached("Nothing is left of what was paid in advance", hint=PAY_IN)
+        if not lasts(purse, needed):
+            raise _too_little("what was paid in advance", purse, profile.currency, PAY_IN)
+
+
+def affords(tx: Transaction, project_id: str, fee_micros: int, at_us: int, now_us: int) -> bool:
+    """Whether a fee that is due at a time fits into the hard budget of its month, and into what was paid in advance."""
+    budget, desk = budget_store.budget(tx, project_id), Desk(tx)
+    purses = []
+    if budget and budget.hard_stop:
+        purses.append(budget_purse(tx, desk, budget, now_us, month_of(at_us)))
+    profile = desk.profiles.get(project_id)
+    if profile and profile.pays == "prepaid":
+        purses.append(ahead_purse(tx, desk, profile, now_us))
+    return all(lasts(purse, fee_micros) for purse in purses)
+
+
+def _needed(tx: Transaction, desk: Desk, project_id: str, now_us: int) -> int:
+    """What all that is to run costs at the least from now on: for one step, or for the minimum of a run to come."""
+    period = desk.book.at(now_us)
+    minimum = period.prices.minimum_seconds if period else 0
+    wished = budget_store.wanted_running(tx, project_id)
+    return sum(_cost(desk, each, project_id, now_us, STEP_SECONDS if each.runs else max(STEP_SECONDS, minimum))
+               for each in wished)  # fmt: skip
+
+
+def _cost(desk: Desk, wished: Wished, project_id: str, now_us: int, seconds: int) -> int:
+    run = Interval(
+        instance_id=wished.id, sequence=0, generation=0, project_id=project_id, from_us=now_us, until_us=FOREVER_US,
+        run_us=now_us, held=wished.held,
+    )  # fmt: skip
+    made = slices(run, now_us + seconds * SECOND_US, desk.tariff(project_id), desk.covers(wished.id))
+    return sum(sum(each.amounts) for each in made)
+
+
+def _too_little(what: str, purse: Purse, currency: str, hint: str) -> BudgetReached:
+    left = _words(max(0, purse.limit_micros - purse.committed_micros), currency)
+    return BudgetReached(f"What is left of {what}, {left}, does not last for a minute of this", hint=hint)
+
+
+def _words(micros: int, currency: str) -> str:
+    return f"{decimal_text(micros, 2)} {currency}"
