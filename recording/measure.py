@@ -1,9 +1,9 @@
 """Measures steps on the GPU at hand: `python -m recording.measure JOBS OUT`, JSON lines as in measured/README.md.
 
 Where OUT ends in `.csv` the rows are those of `truth/h200.csv` (`recording/rows.py`). Needs PyTorch with CUDA,
-torchvision and transformers, and nothing else. Each job runs in a process of its own, forked before CUDA is touched: peaks are
-never reset, so they cover building the model and all steps. A job that fails or hangs costs only its own row, and each
-row is on disk before the next job starts.
+torchvision and transformers, and nothing else. Each job runs in a process of its own, forked before CUDA is touched:
+peaks are never reset, so they cover building the model and all steps. A job that fails or hangs costs only its own row,
+and each row is on disk before the next job starts.
 """
 
 import argparse

@@ -20,7 +20,7 @@ from teraflock.estimate.cards import (
     refuses,
     reservable_bytes,
 )
-from teraflock.estimate.memory import Memory, Scene, replay
+from teraflock.estimate.memory import Memory, Scene, plain_peak, replay
 from teraflock.estimate.reach import CHIP_DOUBT, is_measured
 from teraflock.estimate.speed import measured
 from teraflock.estimate.step import Seconds, StepWork
@@ -268,7 +268,8 @@ def _on_card(
 def need_bytes(estimator: Estimator, finder: BatchFinder | None) -> int:
     if finder is not None:
         return finder.need_bytes(estimator.workload.batch)
-    return replay(estimator.scene(), estimator.optimizer, cublas_bytes=estimator.cublas_bytes).live_peak_bytes
+    scene = estimator.lean_scene(estimator.workload.batch)
+    return plain_peak(scene, estimator.optimizer, cublas_bytes=estimator.cublas_bytes)
 
 
 def seconds_on(

@@ -61,11 +61,11 @@ class StepWork:
             else:
                 items += lists
         self._part = _Part(items, tf32=tf32)
+        # What a step over lists costs the host is in the rate per parameter.
+        singles = sum(counts[id(each)] for each in scene.works if not each.name.startswith(LISTS))
         self.host_seconds = sum(
             rate * count
-            for rate, count in zip(
-                known.host, (sum(counts.values()), scene.trace.views, trained), strict=True
-            )
+            for rate, count in zip(known.host, (singles, scene.trace.views, trained), strict=True)
         )
 
     def gpu_seconds(self, peaks: Peaks) -> float:
@@ -128,5 +128,7 @@ FOREACH: Final = {
         ("add_", 3),
     ),
 }
+LISTS: Final = ("_foreach", "_fused")
+"""How operations on whole lists of tensors begin; among recorded ones, those of a script's own optimizer."""
 SERIAL: Final = frozenset({"adafactor"})
 """Goes from parameter to parameter and reads two norms of each back: host and GPU wait for each other."""

@@ -1,8 +1,10 @@
 """`tera trace` on scripts as people write them. Needs PyTorch, which is no part of the test environment's lock."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,6 +68,45 @@ def test_a_script_becomes_a_trace_that_can_be_estimated(script: str, tmp_path: P
     estimated = run(tmp_path, "estimate", "job.trace", "--gpu", "H200", "--json")
     assert estimated.returncode == 0, estimated.stderr
     assert '"fits": true' in estimated.stdout
+
+
+RESNET = """import sys
+sys.path.insert(0, {root!r})
+import torch
+from recording.vision import MODELS
+net = MODELS["resnet18"][0](224).cuda()
+x, y = torch.randn(8, 3, 224, 224, device="cuda"), torch.randint(0, 1000, (8,), device="cuda")
+opt = torch.optim.{optimizer}(net.parameters(), lr=0.1{words})
+for _ in range(2):
+    opt.zero_grad()
+    loss = torch.nn.CrossEntropyLoss()(net(x), y)
+    loss.backward()
+    opt.step()
+"""
+
+
+def estimated(folder: Path, *words: str) -> Any:
+    done = run(folder, "estimate", *words, "--gpu", "H200", "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(("optimizer", "words"), [("SGD", ", momentum=0.9"), ("AdamW", "")])
+def test_a_script_of_a_zoo_model_is_estimated_as_the_zoo_is(
+    optimizer: str, words: str, tmp_path: Path
+) -> None:
+    root = str(Path(__file__).parents[3])
+    (tmp_path / "train.py").write_text(RESNET.format(root=root, optimizer=optimizer, words=words))
+    traced = run(tmp_path, "trace", "train.py", "-o", "job.trace")
+    assert traced.returncode == 0, traced.stderr
+    ours, zoo = (
+        estimated(tmp_path, *each)
+        for each in (["job.trace"], ["resnet18", "--batch", "8", "--optimizer", optimizer.lower()])
+    )
+    for key in ("live_peak_bytes", "reserved_peak_bytes"):
+        assert ours["memory"][key] == pytest.approx(zoo["memory"][key], rel=0.01)
+    times = [each["gpus"][0]["step_seconds"]["p50"] for each in (ours, zoo)]
+    assert times[0] == pytest.approx(times[1], rel=0.03)
 
 
 def test_a_script_that_cannot_be_traced_names_its_line(tmp_path: Path) -> None:

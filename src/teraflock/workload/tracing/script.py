@@ -17,7 +17,7 @@ from typing import Any
 from unittest import mock
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from teraflock.base.errors import BadInput
 from teraflock.workload.trace import Mark, Trace
@@ -85,6 +85,7 @@ class _Session:
         self.steps = 0
         self.samples = 0
         self.views_before = 0
+        self.has_input = False
         self.parameters: list[Any] = []
         self.autocast: Any = None
         self.symbols: dict[str, int] = {}
@@ -193,13 +194,11 @@ class _Session:
         def step(scaler: Any, optimizer: Any, state: Any, *args: Any, **kwargs: Any) -> Any:
             return optimizer.step(*args, **kwargs)  # no number says whether a gradient is infinite: none is
 
-        devices = optimizer_module._get_foreach_kernels_supported_devices
         patches: list[Any] = [
             mock.patch.object(torch.autograd, "backward", backward),
             mock.patch.object(torch.amp.GradScaler, "_maybe_opt_step", step),
-            mock.patch.object(
-                optimizer_module, "_get_foreach_kernels_supported_devices", lambda: [*devices(), "cpu"]
-            ),
+            *_foreach(optimizer_module),
+            *_foreach(importlib.import_module("torch.utils._foreach_utils")),
         ]
         self.recorder.phase = "a"
         for patch in patches:
@@ -218,7 +217,8 @@ class _Session:
         tensor = next((each for each in inputs if isinstance(each, torch.Tensor) and each.dim() > 1), None)
         if not self.samples and tensor is not None:
             self.samples = 0 if isinstance(tensor.shape[0], torch.SymInt) else int(tensor.shape[0])
-        if tensor is not None and not self.parameters:
+        if tensor is not None and not self.has_input:
+            self.has_input = True  # the first module of a step is given the batch, those after it activations
             self.recorder.tag([tensor], "i")
 
     def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -236,6 +236,7 @@ class _Session:
         if self.steps == STEPS:
             raise _Enough
         self.views_before = self.recorder.views
+        self.has_input = False
         self.recorder.mark(Mark.STEP)
 
     def _copied(self, copy: Any) -> None:
@@ -259,6 +260,16 @@ class _Session:
             f"{line}: this cannot be traced: {reason or f'{kind}: {first}'}",
             hint=f"PyTorch says: {first}" if reason and first else "",
         )
+
+
+def _foreach(module: Any) -> list[Any]:
+    """Optimizers and clipping take whole lists at once where these hold plain tensors on CUDA: ours count as such."""
+    devices = [*module._get_foreach_kernels_supported_devices(), "cpu"]
+    types = [*module._foreach_supported_types, FakeTensor]
+    return [
+        mock.patch.object(module, "_get_foreach_kernels_supported_devices", lambda: devices),
+        mock.patch.object(module, "_foreach_supported_types", types),
+    ]
 
 
 @contextlib.contextmanager
