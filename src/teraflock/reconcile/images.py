@@ -30,6 +30,7 @@ class ImageLoop:
             except Unavailable as error:
                 LOG.warning("the image %s waits: %s", image.name, error.sentence)
             except TeraflockError as error:
+                LOG.warning("the image %s failed: %s %s", image.name, error.sentence, dict(error.context))
                 self._set(image, ImageState.FAILED, problem=error.sentence)
             except Exception:
                 LOG.exception("the image %s failed", image.name)

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from teraflock.base.errors import Unavailable
+from teraflock.base.errors import Refused
 from teraflock.drivers.lxd import recipe as recipes
 from teraflock.drivers.lxd.recipe import Python, Recipe
 
@@ -33,7 +33,9 @@ PLATFORMS: Final = (
 ERROR_LINES_MAX: Final = 12
 
 
-class BuildFailed(Unavailable):
+class BuildFailed(Refused):
+    """Told at once and not tried again by itself: a mirror that has not got a package will not have it in a second."""
+
     code = "image_build_failed"
 
 
@@ -233,7 +235,7 @@ def _run(command: Sequence[str], what: str, environment: Mapping[str, str] | Non
         last = "\n".join((done.stderr or done.stdout).strip().splitlines()[-ERROR_LINES_MAX:])
         raise BuildFailed(
             f"`{what}` failed while an image was built",
-            hint="The host's log has its last lines; packages need a reachable mirror",
+            hint="The server's log has its last lines; packages need a reachable mirror",
             context={"output": last},
         )
 
