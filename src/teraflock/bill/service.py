@@ -18,19 +18,17 @@ from teraflock.bill.charge import store as charge_store
 from teraflock.bill.charge.store import Booked
 from teraflock.bill.credit.service import CreditService
 from teraflock.bill.desk import Desk, interval_of
-from teraflock.bill.export.amortised import Amortised
-from teraflock.bill.export.focus import Account, focus_csv, focus_rows
-from teraflock.bill.invoice import store as invoice_store
-from teraflock.bill.invoice.html import number_text
+from teraflock.bill.export.focus import focus_csv, focus_rows
+from teraflock.bill.export.model import Account
+from teraflock.bill.export.service import month_of_project
 from teraflock.bill.invoice.service import InvoiceService
 from teraflock.bill.ledger import store as ledger_store
 from teraflock.bill.ledger.model import REVENUE, owes, paid_ahead
 from teraflock.bill.price.service import PriceService
-from teraflock.bill.purchase import store as purchase_store
 from teraflock.bill.purchase.service import PurchaseService
 from teraflock.bill.quote import Quote, quote
 from teraflock.bill.store import Profile
-from teraflock.bill.times import microseconds, month_bounds
+from teraflock.bill.times import microseconds
 from teraflock.bill.verify.service import Verdict, verify
 from teraflock.meter import store as meter_store
 from teraflock.meter.model import Holding
@@ -139,28 +137,8 @@ class BillService:
 
     def focus(self, account: Account, month: str) -> Iterator[str]:
         """The month as FOCUS, streamed. The snapshot is held until the last line is read."""
-        from_us, until_us = month_bounds(month)
         with self._database.read() as tx:
-            desk = Desk(tx)
-            terms = [
-                term
-                for purchase in purchase_store.purchases(tx, account.project_id)
-                for term in purchase_store.terms(tx, purchase.id)
-            ]
-            invoice = invoice_store.invoice(tx, account.project_id, month)
-            if invoice:
-                account = msgspec.structs.replace(account, invoice=number_text(invoice))
-            paid = [
-                (number, entry)
-                for number, entry in ledger_store.payments_of_project(tx, account.project_id)
-                if entry.kind in ("drawn", "returned")
-                or (entry.kind == "tax" and invoice and entry.subject == f"invoice/{invoice.number}")
-            ]
-            booked = charge_store.each_line(tx, account.project_id, month)
-            rows = focus_rows(account, month, booked, desk.book, Amortised(terms, from_us, until_us), paid)
-            currency = desk.currency(account.project_id)
-            whole = ({**row, "BillingCurrency": currency, "PricingCurrency": currency} for row in rows)
-            yield from focus_csv(whole)
+            yield from focus_csv(focus_rows(month_of_project(tx, account, month)))
 
     def standing(self, project_id: str) -> tuple[Profile, int, int]:
         """How a project pays, what it has paid in advance, and what it owes."""

@@ -14,7 +14,7 @@ from tests.unit.bill.test_verify import books
 from tests.unit.bill.world import BOOK, RATES, START, World
 
 from teraflock.bill.biller import Biller
-from teraflock.bill.export.focus import Account
+from teraflock.bill.export.model import Account
 from teraflock.bill.price.service import PriceService
 from teraflock.bill.service import BillService, By
 from teraflock.bill.verify.service import verify

@@ -11,7 +11,7 @@ from teraflock.bill.charge.model import Amounts
 from teraflock.bill.charge.store import Booked
 from teraflock.bill.costs import Cost
 from teraflock.bill.credit.model import Grant
-from teraflock.bill.invoice.html import number_text
+from teraflock.bill.invoice.rules import number_text
 from teraflock.bill.invoice.model import Invoice
 from teraflock.bill.price.model import FOREVER_US, Period, Table, Unit
 from teraflock.bill.purchase.model import Purchase, Term

@@ -18,7 +18,7 @@ from teraflock.api.query import BillQuery, InProject, LineQuery, MonthQuery, Pag
 from teraflock.api.route import Routes, Scope, Work
 from teraflock.base.errors import BadInput, NotFound
 from teraflock.bill.budget.model import Budget
-from teraflock.bill.export.focus import Account
+from teraflock.bill.export.model import Account
 from teraflock.bill.invoice.html import page
 from teraflock.bill.purchase.model import Mode
 from teraflock.bill.store import Profile

@@ -6,6 +6,7 @@ from typing import Final
 
 from teraflock.base.money import decimal_text
 from teraflock.bill.invoice.model import Invoice, Line
+from teraflock.bill.invoice.rules import number_text
 from teraflock.bill.times import moment, month_bounds
 
 DECIMALS: Final = {"JPY": 0, "KRW": 0}
@@ -75,10 +76,6 @@ rounded here for print: the sums are those of the exact amounts.</p>
 </body>
 </html>
 """
-
-
-def number_text(invoice: Invoice) -> str:
-    return f"{invoice.month}-{invoice.number:05}"
 
 
 def _row(line: Line, currency: str) -> str:

@@ -10,6 +10,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     details: str
     quantity: str
     micros: int
+    month: str = ""
+    """Of what is late: the month it is for, which was invoiced before."""
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,13 +1,17 @@
 """What stands on an invoice."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from teraflock.base.money import divided
 from teraflock.base.quantities import memory_text
 from teraflock.bill.charge.model import Charge
 from teraflock.bill.charge.rules import SECOND_US
-from teraflock.bill.invoice.model import Line
+from teraflock.bill.charge.store import Booked
+from teraflock.bill.credit.rules import Due
+from teraflock.bill.invoice.model import Invoice, Line
+from teraflock.bill.ledger.model import Entry
 from teraflock.bill.price.model import BASIS
+from teraflock.bill.times import month_bounds
 
 
 def tax_micros(net_micros: int, tax_bp: int) -> int:
@@ -15,22 +19,54 @@ def tax_micros(net_micros: int, tax_bp: int) -> int:
     return divided(max(0, net_micros) * tax_bp, BASIS)
 
 
-def lines(charges: Iterable[Charge]) -> tuple[Line, ...]:
-    """A line for each instance in each shape it had, fees and corrections apart, the dearest first."""
-    sums: dict[tuple[str, str, str], list[int]] = {}
-    for charge in charges:
+def number_text(invoice: Invoice) -> str:
+    return f"{invoice.month}-{invoice.number:05}"
+
+
+def paid_by(entries: Iterable[Entry]) -> tuple[int, int]:
+    """What credits paid, and what the balance did."""
+    credit = balance = 0
+    for entry in entries:
+        micros = -entry.micros if entry.kind == "returned" else entry.micros
+        if entry.subject.startswith("balance/"):
+            balance += micros
+        else:
+            credit += micros
+    return credit, balance
+
+
+def months_due(unpaid: Mapping[str, int], owed: int) -> list[Due]:
+    """What is owed for which month, the oldest first, and not more than is owed in all."""
+    dues = []
+    for month, micros in sorted(unpaid.items()):
+        part = min(micros, owed)
+        if part > 0:
+            dues.append(Due(month_bounds(month)[0], month, part))
+            owed -= part
+    return dues
+
+
+def lines(booked: Sequence[Booked], invoiced_until: str) -> tuple[Line, ...]:
+    """A line for each instance in each shape it had, fees apart, the dearest first; then what is late, by month.
+
+    `invoiced_until` is the last month that was invoiced before; what is of that or an earlier one is late.
+    """
+    sums: dict[tuple[str, str, str, str], list[int]] = {}
+    for line in booked:
+        charge = line.charge
         what, details = _words(charge)
-        key = (what, details, "" if charge.kind in ("usage", "reversal") else charge.kind)
+        late = line.month if line.month <= invoiced_until else ""
+        key = (late, what, details, "" if charge.kind in ("usage", "reversal") else charge.kind)
         total = sums.setdefault(key, [0, 0])
         sign = -1 if charge.kind == "reversal" else 1
         total[0] += charge.micros
         total[1] += sign * (charge.slice.until_us - charge.slice.from_us)
     made = [
-        Line(what=what, details=details, quantity="1 month" if kind else _hours(us), micros=micros)
-        for (what, details, kind), (micros, us) in sums.items()
+        Line(what=what, details=details, quantity=_quantity(kind, us), micros=micros, month=month)
+        for (month, what, details, kind), (micros, us) in sums.items()
         if micros or us
     ]
-    return tuple(sorted(made, key=lambda line: (-line.micros, line.what, line.details)))
+    return tuple(sorted(made, key=lambda line: (line.month, -line.micros, line.what, line.details)))
 
 
 def _words(charge: Charge) -> tuple[str, str]:
@@ -54,5 +90,5 @@ def _words(charge: Charge) -> tuple[str, str]:
     return name, f"{stopped}{shape}{', spot' if held.mode == 'spot' else ''}{paid}"
 
 
-def _hours(us: int) -> str:
-    return f"{us / SECOND_US / 3600:,.3f} h"
+def _quantity(kind: str, us: int) -> str:
+    return {"": f"{us / SECOND_US / 3600:,.3f} h", "refund": ""}.get(kind, "1 term")

@@ -6,11 +6,11 @@ from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput, Conflict, NotFound, Refused
 from teraflock.bill import store
 from teraflock.bill.charge.store import month_of
-from teraflock.bill.credit.rules import Due, month_number, pay
+from teraflock.bill.credit.rules import Due, pay
 from teraflock.bill.desk import Desk
 from teraflock.bill.invoice import store as invoice_store
 from teraflock.bill.invoice.model import Document, Invoice
-from teraflock.bill.invoice.rules import lines, tax_micros
+from teraflock.bill.invoice.rules import lines, months_due, paid_by, tax_micros
 from teraflock.bill.ledger import store as ledger_store
 from teraflock.bill.ledger.model import CASH, TAX, Entry, owes, paid_ahead
 from teraflock.bill.times import microseconds, month_bounds
@@ -26,9 +26,7 @@ class InvoiceService:
     def issue(self, project_id: str, month: str, *, project_name: str = "") -> Invoice:
         """The invoice of a month that is over; the same one when asked again."""
         now_us = microseconds(self._clock.now())
-        return self._database.write(
-            lambda tx: issue(tx, project_id, month, project_name or project_id, now_us)
-        )
+        return self._database.write(lambda tx: issue(tx, project_id, month, project_name, now_us))
 
     def issue_all(self) -> int:
         """Of every project, for the last month whose days are all closed; how many were issued."""
@@ -95,14 +93,19 @@ def issue(tx: Transaction, project_id: str, month: str, project_name: str, now_u
         raise Conflict(
             f"The invoice for {before.month} is issued already: what is late stands on the next one"
         )
-    charges = invoice_store.charges_for(tx, project_id, month, cursor.charges, before)
+    span = invoice_store.Span(
+        project_id=project_id, month=month, before=before, charges=cursor.charges, entries=cursor.entries
+    )
+    booked, payments = list(invoice_store.lines_of(tx, span)), invoice_store.payments_of(tx, span)
+    if not (booked or payments):
+        raise Refused(f"Nothing was charged in {month}, so there is nothing to invoice")
     profile = desk.profiles.get(project_id)
     period = desk.book.at(month_bounds(month)[1] - 1)
     tax_name, tax_bp = (period.prices.tax_name, period.prices.tax_bp) if period else ("", 0)
     if profile and profile.tax_name:
         tax_name, tax_bp = profile.tax_name, profile.tax_bp
-    usage = sum(charge.micros for charge in charges)
-    credit, paid = invoice_store.paid_by(tx, project_id, month_number(month), cursor.entries, before)
+    usage = sum(line.charge.micros for line in booked)
+    credit, paid = paid_by(entry for _, entry in payments)
     number, currency = invoice_store.newest_number(tx) + 1, desk.currency(project_id)
     entries, paid_tax = _tax_entries(
         tx, desk, project_id, number, month, tax := tax_micros(usage - credit, tax_bp)
@@ -116,7 +119,7 @@ def issue(tx: Transaction, project_id: str, month: str, project_name: str, now_u
         document=Document(
             project=project_name, month=month, charges_until=cursor.charges,
             customer=profile.customer if profile else "", tax_name=tax_name, tax_bp=tax_bp,
-            entries_until=after.entries, lines=lines(charges),
+            entries_until=after.entries, lines=lines(booked, before.month if before else ""),
         ),
     )  # fmt: skip
     invoice_store.add(tx, invoice)
@@ -152,12 +155,30 @@ def _pay_in(tx: Transaction, project_id: str, micros: int, now_us: int) -> int:
         micros=micros, subject=paid_ahead(project_id), sequence=cursor.entries + 1,
     )  # fmt: skip
     _post(tx, [entry], now_us)
-    owed = ledger_store.account(tx, owes(project_id), currency).owed
-    if owed > 0 and profile and profile.pays == "prepaid":
-        balance = -ledger_store.account(tx, paid_ahead(project_id), currency).owed
-        due = Due(now_us, month_of(now_us), owed)
-        _post(tx, pay(project_id, currency, [due], (), balance, store.cursor(tx).entries + 1).entries, now_us)
+    if profile and profile.pays == "prepaid":
+        _post(tx, _settlement(tx, project_id, currency), now_us)
     return -ledger_store.account(tx, paid_ahead(project_id), currency).owed
+
+
+def _settlement(tx: Transaction, project_id: str, currency: str) -> list[Entry]:
+    """What the balance pays of what is owed: invoices first, then the months that have none yet, the oldest first."""
+    balance = -ledger_store.account(tx, paid_ahead(project_id), currency).owed
+    owed = ledger_store.account(tx, owes(project_id), currency).owed
+    number = store.cursor(tx).entries + 1
+    cleared: list[Entry] = []
+    for invoice, open_micros in invoice_store.open_invoices(tx, project_id):
+        part = min(open_micros, balance, owed)
+        if part > 0:
+            cleared.append(
+                Entry(
+                    kind="cleared", project_id=project_id, debit=paid_ahead(project_id), credit=owes(project_id),
+                    currency=currency, micros=part, subject=f"invoice/{invoice.number}",
+                    sequence=number + len(cleared),
+                )
+            )  # fmt: skip
+            balance, owed = balance - part, owed - part
+    dues = months_due(invoice_store.unpaid_months(tx, project_id), owed)
+    return cleared + pay(project_id, currency, dues, (), balance, number + len(cleared)).entries
 
 
 def _post(tx: Transaction, entries: list[Entry], now_us: int) -> store.Cursor:

@@ -1,22 +1,43 @@
 """All SQL of invoices. They are added, never changed."""
 
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 
-from teraflock.bill.charge.model import Charge
-from teraflock.bill.charge.store import COLUMNS, booked_from
+from teraflock.bill.charge.store import COLUMNS, Booked, booked_from
+from teraflock.bill.credit.rules import month_number
 from teraflock.bill.invoice.model import Document, Invoice
+from teraflock.bill.ledger import store as ledger_store
+from teraflock.bill.ledger.model import Entry
 from teraflock.storage.database import Row, Transaction
 
 _COLUMNS: Final = (
     "number, project_id, month, currency, charges_after, charges_until, usage_micros, credit_micros, tax_micros,"
     " paid_micros, due_micros, issued_at_us, document"
 )
-_OF_INVOICE: Final = (
-    " project_id = :project AND month <= :month AND number <= :until"
-    " AND NOT (month <= :month_before AND number <= :after)"
+_LINES: Final = (
+    f"SELECT {', '.join(f'c.{name}' for name in COLUMNS)} FROM charge c"
+    " WHERE c.project_id = :project AND c.month <= :month AND c.number <= :until"
+    " AND NOT (c.month <= :month_before AND c.number <= :after)"
+    " AND NOT EXISTS (SELECT 1 FROM charge r WHERE r.subject = c.subject AND r.sequence = c.sequence"
+    " AND r.kind = 'reversal' AND r.reverses = c.segment AND r.number <= :until)"
+    " AND NOT (c.kind = 'reversal' AND EXISTS (SELECT 1 FROM charge o WHERE o.subject = c.subject"
+    " AND o.sequence = c.sequence AND o.segment = c.reverses"
+    " AND NOT (o.month <= :month_before AND o.number <= :after)))"
+    " ORDER BY c.number"
 )
+
+
+class Span(msgspec.Struct, frozen=True, kw_only=True):
+    """What an invoice stands for: all of its month and of earlier ones that did not stand on the one before."""
+
+    project_id: str
+    month: str
+    before: Invoice | None
+    charges: int
+    """Up to this number."""
+    entries: int
 
 
 def add(tx: Transaction, invoice: Invoice) -> None:
@@ -47,49 +68,75 @@ def invoice(tx: Transaction, project_id: str, month: str) -> Invoice | None:
 
 
 def projects_to_invoice(tx: Transaction, month: str) -> list[str]:
-    """Of all projects: those with charges at a price up to a month, and no invoice for it."""
+    """Of all projects: those with charges at a price up to a month that stand on no invoice yet."""
     rows = tx.all(
-        "SELECT DISTINCT project_id FROM charge_sum AS charge WHERE month <= :month AND currency <> '' AND NOT EXISTS"
-        " (SELECT 1 FROM invoice WHERE invoice.project_id = charge.project_id AND invoice.month >= :month)"
-        " ORDER BY project_id",
+        "SELECT project_id, last_month, last_charge FROM (SELECT DISTINCT project_id FROM charge_sum"
+        " WHERE month <= :month AND currency <> '') AS used LEFT JOIN (SELECT project_id AS invoiced,"
+        " MAX(month) AS last_month, MAX(charges_until) AS last_charge FROM invoice GROUP BY project_id) AS last"
+        " ON invoiced = project_id WHERE (last_month IS NULL OR last_month < :month) AND EXISTS"
+        " (SELECT 1 FROM charge WHERE charge.project_id = used.project_id AND month <= :month AND currency <> ''"
+        " AND NOT (month <= COALESCE(last_month, '') AND number <= COALESCE(last_charge, 0))) ORDER BY project_id",
         month=month,
     )
     return [row[0] for row in rows]
 
 
-def charges_for(
-    tx: Transaction, project_id: str, month: str, until: int, before: Invoice | None
-) -> list[Charge]:
-    """The charges that stand on the invoice of a month: see `Invoice.charges_until`."""
+def lines_of(tx: Transaction, span: Span) -> Iterator[Booked]:
+    """The charges that stand on an invoice, streamed; less those that were taken back before they did."""
+    before = span.before
     rows = tx.each(
-        f"SELECT {', '.join(COLUMNS)} FROM charge WHERE {_OF_INVOICE} ORDER BY number",
-        project=project_id,
-        month=month,
-        until=until,
+        _LINES,
+        project=span.project_id,
+        month=span.month,
+        until=span.charges,
         month_before=before.month if before else "",
         after=before.charges_until if before else 0,
     )
-    return [booked_from(row).charge for row in rows]
+    return map(booked_from, rows)
 
 
-def paid_by(
-    tx: Transaction, project_id: str, month: int, until: int, before: Invoice | None
-) -> tuple[int, int]:
-    """What credits paid for a month and what was late of earlier ones, and what the balance did."""
+def payments_of(tx: Transaction, span: Span) -> list[tuple[int, Entry]]:
+    """What credits and the balance paid of what stands on an invoice, with the numbers of the entries."""
+    before = span.before
+    month_before, after = (month_number(before.month), before.document.entries_until) if before else (0, 0)
+    return [
+        (number, entry)
+        for number, entry in ledger_store.payments_of_project(tx, span.project_id)
+        if entry.kind in ("drawn", "settled", "returned")
+        and entry.generation <= month_number(span.month)
+        and number <= span.entries
+        and not (entry.generation <= month_before and number <= after)
+    ]
+
+
+def open_invoices(tx: Transaction, project_id: str) -> list[tuple[Invoice, int]]:
+    """Invoices of a project, oldest first, each with what is still to be paid of it."""
+    paid: dict[str, int] = {}
+    for _, entry in ledger_store.payments_of_project(tx, project_id):
+        if entry.kind in ("payment", "cleared"):
+            paid[entry.subject] = paid.get(entry.subject, 0) + entry.micros
+    return [
+        (each, each.due_micros - paid.get(f"invoice/{each.number}", 0)) for each in invoices(tx, project_id)
+    ]
+
+
+def unpaid_months(tx: Transaction, project_id: str) -> dict[str, int]:
+    """What stands on no invoice yet and nothing has paid, by the month it is for."""
+    before = next(reversed(invoices(tx, project_id)), None)
     rows = tx.all(
-        "SELECT kind, CASE WHEN subject LIKE 'balance/%' THEN 1 ELSE 0 END, SUM(micros) FROM ledger"
-        " WHERE project_id = :project AND kind NOT IN ('charge', 'reversal')"
-        " AND kind IN ('drawn', 'settled', 'returned') AND generation <= :month"
-        " AND number <= :until AND NOT (generation <= :month_before AND number <= :after) GROUP BY 1, 2",
+        "SELECT month, SUM(micros) FROM charge WHERE project_id = :project AND currency <> ''"
+        " AND NOT (month <= :month_before AND number <= :after) GROUP BY month ORDER BY month",
         project=project_id,
-        month=month,
-        until=until,
-        month_before=int(before.month.replace("-", "")) if before else 0,
-        after=before.document.entries_until if before else 0,
+        month_before=before.month if before else "",
+        after=before.charges_until if before else 0,
     )
-    credit = sum(-int(row[2]) if row[0] == "returned" else int(row[2]) for row in rows if not row[1])
-    balance = sum(-int(row[2]) if row[0] == "returned" else int(row[2]) for row in rows if row[1])
-    return credit, balance
+    unpaid = {row[0]: int(row[1]) for row in rows}
+    everything = Span(project_id=project_id, month="9999-12", before=before, charges=0, entries=1 << 62)
+    for _, entry in payments_of(tx, everything):
+        month = f"{entry.generation // 100:04}-{entry.generation % 100:02}"
+        paid = -entry.micros if entry.kind == "returned" else entry.micros
+        unpaid[month] = unpaid.get(month, 0) - paid
+    return unpaid
 
 
 def _invoice_from(row: Row) -> Invoice:

@@ -20,7 +20,9 @@ PROMOTION: Final = "promotion"
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     kind: str
-    """charge, reversal, granted, drawn, returned, lapsed, paid-in, settled, tax or payment."""
+    """charge, reversal, granted, drawn, returned, lapsed, paid-in, settled, tax, payment or cleared.
+
+    A payment comes from outside, what is cleared from the balance; both are for an invoice, and stand on none."""
     project_id: str
     debit: str
     credit: str

@@ -44,7 +44,8 @@ def check_invoice_entries(row: Named | None, entries: Sequence[Named]) -> Iterat
         return
     project = f"project/{row['project_id']}"
     for entry in entries:
-        sides = {"tax": (project, "tax"), "payment": ("cash", project)}
+        balance = f"balance/{row['project_id']}"
+        sides = {"tax": (project, "tax"), "payment": ("cash", project), "cleared": (balance, project)}
         yield from check_sides(entry, sides, row["project_id"], row["currency"])
     taxes = [entry["micros"] for entry in entries if entry["kind"] == "tax"]
     if sum(taxes) != row["tax_micros"]:

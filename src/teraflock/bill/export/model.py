@@ -1,0 +1,78 @@
+"""Words of FOCUS 1.2: its columns, and how it classes what we charge for."""
+
+from typing import Final, NamedTuple
+
+import msgspec
+
+COLUMNS: Final = (
+    "AvailabilityZone", "BilledCost", "BillingAccountId", "BillingAccountName", "BillingAccountType", "BillingCurrency",
+    "BillingPeriodEnd", "BillingPeriodStart", "CapacityReservationId", "CapacityReservationStatus", "ChargeCategory",
+    "ChargeClass", "ChargeDescription", "ChargeFrequency", "ChargePeriodEnd", "ChargePeriodStart",
+    "CommitmentDiscountCategory", "CommitmentDiscountId", "CommitmentDiscountName", "CommitmentDiscountQuantity",
+    "CommitmentDiscountStatus", "CommitmentDiscountType", "CommitmentDiscountUnit", "ConsumedQuantity", "ConsumedUnit",
+    "ContractedCost", "ContractedUnitPrice", "EffectiveCost", "InvoiceId", "InvoiceIssuerName", "ListCost",
+    "ListUnitPrice", "PricingCategory", "PricingCurrency", "PricingCurrencyContractedUnitPrice",
+    "PricingCurrencyEffectiveCost", "PricingCurrencyListUnitPrice", "PricingQuantity", "PricingUnit", "ProviderName",
+    "PublisherName", "RegionId", "RegionName", "ResourceId", "ResourceName", "ResourceType", "ServiceCategory",
+    "ServiceName", "ServiceSubcategory", "SkuId", "SkuMeter", "SkuPriceDetails", "SkuPriceId", "SubAccountId",
+    "SubAccountName", "SubAccountType", "Tags",
+)  # fmt: skip
+
+Row = dict[str, str]
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose bill it is, and who sends it."""
+
+    issuer: str = "Teraflock"
+    organisation_id: str
+    organisation: str
+    project_id: str
+    project: str
+    currency: str = ""
+    invoice: str = ""
+
+
+class Service(NamedTuple):
+    """A service has one category, and one subcategory of that."""
+
+    name: str
+    category: str
+    subcategory: str
+
+
+INSTANCES: Final = Service("Instances", "Compute", "Virtual Machines")
+DISKS: Final = Service("Disks", "Storage", "Block Storage")
+SNAPSHOTS: Final = Service("Snapshots", "Storage", "Backup Storage")
+NETWORK: Final = Service("Network", "Networking", "Network Infrastructure")
+OTHER: Final = Service("Account", "Other", "Other (Other)")
+
+
+class Part(NamedTuple):
+    """One thing that is priced; in the order of `Amounts`."""
+
+    name: str
+    unit: str
+    meter: str
+    service: Service
+    in_bytes: bool = False
+
+
+PARTS: Final = (
+    Part("gpu", "GPU-Hours", "GPU time", INSTANCES),
+    Part("vcpu", "vCPU-Hours", "Processor time", INSTANCES),
+    Part("ram", "GiB-Hours", "Memory held", INSTANCES, in_bytes=True),
+    Part("disk", "GiB-Hours", "Disk held", DISKS, in_bytes=True),
+    Part("snapshot", "GiB-Hours", "Snapshots held", SNAPSHOTS, in_bytes=True),
+    Part("address", "Hours", "Public address held", NETWORK),
+    Part("egress", "GiB", "Traffic out of the house", NETWORK, in_bytes=True),
+    Part("minimum", "Runs", "The least a run costs", INSTANCES),
+)
+
+
+def service_columns(service: Service) -> Row:
+    return {
+        "ServiceName": service.name,
+        "ServiceCategory": service.category,
+        "ServiceSubcategory": service.subcategory,
+    }
