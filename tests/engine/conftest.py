@@ -9,7 +9,7 @@ import pytest
 from tests.engine.house import House, NoHouse, mark_cgroups
 from tests.engine.login import Login
 
-from teraflock.drivers.lxd import build, recipe
+from teraflock.drivers.lxd import build, daemon, recipe
 from teraflock.drivers.lxd.driver import Lxd
 from teraflock.drivers.lxd.rest import Client
 from teraflock.drivers.lxd.setup import PoolWish
@@ -25,10 +25,10 @@ IMAGES = Path(os.environ.get("TERA_IMAGES", "/var/cache/teraflock/images"))
 INSTALLATION = f"t{os.getpid()}".ljust(4, "0")
 
 
-@pytest.fixture(scope="session")
-def house() -> Iterator[House]:
+@pytest.fixture(scope="session", params=daemon.PROGRAMS, ids=lambda program: program.name)
+def house(request: pytest.FixtureRequest) -> Iterator[House]:
     try:
-        house = House()
+        house = House(program=request.param)
     except NoHouse as reason:
         pytest.skip(str(reason))
     mark_cgroups(house.folder, f"tera-{INSTALLATION}")

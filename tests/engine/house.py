@@ -1,4 +1,4 @@
-"""An engine for tests: LXD in namespaces of its own, with a folder of its own and no way to any network.
+"""An engine for tests: LXD or Incus in namespaces of its own, with a folder of its own and no way to any network.
 
 Everything lives in one process namespace whose first process dies with the tests, however they end, and takes daemon,
 guests, mounts, bridges and firewall with it. What a killed run leaves is its folder and empty cgroups; the next run
@@ -19,11 +19,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from teraflock.drivers.lxd import kernel
-from teraflock.drivers.lxd.daemon import Daemon
+from teraflock.drivers.lxd.daemon import LXD, PROGRAMS, Daemon, Program
 
 FOLDERS = Path("/var/tmp")  # not /tmp, which is memory on many systems: pools need room
 PREFIX = "tera-engine-test-"
 MARK = "cgroup-mark-"
+ENGINE = "engine"
 INSIDE_ADDRESS = "198.51.100.1"
 OUTSIDE_ADDRESS = "198.51.100.2"
 NEW_NETWORK = 0x40000000  # CLONE_NEWNET
@@ -56,9 +57,9 @@ class NoHouse(Exception):
 
 
 class House:
-    def __init__(self, name: str = "") -> None:
+    def __init__(self, name: str = "", program: Program = LXD) -> None:
         """`name` tells apart two houses of one process."""
-        _check_machine()
+        _check_machine(program)
         remove_stale()
         self.folder = FOLDERS / f"{PREFIX}{name}{os.getpid()}"
         self.folder.mkdir()
@@ -67,9 +68,13 @@ class House:
         self.inside_pid = _children(self._first.pid)[0]
         self.outside_pid = _children(self.inside_pid)[0]
         enter = ("nsenter", f"--target={self.inside_pid}", "--net", "--mount", "--pid", "--")
-        self.daemon = Daemon(self.folder / "lxd", enter=enter)
+        self.daemon = Daemon(self.folder / ENGINE, enter=enter, program=program)
         kernel.raise_limits()
-        self.daemon.ensure()
+        try:
+            self.daemon.ensure()
+        except BaseException:
+            self.close()
+            raise
 
     @contextlib.contextmanager
     def inside(self) -> Iterator[None]:
@@ -81,6 +86,11 @@ class House:
                 yield
             finally:
                 _enter_network(home.fileno())
+
+    def inside_command(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """Run a command on the guests' host, among its processes and mounts."""
+        enter = ["nsenter", f"--target={self.inside_pid}", "--net", "--mount", "--pid", "--"]
+        return subprocess.run([*enter, *command], capture_output=True, text=True, check=False)
 
     def outside(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a command as the neighbour."""
@@ -167,11 +177,11 @@ def _left_cgroups(project: str) -> list[Path]:
 
 
 def _processes_of(folder: Path) -> list[int]:
-    mark = f"LXD_DIR={folder / 'lxd'}".encode()
+    marks = {f"{program.folder_variable}={folder / ENGINE}".encode() for program in PROGRAMS}
     found = []
     for path in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
-            if mark in path.read_bytes().split(b"\0"):
+            if not marks.isdisjoint(path.read_bytes().split(b"\0")):
                 found.append(int(path.parent.name))
     return found
 
@@ -186,9 +196,11 @@ def _enter_network(descriptor: int) -> None:
         raise OSError(ctypes.get_errno(), "setns")
 
 
-def _check_machine() -> None:
+def _check_machine(program: Program = LXD) -> None:
     if os.geteuid() != 0:
         raise NoHouse("containers need root")
+    if program.path() is None:
+        raise NoHouse(f"{program.title} is not installed")
     missing = [name for name in _PROGRAMS if shutil.which(name) is None]
     if missing:
         raise NoHouse(f"not installed: {', '.join(missing)} (scripts/engine-install)")
@@ -197,6 +209,5 @@ def _check_machine() -> None:
 
 
 _PROGRAMS: Sequence[str] = (
-    "lxd", "nft", "mkfs.btrfs", "dnsmasq", "mmdebstrap", "zstd", "ssh", "ssh-keygen", "ip", "unshare", "nsenter",
-    "setpriv",
+    "nft", "mkfs.btrfs", "dnsmasq", "mmdebstrap", "zstd", "ssh", "ssh-keygen", "ip", "unshare", "nsenter", "setpriv",
 )  # fmt: skip

@@ -1,8 +1,9 @@
 """The life of one instance on the real engine."""
 
 import msgspec
+import pytest
 from tests.engine.conftest import GIB, MIB, MachineMaker, launched, seen_as
-from tests.engine.house import INSIDE_ADDRESS, House
+from tests.engine.house import ENGINE, INSIDE_ADDRESS, House
 from tests.engine.login import Login
 
 from teraflock.drivers.lxd.driver import Lxd
@@ -195,6 +196,52 @@ def test_an_image_made_from_an_instance_begins_anew(
     assert ran(driver, other, "cat", "/root/note").stdout == b"kept\n", (
         "instances live on without their image"
     )
+
+
+def test_a_guest_sees_its_own_share_of_memory_and_processors(
+    driver: Lxd, house: House, a_machine: MachineMaker
+) -> None:
+    if not house.daemon.lxcfs.answers():
+        pytest.skip("no lxcfs here: guests see all of the host")
+    machine = a_machine()
+    launched(driver, machine)
+
+    def shares() -> tuple[int, int, int]:
+        told = dict(
+            line.split(":")
+            for line in ran(driver, machine, "cat", "/proc/meminfo").stdout.decode().splitlines()
+        )
+        cpus = ran(driver, machine, "grep", "-c", "^processor", "/proc/cpuinfo").stdout
+        return int(told["MemTotal"].split()[0]) << 10, int(cpus), int(ran(driver, machine, "nproc").stdout)
+
+    assert shares() == (512 * MIB, 1, 1)
+    free = ran(driver, machine, "free", "-m").stdout.decode().splitlines()[1].split()
+    assert free[1] == "512", "as `free -m` shows it"
+    driver.resize(msgspec.structs.replace(machine, vcpus=2, ram_bytes=768 * MIB))
+    assert shares() == (768 * MIB, 2, 2)
+    house.daemon.kill()
+    house.daemon.ensure()
+    assert shares() == (768 * MIB, 2, 2), "a daemon that dies takes nothing from its guests"
+
+
+def test_an_lxcfs_that_died_is_there_again_for_the_next_start(
+    driver: Lxd, house: House, a_machine: MachineMaker
+) -> None:
+    lxcfs = house.daemon.lxcfs
+    if not lxcfs.answers():
+        pytest.skip("no lxcfs here: guests see all of the host")
+    machine = a_machine()
+    launched(driver, machine)
+    house.inside_command("sh", "-c", f"kill -9 $(cat {house.folder}/{ENGINE}.lxcfs.pid)")
+    assert not lxcfs.answers()
+    broken = ran(driver, machine, "cat", "/proc/meminfo")
+    assert (broken.exit_code, b"not connected" in broken.stderr) == (1, True)
+    house.daemon.ensure()
+    assert lxcfs.answers()
+    driver.stop(machine.handle, force=False)
+    driver.start(machine.handle)
+    launched(driver, machine)
+    assert b"524288 kB" in ran(driver, machine, "head", "-n1", "/proc/meminfo").stdout
 
 
 def ran(driver: Lxd, machine: Machine, *command: str) -> Ran:

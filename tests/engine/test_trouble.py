@@ -94,7 +94,8 @@ def begin_making(client: Client, machine: Machine) -> None:
         each["name"] for each in client.get("instances", recursion=1) if each["name"].startswith("image-")
     )
     ours = Names(client.project.removeprefix("tera-"))
-    client.send("POST", "instances", body=guest.body(machine, ours, new_host_key(), mould))
+    body = guest.body(machine, ours, new_host_key(), mould, server=client.server())
+    client.send("POST", "instances", body=body)
 
 
 def until_done(act: Callable[[], None]) -> None:

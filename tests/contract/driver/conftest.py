@@ -1,4 +1,4 @@
-"""One suite for all engines. The real one runs where there is one to run."""
+"""One suite for all engines. The real ones run where they are installed."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,36 +10,40 @@ from tests.contract.driver.simulated_ground import FORMS, simulated_ground
 from tests.engine.house import House, NoHouse
 
 from teraflock.drivers.lxd import build, recipe
+from teraflock.drivers.lxd.daemon import INCUS, LXD, Program
 from teraflock.drivers.lxd.driver import Lxd
 
 
-@pytest.fixture(scope="session")
-def contract_house() -> Iterator[House]:
-    try:
-        house = House("contract-")
-    except NoHouse as reason:
-        pytest.skip(str(reason))
-    yield house
-    house.close()
-
-
-@pytest.fixture(scope="session")
-def contract_lxd(contract_house: House) -> Lxd:
+def _house(program: Program) -> Iterator[tuple[House, Lxd]]:
     from tests.engine.conftest import IMAGES
 
     try:
         build.build(recipe.read("base"), IMAGES, created_at=1)
+        house = House(f"contract-{program.name}-", program)
+    except NoHouse as reason:
+        pytest.skip(str(reason))
     except build.BuildFailed as reason:
         pytest.skip(f"the base image cannot be built here: {reason}")
-    return driver_in(contract_house)
+    yield house, driver_in(house)
+    house.close()
 
 
-@pytest.fixture(params=[*FORMS, "lxd"])
+@pytest.fixture(scope="session")
+def contract_lxd() -> Iterator[tuple[House, Lxd]]:
+    yield from _house(LXD)
+
+
+@pytest.fixture(scope="session")
+def contract_incus() -> Iterator[tuple[House, Lxd]]:
+    yield from _house(INCUS)
+
+
+@pytest.fixture(params=[*FORMS, "lxd", "incus"])
 def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ground]:
-    if request.param == "lxd":
-        driver = request.getfixturevalue("contract_lxd")
-        with lxd_ground(request.getfixturevalue("contract_house"), driver) as found:
+    if request.param in FORMS:
+        with simulated_ground(request.param, tmp_path) as found:
             yield found
     else:
-        with simulated_ground(request.param, tmp_path) as found:
+        house, driver = request.getfixturevalue(f"contract_{request.param}")
+        with lxd_ground(house, driver, request.param) as found:
             yield found

@@ -47,7 +47,7 @@ class Surroundings(Protocol):
     image: str
     """An image that the engine holds, and that boots."""
     image_broken: str
-    """One that does not boot; empty where there is none."""
+    """One that does not boot."""
 
     def pass_time(self, seconds: float) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Real LXD as a ground: in namespaces of its own, see `tests/engine/house.py`."""
+"""Real LXD or Incus as a ground: in namespaces of its own, see `tests/engine/house.py`."""
 
 import os
 import socket
@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.contract.driver.grounds import Ground, network
+from tests.engine import broken
 from tests.engine.conftest import IMAGES
 from tests.engine.house import INSIDE_ADDRESS, House, mark_cgroups
 
 from teraflock.base.quantities import GIB
 from teraflock.drivers.lxd.driver import Lxd
+from teraflock.drivers.lxd.rest import Client
 from teraflock.drivers.lxd.setup import PoolWish
 from teraflock.fleet.model import HostReport
 from teraflock.instance.driver import Machine, Port
@@ -23,13 +25,13 @@ KNOCK = "import socket, sys; print(socket.create_connection((sys.argv[1], int(sy
 
 
 class LxdSurroundings:
-    name = "lxd"
     real = True
     image = "img_base"
-    image_broken = ""
+    image_broken = "img_broken"
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: House, name: str) -> None:
         self.house = house
+        self.name = name
 
     def pass_time(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -57,13 +59,22 @@ def driver_in(house: House) -> Lxd:
     with house.inside():
         driver.set_up()
         driver.build_image(LxdSurroundings.image, "base")
+        _bring_broken(house)
     return driver
 
 
+def _bring_broken(house: House) -> None:
+    engine = Client(house.daemon.socket_path, project=f"tera-{INSTALLATION}")
+    file = broken.write(house.folder / "broken.tar")
+    fingerprint = engine.post("images", body=file)["fingerprint"]
+    engine.post("images", "aliases", body={"name": LxdSurroundings.image_broken, "target": fingerprint})
+    engine.close()
+
+
 @contextmanager
-def lxd_ground(house: House, driver: Lxd) -> Iterator[Ground]:
+def lxd_ground(house: House, driver: Lxd, name: str) -> Iterator[Ground]:
     with house.inside():
-        ground = Ground(driver, LxdSurroundings(house))
+        ground = Ground(driver, LxdSurroundings(house, name))
         try:
             yield ground
         finally:

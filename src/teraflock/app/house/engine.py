@@ -45,18 +45,13 @@ def choose(places: Places, environment: Mapping[str, str] = os.environ) -> Engin
     found = None if daemon.answers(places.lxd / "unix.socket") else daemon.find(environment)
     if found and daemon.answers(found):
         return Engine(kind="lxd", told=f"the one that is there, at {found.parent}", socket=str(found))
-    if shutil.which("lxd"):
-        socket = str(places.lxd / "unix.socket")
-        return Engine(kind="lxd", told=f"LXD of our own, in {places.lxd}", socket=socket, is_ours=True)
-    if shutil.which("incusd"):
-        return Engine(
-            kind="simulated",
-            told="Incus is installed, but does not answer",
-            repair="Start it, then `make purge up`",
-        )
+    program = daemon.Daemon(places.lxd).program()
+    if program and program.path():
+        told = f"{program.title} of our own, in {places.lxd}"
+        return Engine(kind="lxd", told=told, socket=str(places.lxd / "unix.socket"), is_ours=True)
     return Engine(
         kind="simulated",
-        told="neither LXD nor Incus is installed",
+        told=f"{program.title} is not installed" if program else "neither LXD nor Incus is installed",
         repair="`sh scripts/engine-install` as root, then `make purge up`",
     )
 

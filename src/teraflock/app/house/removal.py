@@ -80,13 +80,13 @@ def mounts_below(folder: Path, mounts: Path = MOUNTS) -> list[Path]:
 
 
 def remove_empty_tables() -> None:
-    """LXD leaves its tables behind, empty, when its last network goes. One with something in it is another's."""
+    """Engines leave their tables behind, empty, when their last network goes. One with something in it is another's."""
     for family in ("inet", "bridge"):
-        asked = subprocess.run(
-            ["nft", "list", "table", family, "lxd"], capture_output=True, text=True, check=False
-        )
-        if asked.returncode == 0 and asked.stdout.split() == ["table", family, "lxd", "{", "}"]:
-            subprocess.run(["nft", "delete", "table", family, "lxd"], capture_output=True, check=False)
+        for name in ("lxd", "incus"):
+            table = ["table", family, name]
+            asked = subprocess.run(["nft", "list", *table], capture_output=True, text=True, check=False)
+            if asked.returncode == 0 and asked.stdout.split() == [*table, "{", "}"]:
+                subprocess.run(["nft", "delete", *table], capture_output=True, check=False)
 
 
 def unmount_below(folder: Path) -> None:

@@ -122,7 +122,8 @@ class Lxd:
 
     def create(self, machine: Machine) -> None:
         driver = self._card_driver() if machine.gpus else ""
-        body = guest.body(machine, self._ours, new_host_key(), self._mould(machine.image), driver)
+        mould = self._mould(machine.image)
+        body = guest.body(machine, self._ours, new_host_key(), mould, driver, self._engine.server())
         try:
             self._engine.post("instances", body=body)
         except EngineTaken:
@@ -185,7 +186,8 @@ class Lxd:
         name = names.guest(machine.id)
         found = self._engine.get("instances", name)
         driver = self._card_driver() if machine.gpus else ""
-        self._engine.put("instances", name, body=guest.resized(found, machine, self._ours, driver))
+        body = guest.resized(found, machine, self._ours, driver, self._engine.server())
+        self._engine.put("instances", name, body=body)
         for _ in range(SETTLE_TRIES_MAX):
             if processors.settled(self._ours.project, name, machine.vcpus):
                 return

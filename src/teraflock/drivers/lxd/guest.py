@@ -1,9 +1,11 @@
 """A machine as the engine's configuration, and back. Pure: the one place that knows the keys.
 
 What the guest needs to know of itself stands in `user.*` keys, from which the image's templates write its files.
-Guests are unprivileged and cannot nest; no key of raw LXC is ever set.
+Guests are unprivileged and cannot nest; no key of raw LXC is ever set. All other keys and all devices are ours, and a
+fingerprint of them is kept: whoever changes one by hand is found out, whichever it was.
 """
 
+import hashlib
 from collections.abc import Mapping
 from ipaddress import IPv4Interface
 from typing import Any, Final
@@ -21,6 +23,9 @@ PROCESSES_MAX: Final = 16_384
 
 ID: Final = "user.teraflock.id"
 PORTS: Final = "user.teraflock.ports"
+FINGERPRINT: Final = "user.teraflock.fingerprint"
+KEPT: Final = "user.teraflock.kept"
+"""What the newest snapshot added to what is kept, in bytes; each snapshot bears its own."""
 HOST_KEY: Final = "user.host-key-public"
 COMMAND: Final = "user.command"
 ENVIRONMENT: Final = "user.environment"
@@ -33,16 +38,44 @@ class HostKey(msgspec.Struct, frozen=True):
     public: str
 
 
-def body(machine: Machine, ours: Names, key: HostKey, mould: str, driver: str = "") -> dict[str, object]:
+def body(
+    machine: Machine, ours: Names, key: HostKey, mould: str, driver: str = "", server: str = "lxd"
+) -> dict[str, object]:
     """What is posted to make the instance, as a copy of its image's mould. `driver`: as in `devices`."""
+    config = _identity(machine, ours, key) | settings(machine, driver, server)
+    given = devices(machine, ours, driver)
     return {
         "name": names.guest(machine.id),
         "type": "container",
         "source": {"type": "copy", "source": mould, "instance_only": True},
         "profiles": [],
-        "config": {**_identity(machine, ours, key), **limits(machine), **_gpu_config(machine.gpus, driver)},
-        "devices": devices(machine, ours, driver),
+        "config": config | {FINGERPRINT: fingerprint(config, given)},
+        "devices": given,
     }
+
+
+def settings(machine: Machine, driver: str, server: str) -> dict[str, str]:
+    """All keys but those that a guest, an image or the engine writes for itself."""
+    fixed = {
+        "boot.autostart": "false",  # after a reboot the control plane says what runs, not the engine
+        "security.nesting": "false",
+        "security.privileged": "false",
+    }
+    return fixed | untold(server) | limits(machine) | _gpu_config(machine.gpus, driver)
+
+
+def fingerprint(config: Mapping[str, str], devices: Mapping[str, Mapping[str, str]]) -> str:
+    """Of what only we may change."""
+    ours = {key: value for key, value in config.items() if not key.startswith(_NOT_SETTINGS)}
+    return hashlib.sha256(msgspec.json.encode((ours, devices), order="sorted")).hexdigest()[:16]
+
+
+_NOT_SETTINGS: Final = ("user.", "volatile.", "image.")
+
+
+def untold(server: str) -> dict[str, str]:
+    """Closes the socket by which a guest may ask its engine: it would show all the keys that templates write from."""
+    return {"security.guestapi" if server == "incus" else "security.devlxd": "false"}
 
 
 def limits(machine: Machine) -> dict[str, str]:
@@ -79,13 +112,16 @@ def gpu_device(slot: GpuSlot) -> dict[str, str]:
     return {"type": "gpu", "gputype": "physical", "pci": slot.slot}
 
 
-def resized(found: Mapping[str, Any], machine: Machine, ours: Names, driver: str = "") -> dict[str, object]:
-    """The whole configuration to put in place of the one found: limits, disk and cards as the machine says."""
-    config = {key: value for key, value in found["config"].items() if not key.startswith("nvidia.")}
-    config |= limits(machine) | _gpu_config(machine.gpus, driver)
+def resized(
+    found: Mapping[str, Any], machine: Machine, ours: Names, driver: str = "", server: str = "lxd"
+) -> dict[str, object]:
+    """The whole configuration to put in place of the one found: settings and devices as the machine says."""
+    config = {key: value for key, value in found["config"].items() if key.startswith(_NOT_SETTINGS)}
+    config |= settings(machine, driver, server)
+    given = devices(machine, ours, driver)
     return {
-        "config": config,
-        "devices": devices(machine, ours, driver),
+        "config": config | {FINGERPRINT: fingerprint(config, given)},
+        "devices": given,
         "profiles": [],
         "architecture": found["architecture"],
         "description": found.get("description", ""),
@@ -112,6 +148,7 @@ def ports_from(text: str) -> tuple[Port, ...]:
 
 def sighting(found: Mapping[str, Any], host: str) -> Sighting:
     config, root = found["config"], found["devices"].get("root", {})
+    mark = fingerprint(config, found["devices"])
     return Sighting(
         instance_id=InstanceId(config.get(ID, found["name"])),
         host=host,
@@ -119,6 +156,8 @@ def sighting(found: Mapping[str, Any], host: str) -> Sighting:
         vcpus=_number(config.get("limits.cpu", "")),
         ram_bytes=_number(config.get("limits.memory", "").removesuffix("B")),
         disk_bytes=_number(root.get("size", "").removesuffix("B")),
+        slots=tuple(sorted(_slot(each) for each in found["devices"].values() if each.get("type") == "gpu")),
+        altered=config.get(FINGERPRINT, mark) != mark or bool(found.get("profiles")),
     )
 
 
@@ -151,13 +190,7 @@ def _identity(machine: Machine, ours: Names, key: HostKey) -> dict[str, str]:
         "user.user-data": data,
         "user.user-data-ends": machine.user_data[len(data) :].replace("\n", "n").replace("\r", "r"),
     }
-    settings = {
-        "boot.autostart": "false",  # after a reboot the control plane says what runs, not the engine
-        "security.devlxd": "false",  # it would show the guest all of the keys above
-        "security.nesting": "false",
-        "security.privileged": "false",
-    }
-    return {name: value for name, value in keys.items() if value} | settings
+    return {name: value for name, value in keys.items() if value}
 
 
 def _gpu_config(gpus: tuple[GpuSlot, ...], driver: str) -> dict[str, str]:
@@ -165,6 +198,11 @@ def _gpu_config(gpus: tuple[GpuSlot, ...], driver: str) -> dict[str, str]:
     if not gpus or driver:
         return {}
     return {"nvidia.runtime": "true", "nvidia.driver.capabilities": "compute,utility"}
+
+
+def _slot(device: Mapping[str, str]) -> str:
+    """Empty for a device that names no card: it brings in every one."""
+    return device.get("mig.uuid") or device.get("pci", "")
 
 
 def _number(text: str) -> int | None:

@@ -8,20 +8,25 @@ the mould has that behind it and shares its blocks. A mould has no network and n
 """
 
 import contextlib
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from teraflock.drivers.lxd import build, names, recipe
+from teraflock.drivers.lxd import build, guest, names, recipe
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.rest import Client
-from teraflock.instance.driver import EngineRefused
+from teraflock.instance.driver import EngineBusy, EngineRefused
 
 DIGEST: Final = "teraflock.recipe"
 UNPACK_SECONDS_MAX: Final = 1800
 """An image with CUDA is some gigabytes to pack, send and unpack."""
+
+
+UNPLUG_TRIES_MAX: Final = 50
+UNPLUG_AGAIN_SECONDS: Final = 0.1
 
 
 class Images:
@@ -102,12 +107,19 @@ class Images:
         remove(self._engine, rough)
         self._engine.post("instances", body=self._rough(rough, fingerprint), seconds_max=UNPACK_SECONDS_MAX)
         self._engine.put("instances", rough, "state", body={"action": "start", "timeout": 30})
-        with contextlib.suppress(EngineRefused):  # an image that does not boot has stopped by itself
-            self._engine.put(
-                "instances", rough, "state", body={"action": "stop", "timeout": 30, "force": True}
-            )
+        self._unplug(rough)
         self._engine.post("instances", rough, body={"name": name, "migration": False})
         return name
+
+    def _unplug(self, name: str) -> None:
+        """Until it stands still. One that does not boot goes down by itself, and may be about to when it is told."""
+        for _ in range(UNPLUG_TRIES_MAX):
+            with contextlib.suppress(EngineRefused, EngineBusy):
+                body = {"action": "stop", "timeout": 30, "force": True}
+                self._engine.put("instances", name, "state", body=body)
+            if self._engine.get("instances", name)["status"] == "Stopped":
+                return
+            time.sleep(UNPLUG_AGAIN_SECONDS)
 
     def _rough(self, name: str, fingerprint: str) -> dict[str, object]:
         return {
@@ -119,7 +131,7 @@ class Images:
                 names.TAG: self._ours.installation,
                 "user.machine-id": names.machine_id(name),
                 "boot.autostart": "false",
-                "security.devlxd": "false",
+                **guest.untold(self._engine.server()),
                 "limits.memory": "1GiB",
             },
             "devices": {"root": {"type": "disk", "path": "/", "pool": self._ours.pool}},

@@ -110,7 +110,8 @@ class Networks:
                 "ipv4.dhcp": "false",  # addresses are fixed, and written into the guest before it starts
                 "ipv4.nat": "true" if self._way_out else "false",
                 "ipv6.address": "none",
-                "dns.mode": "none",
+                # Guests ask the gateway for names of the world. Incus runs no server for that where it keeps no names.
+                "dns.mode": "managed" if self._engine.server() == "incus" else "none",
                 names.TAG: self._ours.installation,
             },
         }

@@ -58,6 +58,12 @@ class Client:
         self.project = project
         self._idle: list[_UnixConnection] = []
         self._lock = threading.Lock()
+        self._server = ""
+
+    def server(self) -> str:
+        """What answers, `lxd` or `incus`. Asked once: behind a socket one never follows the other."""
+        self._server = self._server or str(self.get()["environment"]["server"])
+        return self._server
 
     def get(self, *path: str, **query: str | int) -> Any:
         return self._answer("GET", path, query).metadata

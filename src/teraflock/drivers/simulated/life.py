@@ -61,6 +61,7 @@ def sighting(found: Guest, now: datetime) -> Sighting:
         disk_bytes=machine.disk_bytes,
         leaving_at=found.leaving_at,
     )
+        slots=tuple(sorted(gpu.slot for gpu in machine.gpus)),
 
 
 def not_busy(found: Guest, now: datetime) -> None:
