@@ -173,12 +173,19 @@ class HouseMachine(RuleBasedStateMachine):
         else:
             trouble.host_comes_back(host, rebooted=what == "rebooted")
 
-    @rule(pick=PICK, what=st.sampled_from(["stopped_by_hand", "deleted_by_hand", "dies"]))
+    @rule(pick=PICK, vcpus=st.integers(1, 9), ram=st.integers(1, 9))
+    def meddle_with_limits(self, pick: int, vcpus: int, ram: int) -> None:
+        if ids := self._on_engine():
+            self.house.trouble.limits_changed_by_hand(ids[pick % len(ids)], vcpus=vcpus, ram_bytes=ram << 30)
+
+    @rule(pick=PICK, what=st.sampled_from(["stopped_by_hand", "deleted_by_hand", "dies", "cards_taken_by_hand"]))
     def meddle(self, pick: int, what: str) -> None:
-        with self.house.world.read() as turn:
-            ids = [guest.key for guest in turn.every(Guest)]
-        if ids:
+        if ids := self._on_engine():
             getattr(self.house.trouble, what)(ids[pick % len(ids)])
+
+    def _on_engine(self) -> list[str]:
+        with self.house.world.read() as turn:
+            return [guest.key for guest in turn.every(Guest)]
 
     # The end
 

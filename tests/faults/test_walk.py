@@ -53,6 +53,13 @@ def launch(site: Site) -> str:
     return site.launch_once("one-key", LaunchRequest(name="one", shape=ShapeRequest(gpu="V100")))
 
 
+def limits_changed(site: Site) -> None:
+    """By hand; and looked at, so that it is noticed before the server is there that dies over it."""
+    (sighting,) = site.engine.sightings()
+    site.trouble.limits_changed_by_hand(sighting.instance_id, vcpus=7, ram_bytes=1 << 30)
+    site.cloud.loops.drift.turn()
+
+
 DOES_NOT_COME_UP = Fault(call="ready", kind=Kind.DOES_NOT_BOOT)
 
 SCENES: dict[Operation, tuple[Callable[[Site], None], Callable[[Site], object], Fault | None]] = {
@@ -65,6 +72,7 @@ SCENES: dict[Operation, tuple[Callable[[Site], None], Callable[[Site], object], 
         lambda site: site.ask("resize", "one", ShapeWish(vcpus=3, disk_bytes=256 << 30)),
         Fault(call="resize", when=When.HALF, kind=Kind.REFUSED),
     ),
+    Operation.REFIT: (launched, limits_changed, None),
     Operation.RESIZE_RESTART: (
         launched,
         lambda site: site.ask("resize", "one", ShapeWish(gpus=3)),

@@ -52,6 +52,8 @@ class Operation(StrEnum):
     RESTART = "restart"
     RESIZE = "resize"
     """Limits alone, while it runs."""
+    REFIT = "refit"
+    """Limits and devices that other hands changed on the engine, put back while it runs."""
     RESIZE_RESTART = "resize-restart"
     """With other cards, or on an engine that changes nothing live."""
     SNAPSHOT = "snapshot"

@@ -25,6 +25,7 @@ COURSES: Final[Mapping[Operation, Course]] = {
     Operation.STOP: Course(during=Phase.STOPPING, done=Phase.STOPPED),
     Operation.RESTART: Course(during=Phase.CHANGING, done=Phase.RUNNING, undone=Phase.STOPPED),
     Operation.RESIZE: Course(),
+    Operation.REFIT: Course(),
     Operation.RESIZE_RESTART: Course(during=Phase.CHANGING, done=Phase.RUNNING, undone=Phase.STOPPED),
     Operation.SNAPSHOT: Course(),
     Operation.RESTORE: Course(),

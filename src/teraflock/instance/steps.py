@@ -169,6 +169,7 @@ STEPS: Final[Mapping[Operation, tuple[Step, ...]]] = {
     Operation.STOP: (_HIDE, _STOP),
     Operation.RESTART: (_HIDE, _STOP, _START, _EXPOSE, _READY),
     Operation.RESIZE: (_FIT_LIVE,),
+    Operation.REFIT: (Step("fit", _fit, because="what cannot be put back stays as others made it, and is told"),),
     Operation.RESIZE_RESTART: (_HIDE, _STOP, _FIT, _START, _EXPOSE, _READY),
     Operation.SNAPSHOT: (Step("snapshot", _snapshot, undo=_drop_snapshot),),
     Operation.RESTORE: (

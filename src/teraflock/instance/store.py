@@ -170,10 +170,10 @@ def by_id_in_all_projects(tx: Transaction, id: InstanceId) -> Instance | None:
 
 
 def on_site_in_all_projects(tx: Transaction, site: str) -> list[Row]:
-    """Of all instances on a site's hosts: id, phase, wanted, host name and state, and whether work is under way."""
+    """Of all instances on a site's hosts: id, phase, wanted, host name, whether work is under way, and their shape."""
     return tx.all(
-        "SELECT i.id, i.phase, i.wanted, h.name, h.state,"
-        " CASE WHEN i.operation = '' AND i.settled = 1 THEN 0 ELSE 1 END"
+        "SELECT i.id, i.phase, i.wanted, h.name, CASE WHEN i.operation = '' AND i.settled = 1 THEN 0 ELSE 1 END,"
+        " i.vcpus, i.ram_bytes, i.disk_bytes"
         " FROM instance i JOIN host h ON h.id = i.host_id WHERE h.site = :site",
         site=site,
     )
@@ -202,6 +202,19 @@ def commands_running_in_all_projects(tx: Transaction) -> tuple[Instance, ...]:
 
 
 def project_network_number(tx: Transaction, project: ProjectId) -> int:
+def slots_on_site_in_all_projects(tx: Transaction, site: str) -> dict[str, tuple[str, ...]]:
+    """The cards of each instance that has some, sorted."""
+    rows = tx.all(
+        "SELECT g.instance_id, g.slot FROM host_gpu g JOIN host h ON h.id = g.host_id"
+        " WHERE h.site = :site AND g.instance_id IS NOT NULL",
+        site=site,
+    )
+    found: dict[str, tuple[str, ...]] = {}
+    for id, slot in sorted(rows):  # here, for engines sort words each in their own way
+        found[id] = (*found.get(id, ()), slot)
+    return found
+
+
     row = tx.one("SELECT network_number FROM project WHERE id = :id", id=project)
     assert row is not None, "an instance has a project"
     return int(row[0])

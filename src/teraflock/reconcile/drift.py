@@ -1,15 +1,19 @@
 """The loop that compares what engines have with what we think they have, and orders repairs.
 
     load    all that bears our mark, and all our instances
-    decide  `decide`, a pure function: which stand still, which are lost, which nobody knows
+    decide  `decide`, a pure function: which stand still, are lost, or not as they were made, and which nobody knows
     apply   a repair is a request on the row; the instances' loop carries it out
 
 A thing that bears our mark and has no row here was made by another database, perhaps a newer one than a restored
 backup: it is told, never removed. One whose instance is gone is removed.
+
+Limits and devices are compared only of what runs and is at rest: what stands still is fitted at its next start, and
+what is being worked on is its operation's. What an engine will not put back is told, and tried again after a while.
 """
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
@@ -21,7 +25,7 @@ from teraflock.base.errors import TeraflockError
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId, new_id
 from teraflock.instance import store
-from teraflock.instance.driver import ComputeDriver, Handle, Seen, Sighting
+from teraflock.instance.driver import Capability, ComputeDriver, Handle, Seen, Sighting
 from teraflock.instance.engines import Engines
 from teraflock.instance.model import Instance, InstanceId, Operation, Request
 from teraflock.instance.rules import moved, settled
@@ -31,6 +35,8 @@ from teraflock.storage.events import record_event
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
 Detail = str | int | float | bool | None
+REFIT_AGAIN: Final = timedelta(minutes=10)
+"""How long what did not help is not tried again, as long as the engine shows the same."""
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -40,8 +46,12 @@ class Kept(msgspec.Struct, frozen=True):
     phase: str
     wanted: str
     host: str
-    host_state: str
     busy: bool
+    vcpus: int
+    ram_bytes: int
+    disk_bytes: int
+    slots: tuple[str, ...] = ()
+    """Of the cards it holds, sorted."""
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,16 +63,24 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     """Not on its engine any more, disk and all."""
     back: tuple[str, ...] = ()
     """Its host was away, and has it running."""
+    refit: tuple[str, ...] = ()
+    """Runs with other limits or devices than it was given."""
+    exchange: tuple[str, ...] = ()
+    """Runs with other cards than it holds: one of them may be another's."""
     strange: tuple[Sighting, ...] = ()
     """Bears our mark; none of our instances on this site."""
 
     def __bool__(self) -> bool:
-        return any((self.start, self.stop, self.remake, self.back, self.strange))
+        return self.repairs or bool(self.strange)
+
+    @property
+    def repairs(self) -> bool:
+        return any((self.start, self.stop, self.remake, self.back, self.refit, self.exchange))
 
 
 def decide(kept: Iterable[Kept], seen: Mapping[str, Sighting], hosts_answering: frozenset[str]) -> Drift:
     """Say what differs. Busy instances are left to their operation, and hosts that do not answer to `hosts.py`."""
-    start, stop, remake, back, known = [], [], [], [], set()
+    start, stop, remake, back, refit, exchange, known = [], [], [], [], [], [], set()
     for each in kept:
         known.add(each.id)
         if each.busy or each.host not in hosts_answering:
@@ -79,10 +97,33 @@ def decide(kept: Iterable[Kept], seen: Mapping[str, Sighting], hosts_answering: 
             remake.append(each.id)
         elif each.phase == Phase.STOPPED and runs and each.wanted == Wanted.STOPPED:
             stop.append(each.id)
+        elif each.phase == Phase.RUNNING and sighting is not None and sighting.seen == Seen.RUNNING:
+            if has_other_cards(each, sighting):
+                exchange.append(each.id)
+            elif not fits(each, sighting):
+                refit.append(each.id)
     strange = tuple(sighting for id, sighting in seen.items() if id not in known)
     return Drift(
-        start=tuple(start), stop=tuple(stop), remake=tuple(remake), back=tuple(back), strange=strange
+        start=tuple(start),
+        stop=tuple(stop),
+        remake=tuple(remake),
+        back=tuple(back),
+        refit=tuple(refit),
+        exchange=tuple(exchange),
+        strange=strange,
     )
+
+
+def fits(kept: Kept, sighting: Sighting) -> bool:
+    """Whether an instance has the limits it was given, and nothing else was changed. What is not told, fits."""
+    told = (sighting.vcpus, sighting.ram_bytes, sighting.disk_bytes)
+    given = (kept.vcpus, kept.ram_bytes, kept.disk_bytes)
+    same = all(seen in (None, wanted) for seen, wanted in zip(told, given, strict=True))
+    return same and not sighting.altered
+
+
+def has_other_cards(kept: Kept, sighting: Sighting) -> bool:
+    return sighting.slots is not None and sighting.slots != kept.slots
 
 
 class DriftLoop:
@@ -101,6 +142,8 @@ class DriftLoop:
         self._random_bytes = random_bytes
         self._wake = wake
         self._told: set[str] = set()
+        self._tried: dict[str, tuple[Sighting, datetime]] = {}
+        """What the engine showed of an instance when it was last put right, and when that was."""
 
     def turn(self) -> None:
         for driver in self._engines:
@@ -116,9 +159,10 @@ class DriftLoop:
         seen = {str(sighting.instance_id): sighting for sighting in driver.sightings()}
         answering = frozenset(report.name for report in driver.hosts())
         self._tell_leaving([sighting for sighting in seen.values() if sighting.leaving_at])
+        self._forget_tried(seen)
         if decide(before, seen, answering):
             drift = self._confirmed(driver.site, before, seen, answering)
-            if drift:
+            if drift := self._worth_trying(driver, drift, seen):
                 self._apply(driver, drift)
 
     def _confirmed(
@@ -130,10 +174,32 @@ class DriftLoop:
         changed = (after.keys() | {each.id for each in before}) - {each.id for each in kept}
         return decide(kept, {id: one for id, one in seen.items() if id not in changed}, answering)
 
+    def _worth_trying(self, driver: ComputeDriver, drift: Drift, seen: Mapping[str, Sighting]) -> Drift:
+        """Without limits that this engine cannot change while a guest runs, and what it did not put back just now."""
+        now = self._clock.now()
+        live = drift.refit if Capability.LIVE_RESIZE in driver.capabilities else ()
+        refit = tuple(id for id in live if id not in self._tried)
+        exchange = tuple(id for id in drift.exchange if id not in self._tried)
+        self._tried |= {id: (seen[id], now) for id in (*refit, *exchange)}
+        return replace(drift, refit=refit, exchange=exchange)
+
+    def _forget_tried(self, seen: Mapping[str, Sighting]) -> None:
+        """What looks otherwise by now was put right, or changed anew."""
+        now = self._clock.now()
+        self._tried = {
+            id: (sighting, at)
+            for id, (sighting, at) in self._tried.items()
+            if seen.get(id, sighting) == sighting and now - at < REFIT_AGAIN
+        }
+
     def _kept(self, site: str) -> list[Kept]:
         with self._database.read() as tx:
             rows = store.on_site_in_all_projects(tx, site)
-        return [Kept(row[0], row[1], row[2], row[3], row[4], bool(row[5])) for row in rows]
+            slots = store.slots_on_site_in_all_projects(tx, site)
+        return [
+            Kept(id, phase, wanted, host, bool(busy), vcpus, ram, disk, slots.get(id, ()))
+            for id, phase, wanted, host, busy, vcpus, ram, disk in rows
+        ]
 
     def _apply(self, driver: ComputeDriver, drift: Drift) -> None:
         def work(tx: Transaction) -> None:
@@ -145,8 +211,14 @@ class DriftLoop:
                 self._change(tx, id, "It was removed from its host by other hands, with its disk", _to_remake)
             for id in drift.stop:
                 self._change(tx, id, "It ran, though it was stopped; stopped again", _to_stop)
+            for id in drift.refit:
+                self._change(tx, id, "Its limits or devices were changed by other hands; put back", _to_refit)
+            for id in drift.exchange:
+                self._change(
+                    tx, id, "Its cards were changed by other hands; put back, with a restart", _to_exchange
+                )
 
-        if drift.back or drift.start or drift.remake or drift.stop:
+        if drift.repairs:
             self._database.write(work)
             self._wake()
         self._clear(driver, drift.strange)
@@ -214,6 +286,15 @@ def _to_start(instance: Instance) -> Instance:
 def _to_remake(instance: Instance) -> Instance:
     """With a new disk: the old one is lost. What stands still is made when it is wanted running."""
     return replace(instance, request=Request(operation=Operation.LAUNCH))
+
+
+def _to_refit(instance: Instance) -> Instance:
+    return replace(instance, request=Request(operation=Operation.REFIT))
+
+
+def _to_exchange(instance: Instance) -> Instance:
+    """The cards it holds, in place of those it has."""
+    return replace(instance, request=Request(operation=Operation.RESIZE_RESTART))
 
 
 def _to_stop(instance: Instance) -> Instance:

@@ -70,6 +70,8 @@ def wish(instance: Instance, word: str, shape: Shape) -> Instance:
         return resized(instance, replace(shape, disk_bytes=instance.shape.disk_bytes))
     if word in ("restart", "snapshot") and instance.phase == Phase.RUNNING and idle:
         return replace(instance, request=Request(operation=Operation(word)))
+    if word == "refit" and instance.phase == Phase.RUNNING and idle:
+        return replace(instance, request=Request(operation=Operation.REFIT))
     if word == "drift" and instance.phase == Phase.RUNNING and idle:
         return replace(instance, request=Request(operation=Operation.START))
     return instance
@@ -94,7 +96,7 @@ def resized(instance: Instance, shape: Shape) -> Instance:
     return replace(instance, shape=shape, held=held, request=request)
 
 
-words = st.sampled_from(["stop", "start", "delete", "resize", "restart", "snapshot", "drift"])
+words = st.sampled_from(["stop", "start", "delete", "resize", "restart", "snapshot", "drift", "refit"])
 
 
 @given(shapes, st.lists(st.tuples(words, shapes, st.booleans()), min_size=1, max_size=8))

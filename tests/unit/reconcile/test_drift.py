@@ -16,8 +16,23 @@ kept_rows = st.builds(
     phase=st.sampled_from([phase.value for phase in Phase]),
     wanted=st.sampled_from([wanted.value for wanted in Wanted]),
     host=st.sampled_from(HOSTS),
-    host_state=st.just("ready"),
     busy=st.booleans(),
+    vcpus=st.integers(1, 2),
+    ram_bytes=st.integers(1, 2),
+    disk_bytes=st.integers(1, 2),
+    slots=st.sampled_from([(), ("a",), ("a", "b")]),
+)
+told = st.one_of(st.none(), st.integers(1, 2))
+sightings = st.builds(
+    Sighting,
+    instance_id=st.just(InstanceId("ins_x")),
+    host=st.just("one"),
+    seen=st.sampled_from(list(Seen)),
+    vcpus=told,
+    ram_bytes=told,
+    disk_bytes=told,
+    slots=st.sampled_from([None, (), ("a",), ("a", "b")]),
+    altered=st.booleans(),
 )
 seen_things = st.dictionaries(
     st.sampled_from([f"ins_{number}" for number in range(8)]), st.sampled_from(list(Seen)), max_size=8
@@ -52,3 +67,40 @@ def test_only_what_differs_is_repaired(
             each.phase == Phase.RUNNING and each.id not in seen and not each.busy and each.host in answering
         )
         assert not lost or each.id in drift.remake
+
+
+@given(kept_rows, sightings)
+def test_limits_and_cards_of_what_runs_at_rest_are_compared_and_of_nothing_else(
+    kept: Kept, sighting: Sighting
+) -> None:
+    drift = decide([kept], {kept.id: sighting}, frozenset(HOSTS))
+    compared = kept.phase == Phase.RUNNING and not kept.busy and sighting.seen == Seen.RUNNING
+    cards = sighting.slots is not None and set(sighting.slots) != set(kept.slots)
+    pairs = [
+        (sighting.vcpus, kept.vcpus),
+        (sighting.ram_bytes, kept.ram_bytes),
+        (sighting.disk_bytes, kept.disk_bytes),
+    ]
+    limits = any(seen is not None and seen != given for seen, given in pairs)
+    assert drift.exchange == ((kept.id,) if compared and cards else ())
+    assert drift.refit == ((kept.id,) if compared and not cards and (limits or sighting.altered) else ())
+    assert bool(drift) == any(
+        (drift.start, drift.stop, drift.remake, drift.back, drift.refit, drift.exchange, drift.strange)
+    )
+
+
+@given(kept_rows)
+def test_what_is_as_it_was_given_does_not_drift(kept: Kept) -> None:
+    as_given = Sighting(
+        instance_id=InstanceId(kept.id),
+        host=kept.host,
+        seen=Seen.RUNNING,
+        vcpus=kept.vcpus,
+        ram_bytes=kept.ram_bytes,
+        disk_bytes=kept.disk_bytes,
+        slots=kept.slots,
+    )
+    for sighting in (as_given, Sighting(instance_id=as_given.instance_id, host=kept.host, seen=Seen.RUNNING)):
+        drift = decide([kept], {kept.id: sighting}, frozenset(HOSTS))
+        assert not drift.refit
+        assert not drift.exchange

@@ -77,6 +77,12 @@ class Trouble:
 
         self._change_guest(instance_id, change)
 
+    def cards_taken_by_hand(self, instance_id: str) -> None:
+        def change(found: Guest) -> Guest:
+            return msgspec.structs.replace(found, machine=msgspec.structs.replace(found.machine, gpus=()))
+
+        self._change_guest(instance_id, change)
+
     def busy_until(self, instance_id: str, until: datetime) -> None:
         self._change_guest(instance_id, lambda found: msgspec.structs.replace(found, busy_until=until))
 
