@@ -9,6 +9,9 @@ What holds:
   whoever takes over runs that one again;
 - whatever is written is written onto the row as it is then, and only while the lease holds: the tenant may change his
   mind meanwhile, and a worker thought dead may come back;
+- directly before an engine is called the worker asks its own clocks whether others still take it for alive, and whether
+  it has taken the row in hand anew since: one that slept calls nobody. What is left is a sleep within the call itself:
+  it may repeat what another did, which engines promise to bear, or do what nobody wants now, which `drift.py` repairs;
 - an engine that is away delays; only an engine that refuses, or a guest that does not come up, undoes.
 """
 
@@ -54,6 +57,7 @@ from teraflock.instance.steps import (
 )
 from teraflock.reconcile import store as leases
 from teraflock.storage.database import Database, Transaction
+from teraflock.reconcile.hands import Hands
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
 LEASES_PER_TURN: Final = 200
@@ -66,6 +70,10 @@ FAULTS_MAX: Final = 3
 
 
 def no_faults(point: str) -> None:
+class _Slept(Exception):
+    """This worker may not be taken for alive any more, or has the row in another hand: it must not call the engine."""
+
+
     """Where tests let the process die: `launch.create:before`, `launch.create:after` …"""
 
 
@@ -94,6 +102,7 @@ class InstanceLoop:
         self._crowded = crowded
         self._alive = alive
         self._places = Places()
+        self._hands = Hands()
         self._networks: dict[str, Network] = {}
         """By project; they never change."""
 
@@ -110,7 +119,9 @@ class InstanceLoop:
         with self._database.read() as tx:  # most turns find nothing, and a read disturbs nobody
             if not leases.is_any_due_in_all_projects(tx, self._clock.now()):
                 return ()
-        return self._database.write(work)
+        leased = self._database.write(work)
+        self._hands.take(leased)
+        return leased
 
     def next_due(self) -> datetime | None:
         with self._database.read() as tx:
@@ -147,16 +158,16 @@ class InstanceLoop:
         """Run the steps of a leased instance until it is where it is wanted, or must wait."""
         current: Instance | None = instance
         while current is not None:
-            current = self._advanced(current)
+            current = self._hands.pass_on(current, self._advanced(current))
 
     def _advanced(self, instance: Instance) -> Instance | None:
         assert instance.progress is not None, "what is leased has an operation under way"
-        if not self._alive():  # it slept: another may have gone on with this, and must not be disturbed
-            return self._write(instance, _put_off)
         step = _step_of(instance.progress)
         try:
             outcome = self._run_patiently(step, instance) if step else Done()
         except Exception as error:
+        except _Slept:  # another may have gone on with this, and must not be disturbed
+            return self._write(instance, _put_off)
             return self._write(instance, partial(_failed, step=step, error=error))
         return self._noted(instance, step, outcome) or self._write(
             instance, partial(_stepped, step=step, outcome=outcome)
@@ -175,7 +186,7 @@ class InstanceLoop:
             return None
         now = self._clock.now()
         after = replace(progress, step=step.name, attempts=0, since=now)
-        if _step_of(after) is None:
+        if _step_of(after) is None or not self._hands.hold(instance):
             return None
         noted = self._database.write(lambda tx: leases.note_step(tx, instance, self._worker, step.name, now))
         return replace(instance, progress=after) if noted else None
@@ -199,6 +210,8 @@ class InstanceLoop:
         point = f"{progress.operation}.{step.name}{':undo' if progress.undoing else ''}"
         self._fault(f"{point}:before")
         outcome = act(driver, task)
+        if not (self._alive() and self._hands.hold(instance)):
+            raise _Slept
         self._fault(f"{point}:after")
         return outcome
 
@@ -222,7 +235,7 @@ class InstanceLoop:
         def work(tx: Transaction) -> Instance | None:
             now = self._clock.now()
             fresh = leases.held_by(tx, instance.id, self._worker)
-            if fresh is None or _point(fresh) != _point(instance):
+            if fresh is None or _point(fresh) != _point(instance) or not self._hands.hold(instance):
                 return None
             after = change(fresh, now)
             if fresh.progress is not None and after.progress is None:

@@ -29,6 +29,8 @@ LOG: Final = logging.getLogger("teraflock.reconcile")
 STEPS_AT_ONCE: Final = 32
 WORKER_TIME: Final = timedelta(seconds=6)
 """How long a worker that is not heard of keeps its leases."""
+WORKER_MARGIN: Final = timedelta(seconds=1)
+"""So long before that it begins nothing on an engine any more: a call must have arrived by then."""
 HEARTBEAT_SECONDS: Final = 2.0
 DUE_SECONDS_MAX: Final = 0.5
 """How long the instances' loop sleeps at most: another process may have made something due."""
@@ -71,8 +73,8 @@ class Loops:
         self._pool: ThreadPoolExecutor | None = None
         self.turns: dict[str, int] = {}
         """Turns done so far, by loop; for the metrics."""
-        self._alive_until = clock.now()
-        """As far as others know."""
+        self._alive_until = (clock.now(), time.monotonic())
+        """As far as others know; also by a clock that nobody sets back."""
         self._waiting: set[str] = set()
         """The instances in hand for which there is no thread yet."""
         self.instances = InstanceLoop(
@@ -83,7 +85,7 @@ class Loops:
             random_bytes=random_bytes,
             fault=fault,
             crowded=lambda: bool(self._waiting),
-            alive=lambda: clock.now() < self._alive_until,
+            alive=self._is_alive,
         )
         self.hosts = HostLoop(database, clock, engines, random_bytes=random_bytes)
         self.drift = DriftLoop(database, clock, engines, random_bytes=random_bytes, wake=self.wake)
@@ -180,6 +182,11 @@ class Loops:
             LOG.error("a step ended in an error that should have been caught", exc_info=error)
 
     def beat(self) -> None:
-        now = self._clock.now()
+        now, passed = self._clock.now(), time.monotonic()
         self._database.write(lambda tx: leases.heartbeat(tx, self.worker, now + WORKER_TIME, now))
-        self._alive_until = now + WORKER_TIME
+        lasts = WORKER_TIME - WORKER_MARGIN
+        self._alive_until = (now + lasts, passed + lasts.total_seconds())
+
+    def _is_alive(self) -> bool:
+        until, passed = self._alive_until
+        return self._clock.now() < until and time.monotonic() < passed
