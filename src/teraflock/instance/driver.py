@@ -153,13 +153,13 @@ class Sighting(msgspec.Struct, frozen=True, kw_only=True):
     vcpus: int | None = None
     ram_bytes: int | None = None
     disk_bytes: int | None = None
-    leaving_at: datetime | None = None
-    """When the engine takes it back."""
     """These as they were asked for, where the engine gives a little more; None where it does not tell."""
     slots: tuple[str, ...] | None = None
     """The cards in it, sorted."""
     altered: bool = False
     """Somebody else changed how it was made: other limits, devices or rights than we gave it."""
+    leaving_at: datetime | None = None
+    """When the engine takes it back."""
 
 
 class Readiness(msgspec.Struct, frozen=True, kw_only=True):

@@ -179,6 +179,19 @@ def on_site_in_all_projects(tx: Transaction, site: str) -> list[Row]:
     )
 
 
+def slots_on_site_in_all_projects(tx: Transaction, site: str) -> dict[str, tuple[str, ...]]:
+    """The cards of each instance that has some, sorted."""
+    rows = tx.all(
+        "SELECT g.instance_id, g.slot FROM host_gpu g JOIN host h ON h.id = g.host_id"
+        " WHERE h.site = :site AND g.instance_id IS NOT NULL",
+        site=site,
+    )
+    found: dict[str, tuple[str, ...]] = {}
+    for id, slot in sorted(rows):  # here, for engines sort words each in their own way
+        found[id] = (*found.get(id, ()), slot)
+    return found
+
+
 def on_host_in_all_projects(tx: Transaction, host_id: HostId) -> tuple[Instance, ...]:
     return instances_from(tx, tx.all(f"SELECT {COLUMNS} FROM instance WHERE host_id = :id", id=host_id))
 
@@ -202,19 +215,6 @@ def commands_running_in_all_projects(tx: Transaction) -> tuple[Instance, ...]:
 
 
 def project_network_number(tx: Transaction, project: ProjectId) -> int:
-def slots_on_site_in_all_projects(tx: Transaction, site: str) -> dict[str, tuple[str, ...]]:
-    """The cards of each instance that has some, sorted."""
-    rows = tx.all(
-        "SELECT g.instance_id, g.slot FROM host_gpu g JOIN host h ON h.id = g.host_id"
-        " WHERE h.site = :site AND g.instance_id IS NOT NULL",
-        site=site,
-    )
-    found: dict[str, tuple[str, ...]] = {}
-    for id, slot in sorted(rows):  # here, for engines sort words each in their own way
-        found[id] = (*found.get(id, ()), slot)
-    return found
-
-
     row = tx.one("SELECT network_number FROM project WHERE id = :id", id=project)
     assert row is not None, "an instance has a project"
     return int(row[0])

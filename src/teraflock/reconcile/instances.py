@@ -56,8 +56,8 @@ from teraflock.instance.steps import (
     step_to_undo,
 )
 from teraflock.reconcile import store as leases
-from teraflock.storage.database import Database, Transaction
 from teraflock.reconcile.hands import Hands
+from teraflock.storage.database import Database, Transaction
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
 LEASES_PER_TURN: Final = 200
@@ -69,11 +69,11 @@ FAULTS_MAX: Final = 3
 """Errors nobody foresaw: tried so often, then undone."""
 
 
-def no_faults(point: str) -> None:
 class _Slept(Exception):
     """This worker may not be taken for alive any more, or has the row in another hand: it must not call the engine."""
 
 
+def no_faults(point: str) -> None:
     """Where tests let the process die: `launch.create:before`, `launch.create:after` …"""
 
 
@@ -101,8 +101,8 @@ class InstanceLoop:
         self._pause = pause
         self._crowded = crowded
         self._alive = alive
-        self._places = Places()
         self._hands = Hands()
+        self._places = Places()
         self._networks: dict[str, Network] = {}
         """By project; they never change."""
 
@@ -165,9 +165,9 @@ class InstanceLoop:
         step = _step_of(instance.progress)
         try:
             outcome = self._run_patiently(step, instance) if step else Done()
-        except Exception as error:
         except _Slept:  # another may have gone on with this, and must not be disturbed
             return self._write(instance, _put_off)
+        except Exception as error:
             return self._write(instance, partial(_failed, step=step, error=error))
         return self._noted(instance, step, outcome) or self._write(
             instance, partial(_stepped, step=step, outcome=outcome)
@@ -209,9 +209,9 @@ class InstanceLoop:
         driver, task = self._task(instance, progress)
         point = f"{progress.operation}.{step.name}{':undo' if progress.undoing else ''}"
         self._fault(f"{point}:before")
-        outcome = act(driver, task)
         if not (self._alive() and self._hands.hold(instance)):
             raise _Slept
+        outcome = act(driver, task)
         self._fault(f"{point}:after")
         return outcome
 

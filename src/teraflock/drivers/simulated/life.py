@@ -59,9 +59,9 @@ def sighting(found: Guest, now: datetime) -> Sighting:
         vcpus=machine.vcpus,
         ram_bytes=machine.ram_bytes,
         disk_bytes=machine.disk_bytes,
+        slots=tuple(sorted(gpu.slot for gpu in machine.gpus)),
         leaving_at=found.leaving_at,
     )
-        slots=tuple(sorted(gpu.slot for gpu in machine.gpus)),
 
 
 def not_busy(found: Guest, now: datetime) -> None:
