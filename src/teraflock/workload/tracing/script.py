@@ -7,9 +7,10 @@ is timed. After it the script is stopped. A script that cannot be traced is told
 import contextlib
 import importlib
 import inspect
+import logging
+import os
 import runpy
 import sys
-import traceback
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,20 +23,13 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from teraflock.base.errors import BadInput
 from teraflock.workload.trace import Mark, Trace
 from teraflock.workload.tracing.cuda import CudaChoices, pretending
+from teraflock.workload.tracing.failure import explained
 from teraflock.workload.tracing.recorder import DTYPES, Recorder
 
 STEPS = 2
 BATCH_HINT = 6
-REASONS = {
-    "DataDependentOutputException": "it needs the value of a tensor, and a trace has shapes only",
-    "GuardOnDataDependentSymNode": "it needs the value of a tensor, and a trace has shapes only",
-    "DynamicOutputShapeException": "the shape of a result depends on the values of a tensor",
-    "UnsupportedFakeTensorException": "it leaves PyTorch (numpy or a data pointer), where a trace cannot follow",
-    "UnsupportedOperatorException": "it uses an operator that has no form without numbers",
-    "OSError": "a file or a download is missing: build the model from a config, and the data from `torch.randn`",
-    "FileNotFoundError": "a file is missing: a trace needs no data, so make some with `torch.randn`",
-    "ModuleNotFoundError": "a package is missing here",
-}
+OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")
+"""A trace takes no weights and no data: libraries that would fetch some are told so, and fail at once."""
 
 
 class _Enough(BaseException):
@@ -51,8 +45,8 @@ def trace_script(script: Path, *, arguments: list[str] | None = None) -> Trace:
         with mock.patch.object(sys, "argv", [str(script), *(arguments or [])]):
             runpy.run_path(str(script), run_name="__main__")
 
-    with _on_path(script.resolve().parent):
-        return _Session(script.stem, {str(script), str(script.resolve())}).record(run)
+    with _set_up(script.resolve().parent):
+        return _Session(script.stem, script).record(run)
 
 
 def trace_entry(entry: str, *, folder: Path) -> Trace:
@@ -60,27 +54,52 @@ def trace_entry(entry: str, *, folder: Path) -> Trace:
     module_name, _, function_name = entry.partition(":")
     if not module_name or not function_name:
         raise BadInput(f"`{entry}` is no entry", hint="Write it as `module:function`")
-    with _on_path(folder):
-        try:
-            module = importlib.import_module(module_name)
-            function = getattr(module, function_name)
-        except ModuleNotFoundError as error:
-            raise BadInput(f"The module of `{entry}` cannot be imported: {error}") from None
-        except AttributeError:
-            raise BadInput(f"`{module_name}` has no function `{function_name}`") from None
-        wants_batch = "batch" in inspect.signature(function).parameters
-        session = _Session(function_name, {str(getattr(module, "__file__", ""))})
-        if wants_batch:
+    with _set_up(folder):
+        function = _function(module_name, function_name, folder)
+        session = _Session(function_name, Path(inspect.getsourcefile(function) or folder))
+        if _wants_batch(function):
             return session.record(lambda: function(batch=session.symbol("batch", BATCH_HINT)), symbolic=True)
         return session.record(function)
+
+
+def _function(module_name: str, function_name: str, folder: Path) -> Callable[..., Any]:
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name not in (module_name, module_name.partition(".")[0]):
+            raise explained(error, name=module_name, folder=folder) from None
+        raise BadInput(f"There is no module `{module_name}` in this folder") from None
+    except (Exception, SystemExit) as error:
+        raise explained(error, name=module_name, folder=folder) from None
+    function = getattr(module, function_name, None)
+    if not inspect.isfunction(function):
+        raise BadInput(f"`{module_name}` has no function `{function_name}`")
+    return function
+
+
+def _wants_batch(function: Callable[..., Any]) -> bool:
+    wanted = inspect.signature(function).parameters
+    needed = [
+        name
+        for name, each in wanted.items()
+        if each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+    ]
+    others = [f"`{name}`" for name in needed if name != "batch"]
+    if others:
+        raise BadInput(
+            f"`{function.__name__}` needs {', '.join(others)}, and a trace gives it `batch` alone",
+            hint="Give the others defaults, or write a function around it",
+        )
+    return "batch" in wanted
 
 
 class _Session:
     """One recording: hooks that see the steps, and what is known when they end."""
 
-    def __init__(self, name: str, files: set[str]) -> None:
+    def __init__(self, name: str, source: Path) -> None:
         self.name = name
-        self.files = files
+        self.source = source
+        self.folder = source.resolve().parent
         self.recorder, self.choices = Recorder(), CudaChoices()
         self.steps = 0
         self.samples = 0
@@ -108,7 +127,8 @@ class _Session:
         if symbolic:
             from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-            self._env = ShapeEnv()
+            # What depends on values is refused at its line, as it is without symbols.
+            self._env = ShapeEnv(allow_scalar_outputs=False, allow_dynamic_output_shape_ops=False)
         mode = FakeTensorMode(shape_env=self._env, allow_non_fake_inputs=True)
         with pretending(self.choices), self._eager(), self._hooks(), mode, self.recorder, self.choices:
             try:
@@ -117,17 +137,17 @@ class _Session:
                 pass
             except SystemExit as error:
                 if error.code not in (None, 0):
-                    raise BadInput(f"The script ended itself with exit code {error.code}") from None
+                    raise explained(error, name=self.name, folder=self.folder) from None
             except Exception as error:
-                raise self._explained(error) from None
+                raise explained(error, name=self.name, folder=self.folder) from None
             finally:
                 self.recorder.paused = True
             return self._trace()
 
     def _eager(self) -> Any:
         """Only for scripts that speak of transformers: importing it takes seconds."""
-        texts = [Path(name).read_text("utf-8", "ignore") for name in self.files if Path(name).is_file()]
-        if any("transformers" in text for text in texts) and find_spec("transformers"):
+        text = self.source.read_text("utf-8", "ignore") if self.source.is_file() else ""
+        if "transformers" in text and find_spec("transformers"):
             from teraflock.workload.tracing.eager import transformers_eager
 
             return transformers_eager()
@@ -242,25 +262,6 @@ class _Session:
     def _copied(self, copy: Any) -> None:
         self.recorder.tag([copy], "c")
 
-    def _explained(self, error: Exception) -> BadInput:
-        """One sentence with the line of the user's file that failed, and why."""
-        line = next(
-            (f"{Path(f.filename).name}, line {f.lineno}" for f in reversed(traceback.extract_tb(error.__traceback__))
-             if f.filename in self.files),
-            self.name,
-        )  # fmt: skip
-        if isinstance(error, BadInput):
-            return error
-        kind = type(error).__name__
-        first = str(error).strip().splitlines()[0][:200] if str(error).strip() else ""
-        reason = REASONS.get(kind, "")
-        if isinstance(error, OSError) and not reason:
-            reason = REASONS["OSError"]
-        return BadInput(
-            f"{line}: this cannot be traced: {reason or f'{kind}: {first}'}",
-            hint=f"PyTorch says: {first}" if reason and first else "",
-        )
-
 
 def _foreach(module: Any) -> list[Any]:
     """Optimizers and clipping take whole lists at once where these hold plain tensors on CUDA: ours count as such."""
@@ -273,9 +274,13 @@ def _foreach(module: Any) -> list[Any]:
 
 
 @contextlib.contextmanager
-def _on_path(folder: Path) -> Iterator[None]:
-    sys.path.insert(0, str(folder))
-    try:
+def _set_up(folder: Path) -> Iterator[None]:
+    """Modules beside the script are found, nothing is fetched, and PyTorch logs no account of its own of a fault."""
+    offline = {name: "1" for name in OFFLINE if name not in os.environ}
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    with (
+        mock.patch.object(sys, "path", [str(folder), *sys.path]),
+        mock.patch.dict(os.environ, offline),
+        mock.patch.object(logger, "disabled", True),
+    ):
         yield
-    finally:
-        sys.path.remove(str(folder))
