@@ -1,8 +1,9 @@
 """The biller's turn: intervals become charges, charges become entries, in one transaction with the biller's cursor.
 
 What holds:
-- an interval is charged when it is closed, and at the end of each day (UTC) that it lasted beyond; a charge is made
-  once, whoever runs how often, for the cursor and the charges commit together;
+- an interval is charged when it is closed, and at the end of each day (UTC) that it lasted beyond, traffic at the end
+  of the day in which it was read; a charge is made once, whoever runs how often, for the cursor and the charges
+  commit together;
 - what was charged too much, because a stop turned out to be earlier, is taken back by reversals and charged anew;
 - after a turn, what stands in the charges is what `charge.rules.slices` says of the intervals, to the micro-unit.
 """
@@ -23,7 +24,9 @@ from teraflock.bill.desk import FROM_ANY_DAY_US, Desk, interval_of
 from teraflock.bill.ledger.model import Entry
 from teraflock.bill.purchase.service import go_on
 from teraflock.bill.times import microseconds
+from teraflock.bill.traffic import traffic_due
 from teraflock.meter import store as meter_store
+from teraflock.meter.reading import store as reading_store
 from teraflock.storage.database import Database, Transaction
 
 INTERVALS_PER_TURN: Final = 10_000  # half a second of work, some twenty megabytes
@@ -96,7 +99,9 @@ def book_day(tx: Transaction, until_us: int, now_us: int, random_bytes: Callable
         interval = interval_of(meter)
         if interval.from_us < until_us:
             charges += desk.booking(interval, until_us, FROM_ANY_DAY_US)
-    cursor = desk.post(charges, replace(cursor, booked_until_us=until_us), now_us)
+    charges += traffic_due(tx, desk, until_us=until_us)
+    closed = replace(cursor, booked_until_us=until_us, readings=reading_store.newest_number(tx))
+    cursor = desk.post(charges, closed, now_us)
     if (
         cursor.intervals == meter_store.cursor(tx).intervals
     ):  # else a credit might yet be drawn for its own days

@@ -74,6 +74,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     ram_bytes: int
     disk_bytes: int
     simulated: bool
+    region: str = "home"
+    """Where it stands, for prices: the operator's word, or this one."""
     registered_at: datetime
     seen_at: datetime
     gpus: tuple[Gpu, ...] = ()

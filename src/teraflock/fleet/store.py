@@ -12,9 +12,9 @@ from teraflock.fleet.placement import RAM_BYTES_OF_HOUSE, Policy, Room
 from teraflock.storage.database import Row, Transaction
 from teraflock.tenant.model import ProjectId
 
-_COLUMNS: Final = (
-    "id, site, name, state, address, vcpus, ram_bytes, disk_bytes, simulated, registered_at_us, seen_at_us"
-)
+_COLUMNS: Final = "id, site, name, state, address, vcpus, ram_bytes, disk_bytes, simulated, registered_at_us, seen_at_us, region"
+REGION: Final = "home"
+"""Where a host stands until the operator says otherwise."""
 _HELD: Final = (
     "SELECT host_id, SUM(held_vcpus), SUM(held_ram_bytes), SUM(held_disk_bytes) FROM instance"
     " WHERE host_id IS NOT NULL"
@@ -70,8 +70,9 @@ def put_report(
     else:
         tx.run(
             f"INSERT INTO host ({_COLUMNS}) VALUES (:id, :site, :name, 'ready', :address, :vcpus, :ram_bytes,"
-            " :disk_bytes, :simulated, :now, :now)",
+            " :disk_bytes, :simulated, :now, :now, :region)",
             id=id,
+            region=REGION,
             simulated=int(simulated),
             **values,
         )
@@ -124,6 +125,21 @@ def idle_in_project(tx: Transaction, project: ProjectId) -> dict[str, Idle]:
 
 def set_state(tx: Transaction, id: HostId, state: HostState) -> None:
     tx.run("UPDATE host SET state = :state WHERE id = :id", state=state, id=id)
+
+
+def set_region(tx: Transaction, id: HostId, region: str) -> None:
+    tx.run("UPDATE host SET region = :region WHERE id = :id", region=region, id=id)
+
+
+def region_of(tx: Transaction, id: str) -> str:
+    """Empty where there is no such host."""
+    row = tx.one("SELECT region FROM host WHERE id = :id", id=id)
+    return str(row[0]) if row else ""
+
+
+def regions(tx: Transaction) -> tuple[str, ...]:
+    """All regions in which there are hosts."""
+    return tuple(row[0] for row in tx.all("SELECT DISTINCT region FROM host ORDER BY region"))
 
 
 def mark_seen(tx: Transaction, site: str, now: datetime) -> None:
@@ -268,7 +284,7 @@ def _gpu_from(row: Row) -> Gpu:
 
 
 def _host_from(row: Row, held: tuple[int, int, int], gpus: tuple[Gpu, ...]) -> Host:
-    id, site, name, state, address, vcpus, ram, disk, simulated, registered_at_us, seen_at_us = row
+    id, site, name, state, address, vcpus, ram, disk, simulated, registered_at_us, seen_at_us, region = row
     return Host(
         id=HostId(id),
         site=site,
@@ -279,6 +295,7 @@ def _host_from(row: Row, held: tuple[int, int, int], gpus: tuple[Gpu, ...]) -> H
         ram_bytes=ram,
         disk_bytes=disk,
         simulated=bool(simulated),
+        region=region,
         registered_at=at_microseconds(registered_at_us),
         seen_at=at_microseconds(seen_at_us),
         gpus=gpus,

@@ -53,6 +53,18 @@ def check_quota(
             )
 
 
+def check_snapshots_quota(tx: Transaction, project: Project) -> None:
+    """Snapshots count as disk. How large one is shows when it is made: the first to pass the quota is the last."""
+    _, _, _, disk, _ = store.usage(tx, project.id)
+    limit = project.quota.disk_bytes
+    if limit is not None and disk > limit:
+        raise QuotaReached(
+            f"The project `{project.name}` may have {memory_text(limit)} (disk), and has {memory_text(disk)}"
+            " with its snapshots",
+            hint="Delete a snapshot, or ask the operator for more: `tera quota` shows it",
+        )
+
+
 def place(tx: Transaction, policy: Policy, need: Need, count: int, *, only: str | None = None) -> list[Room]:
     """A host for each of `count` alike. Nothing is written: `take` does that."""
     rooms = fleet.rooms(tx, policy, only=_host_id(tx, only) if only else None)

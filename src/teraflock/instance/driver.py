@@ -41,6 +41,8 @@ class Capability(StrEnum):
     """Builds images from our recipes."""
     NOTICE = "notice"
     """May take an instance back, and says so before."""
+    TRAFFIC = "traffic"
+    """Counts what guests send out of the house."""
 
 
 class EngineDown(Unavailable):
@@ -162,6 +164,15 @@ class Sighting(msgspec.Struct, frozen=True, kw_only=True):
     """When the engine takes it back."""
 
 
+class Sent(msgspec.Struct, frozen=True, kw_only=True):
+    """A counter of what a guest sent out of the house. What stays in its project's network is not in it."""
+
+    instance_id: InstanceId
+    epoch: str
+    """The life of the counter: it only grows, and when it begins anew this is another word, never one used before."""
+    bytes: int
+
+
 class Readiness(msgspec.Struct, frozen=True, kw_only=True):
     ready: bool
     host_key: str = ""
@@ -241,6 +252,17 @@ class ComputeDriver(Protocol):
         """All that bears our mark, orphans included."""
         ...
 
+    def sent(self, handle: Handle) -> Sent | None:
+        """The guest's counter, also after it stopped, until it starts again. None: nothing is counted, or not any more.
+
+        It must not keep an instance from being stopped: what cannot be read is None.
+        """
+        ...
+
+    def all_sent(self) -> Iterable[Sent]:
+        """The counters of all guests that bear our mark."""
+        ...
+
     def retire(self, network: Network) -> None:
         """Remove a project's network from all hosts; it has no instances any more."""
         ...
@@ -253,7 +275,9 @@ class ComputeDriver(Protocol):
         """The end of what the guest wrote to its console."""
         ...
 
-    def snapshot(self, handle: Handle, snapshot_id: str) -> None: ...
+    def snapshot(self, handle: Handle, snapshot_id: str) -> int:
+        """Keep the disk as it is; the bytes that this snapshot adds to what is kept, the same whenever it is asked."""
+        ...
 
     def restore(self, handle: Handle, snapshot_id: str) -> None:
         """Bring the disk back; the instance stands still."""

@@ -106,6 +106,8 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     vcpus: int = 0
     ram_bytes: int = 0
     disk_bytes: int = 0
+    snapshots_bytes: int = 0
+    """What its snapshots keep beside it."""
     gpus: tuple[HeldGpu, ...] = ()
     ports: tuple[HeldPort, ...] = ()
 
@@ -151,6 +153,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     state: str
     """`making`, `ready` or `failed`."""
+    size_bytes: int = 0
+    """What it keeps that no snapshot before it, nor the image, had: fixed when it is made."""
     created_at: datetime
 
 

@@ -25,9 +25,10 @@ from teraflock.tenant.model import MemberId, ProjectId
 
 NAMES: Final = (
     "id", "project_id", "name", "wanted", "wanted_at_us", "phase", "gpu", "gpus", "vcpus", "ram_bytes", "disk_bytes",
-    "held_vcpus", "held_ram_bytes", "held_disk_bytes", "image", "access", "spec", "host_id", "address", "host_key",
-    "problem", "exit_code", "created_at_us", "created_by", "running_since_us", "gone_at_us", "request", "operation",
-    "step", "undoing", "operation_since_us", "attempts", "generation", "sequence", "due_at_us", "settled",
+    "held_vcpus", "held_ram_bytes", "held_disk_bytes", "held_snapshots_bytes", "image", "access", "spec", "host_id",
+    "address", "host_key", "problem", "exit_code", "created_at_us", "created_by", "running_since_us", "gone_at_us",
+    "request", "operation", "step", "undoing", "operation_since_us", "attempts", "generation", "sequence", "due_at_us",
+    "settled",
 )  # fmt: skip
 _SPEC: Final = msgspec.json.Decoder(Spec)
 _REQUEST: Final = msgspec.json.Decoder(Request)
@@ -50,6 +51,7 @@ def values_of(instance: Instance) -> dict[str, Any]:
         "held_vcpus": held.vcpus,
         "held_ram_bytes": held.ram_bytes,
         "held_disk_bytes": held.disk_bytes,
+        "held_snapshots_bytes": held.snapshots_bytes,
         "image": instance.image,
         "access": instance.access,
         "spec": msgspec.json.encode(instance.spec).decode(),
@@ -78,9 +80,9 @@ def values_of(instance: Instance) -> dict[str, Any]:
 def instance_from(row: Row, gpus: tuple[HeldGpu, ...], ports: tuple[HeldPort, ...]) -> Instance:
     (
         id, project_id, name, wanted, wanted_at_us, phase, gpu, count, vcpus, ram, disk, held_vcpus, held_ram,
-        held_disk, image, access, spec, host_id, address, host_key, problem, exit_code, created_at_us, created_by,
-        running_since_us, gone_at_us, request, operation, step, undoing, since_us, attempts, generation, sequence,
-        due_at_us, settled,
+        held_disk, held_snapshots, image, access, spec, host_id, address, host_key, problem, exit_code, created_at_us,
+        created_by, running_since_us, gone_at_us, request, operation, step, undoing, since_us, attempts, generation,
+        sequence, due_at_us, settled,
     ) = row  # fmt: skip
     progress = (
         Progress(
@@ -101,7 +103,14 @@ def instance_from(row: Row, gpus: tuple[HeldGpu, ...], ports: tuple[HeldPort, ..
         wanted_at=at_microseconds(wanted_at_us),
         phase=Phase(phase),
         shape=Shape(gpu=gpu, gpus=count, vcpus=vcpus, ram_bytes=ram, disk_bytes=disk),
-        held=Held(vcpus=held_vcpus, ram_bytes=held_ram, disk_bytes=held_disk, gpus=gpus, ports=ports),
+        held=Held(
+            vcpus=held_vcpus,
+            ram_bytes=held_ram,
+            disk_bytes=held_disk,
+            snapshots_bytes=held_snapshots,
+            gpus=gpus,
+            ports=ports,
+        ),
         image=image,
         access=Access(access),
         spec=_SPEC.decode(spec),

@@ -167,7 +167,8 @@ def holding(instance: Instance) -> Instance:
     if instance.phase in (Phase.FAILED, Phase.GONE):
         return replace(instance, held=Held(), address=None, host_id=None)
     if instance.phase == Phase.STOPPED and instance.wanted != Wanted.RUNNING:
-        return replace(instance, held=Held(disk_bytes=instance.shape.disk_bytes, ports=held.ports))
+        kept = replace(held, vcpus=0, ram_bytes=0, disk_bytes=instance.shape.disk_bytes, gpus=())
+        return replace(instance, held=kept)
     shape = instance.shape
     return replace(
         instance,

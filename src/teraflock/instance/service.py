@@ -4,9 +4,10 @@ Nothing here calls an engine, but for looking inside a running guest (`run`, `lo
 """
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -14,9 +15,16 @@ from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput, Conflict, NotFound, Refused
 from teraflock.base.ids import new_id
 from teraflock.fleet import store as fleet
+from teraflock.fleet.model import Host
 from teraflock.fleet.placement import Policy
 from teraflock.instance import launching, store
-from teraflock.instance.claims import check_host_could, check_quota, take_back, take_more
+from teraflock.instance.claims import (
+    check_host_could,
+    check_quota,
+    check_snapshots_quota,
+    take_back,
+    take_more,
+)
 from teraflock.instance.driver import Capability, ComputeDriver, Handle, Ran
 from teraflock.instance.engines import Engines
 from teraflock.instance.model import (
@@ -41,6 +49,7 @@ from teraflock.tenant.model import Actor, Project, ProjectId
 from teraflock.tenant.store import project_of_any_organisation
 
 T = TypeVar("T")
+REGION: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 Change = Callable[[Transaction, Instance, datetime], Instance]
 
 
@@ -194,6 +203,7 @@ class InstanceService:
                 raise _cannot("be kept as a snapshot", instance)
             if any(each.name == name for each in snapshots.of_instance(tx, instance.id)):
                 raise Conflict(f"`{instance.name}` has a snapshot `{name}` already", hint="Take another name")
+            check_snapshots_quota(tx, _still_there(tx, project))
             snapshots.insert(
                 tx,
                 Snapshot(
@@ -235,9 +245,32 @@ class InstanceService:
 
         def work(tx: Transaction) -> None:
             snapshots.remove(tx, found.id)
+            self._tell_kept(tx, found.instance_id)
             self._audit.record(tx, actor, "snapshot.delete", found.id, project, name=found.name)
 
         self._database.write(work)
+
+    def set_region(self, actor: Actor, host_ref: str, region: str) -> Host:
+        """Where a host stands. All that is on it is told of, for from now on the prices of that region count."""
+        if not REGION.fullmatch(region):
+            raise BadInput(
+                f"`{region[:80]}` cannot be the name of a region", hint="Up to 40 of `a-z`, `0-9` and `-`"
+            )
+
+        def work(tx: Transaction) -> Host:
+            host = fleet.host(tx, host_ref)
+            if host is None:
+                raise NotFound(f"There is no host `{host_ref[:80]}`", hint="`tera host list` lists them")
+            if host.region == region:
+                return host
+            now = self._clock.now()
+            fleet.set_region(tx, host.id, region)
+            for instance in store.on_host_in_all_projects(tx, host.id):
+                store.tell_held(tx, instance, now=now, random_bytes=self._random_bytes)
+            self._audit.record(tx, actor, "host.region", host.id, name=host.name, region=region)
+            return replace(host, region=region)
+
+        return self._database.write(work)
 
     # Inside a guest
 
@@ -324,6 +357,14 @@ class InstanceService:
         stored = store.put(tx, before, after, now=now, random_bytes=self._random_bytes)
         self._audit.record(tx, actor, f"instance.{action}", stored.id, project, name=stored.name)
         return stored
+
+    def _tell_kept(self, tx: Transaction, id: InstanceId) -> None:
+        """What snapshots keep is part of what an instance holds, and its bill follows that."""
+        before = store.by_id_in_all_projects(tx, id)
+        kept_bytes = snapshots.kept_bytes(tx, id)
+        if before is not None and before.held.snapshots_bytes != kept_bytes:
+            after = replace(before, held=replace(before.held, snapshots_bytes=kept_bytes))
+            store.put(tx, before, after, now=self._clock.now(), random_bytes=self._random_bytes)
 
     def _resized(self, tx: Transaction, instance: Instance, shape: Shape) -> Instance:
         restarts = self._restarts(tx, instance, shape)

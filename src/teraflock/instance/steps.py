@@ -16,7 +16,14 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from teraflock.instance.driver import ComputeDriver, DoesNotBoot, EngineMissing, Machine
+from teraflock.instance.driver import (
+    Capability,
+    ComputeDriver,
+    DoesNotBoot,
+    EngineMissing,
+    Machine,
+    Sent,
+)
 from teraflock.instance.model import Operation
 
 BOOT_TIME_MAX: Final = timedelta(seconds=90)
@@ -36,8 +43,12 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     now: datetime
 
 
-class Done(msgspec.Struct, frozen=True):
+class Done(msgspec.Struct, frozen=True, kw_only=True):
     host_key: str = ""
+    kept_bytes: int = 0
+    """What a snapshot adds to what is kept."""
+    sent: Sent | None = None
+    """What was sent out of the house until now."""
 
 
 class Wait(msgspec.Struct, frozen=True):
@@ -81,7 +92,7 @@ def _expose(driver: ComputeDriver, task: Task) -> Outcome:
 def _ready(driver: ComputeDriver, task: Task) -> Outcome:
     readiness = driver.ready(task.machine)
     if readiness.ready:
-        return Done(readiness.host_key)
+        return Done(host_key=readiness.host_key)
     if task.now - task.since > BOOT_TIME_MAX:
         raise DoesNotBoot(
             f"The guest did not answer within {BOOT_TIME_MAX.seconds} seconds",
@@ -122,9 +133,13 @@ def _unfit(driver: ComputeDriver, task: Task) -> Outcome:
     return Done()
 
 
+def _read(driver: ComputeDriver, task: Task) -> Outcome:
+    counts = Capability.TRAFFIC in driver.capabilities
+    return Done(sent=driver.sent(task.machine.handle) if counts else None)
+
+
 def _snapshot(driver: ComputeDriver, task: Task) -> Outcome:
-    driver.snapshot(task.machine.handle, task.subject)
-    return Done()
+    return Done(kept_bytes=driver.snapshot(task.machine.handle, task.subject))
 
 
 def _drop_snapshot(driver: ComputeDriver, task: Task) -> Outcome:
@@ -160,17 +175,22 @@ _HIDE: Final = Step("hide", _hide, because="what stands still needs no open port
 _STOP: Final = Step("stop", _stop, because="a start follows, or standing still is what is wanted")
 _UNPLUG: Final = Step("unplug", _unplug, because="it is deleted next")
 _DELETE: Final = Step("delete", _delete, because="nothing brings a disk back")
+_READ: Final = Step(
+    "read", _read, because="it only looks: a start or a delete may end the counter of its traffic"
+)
 _FIT: Final = Step("fit", _fit, because="the next start fits it again to what is held then")
 _FIT_LIVE: Final = Step("fit", _fit, undo=_unfit)
 
 STEPS: Final[Mapping[Operation, tuple[Step, ...]]] = {
     Operation.LAUNCH: (_PREPARE, _CREATE, _START, _EXPOSE, _READY),
-    Operation.START: (_PREPARE_AGAIN, _FIT, _START, _EXPOSE, _READY),
-    Operation.STOP: (_HIDE, _STOP),
-    Operation.RESTART: (_HIDE, _STOP, _START, _EXPOSE, _READY),
+    Operation.START: (_PREPARE_AGAIN, _FIT, _READ, _START, _EXPOSE, _READY),
+    Operation.STOP: (_HIDE, _STOP, _READ),
+    Operation.RESTART: (_HIDE, _STOP, _READ, _START, _EXPOSE, _READY),
     Operation.RESIZE: (_FIT_LIVE,),
-    Operation.REFIT: (Step("fit", _fit, because="what cannot be put back stays as others made it, and is told"),),
-    Operation.RESIZE_RESTART: (_HIDE, _STOP, _FIT, _START, _EXPOSE, _READY),
+    Operation.REFIT: (
+        Step("fit", _fit, because="what cannot be put back stays as others made it, and is told"),
+    ),
+    Operation.RESIZE_RESTART: (_HIDE, _STOP, _FIT, _READ, _START, _EXPOSE, _READY),
     Operation.SNAPSHOT: (Step("snapshot", _snapshot, undo=_drop_snapshot),),
     Operation.RESTORE: (
         Step("restore", _restore, because="the snapshot is still there: it can be asked for again"),
@@ -180,12 +200,13 @@ STEPS: Final[Mapping[Operation, tuple[Step, ...]]] = {
         _STOP,
         Step("restore", _restore, because="as above"),
         _FIT,  # a snapshot may remember limits and cards that are somebody else's by now
+        _READ,
         _START,
         _EXPOSE,
         _READY,
     ),
     Operation.PUBLISH: (Step("publish", _publish, undo=_drop_image),),
-    Operation.DELETE: (_HIDE, _UNPLUG, _DELETE),
+    Operation.DELETE: (_HIDE, _UNPLUG, _READ, _DELETE),
 }
 
 UNDOABLE: Final = frozenset(STEPS) - {Operation.STOP, Operation.DELETE}

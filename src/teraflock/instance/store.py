@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from teraflock.fleet.model import GpuKind, HostId
-from teraflock.fleet.store import release_gpus, release_ports
+from teraflock.fleet.store import region_of, release_gpus, release_ports
 from teraflock.instance.model import (
     HeldGpu,
     HeldPort,
@@ -20,7 +20,7 @@ from teraflock.instance.model import (
     View,
 )
 from teraflock.instance.rows import NAMES, instance_from, values_of
-from teraflock.instance.telling import RandomBytes, event_of, kinds_of
+from teraflock.instance.telling import RandomBytes, event_of, host_of, kinds_of
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.events import record_event
 from teraflock.tenant.model import ProjectId
@@ -46,7 +46,8 @@ def insert(tx: Transaction, instance: Instance, *, now: datetime, random_bytes: 
     """A new instance. What it holds on its host is taken by the caller, in the same transaction."""
     stored = msgspec.structs.replace(instance, sequence=1)
     tx.run(_INSERT, **values_of(stored))
-    record_event(tx, event_of("instance.moved", None, stored, 1, now, random_bytes))
+    region = region_of(tx, stored.host_id or "")
+    record_event(tx, event_of("instance.moved", None, stored, 1, now, random_bytes, region=region))
     return stored
 
 
@@ -66,10 +67,28 @@ def put(
         _UPDATE,
         **{name: value for name, value in values_of(stored).items() if name not in _FIXED or name == "id"},
     )
+    region = region_of(tx, host_of(before, stored)) if kinds else ""
     for sequence, kind in enumerate(kinds, start=before.sequence + 1):
-        record_event(tx, event_of(kind, before, stored, sequence, now, random_bytes, last_seen=last_seen))
+        record_event(
+            tx,
+            event_of(kind, before, stored, sequence, now, random_bytes, region=region, last_seen=last_seen),
+        )
     _give_back(tx, before, stored)
     return stored
+
+
+def tell_held(tx: Transaction, instance: Instance, *, now: datetime, random_bytes: RandomBytes) -> None:
+    """Leave an event of what it holds though nothing of that changed: its host is in another region now."""
+    sequence = instance.sequence + 1
+    region = region_of(tx, instance.host_id or "")
+    tx.run(
+        "UPDATE instance SET sequence = :sequence, version = version + 1 WHERE id = :id",
+        sequence=sequence,
+        id=instance.id,
+    )
+    record_event(
+        tx, event_of("instance.held", instance, instance, sequence, now, random_bytes, region=region)
+    )
 
 
 def _give_back(tx: Transaction, before: Instance, after: Instance) -> None:
@@ -132,10 +151,12 @@ def find(tx: Transaction, project: ProjectId, ref: str) -> View | None:
 
 
 def usage(tx: Transaction, project: ProjectId) -> tuple[int, int, int, int, dict[str, int]]:
-    """What counts against a project's quota: instances, virtual processors, RAM, disk, and cards by model."""
+    """What counts against a project's quota: instances, virtual processors, RAM, disk with what snapshots keep, and
+    cards by model.
+    """
     rows = tx.all(
-        "SELECT gpu, COUNT(*), SUM(gpus), SUM(vcpus), SUM(ram_bytes), SUM(disk_bytes) FROM instance"
-        " WHERE project_id = :project AND phase NOT IN ('gone', 'failed') GROUP BY gpu",
+        "SELECT gpu, COUNT(*), SUM(gpus), SUM(vcpus), SUM(ram_bytes), SUM(disk_bytes + held_snapshots_bytes)"
+        " FROM instance WHERE project_id = :project AND phase NOT IN ('gone', 'failed') GROUP BY gpu",
         project=project,
     )
     instances, vcpus, ram, disk = (sum(int(row[index]) for row in rows) for index in (1, 3, 4, 5))

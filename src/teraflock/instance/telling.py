@@ -30,7 +30,13 @@ def kinds_of(before: Instance, after: Instance) -> list[str]:
 
 def _amounts(instance: Instance) -> tuple[object, ...]:
     held = instance.held
-    return (held.vcpus, held.ram_bytes, held.disk_bytes, len(held.gpus), instance.shape.gpu, instance.host_id)
+    amounts = (held.vcpus, held.ram_bytes, held.disk_bytes, held.snapshots_bytes, len(held.gpus))
+    return (*amounts, instance.shape.gpu, instance.host_id)
+
+
+def host_of(before: Instance | None, after: Instance) -> str:
+    """The host a change tells of: one that is gone was on its last."""
+    return after.host_id or (before.host_id if before else None) or ""
 
 
 def event_of(
@@ -41,6 +47,7 @@ def event_of(
     now: datetime,
     random_bytes: RandomBytes,
     *,
+    region: str = "",
     last_seen: datetime | None = None,
 ) -> Event:
     held = after.held
@@ -55,7 +62,9 @@ def event_of(
         "vcpus": held.vcpus,
         "ram_bytes": held.ram_bytes,
         "disk_bytes": held.disk_bytes,
-        "host": after.host_id or (before.host_id if before else None) or "",
+        "snapshots_bytes": held.snapshots_bytes,
+        "host": host_of(before, after),
+        "region": region,
         "member": after.created_by,
         "mode": after.spec.mode,
         "labels": msgspec.json.encode(after.spec.labels).decode(),

@@ -39,8 +39,6 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """When the tenant asked for what is now done."""
     last_seen_us: int | None = None
     """When the host was last seen, where it was lost."""
-    egress_bytes: int | None = None
-    """The counter of what was sent out of the house; traffic inside it is not counted. None: not read."""
 
 
 class Open(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +51,6 @@ class Open(msgspec.Struct, frozen=True, kw_only=True):
     """When the run began; None: it only keeps its disk."""
     run_sequence: int | None
     """Of the change that began it: where clocks stand still, two runs may begin at one time."""
-    egress_from_bytes: int
     held: Holding
 
 
@@ -66,7 +63,6 @@ class Meter(msgspec.Struct, frozen=True, kw_only=True):
     at_us: int = 0
     """When the last change took effect."""
     phase: Phase = Phase.QUEUED
-    egress_bytes: int = 0
     open: Open | None = None
 
 
@@ -83,7 +79,6 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ends_run: bool = False
     house_fault: bool = False
     """The run was ended by the loss of its host, not by the tenant."""
-    egress_bytes: int = 0
     held: Holding
 
 

@@ -34,16 +34,15 @@ def take(meter: Meter, change: Change) -> Step:
     """The next change of an instance. Its sequence must be the one behind the meter's."""
     assert change.sequence == meter.sequence + 1, "changes are taken in order, each once"
     at_us = meter.at_us if meter.phase in OVER and change.phase in OVER else effect_us(meter, change)
-    counter = meter.egress_bytes if change.egress_bytes is None else change.egress_bytes
     held, opened = charged(change), meter.open
-    after = replace(meter, sequence=change.sequence, phase=change.phase, egress_bytes=counter)
-    if opened and _goes_on(opened, held, change, counter != meter.egress_bytes):
+    after = replace(meter, sequence=change.sequence, phase=change.phase)
+    if opened and _goes_on(opened, held, change):
         return Step(meter=replace(after, at_us=max(change.at_us, meter.at_us)))
-    after = replace(after, at_us=at_us, open=_opened(opened, held, change, at_us, counter))
+    after = replace(after, at_us=at_us, open=_opened(opened, held, change, at_us))
     if opened is None:
         return Step(meter=after)
     cut_us = at_us if _is_cut(opened, change, at_us) else None
-    return Step(meter=after, closed=_closed(meter, opened, change, at_us, counter), cut_us=cut_us)
+    return Step(meter=after, closed=_closed(meter, opened, change, at_us), cut_us=cut_us)
 
 
 def effect_us(meter: Meter, change: Change) -> int:
@@ -86,9 +85,9 @@ def latest(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
     return tuple(by_sequence[sequence] for sequence in sorted(by_sequence))
 
 
-def _goes_on(opened: Open, held: Holding | None, change: Change, has_sent: bool) -> bool:
+def _goes_on(opened: Open, held: Holding | None, change: Change) -> bool:
     runs = change.phase in BILLABLE
-    return held == opened.held and runs == (opened.run_us is not None) and not has_sent
+    return held == opened.held and runs == (opened.run_us is not None)
 
 
 def _is_cut(opened: Open, change: Change, at_us: int) -> bool:
@@ -98,9 +97,7 @@ def _is_cut(opened: Open, change: Change, at_us: int) -> bool:
     return opened.run_us < opened.from_us and at_us <= opened.from_us
 
 
-def _opened(
-    opened: Open | None, held: Holding | None, change: Change, at_us: int, counter: int
-) -> Open | None:
+def _opened(opened: Open | None, held: Holding | None, change: Change, at_us: int) -> Open | None:
     if held is None:
         return None
     run_us = run_sequence = None
@@ -110,20 +107,17 @@ def _opened(
             run_us, run_sequence = opened.run_us, opened.run_sequence
     return Open(
         sequence=change.sequence, generation=change.generation, from_us=at_us, run_us=run_us,
-        run_sequence=run_sequence, egress_from_bytes=counter, held=held,
+        run_sequence=run_sequence, held=held,
     )  # fmt: skip
 
 
-def _closed(meter: Meter, opened: Open, change: Change, at_us: int, counter: int) -> Interval:
+def _closed(meter: Meter, opened: Open, change: Change, at_us: int) -> Interval:
     """Also where it took no time: it may have been charged for, before it was known when it ended."""
     ends_run = (
         opened.run_us is not None and change.phase not in BILLABLE and not _is_cut(opened, change, at_us)
     )
-    sent = counter - opened.egress_from_bytes
     return Interval(
         instance_id=meter.instance_id, sequence=opened.sequence, generation=opened.generation,
         project_id=meter.project_id, from_us=opened.from_us, until_us=max(at_us, opened.from_us), run_us=opened.run_us,
-        ends_run=ends_run, house_fault=ends_run and change.last_seen_us is not None,
-        egress_bytes=sent if sent >= 0 else counter,  # a counter that fell began anew
-        held=opened.held,
+        ends_run=ends_run, house_fault=ends_run and change.last_seen_us is not None, held=opened.held,
     )  # fmt: skip

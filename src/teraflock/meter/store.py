@@ -21,7 +21,7 @@ _HELD: Final = (
 """The fields of `Holding` in their order."""
 _INTERVAL: Final = (
     "instance_id", "sequence", "revision", "generation", "project_id", "from_us", "until_us", "run_us", "ends_run",
-    "house_fault", "egress_bytes", *_HELD,
+    "house_fault", *_HELD,
 )  # fmt: skip
 _INSERT_INTERVAL: Final = (
     f"INSERT INTO meter_interval (number, {', '.join(_INTERVAL)})"
@@ -29,8 +29,8 @@ _INSERT_INTERVAL: Final = (
 )
 _SELECT_INTERVAL: Final = f"SELECT {', '.join(_INTERVAL)} FROM meter_interval"
 _METER: Final = (
-    "instance_id", "project_id", "sequence", "at_us", "phase", "egress_bytes", "open_sequence", "generation", "from_us",
-    "run_us", "run_sequence", "egress_from_bytes", "held",
+    "instance_id", "project_id", "sequence", "at_us", "phase", "open_sequence", "generation", "from_us", "run_us",
+    "run_sequence", "held",
 )  # fmt: skip
 _UPSERT_METER: Final = (
     f"INSERT INTO meter_instance ({', '.join(_METER)}) VALUES ({', '.join(':' + name for name in _METER)})"
@@ -60,13 +60,11 @@ class _Details(msgspec.Struct, kw_only=True):
     mode: str = "on-demand"
     host: str = ""
     region: str = ""
-    site: str = ""
     name: str = ""
     member: str = ""
     labels: str = "{}"
     asked_at_us: int | None = None
     last_seen_us: int | None = None
-    egress_bytes: int | None = None
 
 
 _decode_details: Final = msgspec.json.Decoder(_Details).decode
@@ -145,12 +143,11 @@ def _change_from(row: Row) -> Change:
     held = Holding(
         gpu=said.gpu, gpus=said.gpus, vcpus=said.vcpus, ram_bytes=said.ram_bytes, disk_bytes=said.disk_bytes,
         snapshots_bytes=said.snapshots_bytes, addresses=said.public_address, mode=said.mode, host=said.host,
-        region=said.region or said.site, name=said.name, member=said.member, labels=said.labels or "{}",
+        region=said.region, name=said.name, member=said.member, labels=said.labels or "{}",
     )  # fmt: skip
     return Change(
         instance_id=subject, project_id=project, sequence=said.sequence, generation=said.generation, at_us=at_us,
         phase=Phase(said.to), held=held, asked_at_us=said.asked_at_us, last_seen_us=said.last_seen_us,
-        egress_bytes=said.egress_bytes,
     )  # fmt: skip
 
 
@@ -204,46 +201,23 @@ def keep_meters(tx: Transaction, meters: Iterable[Meter]) -> None:
 
 def _meter_row(meter: Meter) -> tuple[Any, ...]:
     now = meter.open
-    front = (
-        meter.instance_id,
-        meter.project_id,
-        meter.sequence,
-        meter.at_us,
-        str(meter.phase),
-        meter.egress_bytes,
-    )
+    front = (meter.instance_id, meter.project_id, meter.sequence, meter.at_us, str(meter.phase))
     if now is None:
-        return (*front, None, 0, 0, None, None, 0, "{}")
+        return (*front, None, 0, 0, None, None, "{}")
     held = msgspec.json.encode(now.held).decode()
-    run = (now.run_us, now.run_sequence)
-    return (*front, now.sequence, now.generation, now.from_us, *run, now.egress_from_bytes, held)
+    return (*front, now.sequence, now.generation, now.from_us, now.run_us, now.run_sequence, held)
 
 
 def _meter_from(row: Row) -> Meter:
-    (
-        id,
-        project,
-        sequence,
-        at_us,
-        phase,
-        egress,
-        opened,
-        generation,
-        from_us,
-        run_us,
-        run_sequence,
-        egress_from,
-        held,
-    ) = row
+    id, project, sequence, at_us, phase, opened, generation, from_us, run_us, run_sequence, held = row
     now = None
     if opened is not None:
         now = Open(
             sequence=opened, generation=generation, from_us=from_us, run_us=run_us, run_sequence=run_sequence,
-            egress_from_bytes=egress_from, held=_decode_held(held),
+            held=_decode_held(held),
         )  # fmt: skip
     return Meter(
-        instance_id=id, project_id=project, sequence=sequence, at_us=at_us, phase=Phase(phase), egress_bytes=egress,
-        open=now,
+        instance_id=id, project_id=project, sequence=sequence, at_us=at_us, phase=Phase(phase), open=now,
     )  # fmt: skip
 
 
@@ -294,15 +268,15 @@ def _interval_row(number: int, each: Interval) -> tuple[Any, ...]:
     h = each.held
     return (
         number, each.instance_id, each.sequence, each.revision, each.generation, each.project_id, each.from_us,
-        each.until_us, each.run_us, int(each.ends_run), int(each.house_fault), each.egress_bytes, h.gpu, h.gpus,
-        h.vcpus, h.ram_bytes, h.disk_bytes, h.snapshots_bytes, h.addresses, h.mode, h.host, h.region, h.name,
+        each.until_us, each.run_us, int(each.ends_run), int(each.house_fault), h.gpu, h.gpus, h.vcpus,
+        h.ram_bytes, h.disk_bytes, h.snapshots_bytes, h.addresses, h.mode, h.host, h.region, h.name,
         h.member, h.labels,
     )  # fmt: skip
 
 
 def interval_from(row: Row) -> Interval:
     (
-        id, sequence, revision, generation, project, from_us, until_us, run_us, ends_run, house_fault, egress,
+        id, sequence, revision, generation, project, from_us, until_us, run_us, ends_run, house_fault,
         gpu, gpus, vcpus, ram, disk, snapshots, addresses, mode, host, region, name, member, labels,
     ) = row  # fmt: skip
     held = Holding(
@@ -312,5 +286,5 @@ def interval_from(row: Row) -> Interval:
     return Interval(
         instance_id=id, sequence=sequence, revision=revision, generation=generation, project_id=project,
         from_us=from_us, until_us=until_us, run_us=run_us, ends_run=bool(ends_run), house_fault=bool(house_fault),
-        egress_bytes=egress, held=held,
+        held=held,
     )  # fmt: skip

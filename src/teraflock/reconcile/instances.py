@@ -24,7 +24,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from teraflock.base.clock import Clock
+from teraflock.base.clock import Clock, microseconds
 from teraflock.base.errors import TeraflockError, Unavailable
 from teraflock.fleet import store as fleet
 from teraflock.image import store as images
@@ -55,6 +55,7 @@ from teraflock.instance.steps import (
     step_before,
     step_to_undo,
 )
+from teraflock.meter.reading import store as readings
 from teraflock.reconcile import store as leases
 from teraflock.reconcile.hands import Hands
 from teraflock.storage.database import Database, Transaction
@@ -170,7 +171,7 @@ class InstanceLoop:
         except Exception as error:
             return self._write(instance, partial(_failed, step=step, error=error))
         return self._noted(instance, step, outcome) or self._write(
-            instance, partial(_stepped, step=step, outcome=outcome)
+            instance, partial(_stepped, step=step, outcome=outcome), outcome
         )
 
     def _noted(self, instance: Instance, step: Step | None, outcome: Outcome) -> Instance | None:
@@ -180,7 +181,7 @@ class InstanceLoop:
             step is None
             or progress is None
             or not isinstance(outcome, Done)
-            or outcome.host_key
+            or outcome != Done()
             or progress.undoing
         ):
             return None
@@ -225,7 +226,12 @@ class InstanceLoop:
         )
         return self._engines.at(site), task
 
-    def _write(self, instance: Instance, change: Callable[[Instance, datetime], Instance]) -> Instance | None:
+    def _write(
+        self,
+        instance: Instance,
+        change: Callable[[Instance, datetime], Instance],
+        outcome: Outcome | None = None,
+    ) -> Instance | None:
         """Write a change onto the row as it is now; None where the row is no longer ours, or has to wait.
 
         A worker that slept may have lost a row and got it again since: then the row is at another point, and this
@@ -237,9 +243,13 @@ class InstanceLoop:
             fresh = leases.held_by(tx, instance.id, self._worker)
             if fresh is None or _point(fresh) != _point(instance) or not self._hands.hold(instance):
                 return None
+            done = outcome if isinstance(outcome, Done) else Done()
+            if done.sent is not None:
+                readings.keep(tx, [done.sent], microseconds(now))
             after = change(fresh, now)
             if fresh.progress is not None and after.progress is None:
-                _close_books(tx, fresh, fresh.progress)
+                _close_books(tx, fresh, fresh.progress, done)
+                after = _with_snapshots(after, snapshots.kept_bytes(tx, after.id))
             stored = store.put(tx, fresh, after, now=now, random_bytes=self._random_bytes)
             if after.due_at > now:
                 leases.let_go(tx, instance.id, self._worker)
@@ -333,14 +343,21 @@ def _sentence(error: Exception) -> str:
     return "Something went wrong inside Teraflock; the operator finds it in the log"
 
 
-def _close_books(tx: Transaction, instance: Instance, progress: Progress) -> None:
+def _with_snapshots(instance: Instance, kept_bytes: int) -> Instance:
+    if instance.held.snapshots_bytes == kept_bytes:
+        return instance
+    return replace(instance, held=replace(instance.held, snapshots_bytes=kept_bytes))
+
+
+def _close_books(tx: Transaction, instance: Instance, progress: Progress, done: Done) -> None:
     """What else is true once an operation ended."""
     subject = instance.request.subject if instance.request else ""
     if progress.operation == Operation.SNAPSHOT:
-        snapshots.set_state(tx, subject, "failed" if progress.undoing else "ready")
+        state = "failed" if progress.undoing else "ready"
+        snapshots.set_state(tx, subject, state, size_bytes=done.kept_bytes)
     elif progress.operation == Operation.PUBLISH:
-        state = ImageState.FAILED if progress.undoing else ImageState.READY
-        images.set_state(tx, subject, state, problem=instance.problem if progress.undoing else "")
+        made = ImageState.FAILED if progress.undoing else ImageState.READY
+        images.set_state(tx, subject, made, problem=instance.problem if progress.undoing else "")
     elif progress.operation == Operation.DELETE:
         snapshots.remove_all_of(tx, instance.id)
         images.fail_unmade(tx, instance.id)

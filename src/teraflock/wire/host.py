@@ -30,6 +30,7 @@ class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
     disk_bytes_held: int
     gpus: tuple[HostGpuAnswer, ...]
     simulated: bool
+    region: str
     seen_at: datetime
 
 
@@ -39,4 +40,6 @@ class HostPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    state: Literal["ready", "draining"]
+    state: Literal["ready", "draining"] | None = None
+    region: str | None = None
+    """Where it stands, for prices that depend on it."""

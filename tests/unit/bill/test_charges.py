@@ -56,7 +56,7 @@ def intervals(draw: st.DrawFn) -> Interval:
     return Interval(
         instance_id="ins", sequence=3, generation=1, project_id="prj", from_us=from_us, until_us=from_us + length,
         run_us=draw(st.sampled_from([run_us, None])), ends_run=draw(st.booleans()), house_fault=draw(st.booleans()),
-        egress_bytes=draw(st.integers(0, 10 * GB)), held=held,
+        held=held,
     )  # fmt: skip
 
 
@@ -71,7 +71,7 @@ def test_what_was_booked_while_it_was_open_is_the_beginning_of_the_whole(
     """Book at any times on the way, then at the end: what stands is what one booking at the end would have made."""
     charges: list[Charge] = []
     length = interval.until_us - interval.from_us
-    opened = replace(interval, until_us=FOREVER_US, ends_run=False, egress_bytes=0)
+    opened = replace(interval, until_us=FOREVER_US, ends_run=False)
     days = sorted({int(interval.from_us + length * cut) // DAY_US * DAY_US for cut in cuts})
     for until_us in (us for us in days if interval.from_us < us <= interval.until_us):
         charges += booking(

@@ -18,6 +18,8 @@ from teraflock.instance.states import Phase
 from teraflock.storage.database import Database
 
 UNPROVABLE = {
+    ("meter_reading", "at_us"): "evidence, like an event: within its day and price the time changes nothing",
+    ("meter_reading", "epoch"): "evidence too: of a counter that was read once, any word will do",
     ("ledger", "at_us"): "the time of an entry that no charge belongs to stands nowhere else",
     ("invoice", "issued_at_us"): "stands nowhere else",
     ("credit_grant", "reason"): "a word for people",
@@ -27,6 +29,7 @@ UNPROVABLE = {
 }
 TABLES = (
     "meter_interval",
+    "meter_reading",
     "charge",
     "ledger",
     "account",
@@ -68,14 +71,21 @@ def books(database: Database | None = None) -> World:
     world.move("ins_1", Phase.STARTING)
     world.move("ins_1", Phase.RUNNING)
     world.wait(hours=2)
-    world.move("ins_1", Phase.RUNNING, gpus=2, egress_bytes=5 * GB)
+    world.move("ins_1", Phase.RUNNING, gpus=2, snapshots_bytes=7 * GB)
+    world.sent("ins_1", 5 * GB)
     world.book()
     bought, _ = purchases.buy("prj_1", "ins_1", "monthly")
+    world.wait(hours=1)
+    world.sent("ins_1", 5 * GB + 12_345_678)
     world.wait(days=2)
     world.book()
-    world.move(
-        "ins_1", Phase.STOPPING, gpus=2, egress_bytes=6 * GB, asked_at_us=world.now_us - 40 * 3600 * 10**6
-    )
+    world.wait(days=-2)  # a clock that stepped back: a reading of a day that is closed
+    world.sent("ins_1", 6 * GB)
+    world.sent("ins_2", 77, epoch="9")
+    world.wait(days=2)
+    world.move("ins_1", Phase.RUNNING, gpus=2, snapshots_bytes=7 * GB, region="north")
+    world.sent("ins_1", 3 * GB, epoch="2")
+    world.move("ins_1", Phase.STOPPING, gpus=2, asked_at_us=world.now_us - 40 * 3600 * 10**6)
     world.move("ins_2", Phase.STARTING, project="prj_2", last_seen_us=world.now_us - 3600 * 10**6)
     world.book()
     purchases.end("prj_1", bought.id)
@@ -100,6 +110,10 @@ def test_sound_books_are_found_sound(world: World) -> None:
     kinds = {row[0] for row in world.rows("SELECT kind FROM charge")}
     assert kinds == {"usage", "reversal", "fee", "refund"}
     assert world.rows("SELECT 1 FROM charge WHERE minimum_micros > 0 AND egress_micros = 0")
+    assert world.rows("SELECT 1 FROM charge WHERE snapshot_micros > 0")
+    sent = world.rows("SELECT SUM(egress_bytes) FROM charge WHERE subject = 'ins_1'")
+    assert sent == [(9 * GB,)], "each byte once"
+    assert world.rows("SELECT 1 FROM charge WHERE kind = 'reversal' AND egress_micros < 0")
 
 
 def test_every_damage_to_a_single_row_is_found(world: World) -> None:

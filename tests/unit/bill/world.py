@@ -10,7 +10,10 @@ from teraflock.base.exchange import Rate, Rates
 from teraflock.base.ids import EventId, new_id
 from teraflock.bill.biller import Biller
 from teraflock.bill.times import microseconds
+from teraflock.instance.driver import Sent
+from teraflock.instance.model import InstanceId
 from teraflock.instance.states import Phase
+from teraflock.meter.reading import store as reading_store
 from teraflock.meter.service import MeterService
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
@@ -97,6 +100,28 @@ class World:
         self.write(event)
         return event
 
+    def sent(self, instance: str, count: int, epoch: str = "1") -> None:
+        """The instance's counter is read: it says so many bytes."""
+        sequence = self._sequences[instance]
+        if not self.rows("SELECT 1 FROM instance WHERE id = :id", id=instance):
+            project = self.rows("SELECT project_id FROM event WHERE subject = :id", id=instance)[0][0]
+            self._fill_once("organisation", "org_1", name="house")
+            self._fill_once(
+                "project", project, organisation_id="org_1", name=project, network_number=-1, quota="{}"
+            )
+            self._fill_once("instance", instance, project_id=project, name=instance, running_since_us=1)
+        counter = Sent(instance_id=InstanceId(instance), epoch=epoch, bytes=count)
+
+        def work(tx: Transaction) -> None:
+            tx.run("UPDATE instance SET sequence = :sequence WHERE id = :id", sequence=sequence, id=instance)
+            reading_store.keep(tx, [counter], self.now_us)
+
+        self.database.write(work)
+
+    def _fill_once(self, table: str, id: str, **values: object) -> None:
+        if not self.rows(f"SELECT 1 FROM {table} WHERE id = :id", id=id):
+            fill(self.database, table, id=id, **values)
+
     def book(self) -> None:
         """Meter and charge all there is."""
         self.meter.catch_up()
@@ -122,10 +147,23 @@ def fill(database: Database, table: str, **values: object) -> None:
 
     def work(tx: Any) -> None:
         row: dict[str, object] = {}
-        for _, name, kind, must, default, key in tx.all(f"PRAGMA table_info({table})"):
-            if name in values or key or (must and default is None):
-                row[name] = values.get(name, 0 if kind == "BIGINT" else "")
+        for name, kind, must in _columns(tx, table, is_postgres="Postgres" in type(database).__name__):
+            if name in values or must:
+                row[name] = values.get(name, 0 if kind.upper() == "BIGINT" else "")
         names = ", ".join(row)
         tx.run(f"INSERT INTO {table} ({names}) VALUES ({', '.join(':' + name for name in row)})", **row)
 
     database.write(work)
+
+
+def _columns(tx: Transaction, table: str, *, is_postgres: bool) -> list[tuple[str, str, bool]]:
+    """Name and type of each column, and whether a row must say something there."""
+    if is_postgres:
+        found = tx.all(
+            "SELECT column_name, data_type, is_nullable, column_default FROM information_schema.columns"
+            " WHERE table_name = :name",
+            name=table,
+        )
+        return [(row[0], row[1], row[2] == "NO" and row[3] is None) for row in found]
+    rows = tx.all(f"PRAGMA table_info({table})")
+    return [(row[1], row[2], bool(row[5] or (row[3] and row[4] is None))) for row in rows]

@@ -16,12 +16,11 @@ R, C, S, T, D, U, A = (
 
 def change(
     sequence: int, at: int, phase: Phase, *, gpus: int = 1, asked: int | None = None, lost: int | None = None,
-    egress: int | None = None,
 ) -> Change:  # fmt: skip
     return Change(
         instance_id="ins", project_id="prj", sequence=sequence, generation=0, at_us=at, phase=phase,
         held=Holding(gpu="V100-SXM2", gpus=gpus, vcpus=4, ram_bytes=8, disk_bytes=16), asked_at_us=asked,
-        last_seen_us=lost, egress_bytes=egress,
+        last_seen_us=lost,
     )  # fmt: skip
 
 
@@ -93,13 +92,6 @@ def test_an_old_wish_is_not_taken_for_one_to_stop() -> None:
 def test_a_lost_host_counts_until_it_was_last_seen_and_is_nobody_elses_fault() -> None:
     (found,) = intervals(change(1, 0, R), change(2, 90, A, lost=30))
     assert (found.until_us, found.ends_run, found.house_fault) == (30, True, True)
-
-
-def test_traffic_lies_between_two_readings() -> None:
-    found = intervals(
-        change(1, 0, R, egress=5), change(2, 10, R, egress=25), change(3, 20, R, egress=3), change(4, 30, T)
-    )
-    assert [each.egress_bytes for each in found] == [20, 3, 0]
 
 
 def test_a_clock_that_steps_back_stands_still() -> None:

@@ -19,6 +19,7 @@ def host_answer(host: Host) -> HostAnswer:
         disk_bytes_held=host.disk_bytes_held,
         gpus=tuple(_gpu(card) for card in host.gpus),
         simulated=host.simulated,
+        region=host.region,
         seen_at=host.seen_at,
     )
 

@@ -34,5 +34,9 @@ def show_host(call: Call, host: str) -> HostAnswer:
 
 @routes.patch("/v1/hosts/{host}", scope=Scope.HOUSE, may=Permission.HOST_WRITE)
 def change_host(call: Call, host: str, body: HostChange) -> HostAnswer:
-    """Let a host take new instances, or keep it from getting any."""
-    return host_answer(call.nouns.fleet.set_state(call.actor, host, HostState(body.state)))
+    """Let a host take new instances, or keep it from getting any; say in which region it stands."""
+    if body.region is not None:
+        call.nouns.instances.set_region(call.actor, host, body.region)
+    if body.state is not None:
+        call.nouns.fleet.set_state(call.actor, host, HostState(body.state))
+    return host_answer(call.nouns.fleet.host(host))

@@ -229,25 +229,17 @@ def _floored(exact: Six) -> Six:
 def _with_end(
     interval: Interval, made: list[Slice], tariff: Tariff, covers: Sequence[Covered]
 ) -> list[Slice]:
-    """Add to the last slice what is due once, at the end: traffic, and what a short run lacks to the minimum."""
-    if not (interval.ends_run or interval.egress_bytes):
-        return made
-    if interval.until_us == interval.from_us and not interval.ends_run:
-        return made  # it never was: see meter.rules.recut
-    minimum = _minimum_micros(interval, tariff, covers)
-    if not (minimum or interval.egress_bytes):
+    """Add to the last slice what is due once, at the end: what a short run lacks to the minimum."""
+    minimum = _minimum_micros(interval, tariff, covers) if interval.ends_run else 0
+    if not minimum:
         return made
     if not made:  # a run ended where its last shape began: the prices are those of the moment before
         period = tariff.book.at(interval.until_us - 1)
         version, currency = (period.version, tariff.currency) if period else (0, "")
         made = [Slice(interval.until_us, interval.until_us, currency, _EMPTY, 0, 0, version, 0, "")]
     last = made[-1]
-    period = tariff.book.at(min(last.from_us, last.until_us - 1))
-    egress = interval.egress_bytes * _units(tariff, period, interval.held).egress // GIB if period else 0
     ended = last._replace(
-        amounts=last.amounts._replace(egress=egress, minimum=minimum),
-        list_micros=last.list_micros + egress + minimum,
-        egress_bytes=interval.egress_bytes,
+        amounts=last.amounts._replace(minimum=minimum), list_micros=last.list_micros + minimum
     )
     return [*made[:-1], ended]
 

@@ -94,13 +94,6 @@ def minimum(span: Span, tariffs: Tariffs, currency: str, bought: Sequence[Bought
     return sum(amount.__floor__() for amount in amounts)
 
 
-def egress(span: Span, at_us: int, tariffs: Tariffs, currency: str) -> int:
-    period = tariffs.book.at(at_us)
-    if period is None:
-        return 0
-    return tariffs.unit(period, currency, span, span.says("mode"), "egress") * span.egress_bytes // GB
-
-
 def discount_bp(span: Span, period: Period, at_us: int) -> int:
     """The step of the long-term discount that a run has reached."""
     if span.run_us is None or span.says("mode") != "on-demand":

@@ -13,11 +13,18 @@ from teraflock.bill.verify.check import Fault, Known, check_instance, check_purc
 from teraflock.bill.verify.entries import Months, Sums, check_balance, check_charge_entries, check_grant
 from teraflock.bill.verify.invoices import check_invoice, check_invoice_entries
 from teraflock.bill.verify.terms import expected_terms, paid_for
+from teraflock.bill.verify.traffic import check_traffic
 from teraflock.storage.database import Database, Transaction
 
 Named = dict[str, Any]
 
 FAULTS_MAX: Final = 1_000  # told; the rest is counted
+_NUMBERED: Final = {
+    "meter_interval": "intervals",
+    "meter_reading": "readings",
+    "charge": "charges",
+    "ledger": "entries",
+}
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +66,7 @@ class _Proof:
             bought=self._bought(),
             booked_until_us=self._cursors["booked_until_us"],
             intervals_charged=self._cursors["intervals_charged"],
+            readings_charged=self._cursors["readings_charged"],
         )
 
     def verdict(self) -> Verdict:
@@ -86,6 +94,7 @@ class _Proof:
         streams = {
             "event": _Groups(store.events(self._tx, "instance"), "subject"),
             "interval": _Groups(store.rows(self._tx, "meter_interval"), "instance_id"),
+            "reading": _Groups(store.rows(self._tx, "meter_reading"), "instance_id"),
             "charge": _Groups(store.rows(self._tx, "charge"), "subject"),
             "entry": _Groups(store.rows(self._tx, "ledger"), "subject"),
         }
@@ -127,20 +136,23 @@ class _Proof:
             taken = self._taken.get(subject, 0)
             made = {said["sequence"] for said in rows["event"] if "sequence" in said}
             self._to_come += sum(sequence > taken for sequence in made)
-            yield from check_instance(
-                subject, rows["event"], taken, rows["interval"], rows["charge"], self._known
-            )
+            held = [row for row in rows["charge"] if row["sequence"] >= 0]
+            sent = [row for row in rows["charge"] if row["sequence"] < 0]
+            yield from check_instance(subject, rows["event"], taken, rows["interval"], held, self._known)
+            yield from check_traffic(subject, rows["event"], rows["reading"], sent, self._known)
             yield from check_charge_entries(rows["charge"], rows["entry"])
 
     def _numbers(self) -> Iterator[Fault]:
         """Nothing was taken out: numbers have no gap and end where the cursors say."""
-        for table, said in (("meter_interval", "intervals"), ("charge", "charges"), ("ledger", "entries")):
+        for table, said in _NUMBERED.items():
             count, lowest, highest = store.numbers(self._tx, table)
             if not (count == highest == self._cursors[said] and lowest == 1):
                 what = f"{count} rows numbered {lowest} to {highest}, {self._cursors[said]} were made"
                 yield Fault(where=table, what=what)
         if self._cursors["intervals_charged"] > self._cursors["intervals"]:
             yield Fault(where="bill_cursor", what="more intervals were charged than made")
+        if self._cursors["readings_charged"] > self._cursors["readings"]:
+            yield Fault(where="bill_cursor", what="more readings were charged than made")
 
     def _invoice(self, subject: str) -> Named | None:
         invoices = store.rows(self._tx, "invoice")

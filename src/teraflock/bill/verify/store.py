@@ -15,9 +15,10 @@ Named = dict[str, Any]
 _COLUMNS: Final = {
     "meter_interval": (
         "number, instance_id, sequence, revision, generation, project_id, from_us, until_us, run_us, ends_run,"
-        " house_fault, gpu, gpus, vcpus, ram_bytes, disk_bytes, snapshots_bytes, addresses, egress_bytes, mode, host,"
-        " region, name, member, labels"
+        " house_fault, gpu, gpus, vcpus, ram_bytes, disk_bytes, snapshots_bytes, addresses, mode, host, region, name,"
+        " member, labels"
     ),
+    "meter_reading": "number, instance_id, sequence, epoch, bytes, bytes_before, at_us",
     "charge": (
         "number, subject, generation, sequence, segment, kind, reverses, project_id, month, from_us, until_us,"
         " currency, micros, gpu_micros, vcpu_micros, ram_micros, disk_micros, snapshot_micros, address_micros,"
@@ -40,6 +41,7 @@ _COLUMNS: Final = {
 }
 _ORDER: Final = {
     "meter_interval": "instance_id, sequence, revision",
+    "meter_reading": "instance_id, number",
     "charge": "subject, sequence, segment",
     "ledger": "subject, sequence, segment, kind",
     "purchase_term": "purchase_id, sequence",
@@ -84,10 +86,13 @@ def numbers(tx: Transaction, table: str) -> tuple[int, int, int]:
 
 
 def cursors(tx: Transaction) -> Named:
-    meter = tx.one("SELECT intervals FROM meter_cursor")
-    bill = tx.one("SELECT intervals, charges, entries, booked_until_us FROM bill_cursor") or (0, 0, 0, 0)
-    names = ("intervals_charged", "charges", "entries", "booked_until_us")
-    return {"intervals": meter[0] if meter else 0, **dict(zip(names, bill, strict=True))}
+    made = {row[0]: row[1] for row in tx.all("SELECT name, intervals FROM meter_cursor")}
+    bill = (
+        tx.one("SELECT intervals, charges, entries, booked_until_us, readings FROM bill_cursor") or (0,) * 5
+    )
+    names = ("intervals_charged", "charges", "entries", "booked_until_us", "readings_charged")
+    counts = {"intervals": made.get("meter", 0), "readings": made.get("readings", 0)}
+    return {**counts, **dict(zip(names, bill, strict=True))}
 
 
 def accounts(tx: Transaction) -> dict[tuple[str, str], tuple[int, int]]:

@@ -30,7 +30,6 @@ class Span(msgspec.Struct, kw_only=True):
     run_us: int | None
     ends_run: bool = False
     house_fault: bool = False
-    egress_bytes: int = 0
     revision: int = 0
 
     def says(self, name: str) -> Any:
@@ -52,17 +51,14 @@ def spans(changes: Sequence[Said]) -> tuple[list[Span], list[Span]]:
     written: list[Span] = []
     run: list[Span] = []  # the spans of the present run
     now: Span | None = None
-    clock_us = counter = counter_before = 0
+    clock_us = 0
     for said in changes:
         clock_us = max(clock_us, said["at_us"])
         held, runs = _held(said), said["to"] in ("running", "changing")
-        read = counter if said.get("egress_bytes") is None else said["egress_bytes"]
-        sent, counter = read != counter, read
-        if now is not None and now.held == held and (now.run_us is not None) == runs and not sent:
+        if now is not None and now.held == held and (now.run_us is not None) == runs:
             continue
         if now is not None:
             clock_us = _end_us(now, said, clock_us, runs)
-            now.egress_bytes = counter - counter_before if counter >= counter_before else counter
             _finish(
                 now, run, clock_us, ends_run=now.run_us is not None and not runs, said=said, written=written
             )
@@ -76,7 +72,6 @@ def spans(changes: Sequence[Said]) -> tuple[list[Span], list[Span]]:
                 sequence=said["sequence"], generation=said["generation"], project_id=said["project_id"], held=held,
                 from_us=clock_us, run_us=begun_us,
             )  # fmt: skip
-            counter_before = counter
             run = [*run, now] if runs else []
     return ([*finished, now] if now else finished), written
 
@@ -123,6 +118,6 @@ def _held(said: Said) -> Held | None:
         "" if stopped else said.get("gpu", ""),
         *(0 if stopped else said.get(name, 0) for name in ("gpus", "vcpus", "ram_bytes")),
         said.get("disk_bytes", 0), said.get("snapshots_bytes", 0), said.get("public_address", 0),
-        said.get("mode", "on-demand"), said.get("host", ""), said.get("region") or said.get("site", ""),
+        said.get("mode", "on-demand"), said.get("host", ""), said.get("region", ""),
         said.get("name", ""), said.get("member", ""), said.get("labels") or "{}",
     )  # fmt: skip

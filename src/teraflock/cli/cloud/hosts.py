@@ -29,6 +29,7 @@ Examples:
   tera host inspect
   tera host list
   tera host drain lab2
+  tera host set lab2 --region north
 """
 COLUMNS: Final = (
     Column("HOST", flexible=True),
@@ -39,6 +40,7 @@ COLUMNS: Final = (
     Column("RAM HELD", right=True, worth=6),
     Column("DISK HELD", right=True, worth=4),
     Column("ADDRESS", worth=5),
+    Column("REGION", worth=2),
     Column("SITE", worth=2),
     Column("SEEN", right=True, worth=3),
 )
@@ -102,6 +104,14 @@ def drain(name: str, as_json: bool) -> None:
     _change(name, HostChange(state="draining"), as_json)
 
 
+@command.command("set", help="Say in which region a host stands; prices may depend on it.")
+@click.argument("name")
+@click.option("--region", required=True, metavar="REGION", help="Such as `north`; at first it is `home`.")
+@json_option
+def set_host(name: str, region: str, as_json: bool) -> None:
+    _change(name, HostChange(region=region), as_json)
+
+
 @command.command(help="Launch on a host again.")
 @click.argument("name")
 @json_option
@@ -115,7 +125,7 @@ def _change(name: str, change: HostChange, as_json: bool) -> None:
     if as_json:
         write_json(host)
     else:
-        click.echo(f"{host.name}: {_state(host)}")
+        click.echo(f"{host.name}: {_state(host)}, region {host.region}")
 
 
 def _state(host: "HostAnswer") -> str:
@@ -133,6 +143,7 @@ def _cells(host: "HostAnswer") -> list[str]:
         f"{host.ram_bytes_held >> 30}/{memory_text(host.ram_bytes)}",
         f"{host.disk_bytes_held >> 30}/{memory_text(host.disk_bytes)}",
         host.address,
+        host.region,
         host.site,
     ]
 
@@ -140,6 +151,7 @@ def _cells(host: "HostAnswer") -> list[str]:
 def _facts(host: "HostAnswer") -> Iterator[tuple[str, str]]:
     yield "id", host.id
     yield "site", host.site
+    yield "region", host.region
     yield "address", host.address
     yield "vCPUs", f"{host.vcpus_held} of {host.vcpus} held"
     yield "memory", f"{memory_text(host.ram_bytes_held)} of {memory_text(host.ram_bytes)} held"

@@ -35,6 +35,7 @@ from teraflock.instance.driver import (
     Port,
     Ran,
     Readiness,
+    Sent,
     Sighting,
 )
 
@@ -46,6 +47,7 @@ KNOCK_SECONDS: Final = 0.1
 KNOCK_AGAIN_SECONDS: Final = 0.01
 SETTLE_TRIES_MAX: Final = 3
 LOG_BYTES_MAX: Final = 1 << 16
+FLUSH_SECONDS_MAX: Final = 20.0
 SSH: Final = 22
 POOL: Final = setup.PoolWish()
 
@@ -63,6 +65,7 @@ class Lxd:
             Capability.FILES,
             Capability.IMAGES_FROM_INSTANCES,
             Capability.BUILDS,
+            Capability.TRAFFIC,
         }
     )
     simulated = False
@@ -124,6 +127,7 @@ class Lxd:
         driver = self._card_driver() if machine.gpus else ""
         mould = self._mould(machine.image)
         body = guest.body(machine, self._ours, new_host_key(), mould, driver, self._engine.server())
+        self.networks.count(machine.address, machine.id)
         try:
             self._engine.post("instances", body=body)
         except EngineTaken:
@@ -181,6 +185,7 @@ class Lxd:
         with contextlib.suppress(EngineMissing):
             self.networks.close(self._ports(name))
             remove(self._engine, name)
+        self.networks.count_no_more(handle.instance_id)
 
     def resize(self, machine: Machine) -> None:
         name = names.guest(machine.id)
@@ -205,6 +210,12 @@ class Lxd:
         host = self._name_of_host()
         found = self._engine.get("instances", recursion=1)
         return [guest.sighting(each, host) for each in found if guest.ID in each["config"]]
+
+    def sent(self, handle: Handle) -> Sent | None:
+        return next((each for each in self.all_sent() if each.instance_id == handle.instance_id), None)
+
+    def all_sent(self) -> Sequence[Sent]:
+        return self.networks.sent()
 
     def retire(self, network: Network) -> None:
         self.networks.remove(network)
@@ -233,10 +244,21 @@ class Lxd:
             return b""
         return written[-LOG_BYTES_MAX:]
 
-    def snapshot(self, handle: Handle, snapshot_id: str) -> None:
-        body = {"name": names.guest(snapshot_id), "stateful": False}
+    def snapshot(self, handle: Handle, snapshot_id: str) -> int:
+        """What is written and shared with no other snapshot or image now is what this one will keep: noted on the
+        instance before, so that the snapshot bears it, whoever asks again.
+        """
+        name, kept_as = names.guest(handle.instance_id), names.guest(snapshot_id)
+        try:
+            return self._kept_bytes(name, kept_as)
+        except EngineMissing:
+            flush()
+            own_bytes = self._engine.get("instances", name, "state")["disk"].get("root", {}).get("usage", 0)
+            self._engine.patch("instances", name, body={"config": {guest.KEPT: str(max(0, own_bytes))}})
         with contextlib.suppress(EngineTaken):
-            self._engine.post("instances", names.guest(handle.instance_id), "snapshots", body=body)
+            body = {"name": kept_as, "stateful": False}
+            self._engine.post("instances", name, "snapshots", body=body)
+        return self._kept_bytes(name, kept_as)
 
     def restore(self, handle: Handle, snapshot_id: str) -> None:
         name = names.guest(handle.instance_id)
@@ -277,6 +299,9 @@ class Lxd:
         """The folder with the cards' libraries as they are now; empty where the engine brings them into guests."""
         return str(nvidia.keep(self._driver_folder)) if self._driver_folder else ""
 
+    def _kept_bytes(self, name: str, snapshot: str) -> int:
+        return int(self._engine.get("instances", name, "snapshots", snapshot)["config"].get(guest.KEPT, "0"))
+
     def _ports(self, name: str) -> tuple[Port, ...]:
         return guest.ports_from(self._engine.get("instances", name)["config"].get(guest.PORTS, ""))
 
@@ -311,6 +336,13 @@ class Lxd:
 
     def _name_of_host(self) -> str:
         return socket.gethostname()
+
+
+def flush() -> None:
+    """Let what guests wrote get to the disks: only then does a pool count it. Not for longer than it may take."""
+    flushing = subprocess.Popen(["sync"], stdin=subprocess.DEVNULL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        flushing.wait(FLUSH_SECONDS_MAX)
 
 
 def new_host_key() -> guest.HostKey:

@@ -25,6 +25,7 @@ class Names:
         self.project = f"tera-{installation}"
         self.pool = f"tera-{installation}"
         self.table = f"tera_{installation}"
+        self.counting_table = f"tera_{installation}_sent"
 
     def bridge(self, network: str) -> str:
         """The bridge of a network. Linux allows 15 characters, so the id goes in as a digest."""

@@ -7,20 +7,23 @@ ports are added and taken away, under a lock that all our processes on this host
 
 import contextlib
 import fcntl
+import logging
+import secrets
 import subprocess
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any, Final
 
-from teraflock.drivers.lxd import firewall, guest, kernel, names
+from teraflock.drivers.lxd import counting, firewall, guest, kernel, names
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
 from teraflock.drivers.lxd.firewall import Bridge, Forward, Rules
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.rest import Client
 from teraflock.drivers.lxd.setup import check_ours
-from teraflock.instance.driver import EngineRefused, Network, Port
+from teraflock.instance.driver import EngineRefused, Network, Port, Sent
 
+LOG: Final = logging.getLogger("teraflock.lxd")
 LOCKS: Final = Path("/run/lock")
 
 
@@ -44,6 +47,26 @@ class Networks:
                 self._engine.post("networks", body=self._body(bridge, network))
             self.rebuild()
         ask_soon(bridge.name)
+
+    def count(self, address: str, instance_id: str) -> None:
+        """Count from now on what the guest sends out of the house, unless that is counted already."""
+        with self._alone():
+            new = counting.Counter(address, instance_id, secrets.token_hex(8))
+            if _nft(counting.begin(self._ours.counting_table, new)):
+                return
+            found = self._counters()
+            wanted = {each.address: each.instance_id for each, _ in found} | {address: instance_id}
+            self._bring_counters(found, wanted)
+
+    def count_no_more(self, instance_id: str) -> None:
+        with self._alone():
+            for counter, _ in self._counters():
+                if counter.instance_id == instance_id:
+                    _nft(counting.end(self._ours.counting_table, counter.address))
+
+    def sent(self) -> list[Sent]:
+        """What each guest has sent out of the house. Empty where the table is not there."""
+        return [counting.sent(counter, count) for counter, count in self._counters()]
 
     def remove(self, network: Network) -> None:
         name = self._ours.bridge(network.project_id)
@@ -72,13 +95,15 @@ class Networks:
             self._rebuild()
 
     def stands(self) -> bool:
-        """Whether the table is there: after a reboot it is not."""
-        asked = ["nft", "list", "map", "inet", self._ours.table, "opened"]
-        return subprocess.run(asked, capture_output=True, check=False).returncode == 0
+        """Whether our tables are there: after a reboot they are not."""
+        return _nft(
+            f"list map inet {self._ours.table} opened\nlist chain inet {self._ours.counting_table} leaving\n"
+        )
 
     def drop_firewall(self) -> None:
         with self._alone():
             _nft(firewall.remove(self._ours.table))
+            _nft(firewall.remove(self._ours.counting_table))
             self._lock.unlink(missing_ok=True)
 
     def bridges(self) -> tuple[Bridge, ...]:
@@ -92,12 +117,26 @@ class Networks:
     def _rebuild(self) -> None:
         instances = self._engine.get("instances", recursion=1, project=self._ours.project)
         forwards = tuple(forward for each in instances for forward in _forwards(each))
-        rules = Rules(bridges=self.bridges(), forwards=forwards, way_out=self._way_out)
-        if not _nft(firewall.table(self._ours.table, rules)):
+        bridges = self.bridges()
+        rules = Rules(bridges=bridges, forwards=forwards, way_out=self._way_out)
+        counted = counting.table(self._ours.counting_table, (bridge.name for bridge in bridges))
+        if not (_nft(firewall.table(self._ours.table, rules)) and _nft(counted)):
             raise EngineRefused(
                 "The host's firewall did not take our rules",
                 hint="`nft` must be installed, and root must be allowed to use it",
             )
+        self._bring_counters(self._counters(), dict(_counted(instances)))
+
+    def _counters(self) -> list[tuple[counting.Counter, int]]:
+        asked = counting.listing(self._ours.counting_table)
+        done = subprocess.run(asked, capture_output=True, check=False)
+        return counting.counters_from(done.stdout) if done.returncode == 0 else []
+
+    def _bring_counters(self, found: list[tuple[counting.Counter, int]], wanted: dict[str, str]) -> None:
+        there = [counter for counter, _ in found]
+        text = counting.brought_to(self._ours.counting_table, there, wanted, secrets.token_hex(8))
+        if text and not _nft(text):
+            LOG.error("what guests send cannot be counted: the firewall did not take the counters")
 
     def _body(self, bridge: Bridge, network: Network) -> dict[str, object]:
         length = IPv4Network(network.subnet).prefixlen
@@ -137,6 +176,14 @@ def _forwards(instance: dict[str, Any]) -> Iterator[Forward]:
         return
     for port in guest.ports_from(instance["config"].get(guest.PORTS, "")):
         yield Forward(port.host_port, address, port.guest_port)
+
+
+def _counted(instances: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """The addresses of our guests, and whose they are."""
+    for each in instances:
+        address, id = each["devices"].get("eth0", {}).get("ipv4.address", ""), each["config"].get(guest.ID)
+        if address and id:
+            yield address, id
 
 
 def _nft(text: str) -> bool:

@@ -25,9 +25,8 @@ class Disks(Calls):
             if not found.running:
                 raise EngineRefused("The simulated instance stands still")
             done = inside.execute(found.machine, found.disk, command, stdin)
-            if done.files is not None and done.seconds <= seconds_max:
-                disk = msgspec.structs.replace(found.disk, files=done.files)
-                call.turn.put(msgspec.structs.replace(found, disk=disk))
+            if done.seconds <= seconds_max and done.changes_anything:
+                call.turn.put(inside.after(found, done))
         return inside.ran(done, seconds_max)
 
     def command_state(self, handle: Handle) -> CommandState | None:
@@ -42,15 +41,17 @@ class Disks(Calls):
             found = self._find(call, handle.instance_id)
         return b"" if found is None else found.console[-LOG_BYTES_MAX:]
 
-    def snapshot(self, handle: Handle, snapshot_id: str) -> None:
+    def snapshot(self, handle: Handle, snapshot_id: str) -> int:
         with self._changing("snapshot", handle) as call:
             found = self._guest(call, handle)
             if snapshot_id in found.snapshots:
-                return
+                return found.snapshots[snapshot_id].own_bytes
             self._room(call, handle.host)
             if not call.half:
                 kept = {**found.snapshots, snapshot_id: found.disk}
-                call.turn.put(msgspec.structs.replace(found, snapshots=kept))
+                disk = msgspec.structs.replace(found.disk, own_bytes=0)
+                call.turn.put(msgspec.structs.replace(found, snapshots=kept, disk=disk))
+        return found.disk.own_bytes
 
     def restore(self, handle: Handle, snapshot_id: str) -> None:
         with self._changing("restore", handle) as call:
@@ -60,7 +61,8 @@ class Disks(Calls):
             if found.running:
                 raise EngineRefused("The simulated instance runs: its disk cannot be put back")
             if not call.half:
-                call.turn.put(msgspec.structs.replace(found, disk=found.snapshots[snapshot_id]))
+                disk = msgspec.structs.replace(found.snapshots[snapshot_id], own_bytes=0)
+                call.turn.put(msgspec.structs.replace(found, disk=disk))
 
     def delete_snapshot(self, handle: Handle, snapshot_id: str) -> None:
         with self._changing("delete_snapshot", handle) as call:

@@ -15,8 +15,15 @@ from teraflock.drivers.simulated import guest as inside
 from teraflock.drivers.simulated.calls import Call
 from teraflock.drivers.simulated.disks import Disks
 from teraflock.drivers.simulated.faults import Kind, error, raise_killed
-from teraflock.drivers.simulated.life import as_of, at_rest, later, not_busy, sighting, started
-from teraflock.drivers.simulated.model import AddressTaken, Guest, NetworkThere, address_key, network_key
+from teraflock.drivers.simulated.life import as_of, at_rest, later, not_busy, sent, sighting, started
+from teraflock.drivers.simulated.model import (
+    AddressTaken,
+    Births,
+    Guest,
+    NetworkThere,
+    address_key,
+    network_key,
+)
 from teraflock.drivers.simulated.networks import Networks
 from teraflock.drivers.simulated.world import World
 from teraflock.fleet.model import HostReport
@@ -29,6 +36,7 @@ from teraflock.instance.driver import (
     Machine,
     NoRoom,
     Readiness,
+    Sent,
     Sighting,
 )
 
@@ -105,7 +113,12 @@ class SimulatedEngine(Disks, Networks):
             raise EngineMissing("The simulated engine does not have this image")
         self._room(call, machine.handle.host)
         boots = DOES_NOT_BOOT not in (image.recipe, image.key)
-        return Guest(machine=machine, mark=self._mark, whole=not call.half, boots=boots, disk=image.disk)
+        births = call.turn.get(Births, "births") or Births()
+        call.turn.put(Births(count=births.count + 1))
+        disk = msgspec.structs.replace(image.disk, own_bytes=0)
+        return Guest(
+            machine=machine, mark=self._mark, whole=not call.half, boots=boots, disk=disk, born=births.count
+        )
 
     def start(self, handle: Handle) -> None:
         with self._changing("start", handle) as call:
@@ -198,6 +211,17 @@ class SimulatedEngine(Disks, Networks):
             every = call.turn.every(Guest)
         there = (as_of(each, call.now) for each in every if each.mark == self._mark)
         return [sighting(each, call.now) for each in there if each and each.host not in call.weather.away]
+
+    def sent(self, handle: Handle) -> Sent | None:
+        with self._asking("sent", handle) as call:
+            found = self._find(call, handle.instance_id)
+        return None if found is None else sent(found)
+
+    def all_sent(self) -> Iterable[Sent]:
+        with self._asking("all_sent") as call:
+            every = call.turn.every(Guest)
+        there = (as_of(each, call.now) for each in every if each.mark == self._mark)
+        return [sent(each) for each in there if each and each.host not in call.weather.away]
 
     def _alone_with_cards(self, call: Call, found: Guest) -> None:
         if not found.machine.gpus:

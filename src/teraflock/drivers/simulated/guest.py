@@ -10,7 +10,9 @@ from typing import Final
 
 import msgspec
 
-from teraflock.drivers.simulated.model import Disk
+from teraflock.base.errors import BadInput
+from teraflock.base.quantities import parse_memory_bytes
+from teraflock.drivers.simulated.model import Disk, Guest
 from teraflock.instance.driver import Machine, Ran
 
 NOT_FOUND: Final = 127
@@ -27,6 +29,13 @@ class Done(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     files: Mapping[str, bytes] | None = None
     """The disk's files, where the program changed them."""
+    written_bytes: int = 0
+    sent_bytes: int = 0
+    """Out of the house."""
+
+    @property
+    def changes_anything(self) -> bool:
+        return self.files is not None or bool(self.written_bytes or self.sent_bytes)
 
 
 Program = Callable[[Machine, Mapping[str, bytes], Sequence[str], bytes], Done]
@@ -38,6 +47,16 @@ def execute(machine: Machine, disk: Disk, command: Sequence[str], stdin: bytes) 
         known = ", ".join(PROGRAMS)
         return Done(NOT_FOUND, stderr=f"simulated guest: no such program; there are only: {known}\n".encode())
     return program(machine, disk.files, command[1:], stdin)
+
+
+def after(found: Guest, done: Done) -> Guest:
+    """The guest after a program."""
+    disk = msgspec.structs.replace(
+        found.disk,
+        files=found.disk.files if done.files is None else done.files,
+        own_bytes=found.disk.own_bytes + done.written_bytes,
+    )
+    return msgspec.structs.replace(found, disk=disk, sent_bytes=found.sent_bytes + done.sent_bytes)
 
 
 def ran(done: Done, seconds_max: float) -> Ran:
@@ -93,7 +112,8 @@ def _cat(machine: Machine, files: Mapping[str, bytes], words: Sequence[str], std
 
 
 def _tee(_machine: Machine, files: Mapping[str, bytes], words: Sequence[str], stdin: bytes) -> Done:
-    return Done(stdout=stdin, files={**files, **dict.fromkeys(words, stdin)})
+    written = len(stdin) * len(words)
+    return Done(stdout=stdin, files={**files, **dict.fromkeys(words, stdin)}, written_bytes=written)
 
 
 def _rm(_machine: Machine, files: Mapping[str, bytes], words: Sequence[str], _stdin: bytes) -> Done:
@@ -108,6 +128,28 @@ def _sleep(_machine: Machine, _files: Mapping[str, bytes], words: Sequence[str],
         return Done(seconds=float(words[0]))
     except (IndexError, ValueError):
         return Done(1, stderr=b"sleep: how long?\n")
+
+
+def _send(_machine: Machine, _files: Mapping[str, bytes], words: Sequence[str], _stdin: bytes) -> Done:
+    """As if so much were sent to somewhere outside the house: `send 5GB`, or a number of bytes."""
+    size = _size(words)
+    return Done(sent_bytes=size) if size is not None else Done(1, stderr=b"send: how much?\n")
+
+
+def _fill(_machine: Machine, _files: Mapping[str, bytes], words: Sequence[str], _stdin: bytes) -> Done:
+    """As if so much were written to the disk."""
+    size = _size(words)
+    return Done(written_bytes=size) if size is not None else Done(1, stderr=b"fill: with how much?\n")
+
+
+def _size(words: Sequence[str]) -> int | None:
+    text = words[0] if words else ""
+    if text.isdecimal():
+        return int(text)
+    try:
+        return parse_memory_bytes(text)
+    except BadInput:
+        return None
 
 
 def _given(machine: Machine) -> dict[str, bytes]:
@@ -132,4 +174,6 @@ PROGRAMS: Final[Mapping[str, Program]] = {
     "nproc": _nproc,
     "printenv": _printenv,
     "nvidia-smi": _nvidia_smi,
+    "send": _send,
+    "fill": _fill,
 }

@@ -11,7 +11,7 @@ import msgspec
 from teraflock.drivers.simulated import guest as inside
 from teraflock.drivers.simulated.faults import Kind, error
 from teraflock.drivers.simulated.model import Guest
-from teraflock.instance.driver import Seen, Sighting
+from teraflock.instance.driver import Seen, Sent, Sighting
 
 CONSOLE_BYTES_MAX: Final = 64 * 1024
 
@@ -40,6 +40,8 @@ def started(found: Guest, began_at: datetime, up_at: datetime, fails_at: datetim
         up_at=up_at,
         fails_at=fails_at,
         command_ends_at=_command_ends_at(found, up_at),
+        starts=found.starts + 1,
+        sent_bytes=0,
         console=console[-CONSOLE_BYTES_MAX:],
     )
 
@@ -62,6 +64,12 @@ def sighting(found: Guest, now: datetime) -> Sighting:
         slots=tuple(sorted(gpu.slot for gpu in machine.gpus)),
         leaving_at=found.leaving_at,
     )
+
+
+def sent(found: Guest) -> Sent:
+    """The counter of what it sent out of the house since its last start."""
+    epoch = f"{found.born}.{found.starts}"
+    return Sent(instance_id=found.machine.id, epoch=epoch, bytes=found.sent_bytes)
 
 
 def not_busy(found: Guest, now: datetime) -> None:
@@ -95,5 +103,8 @@ def _command_ended(found: Guest) -> Guest:
         files=found.disk.files if done.files is None else done.files,
         command_exit=done.exit_code,
         command_log=done.stdout + done.stderr,
+        own_bytes=found.disk.own_bytes + done.written_bytes,
     )
-    return msgspec.structs.replace(found, disk=disk, command_ends_at=None)
+    return msgspec.structs.replace(
+        found, disk=disk, command_ends_at=None, sent_bytes=found.sent_bytes + done.sent_bytes
+    )

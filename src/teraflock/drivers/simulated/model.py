@@ -17,6 +17,8 @@ class Disk(msgspec.Struct, frozen=True):
     command_exit: int | None = None
     """How the instance's command ended: kept on the disk, so that it does not begin again."""
     command_log: bytes = b""
+    own_bytes: int = 0
+    """Written since it came from its image or snapshot, or was last kept as one."""
 
 
 class Guest(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +46,11 @@ class Guest(msgspec.Struct, frozen=True, kw_only=True):
     disk: Disk = Disk()
     snapshots: Mapping[str, Disk] = {}
     console: bytes = b""
+    born: int = 0
+    """Which of all guests that were ever made in this world it is."""
+    starts: int = 0
+    sent_bytes: int = 0
+    """Out of the house, since its last start: the counter begins anew then."""
 
     @property
     def key(self) -> str:
@@ -85,6 +92,14 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     host: str = ""
 
 
+class Births(msgspec.Struct, frozen=True, kw_only=True):
+    """How many guests were ever made."""
+
+    count: int = 0
+    key: str = "births"
+    host: str = ""
+
+
 class Weather(msgspec.Struct, frozen=True, kw_only=True):
     """What is wrong with the whole world just now."""
 
@@ -98,7 +113,7 @@ class Weather(msgspec.Struct, frozen=True, kw_only=True):
     host: str = ""
 
 
-Thing: TypeAlias = Guest | NetworkThere | AddressTaken | Image | Weather
+Thing: TypeAlias = Guest | NetworkThere | AddressTaken | Image | Births | Weather
 
 
 def network_key(mark: str, network: Network, host: str) -> str:

@@ -21,8 +21,8 @@ def insert(tx: Transaction, snapshot: Snapshot) -> None:
 
 def of_instance(tx: Transaction, instance: InstanceId) -> tuple[Snapshot, ...]:
     rows = tx.all(
-        "SELECT id, project_id, instance_id, name, state, created_at_us FROM snapshot WHERE instance_id = :id"
-        " ORDER BY id",
+        "SELECT id, project_id, instance_id, name, state, size_bytes, created_at_us FROM snapshot"
+        " WHERE instance_id = :id ORDER BY id",
         id=instance,
     )
     return tuple(
@@ -32,14 +32,29 @@ def of_instance(tx: Transaction, instance: InstanceId) -> tuple[Snapshot, ...]:
             instance_id=InstanceId(row[2]),
             name=row[3],
             state=row[4],
-            created_at=at_microseconds(row[5]),
+            size_bytes=row[5],
+            created_at=at_microseconds(row[6]),
         )
         for row in rows
     )
 
 
-def set_state(tx: Transaction, id: str, state: str) -> None:
-    tx.run("UPDATE snapshot SET state = :state WHERE id = :id", state=state, id=id)
+def kept_bytes(tx: Transaction, instance: InstanceId) -> int:
+    """What the snapshots of an instance keep beside it, all together."""
+    row = tx.one(
+        "SELECT COALESCE(SUM(size_bytes), 0) FROM snapshot WHERE instance_id = :id AND state = 'ready'",
+        id=instance,
+    )
+    return int(row[0]) if row else 0
+
+
+def set_state(tx: Transaction, id: str, state: str, *, size_bytes: int = 0) -> None:
+    tx.run(
+        "UPDATE snapshot SET state = :state, size_bytes = :size WHERE id = :id",
+        state=state,
+        size=size_bytes,
+        id=id,
+    )
 
 
 def remove(tx: Transaction, id: str) -> None:

@@ -1,0 +1,80 @@
+"""From what was sent out of the house to what it costs. No clock, no SQL.
+
+What holds:
+- all that one instance sent in one day (UTC), from one place and at one price, is one line, floored once: so a charge
+  is the same however often the counters were read;
+- it costs what a GB costs at the place it was sent from when it was read; no purchase covers it, no discount counts;
+- the lines of a day are known by the day, counted below zero, where those of intervals have the number of an event.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+
+from msgspec.structs import replace
+
+from teraflock.base.quantities import GIB
+from teraflock.bill.charge.model import Amounts, Charge, Slice, Subject
+from teraflock.bill.charge.rules import DAY_US, Tariff, booking
+from teraflock.bill.price.model import Place
+from teraflock.meter.model import Change, Holding
+from teraflock.meter.reading.model import Reading
+
+
+def day_of(us: int) -> int:
+    return us // DAY_US
+
+
+def sequence_of(day: int) -> int:
+    """Under which number the charges of a day's traffic stand."""
+    return -day
+
+
+def sender(held: Holding) -> Holding:
+    """Of what an instance holds, what its traffic is sorted by."""
+    return replace(held, gpus=0, vcpus=0, ram_bytes=0, disk_bytes=0, snapshots_bytes=0, addresses=0)
+
+
+def traffic_booking(
+    day: int,
+    readings: Sequence[Reading],
+    changes: Mapping[int, Change],
+    standing: Sequence[Charge],
+    next_segment: int,
+    tariff: Tariff,
+) -> list[Charge]:
+    """What is missing in the charges of one instance's day, given all its readings of that day."""
+    made: list[Charge] = []
+    by_sender: dict[tuple[str, Holding], list[Reading]] = {}
+    for reading in readings:
+        change = changes[reading.sequence]
+        by_sender.setdefault((change.project_id, sender(change.held)), []).append(reading)
+    for (project_id, held), own in by_sender.items():
+        subject = Subject(
+            id=own[0].instance_id, generation=0, sequence=sequence_of(day), project_id=project_id, held=held
+        )
+        stands = [charge for charge in standing if charge.subject.held == held]
+        due = traffic_slices(day, own, held, tariff)
+        made += booking(subject, stands, due, next_segment + len(made))
+    return made
+
+
+def traffic_slices(day: int, readings: Iterable[Reading], held: Holding, tariff: Tariff) -> list[Slice]:
+    """One for each period of the price book in which something was read."""
+    from_us, until_us = day * DAY_US, (day + 1) * DAY_US
+    edges = [from_us, *tariff.book.changes(from_us, until_us), until_us]
+    made = []
+    for begin_us, end_us in pairwise(edges):
+        sent = sum(each.sent_bytes for each in readings if begin_us <= each.at_us < end_us)
+        if sent:
+            made.append(_slice(begin_us, end_us, sent, held, tariff))
+    return made
+
+
+def _slice(from_us: int, until_us: int, sent_bytes: int, held: Holding, tariff: Tariff) -> Slice:
+    period = tariff.book.at(from_us)
+    if period is None:
+        return Slice(from_us, until_us, "", Amounts(), 0, sent_bytes, 0, 0, "")
+    unit = tariff.priced(period).units(held.gpu, held.mode, Place(held.host, held.region)).egress
+    micros = sent_bytes * unit // GIB
+    amounts = Amounts(egress=micros)
+    return Slice(from_us, until_us, tariff.currency, amounts, micros, sent_bytes, period.version, 0, "")

@@ -1,0 +1,124 @@
+"""What traffic must cost, told from the readings of counters and the events of their instances.
+
+The same law as the heads of meter/reading/model.py and bill/charge/traffic.py state, in another text: here every line
+that must stand is written out, and what stands is struck from the list.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from teraflock.bill.verify.amounts import DAY_US, GB
+from teraflock.bill.verify.check import Fault, Known, check_reversals, month_of
+from teraflock.bill.verify.timeline import HELD_NAMES, Said, Span, told
+
+Named = dict[str, Any]
+
+NOT_COST = ("gpu", "vcpu", "ram", "disk", "snapshot", "address", "minimum", "fee")
+
+
+def check_traffic(
+    instance_id: str,
+    events: Sequence[Said],
+    readings: Sequence[Named],
+    charges: Sequence[Named],
+    known: Known,
+) -> Iterator[Fault]:
+    """`charges` are those of traffic alone."""
+    changes = told(events)
+    faults = [*_check_readings(instance_id, readings, len(changes))]
+    yield from faults
+    if faults:
+        return  # nothing can be worked out from these
+    yield from _check_taken_back(charges)
+    counted = [row for row in readings if known.is_closed(row)]
+    missing = Counter(tuple(line.items()) for line in _lines(counted, changes, known))
+    taken_back = {(row["sequence"], row["reverses"]) for row in charges if row["kind"] == "reversal"}
+    for row in charges:
+        if row["kind"] == "reversal" or (row["sequence"], row["segment"]) in taken_back:
+            continue
+        line = tuple((name, row[name]) for name in _names())
+        if not missing[line]:
+            yield Fault(where=f"charge {row['number']}", what="no traffic that was read asks for it")
+        missing[line] -= 1
+    for line in (+missing).elements():
+        said = dict(line)
+        what = f"{said['egress_bytes']} bytes were sent, and are not charged like that"
+        yield Fault(where=f"charge {instance_id} {said['sequence']}", what=what)
+
+
+def _check_readings(instance_id: str, readings: Sequence[Named], changes: int) -> Iterator[Fault]:
+    """Each goes on where the highest before it in its epoch ended, and names a change that was made."""
+    highest: dict[str, int] = {}
+    for row in sorted(readings, key=lambda each: int(each["number"])):
+        where, before = f"meter_reading {row['number']}", highest.get(row["epoch"], 0)
+        if row["bytes_before"] != before or row["bytes"] <= before:
+            yield Fault(where=where, what=f"counts from {row['bytes_before']}, not from {before}")
+        if not 1 <= row["sequence"] <= changes:
+            yield Fault(where=where, what=f"{instance_id} never made a change {row['sequence']}")
+        highest[row["epoch"]] = row["bytes"]
+
+
+def _check_taken_back(charges: Sequence[Named]) -> Iterator[Fault]:
+    for _, rows in groupby(charges, lambda row: row["sequence"]):
+        of_day = list(rows)
+        yield from check_reversals(of_day)
+        by_segment = {row["segment"]: row for row in of_day}
+        for row in of_day:
+            other = by_segment.get(row["reverses"])
+            same = ("generation", "project_id", *HELD_NAMES)
+            if other is not None and any(row[name] != other[name] for name in same):
+                yield Fault(where=f"charge {row['number']}", what="takes back what another was charged for")
+
+
+def _lines(readings: Sequence[Named], changes: Sequence[Said], known: Known) -> Iterator[Named]:
+    """A charge for each day, price and sender."""
+    book = known.tariffs.book
+    sums: dict[tuple[Any, ...], int] = {}
+    for row in readings:
+        day_us = row["at_us"] - row["at_us"] % DAY_US
+        edges = [day_us, *book.changes(day_us, day_us + DAY_US), day_us + DAY_US]
+        from_us = max(us for us in edges if us <= row["at_us"])
+        until_us = min(us for us in edges if us > row["at_us"])
+        said = changes[row["sequence"] - 1]
+        key = (from_us, until_us, said["project_id"], _sender(said))
+        sums[key] = sums.get(key, 0) + row["bytes"] - row["bytes_before"]
+    for (from_us, until_us, project_id, held), sent in sums.items():
+        span = Span(sequence=0, generation=0, project_id=project_id, held=held, from_us=from_us, run_us=None)
+        yield _line(span, until_us, sent, known)
+
+
+def _sender(said: Said) -> tuple[Any, ...]:
+    words = {
+        "gpu": said.get("gpu", ""), "mode": said.get("mode", "on-demand"), "host": said.get("host", ""),
+        "region": said.get("region", ""), "name": said.get("name", ""), "member": said.get("member", ""),
+        "labels": said.get("labels") or "{}",
+    }  # fmt: skip
+    return tuple(words.get(name, 0) for name in HELD_NAMES)
+
+
+def _line(span: Span, until_us: int, sent: int, known: Known) -> Named:
+    """All columns of a charge but its numbers and when it was booked."""
+    period, currency, micros = known.tariffs.book.at(span.from_us), known.currency(span.project_id), 0
+    if period is not None:
+        micros = sent * known.tariffs.unit(period, currency, span, span.says("mode"), "egress") // GB
+    made: Named = {
+        "sequence": -(span.from_us // DAY_US), "generation": 0, "kind": "usage", "reverses": -1,
+        "project_id": span.project_id, "month": month_of(span.from_us), "from_us": span.from_us,
+        "until_us": until_us, "currency": currency if period else "", "micros": micros, "egress_micros": micros,
+        "list_micros": micros, "egress_bytes": sent, "version": period.version if period else 0, "discount_bp": 0,
+        "purchase_id": "",
+    }  # fmt: skip
+    made.update({f"{part}_micros": 0 for part in NOT_COST})
+    made.update(zip(HELD_NAMES, span.held, strict=True))
+    return made
+
+
+def _names() -> tuple[str, ...]:
+    """The columns of a line, in its order."""
+    words = (
+        "sequence", "generation", "kind", "reverses", "project_id", "month", "from_us", "until_us", "currency",
+        "micros", "egress_micros", "list_micros", "egress_bytes", "version", "discount_bp", "purchase_id",
+    )  # fmt: skip
+    return (*words, *(f"{part}_micros" for part in NOT_COST), *HELD_NAMES)

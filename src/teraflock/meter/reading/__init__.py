@@ -1,0 +1,1 @@
+"""What guests sent out of the house: counters, as they were read."""

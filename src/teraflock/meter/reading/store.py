@@ -1,0 +1,105 @@
+"""All SQL of readings. They are only ever added.
+
+Reads here cross tenants, but for those that name a project.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from teraflock.instance.driver import Sent
+from teraflock.meter.reading.model import Reading
+from teraflock.storage.database import Row, Transaction
+
+_SELECT: Final = "SELECT number, instance_id, sequence, epoch, bytes, bytes_before, at_us FROM meter_reading"
+DAY_US: Final = 86_400 * 1_000_000
+
+
+def keep(tx: Transaction, counters: Iterable[Sent], now_us: int) -> int:
+    """Keep what counters tell that is new, of instances that run or are being stopped; how many that were.
+
+    What an instance sends before it first runs is kept once it does: a launch that fails costs nothing.
+    """
+    news = [each for each in counters if each.bytes > _highest(tx, each)]
+    if not news:
+        return 0
+    number = _hold(tx)
+    rows = []
+    for each in news:
+        before, sequence = _highest(tx, each), _sequence_of_run(tx, each.instance_id)
+        if sequence is not None and each.bytes > before:
+            number += 1
+            rows.append((number, each.instance_id, sequence, each.epoch, each.bytes, before, now_us))
+    tx.run_many(
+        "INSERT INTO meter_reading (number, instance_id, sequence, epoch, bytes, bytes_before, at_us)"
+        " VALUES (:number, :instance_id, :sequence, :epoch, :bytes, :bytes_before, :at_us)",
+        rows,
+    )
+    tx.run("UPDATE meter_cursor SET intervals = :number WHERE name = 'readings'", number=number)
+    return len(rows)
+
+
+def newest_number(tx: Transaction) -> int:
+    row = tx.one("SELECT intervals FROM meter_cursor WHERE name = 'readings'")
+    return int(row[0]) if row else 0
+
+
+def days_touched(
+    tx: Transaction, *, closed_us: int, seen: int, until_us: int, project_id: str | None = None
+) -> list[tuple[str, int]]:
+    """Instances with days (UTC) since 1970, of which there are readings up to `until_us` that were not there yet when
+    the days up to `closed_us` were closed and `seen` was the newest. Of all projects, or one.
+    """
+    values: dict[str, object] = {"until": until_us, "closed": closed_us, "seen": seen}
+    whose = ""
+    if project_id is not None:
+        whose, values["project"] = (
+            "JOIN instance i ON i.id = r.instance_id AND i.project_id = :project ",
+            project_id,
+        )
+    rows = tx.all(
+        f"SELECT DISTINCT r.instance_id, r.at_us / {DAY_US} FROM meter_reading r {whose}"
+        "WHERE r.at_us < :until AND (r.at_us >= :closed OR r.number > :seen) ORDER BY 1, 2",
+        **values,
+    )
+    return [(row[0], int(row[1])) for row in rows]
+
+
+def of_day(tx: Transaction, instance_id: str, day: int) -> list[Reading]:
+    rows = tx.all(
+        f"{_SELECT} WHERE instance_id = :id AND at_us >= :from_us AND at_us < :until ORDER BY number",
+        id=instance_id,
+        from_us=day * DAY_US,
+        until=(day + 1) * DAY_US,
+    )
+    return [_reading_from(row) for row in rows]
+
+
+def _hold(tx: Transaction) -> int:
+    """The number of the newest, for whoever adds the next: who comes second waits here, and reads anew."""
+    tx.run("UPDATE meter_cursor SET name = name WHERE name = 'readings'")
+    return newest_number(tx)
+
+
+def _highest(tx: Transaction, counter: Sent) -> int:
+    row = tx.one(
+        "SELECT MAX(bytes) FROM meter_reading WHERE instance_id = :id AND epoch = :epoch",
+        id=counter.instance_id,
+        epoch=counter.epoch,
+    )
+    return int(row[0]) if row and row[0] is not None else 0
+
+
+def _sequence_of_run(tx: Transaction, instance_id: str) -> int | None:
+    """The number of its newest event; None where it is not ours, or has no run under way."""
+    row = tx.one(
+        "SELECT sequence FROM instance WHERE id = :id AND running_since_us IS NOT NULL", id=instance_id
+    )
+    return int(row[0]) if row else None
+
+
+def _reading_from(row: Row) -> Reading:
+    number, instance_id, sequence, epoch, count, before, at_us = row
+    return Reading(
+        number=number, instance_id=instance_id, sequence=sequence, epoch=epoch, bytes=count, bytes_before=before,
+        at_us=at_us,
+    )  # fmt: skip
