@@ -57,6 +57,10 @@ class InstancePageQuery(PageInProject, frozen=True, kw_only=True):
     gone: Annotated[bool, Meta(description="With those that were deleted.")] = False
 
 
+class EventPageQuery(PageInProject, frozen=True, kw_only=True):
+    newest_first: Annotated[bool, Meta(description="From the latest back; `next` leads to older ones.")] = False
+
+
 class MonthQuery(InProject, frozen=True, kw_only=True):
     month: Annotated[Month | None, Meta(description="Left out: the present one.")] = None
 

@@ -22,8 +22,9 @@ LINE_BYTES_MAX: Final = 1 << 20
 
 
 class Events(Transport):
-    def event_page(self, *, after: str = "", limit: int = PAGE) -> EventPage:
-        return self.get(path_of("events"), EventPage, **self.in_project(after=after, limit=limit))
+    def event_page(self, *, after: str = "", limit: int = PAGE, newest_first: bool = False) -> EventPage:
+        query = self.in_project(after=after, limit=limit, newest_first=newest_first or None)
+        return self.get(path_of("events"), EventPage, **query)
 
     def events(self, *, after: str = "") -> Iterator[EventAnswer]:
         """Events as they happen, without end; those behind `after` first. Stop by leaving the loop."""

@@ -88,8 +88,10 @@ class Instances(Transport):
     def log(self, ref: str) -> LogAnswer:
         return self.get(path_of("instances", ref, "log"), LogAnswer, **self.in_project())
 
-    def instance_events(self, ref: str, *, after: str = "", limit: int = PAGE) -> EventPage:
-        query = self.in_project(after=after, limit=limit)
+    def instance_events(
+        self, ref: str, *, after: str = "", limit: int = PAGE, newest_first: bool = False
+    ) -> EventPage:
+        query = self.in_project(after=after, limit=limit, newest_first=newest_first or None)
         return self.get(path_of("instances", ref, "events"), EventPage, **query)
 
     def snapshot(self, ref: str, request: SnapshotRequest, *, idempotency_key: str = "") -> SnapshotAnswer:

@@ -54,6 +54,21 @@ def events_of_project(
     return tuple(_event_from(row) for row in rows)
 
 
+def newest_of_project(
+    tx: Transaction, project: str, before: EventId | None, *, subject: str = "", limit: int
+) -> tuple[Event, ...]:
+    """The last events of one project, or of one thing in it, or the last before `before`; newest first."""
+    rows = tx.all(
+        f"SELECT {_COLUMNS} FROM event WHERE project_id = :project AND (:before = '' OR id < :before)"
+        " AND (:subject = '' OR subject = :subject) ORDER BY id DESC LIMIT :limit",
+        project=project,
+        before=before or "",
+        subject=subject,
+        limit=limit,
+    )
+    return tuple(_event_from(row) for row in rows)
+
+
 def _event_from(row: Row) -> Event:
     id, at_us, kind, subject, project, details = row
     return Event(

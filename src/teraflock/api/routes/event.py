@@ -2,11 +2,11 @@
 
 from teraflock.api.call import Call, cut
 from teraflock.api.convert.event import event_answer
-from teraflock.api.query import PageInProject
+from teraflock.api.query import EventPageQuery, PageInProject
 from teraflock.api.route import Routes, Scope
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId
-from teraflock.storage.events import events_of_project
+from teraflock.storage.events import events_of_project, newest_of_project
 from teraflock.tenant.rules import Permission
 from teraflock.wire.event import EventPage
 
@@ -14,14 +14,14 @@ routes = Routes("events")
 
 
 @routes.get("/v1/events", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
-def list_events(call: Call, query: PageInProject) -> EventPage:
-    """Events of a project, oldest first."""
+def list_events(call: Call, query: EventPageQuery) -> EventPage:
+    """Events of a project, oldest first unless the newest are asked for."""
     return _page(call, query, "")
 
 
 @routes.get("/v1/instances/{instance}/events", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
-def list_instance_events(call: Call, query: PageInProject, instance: str) -> EventPage:
-    """Events of one instance, oldest first."""
+def list_instance_events(call: Call, query: EventPageQuery, instance: str) -> EventPage:
+    """Events of one instance, oldest first unless the newest are asked for."""
     view = call.nouns.instances.view(call.project.id, instance)
     return _page(call, query, view.instance.id)
 
@@ -42,9 +42,10 @@ def follow_events(call: Call, query: PageInProject) -> bytes:
     raise NotImplementedError("api/asgi.py follows the events itself")
 
 
-def _page(call: Call, query: PageInProject, subject: str) -> EventPage:
+def _page(call: Call, query: EventPageQuery, subject: str) -> EventPage:
+    read = newest_of_project if query.newest_first else events_of_project
     with call.services.snapshots.read() as tx:
-        found: tuple[Event, ...] = events_of_project(
+        found: tuple[Event, ...] = read(
             tx, call.project.id, EventId(query.after), subject=subject, limit=query.limit + 1
         )
     rows, last = cut(found, query.limit)

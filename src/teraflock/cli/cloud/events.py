@@ -1,13 +1,14 @@
 """`tera events`: what happened in a project, and what happens as it does."""
 
+import re
 import sys
-from collections import deque
-from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput
 from teraflock.cli.cloud.connection import connected, mark_simulated
 from teraflock.cli.cloud.options import json_option, project_option
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from teraflock.wire.event import EventAnswer
 
 LIMIT: Final = 50
-IDS_KEPT: Final = 10_000
+LIMIT_MAX: Final = 100_000
+PAGE: Final = 200
+_AGO: Final = re.compile(r"([0-9]{1,6})([smhd])")
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 LEFT_OUT: Final = frozenset({"sequence", "generation", "asked_at_us", "labels", "member", "host"})
 HELP: Final = """What happened in a project, newest last.
 
@@ -28,6 +32,7 @@ HELP: Final = """What happened in a project, newest last.
 Examples:
   tera events
   tera events --instance web
+  tera events --since 2h
   tera events --follow
   tera events --follow --json | jq .kind
 """
@@ -43,36 +48,72 @@ COLUMNS: Final = (
 @click.option("--instance", metavar="NAME", help="Of this instance only.")
 @click.option("--follow", "-f", is_flag=True, help="Go on as more happens; Ctrl-C ends it.")
 @click.option(
-    "--limit", type=click.IntRange(1, 100_000), default=LIMIT, show_default=True, help="The last so many."
+    "--since", metavar="WHEN", help="`30m`, `2h`, `7d` ago, or a time such as `2026-11-15T08:00`, in UTC."
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, LIMIT_MAX),
+    help=f"The newest so many. [default: {LIMIT}; all with --since]",
 )
 @project_option
 @json_option
-def command(instance: str | None, follow: bool, limit: int, project: str | None, as_json: bool) -> None:
-    if follow and instance:
-        raise BadInput("`--follow` follows the whole project", hint="Leave `--instance` out")
+def command(
+    instance: str | None,
+    follow: bool,
+    since: str | None,
+    limit: int | None,
+    project: str | None,
+    as_json: bool,
+) -> None:
+    begin = parse_since(since, SystemClock().now()) if since is not None else None
+    at_most = limit or (LIMIT_MAX if since is not None else LIMIT)
     with connected(project) as client:
-        past = list(deque(_events(client, instance), max(limit, IDS_KEPT)))
-        found = past[-limit:]
+        subject = client.instance(instance).id if instance else ""
+        found = _newest(client, subject, begin, at_most)
         mark_simulated(client)
         _write(found, as_json, follow)
         if follow:
             with suppress(KeyboardInterrupt):  # the way out
-                _follow(client, past, as_json)
+                _follow(client, found, subject, as_json)
 
 
-def _events(client: "Client", instance: str | None) -> "Iterator[EventAnswer]":
+def _newest(client: "Client", subject: str, begin: datetime | None, at_most: int) -> "list[EventAnswer]":
+    """Read from the latest back, no further than is shown; given back oldest first."""
+    found: list[EventAnswer] = []
     after: str | None = ""
-    while after is not None:
-        page = client.instance_events(instance, after=after) if instance else client.event_page(after=after)
-        yield from page.items
-        after = page.next
+    while after is not None and len(found) < at_most:
+        limit = min(PAGE, at_most - len(found))
+        page = (
+            client.instance_events(subject, after=after, limit=limit, newest_first=True)
+            if subject
+            else client.event_page(after=after, limit=limit, newest_first=True)
+        )
+        fresh = [event for event in page.items if begin is None or event.at >= begin]
+        found += fresh
+        after = page.next if len(fresh) == len(page.items) else None
+    return found[::-1]
 
 
-def _follow(client: "Client", past: "list[EventAnswer]", as_json: bool) -> None:
+def parse_since(text: str, now: datetime) -> datetime:
+    """`2h` ago, or a time; one without a zone is in UTC, as all times here are."""
+    if ago := _AGO.fullmatch(text):
+        return now - timedelta(seconds=int(ago[1]) * _SECONDS[ago[2]])
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadInput(
+            f"`--since {text}` is no time",
+            hint="Write `30m`, `2h` or `7d`, or a time such as `2026-11-15T08:00`",
+        ) from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def _follow(client: "Client", past: "list[EventAnswer]", subject: str, as_json: bool) -> None:
     """A stream begins a little before where it was left, lest one that came late be missed: known ones are left out."""
     known = {event.id for event in past}
+    first = past[0].id if past else ""
     for event in client.events(after=past[-1].id if past else ""):
-        if event.id not in known:
+        if event.id not in known and event.id > first and subject in ("", event.subject):
             _write_one(event, as_json)
 
 
