@@ -17,6 +17,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from recording.rows import as_job, read_rows
+
 from bench import estimate_cards
 from bench.figures import Figure, Section
 from teraflock.base.errors import BadInput
@@ -37,8 +39,9 @@ Row = tuple[Workload, dict[str, float]]
 def measure() -> Iterator[Section]:
     yield _accuracy("rows of recording/measured/judge", list(own_rows("judge")))
     yield _accuracy("Adafactor, LoRA ranks, generators, fp16: judge_more", list(own_rows("judge_more")))
+    yield _accuracy("drawn by a seed: judge_blind", list(table_rows(MEASURED / "judge_blind.csv")))
     if (TRUTH / "h200.csv").is_file():
-        yield _accuracy("rows of truth/h200.csv", list(truth_rows()))
+        yield _accuracy("rows of truth/h200.csv", list(table_rows(TRUTH / "h200.csv")))
     yield _fits("limits of recording/measured/judge_fits", list(own_fits()))
     if (TRUTH / "h200_fits.csv").is_file():
         yield _fits("limits of truth/h200_fits.csv", list(truth_fits()))
@@ -53,16 +56,14 @@ def own_rows(name: str) -> Iterator[Row]:
         yield _workload(job["job"]), known
 
 
-def truth_rows() -> Iterator[Row]:
-    with (TRUTH / "h200.csv").open() as lines:
-        for row in csv.DictReader(lines):
-            job = {**row, "ckpt": int(row["gradient_checkpointing"]), "lora": int(row["lora_rank"] or 0)}
-            known = {
-                "live": float(row["live_peak_bytes"]),
-                "reserved": float(row["reserved_peak_bytes"]),
-                "seconds": float(row["step_seconds_median"]),
-            }
-            yield _workload(job), known
+def table_rows(path: Path) -> Iterator[Row]:
+    for row in read_rows(path):
+        known = {
+            "live": float(row["live_peak_bytes"]),
+            "reserved": float(row["reserved_peak_bytes"]),
+            "seconds": float(row["step_seconds_median"]),
+        }
+        yield _workload(as_job(row)), known
 
 
 def own_fits() -> Iterator[Row]:
