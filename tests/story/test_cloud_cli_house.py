@@ -142,3 +142,39 @@ def test_a_broken_connection_file_is_told(cloud: Cloud) -> None:
     cloud.home.mkdir()
     (cloud.home / "connection.json").write_text("{")
     assert "cannot be read" in cloud.fails("ps").err
+
+
+def test_a_server_that_runs_elsewhere_is_told_at_once(cloud: Cloud) -> None:
+    cloud.ok("up")
+    there = cloud.more["TERA_LISTEN"]
+    cloud.more["TERA_LISTEN"] = f"127.0.0.1:{free_port()}"
+    refused = cloud.fails("up")
+    assert there in refused.err
+    assert cloud.more["TERA_LISTEN"] in refused.err
+    assert "make down" in refused.hint
+    cloud.ok("down")
+    cloud.ok("up")  # the commands follow it: it is the same house
+    assert cloud.ok("ps", "--json").json == []
+    cloud.ok("purge", "--yes")
+    assert not cloud.home.exists()
+
+
+def test_why_nothing_is_real_is_told_later_too(cloud: Cloud) -> None:
+    cloud.ok("up")
+    (engine,) = [each for each in json.loads(cloud.run("doctor", "--json").out) if each["check"] == "engine"]
+    assert "asked for by TERA_ENGINE" in engine["seen"]
+    assert engine["verdict"] == "mind"
+    assert "asked for by TERA_ENGINE" in cloud.ok("up").err
+
+
+def test_what_the_house_writes_is_its_owners(cloud: Cloud) -> None:
+    cloud.ok("up")
+    assert (cloud.home / "cloud").stat().st_mode & 0o077 == 0
+    for name in (
+        "connection.json",
+        "cloud/settings.toml",
+        "cloud/server.log",
+        "cloud/operator.key",
+        "cloud/cloud.db",
+    ):
+        assert (cloud.home / name).stat().st_mode & 0o077 == 0, name

@@ -4,12 +4,14 @@ import os
 from pathlib import Path
 
 
-def put(target: Path, content: bytes) -> None:
-    """Write beside the target and move over it; its folder is made if it is not there."""
+def put(target: Path, content: bytes, *, mode: int = 0o666) -> None:
+    """Write beside the target and move over it; its folder is made if it is not there. A secret's mode is 0o600."""
     target.parent.mkdir(parents=True, exist_ok=True)
     beside = target.with_suffix(f".{os.getpid()}.new")
     try:
-        beside.write_bytes(content)
+        beside.unlink(missing_ok=True)
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:  # noqa: PTH123
+            file.write(content)
         beside.replace(target)
     finally:
         beside.unlink(missing_ok=True)

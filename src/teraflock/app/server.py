@@ -8,14 +8,15 @@ import fcntl
 import gc
 import logging
 import os
+import resource
 import socket
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from teraflock.app.files import put
-from teraflock.app.settings import Place, Settings, address_of, load_settings, place
+from teraflock.app.server_log import ServerLog
+from teraflock.app.settings import LOG_FILE, Place, Settings, address_of, load_settings, place
 from teraflock.base.errors import Conflict, Refused, StorageFailed, Unavailable
 
 BACKLOG: Final = 2048
@@ -36,7 +37,8 @@ def serve(at: Place | None = None, settings: Settings | None = None) -> None:
             hint="Set `TERA_HOME` to a folder that you may write to",
         ) from None
     with _alone(at), listening(settings) as sock:
-        _log_to_stderr(settings)
+        _log_to_stderr(at, settings)
+        _raise_open_files()
         _run(at, settings, sock)
 
 
@@ -58,7 +60,7 @@ def _run(at: Place, settings: Settings, sock: socket.socket) -> None:
         server = HttpServer(Application(cloud.services), settings)
         cloud.start()
         _settle_memory()
-        put(at.pid, f"{os.getpid()}\n".encode())
+        put(at.pid, f"{os.getpid()}\n{settings.listen}\n".encode())
         LOG.info("answers at %s", url_of(settings, sock))
         server.run(sockets=[sock])
     finally:
@@ -117,10 +119,16 @@ def _alone(at: Place) -> Iterator[None]:
         yield
 
 
-def _log_to_stderr(settings: Settings) -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+def _raise_open_files() -> None:
+    """Each connection is an open file, and a shell allows 1,024 of them unless it is asked for more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _log_to_stderr(at: Place, settings: Settings) -> None:
     root = logging.getLogger()
-    root.handlers = [handler]
+    root.handlers = [ServerLog(at.folder / LOG_FILE)]
     root.setLevel(settings.log_level.upper())
     logging.getLogger("uvicorn.error").setLevel("WARNING")

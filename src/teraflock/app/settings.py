@@ -21,6 +21,7 @@ FOLDER: Final = "cloud"
 FILE: Final = "settings.toml"
 DATABASE_FILE: Final = "cloud.db"
 PID_FILE: Final = "server.pid"
+LOG_FILE: Final = "server.log"
 OPERATOR_KEY_FILE: Final = "operator.key"
 
 Positive = Annotated[int, Meta(ge=1)]

@@ -1,4 +1,6 @@
-"""The server as a process in the background: started once, found again, stopped, and never another's taken for ours.
+"""The server in the background: started once, found again, stopped, and never another's taken for ours.
+
+Where systemd runs the machine it is left to systemd (`unit.py`), elsewhere it is a process of its own.
 
 A process is ours if it runs `tera serve` with our home, whatever the pid file says: after a reboot the same pid may be
 anybody's.
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from teraflock.app.files import put
+from teraflock.app.house import unit
 from teraflock.app.house.places import Places
 from teraflock.base.errors import Unavailable
 
@@ -20,20 +23,28 @@ START_SECONDS_MAX: Final = 30.0
 STOP_SECONDS_MAX: Final = 20.0
 LOOK_AGAIN_SECONDS: Final = 0.05
 LOG_LINES_TOLD: Final = 3
-LOG_BYTES_MAX: Final = 16 << 20
-"""One that has grown beyond it is put aside at the next start; the one before it is dropped."""
+NO_PROCESS: Final = 1 << 30
+"""Beyond any process id: one that ended before it was seen."""
 
 
 def running_pid(places: Places) -> int | None:
     """The server's process, if it lives and is ours. Without a pid file it is looked for: a start may be cut off."""
     try:
-        noted = int(places.pid.read_text("ascii"))
-    except (OSError, ValueError):
+        noted = int(places.pid.read_text("ascii").split()[0])
+    except (OSError, ValueError, IndexError):
         noted = 0
     if noted > 0 and _is_ours(noted, places):
         return noted
     pids = (int(path.name) for path in Path("/proc").glob("[0-9]*"))
     return next((pid for pid in pids if pid != os.getpid() and _is_ours(pid, places)), None)
+
+
+def address(places: Places) -> str:
+    """The `listen` of the server that runs, as it wrote it down itself; empty while it does not say."""
+    try:
+        return places.pid.read_text("ascii").split()[1]
+    except (OSError, ValueError, IndexError):
+        return ""
 
 
 def _is_ours(pid: int, places: Places) -> bool:
@@ -51,21 +62,26 @@ def start(places: Places, answers: Callable[[], bool]) -> int:
     """Start it and return once it answers. One that runs already is waited for only."""
     pid = running_pid(places)
     if pid is None:
-        pid = _spawn(places)
+        pid = _by_systemd(places) if unit.is_possible() else _spawn(places)
     for _ in range(int(START_SECONDS_MAX / LOOK_AGAIN_SECONDS)):
         if answers():
             return pid
         if not lives(pid):
-            raise Unavailable("The server ended as soon as it was started", hint=_told_by(places.log))
+            unit.stop(places)  # else it would be started again and again
+            raise Unavailable("The server ended as soon as it was started", hint=told_by(places.log))
         time.sleep(LOOK_AGAIN_SECONDS)
-    raise Unavailable("The server does not answer", hint=_told_by(places.log))
+    raise Unavailable("The server does not answer", hint=told_by(places.log))
+
+
+def _by_systemd(places: Places) -> int:
+    places.cloud.mkdir(parents=True, exist_ok=True, mode=0o700)
+    unit.start(places)
+    return running_pid(places) or NO_PROCESS
 
 
 def _spawn(places: Places) -> int:
     """A process that outlives this one, and hears nothing of Ctrl-C in its terminal."""
     places.cloud.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if places.log.exists() and places.log.stat().st_size > LOG_BYTES_MAX:
-        places.log.replace(places.log.with_suffix(".log.old"))
     log = os.open(places.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         pid = os.posix_spawn(
@@ -88,6 +104,7 @@ def _spawn(places: Places) -> int:
 def stop(places: Places) -> bool:
     """End it and wait until it has ended. False where none ran."""
     pid = running_pid(places)
+    unit.stop(places)
     if pid is not None:
         end(pid)
     places.pid.unlink(missing_ok=True)
@@ -121,7 +138,8 @@ def lives(pid: int) -> bool:
         return False
 
 
-def _told_by(log: Path) -> str:
+def told_by(log: Path) -> str:
+    """Where a log is, and its last lines."""
     try:
         lines = log.read_text("utf-8", errors="replace").splitlines()[-LOG_LINES_TOLD:]
     except OSError:

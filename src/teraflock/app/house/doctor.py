@@ -18,7 +18,7 @@ from teraflock.app.house.health import (
 )
 from teraflock.app.house.images import BASE
 from teraflock.app.house.places import Places
-from teraflock.app.house.up import server_url
+from teraflock.app.house.up import server_url, why_simulated
 from teraflock.app.settings import Settings, load_settings
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import Forbidden, NotAuthenticated, NotFound, TeraflockError, Unavailable
@@ -65,9 +65,10 @@ def nvidia() -> Finding:
 
 def engine(places: Places, settings: Settings, environment: Mapping[str, str]) -> Finding:
     if settings.engine == "simulated" and places.settings.exists():
-        return mind(
-            "engine", "SIMULATED: nothing real is launched", "`make purge up` as root for real instances"
-        )
+        was = why_simulated(places)
+        seen = f"SIMULATED: {was.told}" if was else "SIMULATED: nothing real is launched"
+        repair = was.repair if was else ""
+        return mind("engine", seen, repair or "For real instances: `make purge up` as root")
     socket = Path(settings.lxd_socket) if settings.lxd_socket else None
     if socket is None:
         chosen = engines.choose(places, environment)

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from teraflock.app.engines import engine_mark
-from teraflock.app.house import background, connection, engine, removal
+from teraflock.app.house import background, connection, engine, removal, unit
 from teraflock.app.house.places import Places
 from teraflock.app.house.up import server_url
 from teraflock.app.settings import Settings, load_settings
@@ -56,6 +56,7 @@ def purge(places: Places, tell: Tell) -> list[str]:
     """What is left that we cannot remove, in sentences."""
     tell("server")
     background.stop(places)
+    unit.remove(places)
     settings = kept_settings(places)
     left: list[str] = []
     if settings and settings.engine == "lxd":
@@ -67,9 +68,10 @@ def purge(places: Places, tell: Tell) -> list[str]:
     _purge_connection(places, settings)
     for folder in (places.engine, places.ssh, places.cloud):  # the settings, which say what there is, go last
         _remove(folder)
-    with suppress(OSError):  # others' engines are in it, or it never was
-        places.engine.parent.rmdir()
     places.lock.unlink(missing_ok=True)
+    for folder in (places.engine.parent, places.home):
+        with suppress(OSError):  # others' things are in it, or it never was
+            folder.rmdir()
     return left
 
 
@@ -91,8 +93,15 @@ def _purge_connection(places: Places, settings: Settings | None) -> None:
         kept = connection.read(places.connection)
     except TeraflockError:
         return
-    if kept and settings and kept.server == server_url(settings):
+    if kept and (kept.key == _operator_key(places) or (settings and kept.server == server_url(settings))):
         places.connection.unlink(missing_ok=True)
+
+
+def _operator_key(places: Places) -> str:
+    try:
+        return places.operator_key.read_text("ascii").strip()
+    except OSError:
+        return ""
 
 
 def _remove(folder: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from teraflock.app.house import background
 from teraflock.app.house.places import Places
 from teraflock.base.errors import TeraflockError
 from teraflock.drivers.lxd import daemon, kernel
@@ -37,9 +38,7 @@ def choose(places: Places, environment: Mapping[str, str] = os.environ) -> Engin
     if not Path("/proc/self").exists():
         return Engine(kind="simulated", told="containers need Linux")
     if os.geteuid() != 0:
-        return Engine(
-            kind="simulated", told="not root", repair="Run `make purge up` as root for real instances"
-        )
+        return Engine(kind="simulated", told="not root", repair="Run `make purge up` as root")
     if chosen := environment.get("TERA_LXD_SOCKET"):
         return Engine(kind="lxd", told=f"the one at {chosen}", socket=chosen)
     found = None if daemon.answers(places.lxd / "unix.socket") else daemon.find(environment)
@@ -78,8 +77,14 @@ def prepared(engine: Engine, places: Places) -> Engine:
             daemon.Daemon(places.lxd).ensure()
     except TeraflockError as error:
         told = f"{error.sentence[:1].lower()}{error.sentence[1:]}"
-        return Engine(kind="simulated", told=told, repair=error.hint)
+        return Engine(kind="simulated", told=told, repair=_repair(places, error))
     return engine
+
+
+def _repair(places: Places, error: TeraflockError) -> str:
+    """A daemon that does not start says why in its log; nobody else can."""
+    log = places.lxd.with_name(f"{places.lxd.name}.log")
+    return f"{background.told_by(log)}. Repair that, then `make purge up`" if log.exists() else error.hint
 
 
 def _load_bridge_filter() -> None:

@@ -19,7 +19,7 @@ def ensure_base(client: Client, tell: Callable[[str], None]) -> str:
     image = _asked(client)
     began = time.monotonic()
     while image.state not in ("ready", "failed") and time.monotonic() - began < BUILD_SECONDS_MAX:
-        tell(f"image {BASE}: {image.state}")
+        tell("image base: being built, which takes a minute or two")
         time.sleep(LOOK_AGAIN_SECONDS)
         image = client.image(image.id)
     return f"{image.state}: {image.problem}" if image.problem else image.state

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from teraflock.app.home import home
-from teraflock.app.settings import Place
+from teraflock.app.settings import LOG_FILE, Place
 
 ENGINES: Final = Path("/var/lib/teraflock")
 
@@ -26,7 +26,11 @@ class Places:
         self.settings = self.server.settings
         self.pid = self.server.pid
         self.operator_key = self.server.operator_key
-        self.log = self.cloud / "server.log"
+        self.log = self.cloud / LOG_FILE
+        self.environment = self.cloud / "server.env"
+        """What the environment said to a server that systemd starts."""
+        self.why_simulated = self.cloud / "why-simulated.json"
+        """Why no real engine could be had when the house was set up."""
         self.lock = self.home / "house.lock"
         """Beside the folder, not in it: who removes the folder holds the lock."""
         self.engine = ENGINES / hashlib.sha256(os.fsencode(self.home)).hexdigest()[:8]

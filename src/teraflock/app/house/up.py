@@ -51,16 +51,14 @@ def up(places: Places, tell: Tell, environment: Mapping[str, str] = os.environ) 
     tell("engine")
     chosen = _engine(places, first, environment)
     if first:
-        put(
-            places.settings,
-            settings_text(chosen, load_settings(places.server, environment), environment).encode(),
-        )
-        places.cloud.chmod(0o700)
+        _write_down(places, chosen, environment)
     settings = load_settings(places.server, environment)
     server = server_url(settings)
     tell("server")
     was_up = background.running_pid(places) is not None
-    if not was_up:
+    if was_up:
+        _refuse_elsewhere(places, settings)
+    else:
         _refuse_taken(settings)
     pid = background.start(places, lambda: _answers(server, environment))
     tell("key")
@@ -77,16 +75,40 @@ def up(places: Places, tell: Tell, environment: Mapping[str, str] = os.environ) 
     )  # fmt: skip
 
 
+def _write_down(places: Places, chosen: Engine, environment: Mapping[str, str]) -> None:
+    """What the next start must find again; a database's address may hold a password."""
+    places.cloud.mkdir(parents=True, exist_ok=True, mode=0o700)
+    places.cloud.chmod(0o700)
+    if chosen.kind == "simulated":
+        put(places.why_simulated, msgspec.json.encode(chosen))
+    text = settings_text(chosen, load_settings(places.server, environment), environment)
+    put(places.settings, text.encode(), mode=0o600)
+
+
+def prepare(places: Places, environment: Mapping[str, str] = os.environ) -> None:
+    """Bring the engine of a house that is set up to where a server can use it, as after a reboot."""
+    if places.settings.exists():
+        _engine(places, False, environment)
+
+
+def why_simulated(places: Places) -> Engine | None:
+    """What stood in the way of a real engine at set-up; None where nobody wrote it down."""
+    try:
+        return msgspec.json.decode(places.why_simulated.read_bytes(), type=Engine)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
 def _engine(places: Places, first: bool, environment: Mapping[str, str]) -> Engine:
     """At the first start whatever can be had; later the one the house was set up with, and nothing else."""
     if first:
         return engine.prepared(engine.choose(places, environment), places)
     kept = load_settings(places.server, environment)
     if kept.engine == "simulated":
+        was = why_simulated(places) or Engine(kind="simulated", told="nobody knows why any more")
         now = engine.choose(places, {**environment, "TERA_ENGINE": ""})
-        repair = "`make purge up` sets up afresh with it" if now.kind == "lxd" else now.repair
-        told = "a real engine could be had now" if now.kind == "lxd" else now.told
-        return Engine(kind="simulated", told=f"so it was set up; {told}", repair=repair)
+        repair = "`make purge up` sets up afresh" if now.kind == "lxd" else now.repair
+        return Engine(kind="simulated", told=f"so it was set up: {was.told}", repair=was.repair or repair)
     found = engine.prepared(
         engine.choose(places, {**environment, "TERA_LXD_SOCKET": _foreign(kept, places)}), places
     )
@@ -142,6 +164,16 @@ def _refuse_taken(settings: Settings) -> None:
     )
 
 
+def _refuse_elsewhere(places: Places, settings: Settings) -> None:
+    """A server stays where it was started: to wait for it elsewhere would be in vain."""
+    there = background.address(places)
+    if there and there != settings.listen:
+        raise Conflict(
+            f"The server runs already, at {there} and not at {settings.listen}",
+            hint=f"To move it: `make down GUESTS=keep; TERA_LISTEN={settings.listen} make up`",
+        )
+
+
 def _operator_key(places: Places, settings: Settings, server: str, environment: Mapping[str, str]) -> str:
     """The key in the file if it opens; else, with the database at hand, a new one."""
     try:
@@ -170,7 +202,7 @@ def _connect(places: Places, ours: Connection) -> str:
         kept = connection.read(places.connection)
     except TeraflockError:
         kept = None
-    if kept and kept.server != ours.server:
+    if kept and kept.server != ours.server and kept.key != ours.key:  # our own key: our own server, moved
         return kept.server
     if kept != ours:
         connection.write(places.connection, ours)

@@ -4,9 +4,13 @@ from typing import Final
 
 import click
 
+from teraflock.base.errors import TeraflockError
+from teraflock.cli.output import remark
+
 HELP: Final = """Run the server in the foreground, until Ctrl-C or SIGTERM.
 
 Settings come from `cloud/settings.toml` in the home folder and from TERA_*; docs/settings.md lists them.
+Where systemd runs the machine, `make up` as root leaves this to a unit of its own.
 
 \b
 Examples:
@@ -17,7 +21,25 @@ Examples:
 
 
 @click.command(help=HELP)
-def command() -> None:
+@click.option(
+    "--prepare",
+    is_flag=True,
+    help="Before that bring up the engine and the kernel's settings, as after a boot.",
+)
+def command(prepare: bool) -> None:
     from teraflock.app.server import serve
 
+    if prepare:
+        _prepare()
     serve()
+
+
+def _prepare() -> None:
+    """A server answers even while its engine is away, and looks for it again: what is wrong is told, no more."""
+    from teraflock.app.house.places import Places
+    from teraflock.app.house.up import prepare
+
+    try:
+        prepare(Places())
+    except TeraflockError as error:
+        remark(f"warning: {error.sentence}: {error.hint}")
