@@ -242,3 +242,29 @@ def test_events_are_followed_each_once_until_ctrl_c(cloud: Cloud) -> None:
     assert len({each["id"] for each in seen}) == len(seen)
     assert {each["details"]["name"] for each in seen[2:]} == {"during"}
     cloud.ok("delete", "before", "during", "--yes")
+
+
+def test_the_newest_events_are_read_and_no_more(cloud: Cloud) -> None:
+    cloud.ok("launch", "--name", "eventful", "--wait")
+    cloud.ok("restart", "eventful")
+    every = told(cloud, "events", "--instance", "eventful", "--limit", "1000")
+    assert len(every) > 3
+    assert [each["at"] for each in every] == sorted(each["at"] for each in every)
+    assert told(cloud, "events", "--instance", "eventful", "--limit", "3") == every[-3:]
+    assert told(cloud, "events", "--limit", "2") == told(cloud, "events", "--since", "1h")[-2:]
+    assert told(cloud, "events", "--instance", "eventful", "--since", every[-2]["at"]) == every[-2:]
+    assert told(cloud, "events", "--since", "2100-01-01") == []
+    assert "is no time" in cloud.fails("events", "--since", "yesterday").err
+    cloud.ok("delete", "eventful", "--yes")
+
+
+def test_without_an_ssh_client_an_instance_is_launched_all_the_same(cloud: Cloud, tmp_path: Path) -> None:
+    bare = Cloud(cloud.home, cloud.port)
+    bare.more = cloud.more | {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    (cloud.home / "ssh" / "id_ed25519").unlink(missing_ok=True)
+    done = bare.ok("launch", "--name", "keyless", "--wait")
+    assert "without an SSH key" in done.err
+    assert bare.ok("exec", "keyless", "--", "hostname").out == "keyless\n"
+    key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPQzL2Vhcm5lc3Q me"
+    assert "without an SSH key" not in bare.ok("launch", "--name", "keyed", "--key", key, "--wait").err
+    bare.ok("delete", "keyless", "keyed", "--yes")

@@ -23,6 +23,17 @@ def remark(sentence: str) -> None:
     click.echo(sentence, err=True)
 
 
+def called() -> str:
+    """The command as it can be typed here: `tera` where the shell finds it, else its path."""
+    import shutil
+
+    program = sys.argv[0]
+    if shutil.which("tera") == program or not os.access(program, os.X_OK) or not program.endswith("tera"):
+        return "tera"
+    relative = os.path.relpath(program)
+    return relative if len(relative) < len(program) else program
+
+
 def columns() -> int:
     """How wide the table may be. `COLUMNS` is honoured, as elsewhere."""
     if "COLUMNS" in os.environ or sys.stdout.isatty():

@@ -1,7 +1,5 @@
 """`tera up`, `down` and `purge`: what `make up`, `make down` and `make purge` call."""
 
-import os
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +12,7 @@ from teraflock.cli.cloud.options import json_option, yes_option
 from teraflock.cli.cloud.showing import write_facts
 from teraflock.cli.cloud.waiting import NotDone, phases
 from teraflock.cli.cloud.words import SIMULATED
-from teraflock.cli.output import emphasised, remark, write_json
+from teraflock.cli.output import called, emphasised, remark, write_json
 
 if TYPE_CHECKING:
     from teraflock.app.house.down import Fallen
@@ -71,7 +69,7 @@ def up(as_json: bool) -> None:
     if risen.image != "ready":
         raise NotDone(
             f"The image `base` is {risen.image}: nothing can be launched from it yet",
-            hint=f"`{_called()} image build base` tries again; the log says more",
+            hint=f"`{called()} image build base` tries again; the log says more",
         )
 
 
@@ -95,7 +93,7 @@ def _facts(risen: "Risen") -> Iterator[tuple[str, str]]:
     if len(risen.hosts) > 3:
         yield "", f"and {len(risen.hosts) - 3} more"
     yield "image", f"base: {risen.image}"
-    yield "key", f"{risen.key_file} (these commands find it by themselves)"
+    yield "key", risen.key_file
     yield "log", risen.log_file
     if risen.version != __version__:
         yield (
@@ -116,24 +114,13 @@ def _host_text(host: "HostAnswer") -> str:
 
 
 def _say_next(risen: "Risen", is_simulated: bool) -> None:
-    tera = _called()
+    tera = called()
     if not risen.hosts:
         remark(f"\nNo host has reported yet: `{tera} doctor` says what is wrong")
     enter = f"{tera} exec first -- hostname" if is_simulated else f"{tera} ssh first"
     remark("\nNext:")
     for line in (f"{tera} launch --name first --wait", enter, f"{tera} ps"):
         remark(f"  {line}")
-
-
-def _called() -> str:
-    """The command as it can be typed here."""
-    import shutil
-
-    program = sys.argv[0]
-    if shutil.which("tera") == program or not os.access(program, os.X_OK) or not program.endswith("tera"):
-        return "tera"
-    relative = os.path.relpath(program)
-    return relative if len(relative) < len(program) else program
 
 
 @click.command(help=DOWN_HELP)
@@ -189,6 +176,6 @@ def purge(yes: bool, as_json: bool) -> None:
     if as_json:
         write_json({"removed": True, "left": left})
         return
-    click.echo(f"{places.cloud} and all that was made on the engine are removed")
+    click.echo(f"{places.cloud} is removed, and all that was made on the engine")
     for sentence in left:
         remark(sentence)

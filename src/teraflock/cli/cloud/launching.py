@@ -16,7 +16,7 @@ from teraflock.cli.cloud.options import json_option, project_option, wait_option
 from teraflock.cli.cloud.shape_options import shape_from, shape_options
 from teraflock.cli.cloud.waiting import NotDone, wait_for
 from teraflock.cli.cloud.words import check_name, parse_command, parse_pairs
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import called, remark, write_json
 from teraflock.wire.instance import (
     INSTANCES_PER_LAUNCH_MAX,
     USER_DATA_BYTES_MAX,
@@ -90,6 +90,7 @@ def command(
 ) -> None:
     request = request_from(words)
     with connected(project) as client:
+        _mind_the_key(request)
         tell_price(client, request, yes=yes)
         launched = client.launch(request, idempotency_key=idempotency_key).items
         if wait:
@@ -100,6 +101,13 @@ def command(
         write_instances(launched)
         _say_what_next(launched, waited=wait)
     _complain_of_failed(launched)
+
+
+def _mind_the_key(request: LaunchRequest) -> None:
+    if request.access == "ssh" and not request.authorized_keys:
+        remark(
+            "Launched without an SSH key: there is no `ssh-keygen` here to make one; `tera exec` needs none"
+        )
 
 
 def request_from(words: dict[str, Any]) -> LaunchRequest:
@@ -205,7 +213,7 @@ def _say_what_next(launched: Sequence[InstanceAnswer], *, waited: bool) -> None:
     elif first.access == "command":
         remark(f"\n`tera logs {first.name}` has what it wrote")
     elif first.state == "running" and not first.simulated:
-        remark(f"\nLog in: `tera ssh {first.name}`")
+        remark(f"\nLog in: `{called()} ssh {first.name}`")
 
 
 def _complain_of_failed(launched: Sequence[InstanceAnswer]) -> None:

@@ -6,6 +6,7 @@ the user's own `known_hosts` is neither read nor written.
 """
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,7 +22,10 @@ PUBLIC_KEY_BYTES_MAX: Final = 8192
 
 
 def public_keys(given: Iterable[str], home: Path, user_home: Path) -> tuple[str, ...]:
-    """The lines for `authorized_keys`: those given, else the user's own, else one that is made now."""
+    """The lines for `authorized_keys`: those given, else the user's own, else one that is made now.
+
+    None where there is nothing to make one with: an instance can be entered by `tera exec` all the same.
+    """
     keys = tuple(read_public_key(each) for each in given)
     if keys:
         return keys
@@ -29,6 +33,8 @@ def public_keys(given: Iterable[str], home: Path, user_home: Path) -> tuple[str,
         path = user_home / ".ssh" / f"{name}.pub"
         if path.is_file() and path.with_suffix("").is_file():
             return (read_public_key(str(path)),)
+    if not own_key_exists(home) and shutil.which("ssh-keygen") is None:
+        return ()
     return (read_public_key(str(own_key(home)) + ".pub"),)
 
 
@@ -68,12 +74,16 @@ def _checked(line: str, what: str) -> str:
 def own_key(home: Path) -> Path:
     """The key pair that we keep for a user who has none: made at the first need."""
     path = home / "ssh" / "id_ed25519"
-    if not (path.is_file() and path.with_name("id_ed25519.pub").is_file()):
+    if not own_key_exists(home):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         for half in (path, path.with_name("id_ed25519.pub")):  # left by one that was cut off
             half.unlink(missing_ok=True)
         _generate(path)
     return path
+
+
+def own_key_exists(home: Path) -> bool:
+    return all((home / "ssh" / name).is_file() for name in ("id_ed25519", "id_ed25519.pub"))
 
 
 def _generate(path: Path) -> None:
