@@ -13,17 +13,21 @@ $(READY): requirements/dev.lock pyproject.toml scripts/setup
 	@sh scripts/setup $(VENV)
 	@touch $(READY)
 
+# Stopping, removing and looking must work without a network too: they take the environment as it is.
+$(BIN)/tera:
+	@$(MAKE) --no-print-directory $(READY)
+
 up: $(READY)  ## set up, and start the cloud on this machine (as root: with real containers)
 	@sh scripts/prepare-engine
 	@$(BIN)/tera up
 
-down: $(READY)  ## stop it, instances too; GUESTS=keep lets them run on
+down: $(BIN)/tera  ## stop it, instances too; GUESTS=keep lets them run on
 	@$(BIN)/tera down $(if $(filter keep,$(GUESTS)),--keep-guests)
 
-purge: $(READY)  ## remove all that it made on this machine; asks, YES=1 does not
+purge: $(BIN)/tera  ## remove all that it made on this machine; asks, YES=1 does not
 	@$(BIN)/tera purge $(if $(YES),--yes)
 
-doctor: $(READY)  ## check everything, and say what to repair
+doctor: $(BIN)/tera  ## check everything, and say what to repair
 	@$(BIN)/tera doctor
 
 test: $(READY)  ## set up, and run the whole test suite
