@@ -1,10 +1,12 @@
 """The same commands on real containers: up beside an engine that was there, log in, copy, down, away without a trace.
 
-Skipped where no LXD can be run. Everything happens in namespaces that have no way out.
+Skipped for an engine that is not installed. Everything happens in namespaces that have no way out.
 """
 
 import subprocess
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from tests.engine.house import House, NoHouse
 from tests.story.cloud import Cloud
 
 from teraflock.drivers.lxd import build, recipe
+from teraflock.drivers.lxd.daemon import PROGRAMS
 from teraflock.drivers.lxd.rest import Client
 from teraflock.instance.model import Operation
 from teraflock.reconcile.rehearsal import points
@@ -24,7 +27,9 @@ class RealCloud(Cloud):
     def __init__(self, home: Path, house: House) -> None:
         super().__init__(home)
         self._house = house
-        self.more = {"LXD_DIR": str(house.daemon.folder), "HOME": str(home.parent)}
+        program = house.daemon.program()
+        assert program is not None
+        self.more = {program.folder_variable: str(house.daemon.folder), "HOME": str(home.parent)}
 
     def command(self, *words: str | Path) -> list[str]:  # type: ignore[override]  # within the house, not anywhere
         enter = ["nsenter", f"--target={self._house.inside_pid}", "--net", "--mount", "--pid", "--"]
@@ -42,22 +47,32 @@ class RealCloud(Cloud):
             asking.kill()  # it would go on asking: cut off, it cannot know whether it was heard
             asking.communicate()
 
-    def guests(self) -> set[str]:
-        """The host names of all our containers that the engine has, but for the moulds of images."""
+    def told_of_other_hands(self) -> int:
+        told = [each for each in self.ok("events", "--json").json if each["kind"] == "instance.drifted"]
+        return len([each for each in told if "limits" in each["details"]["reason"]])
+
+    @contextmanager
+    def engine(self) -> Iterator[Client]:
+        """The engine itself, past the server, within our project."""
         host = Client(self._house.daemon.socket_path)
         (project,) = [each["name"] for each in host.get("projects", recursion=1) if each["name"] != "default"]
         host.close()
         engine = Client(self._house.daemon.socket_path, project=project)
-        found = engine.get("instances", recursion=1)
+        yield engine
         engine.close()
+
+    def guests(self) -> set[str]:
+        """The host names of all our containers that the engine has, but for the moulds of images."""
+        with self.engine() as engine:
+            found = engine.get("instances", recursion=1)
         return {each["config"]["user.hostname"] for each in found if not each["name"].startswith("image-")}
 
 
-@pytest.fixture(scope="module")
-def house() -> Iterator[House]:
+@pytest.fixture(scope="module", params=PROGRAMS, ids=lambda program: program.name)
+def house(request: pytest.FixtureRequest) -> Iterator[House]:
     try:
         build.build(recipe.read("base"), IMAGES, created_at=1)
-        house = House("story-")
+        house = House("story-", request.param)
     except (NoHouse, build.BuildFailed) as reason:
         pytest.skip(str(reason))
     yield house
@@ -126,6 +141,33 @@ def test_down_and_up_keep_what_there_is(cloud: RealCloud) -> None:
     assert cloud.ok("doctor", "--json").code == 0
 
 
+def test_limits_changed_by_hand_come_back_and_are_told(cloud: RealCloud) -> None:
+    """The house looks every few seconds; a resize meanwhile is no drift."""
+    with cloud.engine() as engine:
+        (name,) = [
+            each["name"]
+            for each in engine.get("instances", recursion=1)
+            if each["config"].get("user.hostname") == "web"
+        ]
+        given = engine.get("instances", name)
+        by_hand = {"config": {"limits.memory": "64MiB", "limits.cpu": "2", "security.nesting": "true"}}
+        engine.patch("instances", name, body=by_hand)
+        for _ in range(LOOKS_MAX):
+            found = engine.get("instances", name)
+            if found["config"]["limits.memory"] == given["config"]["limits.memory"]:
+                break
+            time.sleep(LOOK_AGAIN_SECONDS)
+        kept = {key: value for key, value in found["config"].items() if not key.startswith("volatile.")}
+        assert kept == {key: given["config"][key] for key in kept}
+        assert found["devices"] == given["devices"]
+    assert cloud.told_of_other_hands() == 1
+    cloud.ok("resize", "web", "--ram", "768MB")
+    assert cloud.ok("show", "web", "--json").json["state"] == "running"
+    assert cloud.told_of_other_hands() == 1
+
+
+LOOKS_MAX = 300
+LOOK_AGAIN_SECONDS = 0.1
 FORWARD = [point for point in points(Operation.LAUNCH) if ":undo:" not in point]
 SMALL = ("--ram", "512MB", "--disk", "2")
 

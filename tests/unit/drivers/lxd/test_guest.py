@@ -1,5 +1,7 @@
 """A machine as the engine's configuration."""
 
+from typing import Any
+
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
@@ -132,3 +134,58 @@ def test_a_hardware_address_is_one_of_those_for_everybody(instance: str) -> None
     assert first & 0b11 == 0b10, "given locally, and to one card alone"
     assert len(address) == 17
     assert len(names.machine_id(instance)) == 32
+
+
+KEYS = st.from_regex(r"(limits|security|raw|nvidia|environment)\.[a-z]{1,8}", fullmatch=True)
+NOT_OURS = st.from_regex(r"(user\.note|volatile|image)\.[a-z]{1,8}", fullmatch=True)
+WORDS = st.text(max_size=8)
+SERVERS = st.sampled_from(("lxd", "incus"))
+
+
+def found(asked: Machine, server: str) -> dict[str, Any]:
+    """As the engine shows it."""
+    made: dict[str, Any] = guest.body(asked, OURS, KEY, "mould", server=server)
+    return {**made, "status": "Running", "architecture": "x86_64"}
+
+
+@given(gpus=GPUS, server=SERVERS, notes=st.dictionaries(NOT_OURS, WORDS))
+def test_what_nobody_changed_is_not_altered(
+    gpus: tuple[GpuSlot, ...], server: str, notes: dict[str, str]
+) -> None:
+    shown = found(machine(gpus=gpus), server)
+    shown["config"] |= notes
+    seen = guest.sighting(shown, "here")
+    assert not seen.altered, "the engine's notes, the guest's and the image's are theirs"
+    assert seen.slots == tuple(sorted(slot.slot for slot in gpus))
+
+
+@given(gpus=GPUS, server=SERVERS, data=st.data())
+def test_whatever_other_hands_change_is_seen_and_goes_with_a_resize(
+    gpus: tuple[GpuSlot, ...], server: str, data: st.DataObject
+) -> None:
+    asked = machine(gpus=gpus)
+    given, shown = found(asked, server), found(asked, server)
+    part = data.draw(st.sampled_from([shown["config"], *shown["devices"].values()]))
+    settings = [key for key in part if not key.startswith("user.")]
+    key = data.draw(st.one_of(KEYS, st.sampled_from(settings)))
+    value = data.draw(st.one_of(WORDS, st.none()).filter(lambda value: value != part.get(key)))
+    if value is None:
+        part.pop(key)
+    else:
+        part[key] = value
+    assert guest.sighting(shown, "here").altered
+    back = {**shown, **guest.resized(shown, asked, OURS, server=server)}
+    assert (back["config"], back["devices"]) == (given["config"], given["devices"])
+    assert not guest.sighting(back, "here").altered
+
+
+def test_one_made_before_there_were_fingerprints_is_not_taken_for_altered() -> None:
+    shown = found(machine(), "lxd")
+    del shown["config"][guest.FINGERPRINT]
+    assert not guest.sighting(shown, "here").altered
+
+
+def test_each_engine_has_its_own_word_for_what_guests_are_not_told() -> None:
+    assert found(machine(), "lxd")["config"]["security.devlxd"] == "false"
+    assert found(machine(), "incus")["config"]["security.guestapi"] == "false"
+    assert "security.devlxd" not in found(machine(), "incus")["config"], "it would refuse the word"

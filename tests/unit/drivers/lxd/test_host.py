@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teraflock.drivers.lxd import daemon, kernel, processors
-from teraflock.drivers.lxd.daemon import Daemon
+from teraflock.drivers.lxd.daemon import INCUS, LXD, Daemon, NoEngine
 from teraflock.drivers.lxd.names import Names
 
 
@@ -81,6 +81,26 @@ def test_a_process_that_is_not_our_daemon_is_never_taken_for_it(tmp_path: Path) 
     ours.stop()
     (tmp_path / "lxd.pid").write_text("nonsense\n")
     assert ours.pid() is None
+
+
+def test_a_folder_belongs_to_one_program_for_ever(tmp_path: Path) -> None:
+    ours = Daemon(tmp_path / "engine", program=INCUS)
+    assert ours.program() == INCUS, "as it was asked for"
+    for noted, other in ((INCUS, LXD), (LXD, INCUS)):
+        (tmp_path / "engine.kind").write_text(f"{noted.name}\n")
+        assert Daemon(tmp_path / "engine", program=other).program() == noted
+    (tmp_path / "engine.kind").unlink()
+    (tmp_path / "engine").mkdir()
+    assert Daemon(tmp_path / "engine").program() == LXD, "from before there were notes"
+
+
+def test_a_daemon_whose_program_is_gone_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    for program in (LXD, INCUS):
+        with pytest.raises(NoEngine, match=f"{program.title} is not installed"):
+            Daemon(tmp_path / program.name, program=program).ensure()
+        assert not (tmp_path / program.name).exists()
+    assert daemon.installed() is None
 
 
 @pytest.mark.parametrize("wrong", ["", "abc", "UPPER", "with space", "a" * 17, "a/b12", "ab_12"])

@@ -78,6 +78,19 @@ def test_an_answer_is_its_metadata_and_names_are_quoted(server: Server, client: 
     assert server.asked == ["GET /1.0/instances/..%2Fx%3Fy%3D1?project=ours&recursion=1"]
 
 
+@pytest.mark.parametrize("empty", [[], None], ids=["as LXD says it", "as Incus says it"])
+def test_an_empty_list_is_a_list(server: Server, client: Client, empty: object) -> None:
+    server.answer = lambda handler: handler.say({"type": "sync", "metadata": empty})
+    assert client.get("instances", recursion=1) == []
+
+
+def test_which_engine_answers_is_asked_once(server: Server, client: Client) -> None:
+    told = {"type": "sync", "metadata": {"environment": {"server": "incus"}}}
+    server.answer = lambda handler: handler.say(told)
+    assert [client.server() for _ in range(3)] == ["incus"] * 3
+    assert len(server.asked) == 1
+
+
 def test_an_operation_is_waited_for_by_its_id(server: Server, client: Client) -> None:
     def answer(handler: Handler) -> None:
         if handler.command == "POST":
