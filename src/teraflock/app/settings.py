@@ -76,6 +76,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How many commands may be run inside instances over the API at a time."""
     metrics_open: bool = False
     """Whether `/metrics` is answered without an operator's key."""
+    traffic_seconds: Annotated[float, Meta(ge=1, le=3600)] = 60.0
+    """How often the counters of what guests send out of the house are read: bill and budgets know of it so soon."""
     issuer: str = "Teraflock"
     """Who sends invoices: a name, and the lines of an address."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"

@@ -28,6 +28,7 @@ from teraflock.instance.service import InstanceService
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.loops import Loops
 from teraflock.reconcile.rehearsal import dies_at
+from teraflock.reconcile.traffic import TrafficLoop
 from teraflock.storage.database import Database
 from teraflock.storage.open import POSTGRES, open_database
 from teraflock.tenant.service import TenantService
@@ -78,6 +79,8 @@ class Cloud:
         self.rates = house_rates(at)
         self.services = self._services(random_bytes)
         self.loops.also("bills", BillLoop(self.services.nouns.bills, self.clock).turn, BILLS_SECONDS)
+        traffic = TrafficLoop(self.database, self.clock, self.engines)
+        self.loops.also("traffic", traffic.turn, settings.traffic_seconds)
         self._ending = threading.Event()
         self._started = False
 

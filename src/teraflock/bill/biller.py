@@ -26,7 +26,6 @@ from teraflock.bill.purchase.service import go_on
 from teraflock.bill.times import microseconds
 from teraflock.bill.traffic import traffic_due
 from teraflock.meter import store as meter_store
-from teraflock.meter.reading import store as reading_store
 from teraflock.storage.database import Database, Transaction
 
 INTERVALS_PER_TURN: Final = 10_000  # half a second of work, some twenty megabytes
@@ -100,8 +99,7 @@ def book_day(tx: Transaction, until_us: int, now_us: int, random_bytes: Callable
         if interval.from_us < until_us:
             charges += desk.booking(interval, until_us, FROM_ANY_DAY_US)
     charges += traffic_due(tx, desk, until_us=until_us)
-    closed = replace(cursor, booked_until_us=until_us, readings=reading_store.newest_number(tx))
-    cursor = desk.post(charges, closed, now_us)
+    cursor = desk.post(charges, replace(cursor, booked_until_us=until_us), now_us)
     if (
         cursor.intervals == meter_store.cursor(tx).intervals
     ):  # else a credit might yet be drawn for its own days

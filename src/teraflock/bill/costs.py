@@ -12,6 +12,7 @@ from teraflock.bill.charge import store as charge_store
 from teraflock.bill.charge.rules import beyond_cover, cover_at, discount_at, slices
 from teraflock.bill.desk import FROM_ANY_DAY_US, Desk, interval_of
 from teraflock.bill.price.model import BASIS, Place
+from teraflock.bill.traffic import traffic_due
 from teraflock.meter import store as meter_store
 from teraflock.meter.ahead import ahead
 from teraflock.meter.model import Holding, Interval, Meter
@@ -36,6 +37,8 @@ def cost(tx: Transaction, desk: Desk, instance_id: str, project_id: str, now_us:
     meter = meter_store.meter(tx, instance_id)
     currency = desk.currency(project_id)
     booked = charge_store.micros_of(tx, instance_id).get(currency, 0)
+    due = traffic_due(tx, desk, instance_id=instance_id)
+    booked += sum(charge.micros for charge in due)
     if meter is None or meter.open is None or meter.project_id != project_id:
         return Cost(currency=currency, micros_per_hour=0, micros=booked, is_priced=True)
     interval = interval_of(meter)
@@ -106,11 +109,14 @@ def month_so_far(tx: Transaction, desk: Desk, project_id: str, month: str, now_u
 def not_booked(tx: Transaction, desk: Desk, project_id: str, now_us: int, month: str = "") -> Spent:
     """What happened and is in no charge yet; in one month, where one is named."""
     stands = ahead(tx, project_id, bill_store.cursor(tx).intervals)
-    micros = sum(
-        charge.micros
+    due = [
+        charge
         for interval in stands.closed
         for charge in desk.booking(interval, interval.until_us, FROM_ANY_DAY_US)
-        if month in ("", charge_store.month_of(charge.slice.from_us))
+    ]
+    due += traffic_due(tx, desk, project_id=project_id)
+    micros = sum(
+        charge.micros for charge in due if month in ("", charge_store.month_of(charge.slice.from_us))
     )
     committed, rate = micros, 0
     for interval in map(interval_of, stands.open):

@@ -1,6 +1,10 @@
-"""What a launch will cost, before it starts."""
+"""What a launch will cost, before it starts.
 
-from collections.abc import Mapping
+Prices may depend on the host and its region, and the host is chosen at the launch: the dearest place it may come to is
+quoted, so that nobody pays more than was said.
+"""
+
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -25,6 +29,12 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
     """730 hours on end, discounts for a long run included."""
     micros_stopped_per_month: int
     """While stopped: its disk."""
+    egress_micros_per_gb: int
+    """Each GB that leaves the house."""
+    snapshot_micros_per_gb: int
+    """Each GB that snapshots keep, a month."""
+    region: str
+    """Of the place these prices are of; empty: they are the same wherever it comes to."""
     micros_until_deadline: int | None
     minimum_micros: int
     """The least a run costs, however short."""
@@ -38,6 +48,32 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the book has a price for the card."""
 
 
+def dearest(
+    held: Holding,
+    places: Iterable[Place],
+    tariff: Tariff,
+    period: Period,
+    now_us: int,
+    *,
+    instances: int = 1,
+    until_us: int | None = None,
+) -> Quote:
+    """The quote for the dearest of the places it may come to."""
+    prices = period.prices
+    told = {
+        Place(each.host * (each.host in prices.hosts), each.region * (each.region in prices.regions)): each
+        for each in places
+    }  # most places have no price of their own
+    quotes = [
+        quote(
+            msgspec.structs.replace(held, host=key.host, region=key.region), tariff, period, now_us,
+            instances=instances, until_us=until_us, region=place.region if len(told) > 1 else "",
+        )
+        for key, place in sorted(told.items() or [(Place(), Place())])
+    ]  # fmt: skip
+    return max(quotes, key=lambda each: (each.micros_per_hour, each.micros_per_month))
+
+
 def quote(
     held: Holding,
     tariff: Tariff,
@@ -46,6 +82,7 @@ def quote(
     *,
     instances: int = 1,
     until_us: int | None = None,
+    region: str = "",
 ) -> Quote:
     stopped = msgspec.structs.replace(held, gpu="", gpus=0, vcpus=0, ram_bytes=0, addresses=0)
     place = Place(held.host, held.region)
@@ -63,6 +100,9 @@ def quote(
         micros_per_month=instances * _cost(held, tariff, now_us, now_us + HOURS_PER_MONTH * HOUR_US),
         micros_stopped_per_month=instances
         * _cost(stopped, tariff, now_us, now_us + HOURS_PER_MONTH * HOUR_US, runs=False),
+        egress_micros_per_gb=units.egress,
+        snapshot_micros_per_gb=units.snapshot,
+        region=region,
         micros_until_deadline=None
         if until_us is None
         else instances * _cost(held, tariff, now_us, max(now_us, until_us)),

@@ -1,7 +1,7 @@
 """What edges ask of the bill: prices, quotes, bills, budgets, credits, purchases, invoices, export and proof."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Literal
 
@@ -24,9 +24,10 @@ from teraflock.bill.export.service import month_of_project
 from teraflock.bill.invoice.service import InvoiceService
 from teraflock.bill.ledger import store as ledger_store
 from teraflock.bill.ledger.model import REVENUE, owes, paid_ahead
+from teraflock.bill.price.model import Place
 from teraflock.bill.price.service import PriceService
 from teraflock.bill.purchase.service import PurchaseService
-from teraflock.bill.quote import Quote, quote
+from teraflock.bill.quote import Quote, dearest
 from teraflock.bill.store import Profile
 from teraflock.bill.times import microseconds
 from teraflock.bill.verify.service import Verdict, verify
@@ -115,8 +116,15 @@ class BillService:
             return {id: costs.cost(tx, desk, id, project_id, now_us) for id in instance_ids}
 
     def quote(
-        self, project_id: str, held: Holding, *, instances: int = 1, until: datetime | None = None
+        self,
+        project_id: str,
+        held: Holding,
+        *,
+        places: Iterable[Place] = (),
+        instances: int = 1,
+        until: datetime | None = None,
     ) -> Quote:
+        """`places` are those it may come to."""
         now_us = self._now_us()
         with self._database.read() as tx:
             desk = Desk(tx)
@@ -126,8 +134,8 @@ class BillService:
                     "There are no prices yet", hint="The operator sets them with `tera price set FILE`"
                 )
             until_us = microseconds(until) if until else None
-            return quote(
-                held, desk.tariff(project_id), period, now_us, instances=instances, until_us=until_us
+            return dearest(
+                held, places, desk.tariff(project_id), period, now_us, instances=instances, until_us=until_us
             )
 
     def verify(self) -> Verdict:

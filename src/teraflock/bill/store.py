@@ -14,8 +14,6 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
     """Up to here, days are closed."""
     latest_us: int = 0
     """The end of the latest time that was charged: no price and no purchase may begin to count before."""
-    readings: int = 0
-    """The number of the newest reading of traffic when the last day was closed."""
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,14 +30,11 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
 def cursor(tx: Transaction) -> Cursor:
     row = tx.one(
-        "SELECT intervals, charges, entries, booked_until_us, latest_us, readings FROM bill_cursor"
-        " WHERE name = 'bill'"
+        "SELECT intervals, charges, entries, booked_until_us, latest_us FROM bill_cursor WHERE name = 'bill'"
     )
     if row is None:
         return Cursor()
-    return Cursor(
-        intervals=row[0], charges=row[1], entries=row[2], booked_until_us=row[3], latest_us=row[4], readings=row[5]
-    )  # fmt: skip
+    return Cursor(intervals=row[0], charges=row[1], entries=row[2], booked_until_us=row[3], latest_us=row[4])
 
 
 def hold(tx: Transaction) -> Cursor:
@@ -51,13 +46,12 @@ def hold(tx: Transaction) -> Cursor:
 def set_cursor(tx: Transaction, cursor: Cursor) -> None:
     tx.run(
         "UPDATE bill_cursor SET intervals = :intervals, charges = :charges, entries = :entries,"
-        " booked_until_us = :until, latest_us = :latest, readings = :readings WHERE name = 'bill'",
+        " booked_until_us = :until, latest_us = :latest WHERE name = 'bill'",
         intervals=cursor.intervals,
         charges=cursor.charges,
         entries=cursor.entries,
         until=cursor.booked_until_us,
         latest=cursor.latest_us,
-        readings=cursor.readings,
     )
 
 

@@ -1,17 +1,11 @@
 """Times as the books keep them: microseconds since 1970, UTC; months by their name."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Final
 
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+from teraflock.base.clock import at_microseconds as moment
+from teraflock.base.clock import microseconds
 
-
-def microseconds(at: datetime) -> int:
-    return (at - EPOCH) // timedelta(microseconds=1)
-
-
-def moment(us: int) -> datetime:
-    return EPOCH + timedelta(microseconds=us)
+__all__ = ["microseconds", "moment", "month_bounds", "months_later"]
 
 
 def month_bounds(month: str) -> tuple[int, int]:

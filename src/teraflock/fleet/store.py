@@ -12,7 +12,10 @@ from teraflock.fleet.placement import RAM_BYTES_OF_HOUSE, Policy, Room
 from teraflock.storage.database import Row, Transaction
 from teraflock.tenant.model import ProjectId
 
-_COLUMNS: Final = "id, site, name, state, address, vcpus, ram_bytes, disk_bytes, simulated, registered_at_us, seen_at_us, region"
+_COLUMNS: Final = (
+    "id, site, name, state, address, vcpus, ram_bytes, disk_bytes, simulated,"
+    " registered_at_us, seen_at_us, region"
+)
 REGION: Final = "home"
 """Where a host stands until the operator says otherwise."""
 _HELD: Final = (

@@ -11,13 +11,13 @@ What holds:
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
-from teraflock.base.clock import Clock
+from teraflock.base.clock import Clock, at_microseconds
 from teraflock.base.ids import new_id
 from teraflock.meter import store
 from teraflock.meter.model import Change, Interval, Meter
@@ -27,8 +27,6 @@ from teraflock.storage.database import Database, Transaction
 CHANGES_PER_TURN: Final = 5_000  # some hundred milliseconds of work, and a few megabytes
 OVERLAP: Final = timedelta(seconds=30)
 """Longer than any transaction that leaves an event may take, and than clocks of two servers differ."""
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class MeterService:
@@ -197,4 +195,4 @@ def before(event_id: str, by: timedelta) -> str:
     for character in event_id.removeprefix("evt_")[:8]:
         value = value * 32 + max(0, alphabet.find(character))
     milliseconds = max(0, value - by // timedelta(milliseconds=1))
-    return floor_id(_EPOCH + timedelta(milliseconds=milliseconds))
+    return floor_id(at_microseconds(milliseconds * 1000))

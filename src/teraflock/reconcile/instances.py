@@ -24,7 +24,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from teraflock.base.clock import Clock, microseconds
+from teraflock.base.clock import Clock
 from teraflock.base.errors import TeraflockError, Unavailable
 from teraflock.fleet import store as fleet
 from teraflock.image import store as images
@@ -55,8 +55,8 @@ from teraflock.instance.steps import (
     step_before,
     step_to_undo,
 )
-from teraflock.meter.reading import store as readings
 from teraflock.reconcile import store as leases
+from teraflock.reconcile import traffic
 from teraflock.reconcile.hands import Hands
 from teraflock.storage.database import Database, Transaction
 
@@ -245,7 +245,7 @@ class InstanceLoop:
                 return None
             done = outcome if isinstance(outcome, Done) else Done()
             if done.sent is not None:
-                readings.keep(tx, [done.sent], microseconds(now))
+                traffic.keep(tx, [done.sent], now)
             after = change(fresh, now)
             if fresh.progress is not None and after.progress is None:
                 _close_books(tx, fresh, fresh.progress, done)

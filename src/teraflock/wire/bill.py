@@ -86,6 +86,8 @@ class QuoteRequest(_Request, frozen=True, kw_only=True):
     instances: Annotated[int, Meta(ge=1, le=100)] = 1
     until: Annotated[datetime, Meta(tz=True)] | None = None
     """A deadline: what it costs up to then is told too. With a zone."""
+    host: str = ""
+    """On this host only: its prices and those of its region count."""
 
 
 class QuoteAnswer(_Answer, frozen=True, kw_only=True):
@@ -101,6 +103,12 @@ class QuoteAnswer(_Answer, frozen=True, kw_only=True):
     micros_per_hour: int
     micros_per_month: int
     micros_stopped_per_month: int
+    egress_micros_per_gb: int
+    """Each GB of 2**30 bytes that leaves the house."""
+    snapshot_micros_per_gb: int
+    """Each GB that snapshots keep, a month."""
+    region: str
+    """Where prices depend on the place: the region of the dearest it may come to, which this is the price of."""
     micros_until: int | None
     minimum_micros: int
     monthly_micros: int

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from tests.unit.bill.world import BOOK, RATES, World
 
 from teraflock.base.errors import BadInput
-from teraflock.bill.price.book import BadBook, Draft, read_book
+from teraflock.bill.price.book import Draft, read_book
 from teraflock.bill.price.model import FOREVER_US, Period, Place, PriceBook, PricedPeriod, Prices, Table
 from teraflock.bill.price.service import PriceService
+from teraflock.bill.price.sheet import BadBook
 from teraflock.bill.times import microseconds
 
 
@@ -45,6 +46,8 @@ REFUSED = {
     "a price without a period": (book("vcpu: 0.1"), 3, "no price"),
     "a price per year": (book("vcpu: 0.1/year"), 3, "no price"),
     "a price with words": (book("gpu: {V100: cheap}"), 3, "no price"),
+    "an address": (book("address: 0.004/hour"), 3, "only ports of their host"),
+    "an address in a region": (book("regions: {north: {address: 1/hour}}"), 3, "only ports of their host"),
     "an unknown word": (book("vcpus: 0.1/hour"), 3, "means nothing"),
     "a word twice": (book("vcpu: 0.1/hour", "vcpu: 0.2/hour"), 4, "twice"),
     "one card by two names": (book("gpu:", "  H200: 3/hour", "  H200 SXM: 4/hour"), 5, "already"),

@@ -79,7 +79,7 @@ def books(database: Database | None = None) -> World:
     world.sent("ins_1", 5 * GB + 12_345_678)
     world.wait(days=2)
     world.book()
-    world.wait(days=-2)  # a clock that stepped back: a reading of a day that is closed
+    world.wait(days=-2)  # a clock that stepped back into a day that is closed
     world.sent("ins_1", 6 * GB)
     world.sent("ins_2", 77, epoch="9")
     world.wait(days=2)
@@ -113,7 +113,6 @@ def test_sound_books_are_found_sound(world: World) -> None:
     assert world.rows("SELECT 1 FROM charge WHERE snapshot_micros > 0")
     sent = world.rows("SELECT SUM(egress_bytes) FROM charge WHERE subject = 'ins_1'")
     assert sent == [(9 * GB,)], "each byte once"
-    assert world.rows("SELECT 1 FROM charge WHERE kind = 'reversal' AND egress_micros < 0")
 
 
 def test_every_damage_to_a_single_row_is_found(world: World) -> None:

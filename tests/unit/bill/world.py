@@ -13,8 +13,8 @@ from teraflock.bill.times import microseconds
 from teraflock.instance.driver import Sent
 from teraflock.instance.model import InstanceId
 from teraflock.instance.states import Phase
-from teraflock.meter.reading import store as reading_store
 from teraflock.meter.service import MeterService
+from teraflock.reconcile.traffic import keep
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
 from teraflock.storage.memory import MemoryDatabase
@@ -35,7 +35,6 @@ BOOK = """\
   ram: 0.00213/hour
   disk: 0.1/month
   snapshot: 0.05/month
-  address: 0.004/hour
   egress: 0.05
   minimum: 60 seconds
   monthly: 30%
@@ -114,7 +113,7 @@ class World:
 
         def work(tx: Transaction) -> None:
             tx.run("UPDATE instance SET sequence = :sequence WHERE id = :id", sequence=sequence, id=instance)
-            reading_store.keep(tx, [counter], self.now_us)
+            keep(tx, [counter], self.clock.now())
 
         self.database.write(work)
 

@@ -20,6 +20,7 @@ from teraflock.base.errors import BadInput, NotFound
 from teraflock.bill.budget.model import Budget
 from teraflock.bill.export.model import Account
 from teraflock.bill.invoice.html import page
+from teraflock.bill.price.model import Place
 from teraflock.bill.purchase.model import Mode
 from teraflock.bill.store import Profile
 from teraflock.instance.orders import shape_of
@@ -83,12 +84,21 @@ def show_quote(call: Call, query: InProject, body: QuoteRequest) -> QuoteAnswer:
     """What a launch would cost by the hour, by the month, and until a deadline."""
     if body.until is not None and body.until.tzinfo is None:
         raise BadInput("The deadline has no time zone", hint="Such as `2026-12-01T18:00:00Z`")
-    shape = shape_of(wish_from(body.shape), call.nouns.fleet.hosts(limit=HOSTS_MAX))
+    hosts = call.nouns.fleet.hosts(limit=HOSTS_MAX)
+    shape = shape_of(wish_from(body.shape), hosts)
+    places = [
+        Place(host.id, host.region)
+        for host in hosts
+        if body.host in ("", host.id, host.name)
+        and sum(card.gpu == shape.gpu for card in host.gpus) >= shape.gpus
+    ]
     held = Holding(
         gpu=shape.gpu, gpus=shape.gpus, vcpus=shape.vcpus, ram_bytes=shape.ram_bytes, disk_bytes=shape.disk_bytes,
         mode=body.mode,
     )  # fmt: skip
-    found = call.nouns.bills.quote(call.project.id, held, instances=body.instances, until=body.until)
+    found = call.nouns.bills.quote(
+        call.project.id, held, places=places, instances=body.instances, until=body.until
+    )
     return quote_answer(found, shape)
 
 

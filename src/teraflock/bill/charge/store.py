@@ -1,12 +1,12 @@
 """All SQL of charges. They are added, never changed."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
+from teraflock.base.clock import at_microseconds
 from teraflock.bill.charge.model import Amounts, Charge, Slice, Subject
 from teraflock.bill.charge.rules import DAY_US
 from teraflock.meter.model import Holding
@@ -28,7 +28,6 @@ _INSERT: Final = (
 )
 _SELECT: Final = f"SELECT {', '.join(COLUMNS)} FROM charge"
 _AT: Final = {name: index for index, name in enumerate(COLUMNS)}
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Booked(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,7 +187,7 @@ def spent(tx: Transaction, project_id: str, month: str) -> dict[str, int]:
 
 @lru_cache(maxsize=4096)
 def _month_of_day(day: int) -> str:
-    return (_EPOCH + timedelta(days=day)).strftime("%Y-%m")
+    return at_microseconds(day * DAY_US).strftime("%Y-%m")
 
 
 def month_of(us: int) -> str:

@@ -20,29 +20,15 @@ from teraflock.meter.model import Change, Holding
 from teraflock.meter.reading.model import Reading
 
 
-def day_of(us: int) -> int:
-    return us // DAY_US
-
-
-def sequence_of(day: int) -> int:
-    """Under which number the charges of a day's traffic stand."""
-    return -day
-
-
 def sender(held: Holding) -> Holding:
     """Of what an instance holds, what its traffic is sorted by."""
     return replace(held, gpus=0, vcpus=0, ram_bytes=0, disk_bytes=0, snapshots_bytes=0, addresses=0)
 
 
-def traffic_booking(
-    day: int,
-    readings: Sequence[Reading],
-    changes: Mapping[int, Change],
-    standing: Sequence[Charge],
-    next_segment: int,
-    tariff: Tariff,
+def traffic_charges(
+    day: int, readings: Sequence[Reading], changes: Mapping[int, Change], tariff: Tariff
 ) -> list[Charge]:
-    """What is missing in the charges of one instance's day, given all its readings of that day."""
+    """The charges of one instance's day, given all its readings of that day and the changes they name."""
     made: list[Charge] = []
     by_sender: dict[tuple[str, Holding], list[Reading]] = {}
     for reading in readings:
@@ -50,11 +36,9 @@ def traffic_booking(
         by_sender.setdefault((change.project_id, sender(change.held)), []).append(reading)
     for (project_id, held), own in by_sender.items():
         subject = Subject(
-            id=own[0].instance_id, generation=0, sequence=sequence_of(day), project_id=project_id, held=held
+            id=own[0].instance_id, generation=0, sequence=-day, project_id=project_id, held=held
         )
-        stands = [charge for charge in standing if charge.subject.held == held]
-        due = traffic_slices(day, own, held, tariff)
-        made += booking(subject, stands, due, next_segment + len(made))
+        made += booking(subject, (), traffic_slices(day, own, held, tariff), len(made))
     return made
 
 

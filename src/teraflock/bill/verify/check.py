@@ -41,15 +41,9 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     """By instance."""
     booked_until_us: int
     intervals_charged: int
-    readings_charged: int
-    """The newest reading of traffic when the last day was closed."""
 
     def currency(self, project_id: str) -> str:
         return self.currencies.get(project_id, self.tariffs.book.currency)
-
-    def is_closed(self, reading: Named) -> bool:
-        """Whether a reading was there, and of a day that was over, when days were last closed."""
-        return bool(reading["at_us"] < self.booked_until_us and reading["number"] <= self.readings_charged)
 
 
 def check_instance(

@@ -66,7 +66,6 @@ class _Proof:
             bought=self._bought(),
             booked_until_us=self._cursors["booked_until_us"],
             intervals_charged=self._cursors["intervals_charged"],
-            readings_charged=self._cursors["readings_charged"],
         )
 
     def verdict(self) -> Verdict:
@@ -151,8 +150,6 @@ class _Proof:
                 yield Fault(where=table, what=what)
         if self._cursors["intervals_charged"] > self._cursors["intervals"]:
             yield Fault(where="bill_cursor", what="more intervals were charged than made")
-        if self._cursors["readings_charged"] > self._cursors["readings"]:
-            yield Fault(where="bill_cursor", what="more readings were charged than made")
 
     def _invoice(self, subject: str) -> Named | None:
         invoices = store.rows(self._tx, "invoice")

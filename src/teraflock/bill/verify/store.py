@@ -87,10 +87,8 @@ def numbers(tx: Transaction, table: str) -> tuple[int, int, int]:
 
 def cursors(tx: Transaction) -> Named:
     made = {row[0]: row[1] for row in tx.all("SELECT name, intervals FROM meter_cursor")}
-    bill = (
-        tx.one("SELECT intervals, charges, entries, booked_until_us, readings FROM bill_cursor") or (0,) * 5
-    )
-    names = ("intervals_charged", "charges", "entries", "booked_until_us", "readings_charged")
+    bill = tx.one("SELECT intervals, charges, entries, booked_until_us FROM bill_cursor") or (0, 0, 0, 0)
+    names = ("intervals_charged", "charges", "entries", "booked_until_us")
     counts = {"intervals": made.get("meter", 0), "readings": made.get("readings", 0)}
     return {**counts, **dict(zip(names, bill, strict=True))}
 

@@ -31,13 +31,11 @@ def check_traffic(
     yield from faults
     if faults:
         return  # nothing can be worked out from these
-    yield from _check_taken_back(charges)
-    counted = [row for row in readings if known.is_closed(row)]
+    for _, rows in groupby(charges, lambda row: row["sequence"]):
+        yield from check_reversals(list(rows))
+    counted = [row for row in readings if row["at_us"] < known.booked_until_us]
     missing = Counter(tuple(line.items()) for line in _lines(counted, changes, known))
-    taken_back = {(row["sequence"], row["reverses"]) for row in charges if row["kind"] == "reversal"}
     for row in charges:
-        if row["kind"] == "reversal" or (row["sequence"], row["segment"]) in taken_back:
-            continue
         line = tuple((name, row[name]) for name in _names())
         if not missing[line]:
             yield Fault(where=f"charge {row['number']}", what="no traffic that was read asks for it")
@@ -58,18 +56,6 @@ def _check_readings(instance_id: str, readings: Sequence[Named], changes: int) -
         if not 1 <= row["sequence"] <= changes:
             yield Fault(where=where, what=f"{instance_id} never made a change {row['sequence']}")
         highest[row["epoch"]] = row["bytes"]
-
-
-def _check_taken_back(charges: Sequence[Named]) -> Iterator[Fault]:
-    for _, rows in groupby(charges, lambda row: row["sequence"]):
-        of_day = list(rows)
-        yield from check_reversals(of_day)
-        by_segment = {row["segment"]: row for row in of_day}
-        for row in of_day:
-            other = by_segment.get(row["reverses"])
-            same = ("generation", "project_id", *HELD_NAMES)
-            if other is not None and any(row[name] != other[name] for name in same):
-                yield Fault(where=f"charge {row['number']}", what="takes back what another was charged for")
 
 
 def _lines(readings: Sequence[Named], changes: Sequence[Said], known: Known) -> Iterator[Named]:

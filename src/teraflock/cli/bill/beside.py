@@ -86,7 +86,9 @@ def tell_price(client: "Client", request: "LaunchRequest", *, yes: bool) -> None
 
     try:
         quote = client.quote(
-            QuoteRequest(shape=request.shape, mode=request.mode, instances=request.instances)
+            QuoteRequest(
+                shape=request.shape, mode=request.mode, instances=request.instances, host=request.host or ""
+            )
         )
     except TeraflockError:
         return  # no prices; or the launch itself will say what is wrong with the shape

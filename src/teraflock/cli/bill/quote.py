@@ -32,17 +32,25 @@ COLUMNS: Final = (Column("WHAT"), Column("COSTS", right=True))
 @shape_options
 @click.option("--spot", is_flag=True, help="At the spot price.")
 @click.option("--instances", type=click.IntRange(1, 100), default=1, show_default=True, metavar="N")
+@click.option("--host", default="", metavar="NAME", help="On this host only; else the dearest it may come to.")
 @click.option("--until", metavar="TIME", help="A deadline with its zone: `2026-12-01T18:00Z`.")
 @project_option
 @json_option
 def command(
-    project: str | None, as_json: bool, spot: bool, instances: int, until: str | None, **words: Any
+    project: str | None,
+    as_json: bool,
+    spot: bool,
+    instances: int,
+    host: str,
+    until: str | None,
+    **words: Any,
 ) -> None:
     request = QuoteRequest(
         shape=shape_from(words),
         mode="spot" if spot else "on-demand",
         instances=instances,
         until=_deadline(until) if until else None,
+        host=host,
     )
     with connected(project) as client:
         quote = client.quote(request)
@@ -52,6 +60,8 @@ def command(
         click.echo(render(COLUMNS, rows(quote, until), columns()))
         if not quote.is_priced:
             remark(f"The price book has no price for {quote.gpu}: the card is not in these amounts")
+        if quote.region:
+            remark(f"Prices depend on the place; these are of the dearest it may come to, in `{quote.region}`")
 
 
 def rows(quote: "QuoteAnswer", until: str | None = None) -> list[list[str]]:
@@ -65,6 +75,10 @@ def rows(quote: "QuoteAnswer", until: str | None = None) -> list[list[str]]:
         made.append(["at least", amount_text(quote.minimum_micros, money)])
     if quote.micros_until is not None:
         made.append([f"until {until}", amount_text(quote.micros_until, money)])
+    if quote.egress_micros_per_gb:
+        made.append(["each GB sent out", amount_text(quote.egress_micros_per_gb, money)])
+    if quote.snapshot_micros_per_gb:
+        made.append(["each GB of snapshots, a month", amount_text(quote.snapshot_micros_per_gb, money)])
     made.append(["bought by the month", amount_text(quote.monthly_micros, money)])
     made += [
         [f"reserved for {years} year{'s' * (years != '1')}, a month", amount_text(micros, money)]

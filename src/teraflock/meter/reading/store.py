@@ -14,12 +14,14 @@ _SELECT: Final = "SELECT number, instance_id, sequence, epoch, bytes, bytes_befo
 DAY_US: Final = 86_400 * 1_000_000
 
 
-def keep(tx: Transaction, counters: Iterable[Sent], now_us: int) -> int:
+def keep(tx: Transaction, counters: Iterable[Sent], at_us: int, *, bytes_min: int = 1) -> int:
     """Keep what counters tell that is new, of instances that run or are being stopped; how many that were.
+
+    Less than `bytes_min` waits in its counter for the next reading.
 
     What an instance sends before it first runs is kept once it does: a launch that fails costs nothing.
     """
-    news = [each for each in counters if each.bytes > _highest(tx, each)]
+    news = [each for each in counters if each.bytes - _highest(tx, each) >= bytes_min]
     if not news:
         return 0
     number = _hold(tx)
@@ -28,7 +30,7 @@ def keep(tx: Transaction, counters: Iterable[Sent], now_us: int) -> int:
         before, sequence = _highest(tx, each), _sequence_of_run(tx, each.instance_id)
         if sequence is not None and each.bytes > before:
             number += 1
-            rows.append((number, each.instance_id, sequence, each.epoch, each.bytes, before, now_us))
+            rows.append((number, each.instance_id, sequence, each.epoch, each.bytes, before, at_us))
     tx.run_many(
         "INSERT INTO meter_reading (number, instance_id, sequence, epoch, bytes, bytes_before, at_us)"
         " VALUES (:number, :instance_id, :sequence, :epoch, :bytes, :bytes_before, :at_us)",
@@ -43,22 +45,19 @@ def newest_number(tx: Transaction) -> int:
     return int(row[0]) if row else 0
 
 
-def days_touched(
-    tx: Transaction, *, closed_us: int, seen: int, until_us: int, project_id: str | None = None
+def days(
+    tx: Transaction, from_us: int, until_us: int, *, project_id: str = "", instance_id: str = ""
 ) -> list[tuple[str, int]]:
-    """Instances with days (UTC) since 1970, of which there are readings up to `until_us` that were not there yet when
-    the days up to `closed_us` were closed and `seen` was the newest. Of all projects, or one.
-    """
-    values: dict[str, object] = {"until": until_us, "closed": closed_us, "seen": seen}
-    whose = ""
-    if project_id is not None:
-        whose, values["project"] = (
-            "JOIN instance i ON i.id = r.instance_id AND i.project_id = :project ",
-            project_id,
-        )
+    """Instances with the days (UTC, since 1970) of which there are readings: all, or of one project or instance."""
+    values: dict[str, object] = {"from_us": from_us, "until": until_us}
+    of, only = "", ""
+    if project_id:
+        of, values["project"] = "JOIN instance i ON i.id = r.instance_id AND i.project_id = :project ", project_id
+    if instance_id:
+        only, values["instance"] = "r.instance_id = :instance AND ", instance_id
     rows = tx.all(
-        f"SELECT DISTINCT r.instance_id, r.at_us / {DAY_US} FROM meter_reading r {whose}"
-        "WHERE r.at_us < :until AND (r.at_us >= :closed OR r.number > :seen) ORDER BY 1, 2",
+        f"SELECT DISTINCT r.instance_id, r.at_us / {DAY_US} FROM meter_reading r {of}"
+        f"WHERE {only}r.at_us >= :from_us AND r.at_us < :until ORDER BY 1, 2",
         **values,
     )
     return [(row[0], int(row[1])) for row in rows]

@@ -14,14 +14,13 @@ CREATE TABLE meter_reading (
     epoch TEXT NOT NULL,          -- the counter's life: another one began at nothing
     bytes BIGINT NOT NULL,
     bytes_before BIGINT NOT NULL, -- the reading before in this epoch; 0: none
-    at_us BIGINT NOT NULL,
+    at_us BIGINT NOT NULL,        -- never in a day that was closed before
     UNIQUE (instance_id, epoch, bytes),
     CHECK (bytes > bytes_before AND bytes_before >= 0)
 );
 CREATE INDEX meter_reading_by_time ON meter_reading (at_us, instance_id);
 CREATE INDEX meter_reading_by_instance ON meter_reading (instance_id, at_us);
 INSERT INTO meter_cursor (name, event_id, intervals) VALUES ('readings', '', 0);  -- `intervals` counts the readings here
-ALTER TABLE bill_cursor ADD COLUMN readings BIGINT NOT NULL DEFAULT 0;  -- the newest when the last day was closed
 
 -- Traffic is no part of an interval any more: one that lasts for months would not be charged for it until its end.
 ALTER TABLE meter_instance DROP COLUMN egress_bytes;
