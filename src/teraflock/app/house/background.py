@@ -141,7 +141,7 @@ def lives(pid: int) -> bool:
 def told_by(log: Path) -> str:
     """Where a log is, and its last lines."""
     try:
-        lines = log.read_text("utf-8", errors="replace").splitlines()[-LOG_LINES_TOLD:]
+        lines = [line for line in log.read_text("utf-8", errors="replace").splitlines() if line.strip()]
     except OSError:
         lines = []
-    return " / ".join([f"Its log is {log}", *lines])
+    return " / ".join([f"Its log is {log}", *lines[-LOG_LINES_TOLD:]])
