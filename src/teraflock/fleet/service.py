@@ -12,7 +12,7 @@ from teraflock.fleet.model import Host, HostState, Idle
 from teraflock.fleet.placement import Policy
 from teraflock.fleet.shapes import NamedShape, count_free, named_shapes
 from teraflock.storage.database import Database, Transaction
-from teraflock.tenant.audit import Audit
+from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, ProjectId
 
 HOSTS_MAX = 100_000

@@ -10,8 +10,8 @@ from teraflock.base.ids import new_id
 from teraflock.image import store
 from teraflock.image.model import Image, ImageId, ImageState
 from teraflock.storage.database import Database, Transaction
-from teraflock.tenant.model import Actor, AuditRow, Project, ProjectId
-from teraflock.tenant.store import put_audit
+from teraflock.tenant.audit.service import Audit
+from teraflock.tenant.model import Actor, Project, ProjectId
 
 Publish = Callable[[Transaction, Actor, Project, str, str], object]
 """Asks an instance, by its name, to be made the image with this id: `InstanceService.publish`."""
@@ -39,6 +39,7 @@ class ImageService:
         self._publish = publish
         self._random_bytes = random_bytes
         self._wake = wake
+        self._audit = Audit(clock, random_bytes)
 
     def page(self, project: ProjectId, *, after: str = "", limit: int) -> tuple[Image, ...]:
         with self._database.read() as tx:
@@ -87,7 +88,7 @@ class ImageService:
                     hint="Delete them first: `tera ps`",
                 )
             store.set_state(tx, image.id, ImageState.DELETING)
-            self._audit(tx, actor, project, "image.delete", image.id, image.name)
+            self._record(tx, actor, project, "image.delete", image)
             return image
 
         image = self._database.write(work)
@@ -124,27 +125,13 @@ class ImageService:
             created_at=now,
         )
         store.insert(tx, image)
-        self._audit(tx, actor, project, "image.make", id, name)
+        self._record(tx, actor, project, "image.make", image)
         return image
 
-    def _audit(
-        self, tx: Transaction, actor: Actor, project: Project, action: str, subject: str, name: str
-    ) -> None:
-        now = self._clock.now()
-        put_audit(
-            tx,
-            AuditRow(
-                id=new_id("aud", now, self._random_bytes),
-                at=now,
-                organisation_id=actor.organisation_id,
-                project_id=project.id,
-                key_id=actor.key_id,
-                member_id=actor.member_id,
-                action=action,
-                subject=subject,
-                details={"name": name},
-            ),
-        )
+    def _record(self, tx: Transaction, actor: Actor, project: Project, action: str, image: Image) -> None:
+        """In the log of whoever asks: what an operator builds is for all projects."""
+        home = actor.organisation_id
+        self._audit.record_in(tx, home, actor, action, image.id, project.id, name=image.name)
 
 
 def _found(tx: Transaction, project: str, ref: str) -> Image:

@@ -44,9 +44,9 @@ from teraflock.instance.rules import holding, settled
 from teraflock.instance.snapshot import store as snapshots
 from teraflock.instance.states import Phase, Wanted
 from teraflock.storage.database import Database, Row, Transaction
-from teraflock.tenant.audit import Audit
+from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, Project, ProjectId
-from teraflock.tenant.store import project_of_any_organisation
+from teraflock.tenant.project.store import project_of_any_organisation
 
 T = TypeVar("T")
 REGION: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")

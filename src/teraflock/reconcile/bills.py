@@ -15,8 +15,8 @@ from teraflock.instance.service import InstanceService
 from teraflock.instance.states import Phase, Wanted
 from teraflock.meter.service import CHANGES_PER_TURN
 from teraflock.storage.database import Database
-from teraflock.tenant import store as tenants
 from teraflock.tenant.model import Actor, KeyId, MemberId
+from teraflock.tenant.project.store import project_of_any_organisation
 
 BUDGETS_EVERY: Final = timedelta(seconds=LOOK_SECONDS)
 SWEEP_EVERY: Final = timedelta(minutes=5)
@@ -57,7 +57,7 @@ def stopper(database: Database, instances: InstanceService) -> Callable[[str], N
 
     def stop(project_id: str) -> None:
         with database.read() as tx:
-            project = tenants.project_of_any_organisation(tx, project_id)
+            project = project_of_any_organisation(tx, project_id)
         if project is None:
             return
         house = Actor(

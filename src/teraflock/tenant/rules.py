@@ -4,18 +4,14 @@ What holds:
 - roles are sets of permissions and nothing else: two of them meet in the permissions both have;
 - what an actor may in a project is (his roles there and in the whole organisation) cut by his key's role, and
   nothing outside his key's project;
-- a project of another organisation gives nothing to anyone but an operator;
-- a key made with a key lies within it: no other project, no role beyond, no longer life. The limits are compared
-  and not what they allow today, for a role given later would widen the one key and not the other.
+- a project of another organisation gives nothing to anyone but an operator.
 """
 
-import re
 from collections.abc import Mapping
-from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from teraflock.base.errors import BadInput, Forbidden
+from teraflock.base.errors import Forbidden
 from teraflock.tenant.model import Actor, OrganisationId, Project, Role
 
 
@@ -141,11 +137,23 @@ def projects_with(actor: Actor, permission: Permission) -> tuple[str, ...] | Non
     )
 
 
+def projects_in(actor: Actor, permission: Permission, organisation: OrganisationId) -> tuple[str, ...] | None:
+    """As `projects_with`, in any organisation: in another than his own it is all of it, or an error."""
+    if organisation == actor.organisation_id:
+        return projects_with(actor, permission)
+    check_held(permission, in_organisation(actor, organisation))
+    return None
+
+
 def require(actor: Actor, permission: Permission, project: Project | None) -> None:
     """Raise unless the actor may do this in the project; None: in the whole of his organisation, or the house."""
     held = in_project(actor, project) if project else in_organisation(actor, actor.organisation_id)
+    check_held(permission, held, f" in project `{project.name}`" if project else "")
+
+
+def check_held(permission: Permission, held: frozenset[Permission], where: str = "") -> None:
     if permission not in held:
-        raise forbidden(permission, f" in project `{project.name}`" if project else "")
+        raise forbidden(permission, where)
 
 
 def forbidden(permission: Permission, where: str = "") -> Forbidden:
@@ -158,67 +166,6 @@ def forbidden(permission: Permission, where: str = "") -> Forbidden:
 def may_give(actor: Actor, role: Role, held: frozenset[Permission]) -> bool:
     """Whether an actor who holds this much somewhere may give a role there, or take it away."""
     return Permission.MEMBER_WRITE in held and (actor.is_operator or PERMISSIONS[role] <= held)
-
-
-def within(role: Role | None, limit: Role | None) -> bool:
-    """Whether one cap lies within another; None is no cap."""
-    return limit is None or (role is not None and PERMISSIONS[role] <= PERMISSIONS[limit])
-
-
-def key_within(
-    actor: Actor, project_id: str, role_max: Role | None, expires_at: datetime | None
-) -> str | None:
-    """The first limit of the actor's own key that a key with these would leave, in words; None: it keeps them all."""
-    if actor.project_id and project_id != actor.project_id:
-        return "reach the same project"
-    if not within(role_max, actor.role_max):
-        return f"do no more than `{actor.role_max}`"
-    if actor.expires_at and (expires_at is None or expires_at > actor.expires_at):
-        return f"last no longer than {actor.expires_at:%Y-%m-%d %H:%M} UTC"
-    return None
-
-
-NAME_CHARACTERS_MAX: Final = 63  # a label of a host name
-MEMBER_CHARACTERS_MAX: Final = 255
-KEY_CHARACTERS_MAX: Final = 100
-NETWORKS_MAX: Final = 2_048
-"""Each project has one; their numbers begin at 0. As many as network/rules.py has room for, held equal by a test."""
-PAGE_ROWS_MAX: Final = 200
-
-_LABEL: Final = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
-
-
-def check_name(kind: str, name: str) -> None:
-    if len(name) > NAME_CHARACTERS_MAX or not _LABEL.fullmatch(name):
-        raise BadInput(
-            f"`{_shown(name)}` cannot be the name of {kind}",
-            hint=f"Up to {NAME_CHARACTERS_MAX} of `a-z`, `0-9` and `-`, with a letter first and no `-` last",
-        )
-
-
-def check_member_name(name: str) -> None:
-    if (
-        not 0 < len(name) <= MEMBER_CHARACTERS_MAX
-        or not name.isprintable()
-        or " " in name
-        or name.startswith("mem_")
-    ):
-        raise BadInput(
-            f"`{_shown(name)}` cannot be the name of a member",
-            hint="An e-mail address or a short name without spaces; `mem_` begins the ids of members",
-        )
-
-
-def check_key_name(name: str) -> None:
-    if not 0 < len(name) <= KEY_CHARACTERS_MAX or not name.isprintable():
-        raise BadInput(
-            f"`{_shown(name)}` cannot be the name of a key",
-            hint=f"Up to {KEY_CHARACTERS_MAX} characters that can be printed",
-        )
-
-
-def _shown(name: str) -> str:
-    return ascii(name[:NAME_CHARACTERS_MAX])[1:-1]
 
 
 def _of(role: Role | None) -> frozenset[Permission]:

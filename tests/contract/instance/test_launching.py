@@ -22,7 +22,7 @@ from teraflock.instance.states import Phase
 from teraflock.storage.database import Database
 from teraflock.storage.open import open_database
 from teraflock.tenant.model import ProjectId, Quota
-from teraflock.tenant.store import remove_project, set_quota
+from teraflock.tenant.project.store import remove_project, set_quota
 
 CARD = ShapeWish(gpu="V100")
 

@@ -27,7 +27,9 @@ from teraflock.base.errors import (
 from teraflock.network.store import take_down
 from teraflock.storage.database import Database
 from teraflock.tenant import rules
+from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, OrganisationId, Quota, Role
+from teraflock.tenant.project import service as projects
 from teraflock.tenant.rules import Permission
 from teraflock.tenant.service import TenantService
 
@@ -439,7 +441,7 @@ def test_the_lowest_free_network_is_taken(
     )
     database.write(lambda tx: take_down(tx, removed.id))
     assert service.projects.make(ann, "p4").network_number == 3
-    monkeypatch.setattr(rules, "NETWORKS_MAX", 7)
+    monkeypatch.setattr(projects, "NETWORKS_MAX", 7)
     with pytest.raises(Refused, match="All 7 networks"):
         service.projects.make(ann, "one-more")
 
@@ -566,10 +568,10 @@ def _walked(page: Callable[[str], tuple[object, ...]]) -> Iterator[str]:
 
 
 def test_other_nouns_put_their_acts_on_record(
-    database: Database, service: TenantService, ann: Actor, operator: Actor
+    database: Database, clock: FixedClock, service: TenantService, ann: Actor, operator: Actor
 ) -> None:
-    project = service.project_for(ann, None)
-    database.write(lambda tx: service.record(tx, operator, "instance.stop", "ins_1", project, forced=True))
+    project, audit = service.project_for(ann, None), Audit(clock)
+    database.write(lambda tx: audit.record(tx, operator, "instance.stop", "ins_1", project, forced=True))
     row = service.audit(ann, limit=1)[0]
     assert (row.action, row.subject, row.project_id, row.details) == (
         "instance.stop", "ins_1", project.id, {"forced": True},

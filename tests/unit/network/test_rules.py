@@ -17,7 +17,7 @@ from teraflock.network.rules import (
     gateway,
     subnet,
 )
-from teraflock.tenant import rules as tenant_rules
+from teraflock.tenant.project import service as projects
 
 numbers = st.integers(0, NETWORKS_MAX - 1)
 
@@ -49,7 +49,7 @@ def test_a_full_network_is_told() -> None:
 def test_a_network_beyond_the_range_is_told() -> None:
     with pytest.raises(Refused, match="networks are taken"):
         subnet(NETWORKS_MAX)
-    assert tenant_rules.NETWORKS_MAX == NETWORKS_MAX
+    assert projects.NETWORKS_MAX == NETWORKS_MAX
 
 
 @given(st.sets(st.integers(PORT_FIRST, PORT_FIRST + 30)), st.integers(1, 5))

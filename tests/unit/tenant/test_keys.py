@@ -5,7 +5,7 @@ from hashlib import sha256
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teraflock.tenant.keys import SECRET_BYTES, digest_of, is_secret, key_id_of, new_secret
+from teraflock.tenant.key.secret import SECRET_BYTES, digest_of, is_secret, key_id_of, new_secret
 from teraflock.tenant.model import KeyId
 
 ID = KeyId("key_m7faemf3srk1tvhr")

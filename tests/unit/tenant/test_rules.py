@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.tenant.table import MAY, PERMISSIONS, ROLES
 
-from teraflock.base.errors import BadInput, Forbidden
-from teraflock.network.rules import NETWORKS_MAX
+from teraflock.base.errors import Forbidden
 from teraflock.tenant import rules
+from teraflock.tenant.key.rules import key_within, within
 from teraflock.tenant.model import Actor, KeyId, MemberId, OrganisationId, Project, ProjectId, Quota, Role
 from teraflock.tenant.rules import Permission
 
@@ -58,12 +58,12 @@ def test_roles_are_the_table() -> None:
 
 
 def test_billing_stands_beside_viewer_and_within_owner() -> None:
-    assert not rules.within(Role.BILLING, Role.VIEWER)
-    assert not rules.within(Role.VIEWER, Role.BILLING)
-    assert rules.within(Role.BILLING, Role.OWNER)
-    assert rules.within(Role.VIEWER, Role.MEMBER)
-    assert rules.within(Role.MEMBER, Role.OWNER)
-    assert not rules.within(None, Role.OWNER)
+    assert not within(Role.BILLING, Role.VIEWER)
+    assert not within(Role.VIEWER, Role.BILLING)
+    assert within(Role.BILLING, Role.OWNER)
+    assert within(Role.VIEWER, Role.MEMBER)
+    assert within(Role.MEMBER, Role.OWNER)
+    assert not within(None, Role.OWNER)
 
 
 @given(actor=actors(), place=st.sampled_from(PLACES[1:]))
@@ -117,7 +117,7 @@ def test_a_key_within_a_key_never_reaches_further_whatever_roles_come_later(
     expires_at: datetime | None,
     later: dict[str, Role],
 ) -> None:
-    if rules.key_within(actor, project_id, role_max, expires_at) is not None:
+    if key_within(actor, project_id, role_max, expires_at) is not None:
         assert actor.project_id or actor.role_max or actor.expires_at, "a key without limits makes any key"
         return
     parent = _as(actor, later, actor.project_id, actor.role_max)
@@ -143,15 +143,15 @@ def _as(actor: Actor, roles: dict[str, Role], project_id: str, role_max: Role | 
 
 @given(actor=actors())
 def test_a_key_lies_within_itself(actor: Actor) -> None:
-    assert rules.key_within(actor, actor.project_id, actor.role_max, actor.expires_at) is None
+    assert key_within(actor, actor.project_id, actor.role_max, actor.expires_at) is None
 
 
 def test_a_limit_is_told_in_words() -> None:
     limited = _as(_unlimited(), {}, "prj_a", Role.MEMBER)
-    assert rules.key_within(limited, "prj_b", Role.MEMBER, None) == "reach the same project"
-    assert rules.key_within(limited, "", Role.MEMBER, None) == "reach the same project"
-    assert rules.key_within(limited, "prj_a", Role.OWNER, None) == "do no more than `member`"
-    assert rules.key_within(limited, "prj_a", None, None) == "do no more than `member`"
+    assert key_within(limited, "prj_b", Role.MEMBER, None) == "reach the same project"
+    assert key_within(limited, "", Role.MEMBER, None) == "reach the same project"
+    assert key_within(limited, "prj_a", Role.OWNER, None) == "do no more than `member`"
+    assert key_within(limited, "prj_a", None, None) == "do no more than `member`"
 
 
 def _unlimited() -> Actor:
@@ -163,51 +163,3 @@ def _unlimited() -> Actor:
         is_operator=False,
         roles={"": Role.OWNER},
     )
-
-
-@given(st.text(max_size=80))
-def test_names_that_pass_are_labels_of_host_names(name: str) -> None:
-    try:
-        rules.check_name("a project", name)
-    except BadInput:
-        return
-    assert 0 < len(name) <= 63
-    assert name.isascii()
-    assert name == name.lower()
-    assert name.replace("-", "").isalnum()
-    assert name[0].isalpha()
-    assert name[-1] != "-"
-
-
-@pytest.mark.parametrize("name", ["a", "a1", "lab-2", "a" * 63])
-def test_good_names_pass(name: str) -> None:
-    rules.check_name("a project", name)
-
-
-@pytest.mark.parametrize(
-    "name", ["", "A", "1a", "a-", "-a", "a_b", "a.b", "a/b", "é", "a" * 64, "a\n", "a\x00"]
-)
-def test_bad_names_do_not(name: str) -> None:
-    with pytest.raises(BadInput):
-        rules.check_name("a project", name)
-
-
-@pytest.mark.parametrize("name", ["", " ", "a b", "a\n", "a\x00b", "\ud800", "mem_1", "x" * 256, "\u2028"])
-def test_bad_names_of_members_do_not(name: str) -> None:
-    with pytest.raises(BadInput):
-        rules.check_member_name(name)
-
-
-@pytest.mark.parametrize("name", ["ann", "ann@example.org", "Ünal", "王"])
-def test_people_are_named_as_they_are(name: str) -> None:
-    rules.check_member_name(name)
-
-
-@pytest.mark.parametrize("name", ["", "a\nb", "\x00", "x" * 101, "\ud800"])
-def test_bad_names_of_keys_do_not(name: str) -> None:
-    with pytest.raises(BadInput):
-        rules.check_key_name(name)
-
-
-def test_there_are_as_many_networks_as_addresses_for_them() -> None:
-    assert rules.NETWORKS_MAX == NETWORKS_MAX

@@ -89,7 +89,7 @@ def database(places: Places, settings: Settings) -> Finding:
     if "://" not in address and not Path(address).exists():
         return skipped("database", "none yet; `make up` makes it")
     from teraflock.storage.open import open_database
-    from teraflock.tenant.store import installation_id
+    from teraflock.tenant.installation.store import installation_id
 
     opened = open_database(address, SystemClock())
     try:

@@ -20,7 +20,7 @@ from teraflock.base.clock import SystemClock
 from teraflock.base.errors import TeraflockError
 from teraflock.drivers.lxd.daemon import Daemon
 from teraflock.storage.open import open_database
-from teraflock.tenant.store import installation_id
+from teraflock.tenant.installation.store import installation_id
 
 Tell = Callable[[str], None]
 

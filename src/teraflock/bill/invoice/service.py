@@ -15,7 +15,7 @@ from teraflock.bill.ledger import store as ledger_store
 from teraflock.bill.ledger.model import CASH, TAX, Entry, owes, paid_ahead
 from teraflock.bill.times import microseconds, month_bounds
 from teraflock.storage.database import Database, Transaction
-from teraflock.tenant import store as tenants
+from teraflock.tenant.project.store import project_of_any_organisation
 
 
 class InvoiceService:
@@ -82,7 +82,7 @@ def issue(tx: Transaction, project_id: str, month: str, project_name: str, now_u
         return found
     desk = Desk(tx)
     if not project_name:
-        project = tenants.project_of_any_organisation(tx, project_id)
+        project = project_of_any_organisation(tx, project_id)
         project_name = project.name if project else project_id
     if cursor.booked_until_us < month_bounds(month)[1]:
         raise Refused(

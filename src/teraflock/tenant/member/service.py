@@ -7,42 +7,29 @@ What holds:
 - a removed member has no roles and no keys; one who is taken back starts without them.
 """
 
-from collections.abc import Callable
-from os import urandom
-
 from msgspec.structs import replace
 
-from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict, Forbidden, NotFound, Refused
 from teraflock.base.ids import new_id
-from teraflock.storage.database import Database, Transaction
-from teraflock.tenant import rules, store
-from teraflock.tenant.audit import Audit
+from teraflock.storage.database import Transaction
+from teraflock.tenant import rules
+from teraflock.tenant.acts import Acts
+from teraflock.tenant.member import store
 from teraflock.tenant.model import Actor, Member, MemberId, OrganisationId, Role
-from teraflock.tenant.projects import project_in
+from teraflock.tenant.names import check_member_name
+from teraflock.tenant.organisation.store import organisation as organisation_of
+from teraflock.tenant.project.service import project_in
 from teraflock.tenant.rules import Permission
 
 
-class Members:
-    def __init__(
-        self, database: Database, clock: Clock, random_bytes: Callable[[int], bytes] = urandom
-    ) -> None:
-        self._database = database
-        self._clock = clock
-        self._random_bytes = random_bytes
-        self._audit = Audit(clock, random_bytes)
-
+class Members(Acts):
     def page(
         self, actor: Actor, *, organisation: OrganisationId | None = None, after: str = "", limit: int
     ) -> tuple[Member, ...]:
         """All of the organisation; for whoever reaches only some projects, those who have a role there."""
-        seen_in = rules.projects_with(actor, Permission.MEMBER_READ)
-        if organisation is not None and organisation != actor.organisation_id:
-            seen_in = None
         home = organisation or actor.organisation_id
-        if seen_in == () or (
-            seen_in is None and Permission.MEMBER_READ not in rules.in_organisation(actor, home)
-        ):
+        seen_in = rules.projects_in(actor, Permission.MEMBER_READ, home)
+        if seen_in == ():
             raise rules.forbidden(Permission.MEMBER_READ)
         with self._database.read() as tx:
             found = store.members(tx, home, seen_in, after=after, limit=limit)
@@ -58,7 +45,7 @@ class Members:
         organisation: OrganisationId | None = None,
     ) -> Member:
         """Take someone in, with a role in one project, or with the empty reference in all of them."""
-        rules.check_member_name(name)
+        check_member_name(name)
 
         def work(tx: Transaction) -> Member:
             home, project_id = self._place(tx, actor, role, project, organisation)
@@ -99,8 +86,7 @@ class Members:
         def work(tx: Transaction) -> Member:
             member = member_in(tx, actor, ref)
             held = rules.in_organisation(actor, member.organisation_id)
-            if Permission.MEMBER_WRITE not in held:
-                raise rules.forbidden(Permission.MEMBER_WRITE)
+            rules.check_held(Permission.MEMBER_WRITE, held)
             if not all(rules.may_give(actor, role, held) for role in member.roles.values()):
                 raise _too_far("remove a member who may")
             _check_not_last_owner(tx, member)
@@ -126,8 +112,7 @@ class Members:
         else:
             home = home or actor.organisation_id
             held, project_id = rules.in_organisation(actor, home), ""
-        if Permission.MEMBER_WRITE not in held:
-            raise rules.forbidden(Permission.MEMBER_WRITE)
+        rules.check_held(Permission.MEMBER_WRITE, held)
         if role is not None and not rules.may_give(actor, role, held):
             raise _too_far("give or take a role that may")
         return home, project_id
@@ -139,7 +124,7 @@ class Members:
             raise Conflict(
                 f"`{name}` is a member already", hint="Give another role with `tera member set-role`"
             )
-        if home != actor.organisation_id and store.organisation(tx, home) is None:
+        if home != actor.organisation_id and organisation_of(tx, home) is None:
             raise NotFound("There is no such organisation")
         now = self._clock.now()
         removed = store.removed_member(tx, home, name)

@@ -3,21 +3,15 @@
 Only operators learn which organisations there are.
 """
 
-from collections.abc import Callable
-from os import urandom
-
-from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict, NotFound
 from teraflock.base.ids import new_id
-from teraflock.storage.database import Database, Transaction
-from teraflock.tenant import rules, store
-from teraflock.tenant.audit import Audit
-from teraflock.tenant.keys import digest_of, new_secret
+from teraflock.storage.database import Transaction
+from teraflock.tenant import rules
+from teraflock.tenant.acts import Acts
+from teraflock.tenant.key.service import first_key
+from teraflock.tenant.member.store import put_member
 from teraflock.tenant.model import (
     Actor,
-    ApiKey,
-    KeyId,
-    MadeKey,
     MadeOrganisation,
     Member,
     MemberId,
@@ -28,19 +22,14 @@ from teraflock.tenant.model import (
     Quota,
     Role,
 )
-from teraflock.tenant.projects import DEFAULT_PROJECT, next_network
+from teraflock.tenant.names import check_member_name, check_name
+from teraflock.tenant.organisation import store
+from teraflock.tenant.project.service import DEFAULT_PROJECT, next_network
+from teraflock.tenant.project.store import put_project
 from teraflock.tenant.rules import Permission
 
 
-class Organisations:
-    def __init__(
-        self, database: Database, clock: Clock, random_bytes: Callable[[int], bytes] = urandom
-    ) -> None:
-        self._database = database
-        self._clock = clock
-        self._random_bytes = random_bytes
-        self._audit = Audit(clock, random_bytes)
-
+class Organisations(Acts):
     def page(self, actor: Actor, *, after: str = "", limit: int) -> tuple[Organisation, ...]:
         rules.require(actor, Permission.ORGANISATION_READ, None)
         with self._database.read() as tx:
@@ -60,8 +49,8 @@ class Organisations:
     def make(self, actor: Actor, name: str, owner: str, *, quota: Quota | None = None) -> MadeOrganisation:
         """With its first project, and its first member, who gets a key."""
         rules.require(actor, Permission.ORGANISATION_WRITE, None)
-        rules.check_name("an organisation", name)
-        rules.check_member_name(owner)
+        check_name("an organisation", name)
+        check_member_name(owner)
 
         def work(tx: Transaction) -> MadeOrganisation:
             made = self.found(tx, name, owner, quota or Quota(), is_operator=False)
@@ -78,9 +67,11 @@ class Organisations:
         now = self._clock.now()
         if store.is_organisation_name_taken(tx, name):
             raise Conflict(f"There is an organisation `{name}` already", hint="Choose another name")
-        organisation = Organisation(id=OrganisationId(self._id("org")), name=name, created_at=now)
+        organisation = Organisation(
+            id=OrganisationId(new_id("org", now, self._random_bytes)), name=name, created_at=now
+        )
         project = Project(
-            id=ProjectId(self._id("prj")),
+            id=ProjectId(new_id("prj", now, self._random_bytes)),
             organisation_id=organisation.id,
             name=DEFAULT_PROJECT,
             quota=quota,
@@ -88,7 +79,7 @@ class Organisations:
             created_at=now,
         )
         member = Member(
-            id=MemberId(self._id("mem")),
+            id=MemberId(new_id("mem", now, self._random_bytes)),
             organisation_id=organisation.id,
             name=owner,
             is_operator=is_operator,
@@ -96,30 +87,10 @@ class Organisations:
             created_at=now,
         )
         store.put_organisation(tx, organisation)
-        store.put_project(tx, project)
-        store.put_member(tx, member)
-        return MadeOrganisation(
-            organisation=organisation, project=project, owner=member, key=self.first_key(tx, member)
-        )
-
-    def first_key(self, tx: Transaction, member: Member) -> MadeKey:
-        """An unlimited key, for a member who has none with which to make one."""
-        key = ApiKey(
-            id=KeyId(self._id("key")),
-            member_id=member.id,
-            name="first",
-            project_id="",
-            role_max=None,
-            created_at=self._clock.now(),
-            expires_at=None,
-            revoked_at=None,
-        )
-        secret = new_secret(key.id, self._random_bytes)
-        store.put_key(tx, key, digest_of(secret))
-        return MadeKey(key=key, secret=secret)
-
-    def _id(self, prefix: str) -> str:
-        return new_id(prefix, self._clock.now(), self._random_bytes)
+        put_project(tx, project)
+        put_member(tx, member)
+        key = first_key(tx, member, now, self._random_bytes)
+        return MadeOrganisation(organisation=organisation, project=project, owner=member, key=key)
 
 
 def _there(organisation: Organisation | None) -> Organisation:

@@ -8,39 +8,29 @@ What holds:
 """
 
 from collections.abc import Callable
-from datetime import timedelta
-from os import urandom
-from typing import Final
+from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from teraflock.base.clock import Clock
-from teraflock.base.errors import BadInput, Forbidden, NotFound
+from teraflock.base.errors import Forbidden, NotFound
 from teraflock.base.ids import new_id
-from teraflock.storage.database import Database, Transaction
-from teraflock.tenant import rules, store
-from teraflock.tenant.audit import Audit
-from teraflock.tenant.keys import digest_of, new_secret
-from teraflock.tenant.members import member_in
+from teraflock.storage.database import Transaction
+from teraflock.tenant import rules
+from teraflock.tenant.acts import Acts
+from teraflock.tenant.key import store
+from teraflock.tenant.key.rules import check_life, key_within
+from teraflock.tenant.key.secret import digest_of, new_secret
+from teraflock.tenant.member.service import member_in
 from teraflock.tenant.model import Actor, ApiKey, KeyId, MadeKey, Member, Role
-from teraflock.tenant.projects import project_in
+from teraflock.tenant.names import check_key_name
+from teraflock.tenant.project.service import project_in
 from teraflock.tenant.rules import Permission
 
-LIFE_MAX: Final = timedelta(days=3650)
 
-
-class Keys:
-    def __init__(
-        self, database: Database, clock: Clock, random_bytes: Callable[[int], bytes] = urandom
-    ) -> None:
-        self._database = database
-        self._clock = clock
-        self._random_bytes = random_bytes
-        self._audit = Audit(clock, random_bytes)
-
+class Keys(Acts):
     def page(self, actor: Actor, *, after: str = "", limit: int) -> tuple[ApiKey, ...]:
         """Revoked ones too: who looks for a leak wants to see them."""
-        _require(actor, Permission.KEY_READ)
+        rules.check_held(Permission.KEY_READ, rules.anywhere(actor))
         member = None if _changes_all(actor) else actor.member_id
         with self._database.read() as tx:
             return store.keys(tx, actor.organisation_id, member, actor.project_id, after=after, limit=limit)
@@ -56,9 +46,9 @@ class Keys:
         life: timedelta | None = None,
     ) -> MadeKey:
         """What is left out is as wide as the key in use."""
-        _require(actor, Permission.KEY_WRITE)
-        rules.check_key_name(name)
-        _check_life(life)
+        rules.check_held(Permission.KEY_WRITE, rules.anywhere(actor))
+        check_key_name(name)
+        check_life(life)
 
         def work(tx: Transaction) -> MadeKey:
             whose = self._whose(tx, actor, member)
@@ -80,7 +70,7 @@ class Keys:
 
     def revoke(self, actor: Actor, id: str) -> ApiKey:
         """From the next request on it opens nothing. Revoking it again changes nothing."""
-        _require(actor, Permission.KEY_WRITE)
+        rules.check_held(Permission.KEY_WRITE, rules.anywhere(actor))
 
         def work(tx: Transaction) -> ApiKey:
             key, whose = self._in_reach(tx, actor, id)
@@ -122,18 +112,17 @@ class Keys:
         return project.id
 
     def _made(self, tx: Transaction, actor: Actor, whose: Member, key: ApiKey) -> MadeKey:
-        if limit := rules.key_within(actor, key.project_id, key.role_max, key.expires_at):
+        if limit := key_within(actor, key.project_id, key.role_max, key.expires_at):
             raise Forbidden(
                 f"The key in use makes only keys that {limit}",
                 hint="A key never reaches further than the one that makes it",
             )
-        secret = new_secret(key.id, self._random_bytes)
-        store.put_key(tx, key, digest_of(secret))
+        made = _kept(tx, key, self._random_bytes)
         self._audit.record_in(
             tx, whose.organisation_id, actor, "key.make", key.id, key.project_id, name=key.name, member=whose.id,
             role_max=key.role_max, expires_at=key.expires_at.isoformat() if key.expires_at else None,
         )  # fmt: skip
-        return MadeKey(key=key, secret=secret)
+        return made
 
     def _in_reach(self, tx: Transaction, actor: Actor, id: str) -> tuple[ApiKey, Member]:
         key = store.key(tx, actor.organisation_id, id)
@@ -142,7 +131,7 @@ class Keys:
         if key is None or not (key.member_id == actor.member_id or _changes_all(actor)):
             raise NotFound("There is no such key", hint="`tera key list` has those this key may see")
         whose = member_in(tx, actor, key.member_id)
-        if rules.key_within(actor, key.project_id, key.role_max, actor.expires_at):
+        if key_within(actor, key.project_id, key.role_max, actor.expires_at):
             raise Forbidden(
                 "The key in use may not revoke one that reaches further",
                 hint="Use that key itself, or one without limits",
@@ -150,18 +139,29 @@ class Keys:
         return key, whose
 
 
-def _require(actor: Actor, permission: Permission) -> None:
-    if permission not in rules.anywhere(actor):
-        raise rules.forbidden(permission)
-
-
 def _changes_all(actor: Actor) -> bool:
     return Permission.MEMBER_WRITE in rules.in_organisation(actor, actor.organisation_id)
 
 
-def _check_life(life: timedelta | None) -> None:
-    if life is not None and not timedelta() < life <= LIFE_MAX:
-        raise BadInput(
-            "A key lives for some time, and for ten years at most",
-            hint="Leave it out for a key that never expires",
-        )
+def first_key(
+    tx: Transaction, member: Member, now: datetime, random_bytes: Callable[[int], bytes]
+) -> MadeKey:
+    """An unlimited key, for a member who has none with which to make one."""
+    key = ApiKey(
+        id=KeyId(new_id("key", now, random_bytes)),
+        member_id=member.id,
+        name="first",
+        project_id="",
+        role_max=None,
+        created_at=now,
+        expires_at=None,
+        revoked_at=None,
+    )
+    return _kept(tx, key, random_bytes)
+
+
+def _kept(tx: Transaction, key: ApiKey, random_bytes: Callable[[int], bytes]) -> MadeKey:
+    """Keep a key, and of its secret no more than the digest."""
+    secret = new_secret(key.id, random_bytes)
+    store.put_key(tx, key, digest_of(secret))
+    return MadeKey(key=key, secret=secret)

@@ -1,43 +1,34 @@
 """Projects: where instances, images and networks belong. Each has a network number no other project has."""
 
-from collections.abc import Callable
-from os import urandom
 from typing import Final
 
 from msgspec.structs import replace
 
-from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict, NotFound, Refused
 from teraflock.base.ids import new_id
-from teraflock.storage.database import Database, Transaction
-from teraflock.tenant import rules, store
-from teraflock.tenant.audit import Audit
+from teraflock.storage.database import Transaction
+from teraflock.tenant import rules
+from teraflock.tenant.acts import Acts
 from teraflock.tenant.model import Actor, OrganisationId, Project, ProjectId, Quota
+from teraflock.tenant.names import check_name
+from teraflock.tenant.organisation.store import organisation as organisation_of
+from teraflock.tenant.project import store
 from teraflock.tenant.rules import Permission
 
 DEFAULT_PROJECT: Final = "default"
+NETWORKS_MAX: Final = 2_048
+"""Each project has one; their numbers begin at 0. As many as network/rules.py has room for, held equal by a test."""
 
 
-class Projects:
-    def __init__(
-        self, database: Database, clock: Clock, random_bytes: Callable[[int], bytes] = urandom
-    ) -> None:
-        self._database = database
-        self._clock = clock
-        self._random_bytes = random_bytes
-        self._audit = Audit(clock, random_bytes)
-
+class Projects(Acts):
     def page(
         self, actor: Actor, *, organisation: OrganisationId | None = None, after: str = "", limit: int
     ) -> tuple[Project, ...]:
         """Those the actor reaches; of another organisation: for operators."""
-        only = rules.projects_with(actor, Permission.PROJECT_READ)
-        if organisation is not None and organisation != actor.organisation_id:
-            if Permission.PROJECT_READ not in rules.in_organisation(actor, organisation):
-                raise rules.forbidden(Permission.PROJECT_READ)
-            only = None
+        home = organisation or actor.organisation_id
+        only = rules.projects_in(actor, Permission.PROJECT_READ, home)
         with self._database.read() as tx:
-            return store.projects(tx, organisation or actor.organisation_id, only, after=after, limit=limit)
+            return store.projects(tx, home, only, after=after, limit=limit)
 
     def show(self, actor: Actor, ref: str | None) -> Project:
         """By id or name; None: the key's own, else the only one the actor reaches, else `default`."""
@@ -55,11 +46,10 @@ class Projects:
         """A quota is the operators' to give: without that right, a project is made with none set."""
         home = organisation or actor.organisation_id
         held = rules.in_organisation(actor, home)
-        if Permission.PROJECT_WRITE not in held:
-            raise rules.forbidden(Permission.PROJECT_WRITE)
-        if quota not in (None, Quota()) and Permission.QUOTA_WRITE not in held:
-            raise rules.forbidden(Permission.QUOTA_WRITE)
-        rules.check_name("a project", name)
+        rules.check_held(Permission.PROJECT_WRITE, held)
+        if quota not in (None, Quota()):
+            rules.check_held(Permission.QUOTA_WRITE, held)
+        check_name("a project", name)
 
         return self._database.write(lambda tx: self._made(tx, actor, home, name, quota or Quota()))
 
@@ -94,7 +84,7 @@ class Projects:
     def _made(self, tx: Transaction, actor: Actor, home: OrganisationId, name: str, quota: Quota) -> Project:
         if store.project(tx, home, name) is not None:
             raise Conflict(f"There is a project `{name}` already", hint="Choose another name")
-        if home != actor.organisation_id and store.organisation(tx, home) is None:
+        if home != actor.organisation_id and organisation_of(tx, home) is None:
             raise NotFound("There is no such organisation")
         now = self._clock.now()
         project = Project(
@@ -128,9 +118,9 @@ def project_in(tx: Transaction, actor: Actor, ref: str | None) -> Project:
 def next_network(tx: Transaction) -> int:
     """The lowest free number. Two makers at once: one of them is run again, for all writes are serialisable."""
     number = store.free_network_in_all_projects(tx)
-    if number >= rules.NETWORKS_MAX:
+    if number >= NETWORKS_MAX:
         raise Refused(
-            f"All {rules.NETWORKS_MAX} networks are taken", hint="Remove projects that are not used any more"
+            f"All {NETWORKS_MAX} networks are taken", hint="Remove projects that are not used any more"
         )
     return number
 

@@ -6,7 +6,7 @@ from os import urandom
 from teraflock.base.clock import Clock
 from teraflock.base.ids import new_id
 from teraflock.storage.database import Transaction
-from teraflock.tenant import store
+from teraflock.tenant.audit import store
 from teraflock.tenant.model import Actor, AuditRow, OrganisationId, Project
 
 

@@ -1,0 +1,119 @@
+"""All SQL about keys, and about who stands behind one.
+
+What holds: every read names its key or its organisation; those that look into all of them say so in their names.
+"""
+
+from datetime import datetime
+from typing import Final
+
+from teraflock.base.clock import at_microseconds, microseconds
+from teraflock.storage.database import Row, Transaction
+from teraflock.tenant.model import Actor, ApiKey, KeyId, MemberId, OrganisationId, Role
+
+_KEY: Final = "id, member_id, name, project_id, role_max, created_at_us, expires_at_us, revoked_at_us"
+_BEHIND_KEY: Final = (
+    "SELECT k.digest, k.project_id, k.role_max, k.expires_at_us, m.id, m.name, m.organisation_id, m.is_operator,"
+    " r.project_id, r.role FROM api_key k JOIN member m ON m.id = k.member_id"
+    " LEFT JOIN member_role r ON r.member_id = k.member_id"
+    " WHERE k.id = :id AND k.revoked_at_us IS NULL AND m.removed_at_us IS NULL"
+    " AND (k.expires_at_us IS NULL OR k.expires_at_us > :now)"
+)
+
+
+def behind_key(tx: Transaction, id: KeyId, now: datetime) -> tuple[Actor, str] | None:
+    """The actor behind a key that holds now, and the digest of its secret. Asked at every request: one statement."""
+    rows = tx.all(_BEHIND_KEY, id=id, now=microseconds(now))
+    if not rows:
+        return None
+    digest, project_id, role_max, expires_at_us, member_id, name, organisation_id, is_operator, _, _ = rows[0]
+    actor = Actor(
+        key_id=id,
+        member_id=member_id,
+        member_name=name,
+        organisation_id=organisation_id,
+        is_operator=bool(is_operator) and not project_id and not role_max,
+        roles={row[8]: Role(row[9]) for row in rows if row[9] is not None},
+        project_id=project_id,
+        role_max=Role(role_max) if role_max else None,
+        expires_at=None if expires_at_us is None else at_microseconds(expires_at_us),
+    )
+    return actor, digest
+
+
+def key(tx: Transaction, organisation: OrganisationId, id: str) -> ApiKey | None:
+    row = tx.one(
+        f"SELECT {_prefixed('k', _KEY)} FROM api_key k JOIN member m ON m.id = k.member_id"
+        " WHERE k.id = :id AND m.organisation_id = :organisation",
+        id=id,
+        organisation=organisation,
+    )
+    return _key_from(row) if row else None
+
+
+def key_of_any_organisation(tx: Transaction, id: str) -> ApiKey | None:
+    row = tx.one(f"SELECT {_KEY} FROM api_key WHERE id = :id", id=id)
+    return _key_from(row) if row else None
+
+
+def keys(
+    tx: Transaction,
+    organisation: OrganisationId,
+    member: MemberId | None,
+    project_id: str,
+    *,
+    after: str,
+    limit: int,
+) -> tuple[ApiKey, ...]:
+    """Keys of an organisation, or of one member, or for one project; revoked ones too."""
+    rows = tx.all(
+        f"SELECT {_prefixed('k', _KEY)} FROM api_key k JOIN member m ON m.id = k.member_id"
+        " WHERE m.organisation_id = :organisation AND (:member = '' OR k.member_id = :member)"
+        " AND (:project = '' OR k.project_id = :project) AND k.id > :after ORDER BY k.id LIMIT :limit",
+        organisation=organisation,
+        member=member or "",
+        project=project_id,
+        after=after,
+        limit=limit,
+    )
+    return tuple(_key_from(row) for row in rows)
+
+
+def put_key(tx: Transaction, key: ApiKey, digest: str) -> None:
+    tx.run(
+        f"INSERT INTO api_key ({_KEY}, digest)"
+        " VALUES (:id, :member, :name, :project, :role_max, :created, :expires, NULL, :digest)",
+        id=key.id,
+        member=key.member_id,
+        name=key.name,
+        project=key.project_id,
+        role_max=key.role_max.value if key.role_max else "",
+        created=microseconds(key.created_at),
+        expires=None if key.expires_at is None else microseconds(key.expires_at),
+        digest=digest,
+    )
+
+
+def revoke_key(tx: Transaction, id: KeyId, now: datetime) -> None:
+    tx.run(
+        "UPDATE api_key SET revoked_at_us = :now WHERE id = :id AND revoked_at_us IS NULL",
+        now=microseconds(now),
+        id=id,
+    )
+
+
+def _prefixed(table: str, columns: str) -> str:
+    return ", ".join(f"{table}.{column}" for column in columns.split(", "))
+
+
+def _key_from(row: Row) -> ApiKey:
+    id, member_id, name, project_id, role_max, created_at_us, expires_at_us, revoked_at_us = row
+    return ApiKey(
+        id=KeyId(id),
+        member_id=MemberId(member_id),
+        name=name,
+        project_id=project_id,
+        role_max=Role(role_max) if role_max else None,
+        created_at=at_microseconds(created_at_us),
+        expires_at=None if expires_at_us is None else at_microseconds(expires_at_us),
+        revoked_at=None if revoked_at_us is None else at_microseconds(revoked_at_us),
+    )

@@ -1,0 +1,1 @@
+"""Members of organisations, and the roles they have there."""

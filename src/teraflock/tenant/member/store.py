@@ -1,0 +1,160 @@
+"""All SQL about members and their roles.
+
+What holds: every read names its organisation or says that it looks into all of them; a removed member keeps its row,
+for what still names it, and is found by no read here but the one that says so.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from teraflock.base.clock import at_microseconds, microseconds
+from teraflock.storage.database import Row, Transaction
+from teraflock.tenant.model import Member, MemberId, OrganisationId, Role
+from teraflock.tenant.store import among
+
+_MEMBER: Final = "id, organisation_id, name, is_operator, created_at_us, removed_at_us"
+
+
+def member(tx: Transaction, organisation: OrganisationId, ref: str) -> Member | None:
+    """By id or name. No name begins like an id."""
+    row = tx.one(
+        f"SELECT {_MEMBER} FROM member WHERE organisation_id = :organisation AND removed_at_us IS NULL"
+        f" AND {'id' if ref.startswith('mem_') else 'name'} = :ref",
+        organisation=organisation,
+        ref=ref,
+    )
+    return _members_from(tx, [row])[0] if row else None
+
+
+def member_of_any_organisation(tx: Transaction, id: str) -> Member | None:
+    row = tx.one(f"SELECT {_MEMBER} FROM member WHERE id = :id AND removed_at_us IS NULL", id=id)
+    return _members_from(tx, [row])[0] if row else None
+
+
+def removed_member(tx: Transaction, organisation: OrganisationId, name: str) -> MemberId | None:
+    row = tx.one(
+        "SELECT id FROM member WHERE organisation_id = :organisation AND name = :name"
+        " AND removed_at_us IS NOT NULL",
+        organisation=organisation,
+        name=name,
+    )
+    return MemberId(row[0]) if row else None
+
+
+def members(
+    tx: Transaction, organisation: OrganisationId, seen_in: Sequence[str] | None, *, after: str, limit: int
+) -> tuple[Member, ...]:
+    """The members of an organisation; of them only those with a role in these projects or in all, or all with None."""
+    narrowed, values = among("r.project_id", None if seen_in is None else ("", *seen_in))
+    having = (
+        f" AND EXISTS (SELECT 1 FROM member_role r WHERE r.member_id = member.id{narrowed})"
+        if narrowed
+        else ""
+    )
+    rows = tx.all(
+        f"SELECT {_MEMBER} FROM member WHERE organisation_id = :organisation AND removed_at_us IS NULL"
+        f" AND id > :after{having} ORDER BY id LIMIT :limit",
+        organisation=organisation,
+        after=after,
+        limit=limit,
+        **values,
+    )
+    return _members_from(tx, rows)
+
+
+def owners(tx: Transaction, organisation: OrganisationId) -> tuple[MemberId, ...]:
+    """Who owns the whole organisation."""
+    rows = tx.all(
+        "SELECT m.id FROM member m JOIN member_role r ON r.member_id = m.id"
+        " WHERE m.organisation_id = :organisation AND m.removed_at_us IS NULL"
+        " AND r.project_id = '' AND r.role = 'owner' ORDER BY m.id",
+        organisation=organisation,
+    )
+    return tuple(MemberId(row[0]) for row in rows)
+
+
+def operators_in_all_organisations(tx: Transaction) -> tuple[Member, ...]:
+    rows = tx.all(f"SELECT {_MEMBER} FROM member WHERE is_operator = 1 AND removed_at_us IS NULL ORDER BY id")
+    return _members_from(tx, rows)
+
+
+def put_member(tx: Transaction, member: Member) -> None:
+    tx.run(
+        f"INSERT INTO member ({_MEMBER}) VALUES (:id, :organisation, :name, :operator, :created, NULL)",
+        id=member.id,
+        organisation=member.organisation_id,
+        name=member.name,
+        operator=int(member.is_operator),
+        created=microseconds(member.created_at),
+    )
+    _put_roles(tx, member)
+
+
+def take_back_member(tx: Transaction, member: Member) -> None:
+    """One who was removed is there again, with the roles given now and none of his old keys."""
+    tx.run(
+        "UPDATE member SET removed_at_us = NULL, is_operator = 0, created_at_us = :now WHERE id = :id",
+        now=microseconds(member.created_at),
+        id=member.id,
+    )
+    _put_roles(tx, member)
+
+
+def remove_member(tx: Transaction, id: MemberId, now: datetime) -> None:
+    """With all roles and keys."""
+    tx.run("UPDATE member SET removed_at_us = :now WHERE id = :id", now=microseconds(now), id=id)
+    tx.run("DELETE FROM member_role WHERE member_id = :id", id=id)
+    tx.run(
+        "UPDATE api_key SET revoked_at_us = :now WHERE member_id = :id AND revoked_at_us IS NULL",
+        now=microseconds(now),
+        id=id,
+    )
+
+
+def put_role(tx: Transaction, member: MemberId, project_id: str, role: Role | None) -> None:
+    """Give a role in place of the one there is; None takes it away."""
+    tx.run(
+        "DELETE FROM member_role WHERE member_id = :member AND project_id = :project",
+        member=member,
+        project=project_id,
+    )
+    if role is not None:
+        tx.run(
+            "INSERT INTO member_role (member_id, project_id, role) VALUES (:member, :project, :role)",
+            member=member,
+            project=project_id,
+            role=role.value,
+        )
+
+
+def _put_roles(tx: Transaction, member: Member) -> None:
+    for project_id, role in member.roles.items():
+        put_role(tx, member.id, project_id, role)
+
+
+def _members_from(tx: Transaction, rows: Sequence[Row]) -> tuple[Member, ...]:
+    if not rows:
+        return ()
+    narrowed, values = among("member_id", [row[0] for row in rows])
+    roles: dict[str, dict[str, Role]] = defaultdict(dict)
+    for member_id, project_id, role in tx.all(
+        f"SELECT member_id, project_id, role FROM member_role WHERE 1 = 1{narrowed} ORDER BY project_id",
+        **values,
+    ):
+        roles[member_id][project_id] = Role(role)
+    return tuple(_member_from(row, roles[row[0]]) for row in rows)
+
+
+def _member_from(row: Row, roles: Mapping[str, Role]) -> Member:
+    id, organisation_id, name, is_operator, created_at_us, removed_at_us = row
+    return Member(
+        id=MemberId(id),
+        organisation_id=OrganisationId(organisation_id),
+        name=name,
+        is_operator=bool(is_operator),
+        roles=roles,
+        created_at=at_microseconds(created_at_us),
+        removed_at=None if removed_at_us is None else at_microseconds(removed_at_us),
+    )

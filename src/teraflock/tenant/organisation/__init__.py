@@ -1,0 +1,1 @@
+"""Organisations: each with members and projects of its own, which no other sees."""

@@ -1,0 +1,1 @@
+"""Projects: where instances, images and networks belong, and how much they may be."""

@@ -1,0 +1,136 @@
+"""All SQL about projects.
+
+What holds: every read names its organisation or says that it looks into all of them; a removed project keeps its row,
+for what still names it, and is found by no read here.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from teraflock.base.clock import at_microseconds, microseconds
+from teraflock.storage.database import Row, Transaction
+from teraflock.tenant.model import OrganisationId, Project, ProjectId, Quota
+from teraflock.tenant.store import among
+
+_PROJECT: Final = "id, organisation_id, name, quota, network_number, created_at_us"
+_quota_decoder: Final = msgspec.json.Decoder(Quota)
+
+
+def project(tx: Transaction, organisation: OrganisationId, ref: str) -> Project | None:
+    """By id or name. An id has a `_`, which no name has."""
+    row = tx.one(
+        f"SELECT {_PROJECT} FROM project WHERE organisation_id = :organisation AND removed_at_us IS NULL"
+        f" AND {'id' if '_' in ref else 'name'} = :ref",
+        organisation=organisation,
+        ref=ref,
+    )
+    return _project_from(row) if row else None
+
+
+def project_of_any_organisation(tx: Transaction, id: str) -> Project | None:
+    row = tx.one(f"SELECT {_PROJECT} FROM project WHERE id = :id AND removed_at_us IS NULL", id=id)
+    return _project_from(row) if row else None
+
+
+def projects(
+    tx: Transaction, organisation: OrganisationId, only: Sequence[str] | None, *, after: str = "", limit: int
+) -> tuple[Project, ...]:
+    """The projects of an organisation, of them only those named, or all with None."""
+    narrowed, values = among("id", only)
+    rows = tx.all(
+        f"SELECT {_PROJECT} FROM project WHERE organisation_id = :organisation AND removed_at_us IS NULL"
+        f" AND id > :after{narrowed} ORDER BY id LIMIT :limit",
+        organisation=organisation,
+        after=after,
+        limit=limit,
+        **values,
+    )
+    return tuple(_project_from(row) for row in rows)
+
+
+def projects_with_default_first(
+    tx: Transaction, organisation: OrganisationId, default: str, only: Sequence[str] | None, *, limit: int
+) -> tuple[Project, ...]:
+    narrowed, values = among("id", only)
+    rows = tx.all(
+        f"SELECT {_PROJECT} FROM project WHERE organisation_id = :organisation AND removed_at_us IS NULL{narrowed}"
+        " ORDER BY CASE WHEN name = :first THEN 0 ELSE 1 END, id LIMIT :limit",
+        organisation=organisation,
+        first=default,
+        limit=limit,
+        **values,
+    )
+    return tuple(_project_from(row) for row in rows)
+
+
+def free_network_in_all_projects(tx: Transaction) -> int:
+    """The lowest network number that no project has; a removed one has its own until engines took the network down."""
+    if tx.one("SELECT 1 FROM project WHERE network_number = 0") is None:
+        return 0
+    row = tx.one(
+        "SELECT MIN(p.network_number) + 1 FROM project p WHERE p.network_number >= 0 AND NOT EXISTS"
+        " (SELECT 1 FROM project n WHERE n.network_number = p.network_number + 1)"
+    )
+    assert row is not None, "number 0 is taken, so some number has no next one"
+    return int(row[0])
+
+
+def put_project(tx: Transaction, project: Project) -> None:
+    tx.run(
+        f"INSERT INTO project ({_PROJECT}, removed_at_us)"
+        " VALUES (:id, :organisation, :name, :quota, :network, :created, NULL)",
+        id=project.id,
+        organisation=project.organisation_id,
+        name=project.name,
+        quota=msgspec.json.encode(project.quota, order="sorted").decode(),
+        network=project.network_number,
+        created=microseconds(project.created_at),
+    )
+
+
+def set_quota(tx: Transaction, id: ProjectId, quota: Quota) -> None:
+    tx.run(
+        "UPDATE project SET quota = :quota WHERE id = :id",
+        quota=msgspec.json.encode(quota, order="sorted").decode(),
+        id=id,
+    )
+
+
+def contents(tx: Transaction, id: ProjectId) -> tuple[int, int]:
+    """How many instances and images a project still has.
+
+    The one look downstream: a project may go only when it is empty, and that must be seen in the same transaction.
+    """
+    row = tx.one(
+        "SELECT (SELECT COUNT(*) FROM instance WHERE project_id = :id AND phase <> 'gone'),"
+        " (SELECT COUNT(*) FROM image WHERE project_id = :id)",
+        id=id,
+    )
+    assert row is not None
+    return int(row[0]), int(row[1])
+
+
+def remove_project(tx: Transaction, id: ProjectId, now: datetime) -> None:
+    """With the roles in it, and the keys for it."""
+    tx.run("UPDATE project SET removed_at_us = :now WHERE id = :id", now=microseconds(now), id=id)
+    tx.run("DELETE FROM member_role WHERE project_id = :id", id=id)
+    tx.run(
+        "UPDATE api_key SET revoked_at_us = :now WHERE project_id = :id AND revoked_at_us IS NULL",
+        now=microseconds(now),
+        id=id,
+    )
+
+
+def _project_from(row: Row) -> Project:
+    id, organisation_id, name, quota, network_number, created_at_us = row
+    return Project(
+        id=ProjectId(id),
+        organisation_id=OrganisationId(organisation_id),
+        name=name,
+        quota=_quota_decoder.decode(quota),
+        network_number=network_number,
+        created_at=at_microseconds(created_at_us),
+    )
