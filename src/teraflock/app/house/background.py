@@ -140,8 +140,12 @@ def lives(pid: int) -> bool:
 
 def told_by(log: Path) -> str:
     """Where a log is, and its last lines."""
+    return " / ".join([f"Its log is {log}", *last_lines(log)])
+
+
+def last_lines(log: Path) -> list[str]:
     try:
         lines = [line for line in log.read_text("utf-8", errors="replace").splitlines() if line.strip()]
     except OSError:
         lines = []
-    return " / ".join([f"Its log is {log}", *lines[-LOG_LINES_TOLD:]])
+    return lines[-LOG_LINES_TOLD:]

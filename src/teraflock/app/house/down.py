@@ -62,6 +62,9 @@ def purge(places: Places, tell: Tell) -> list[str]:
     if settings and settings.engine == "lxd":
         tell("engine")
         _purge_engine(places, settings)
+    elif places.engine.exists():  # of an engine that never answered
+        Daemon(places.lxd).stop()
+        removal.unmount_below(places.engine)
     if settings and "://" in settings.database:
         left.append(f"The tables in {settings.database.rpartition('@')[2]} stay; drop that database yourself")
     tell("files")

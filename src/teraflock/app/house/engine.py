@@ -77,6 +77,8 @@ def prepared(engine: Engine, places: Places) -> Engine:
             daemon.Daemon(places.lxd).ensure()
     except TeraflockError as error:
         told = f"{error.sentence[:1].lower()}{error.sentence[1:]}"
+        if engine.is_ours:
+            daemon.Daemon(places.lxd).stop()  # what stands beside it may have come up
         return Engine(kind="simulated", told=told, repair=_repair(places, error))
     return engine
 
@@ -84,7 +86,8 @@ def prepared(engine: Engine, places: Places) -> Engine:
 def _repair(places: Places, error: TeraflockError) -> str:
     """A daemon that does not start says why in its log; nobody else can."""
     log = places.lxd.with_name(f"{places.lxd.name}.log")
-    return f"{background.told_by(log)}. Repair that, then `make purge up`" if log.exists() else error.hint
+    lines = background.last_lines(log)
+    return f"repair what {log} ends with, then `make purge up`: {lines[-1]}" if lines else error.hint
 
 
 def _load_bridge_filter() -> None:
