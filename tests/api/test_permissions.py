@@ -118,6 +118,7 @@ RULES: dict[str, Rule] = {
     "list_invoices": Rule(may=PAYS, query=IN),
     "make_invoice": Rule(may=HOUSE, query=IN, body={"month": "2026-01"}, states=frozenset({409})),
     "show_invoice": Rule(may=PAYS, path={"month": "2026-01"}, query=IN, states=frozenset({404})),
+    "show_invoice_as_pdf": Rule(may=PAYS, path={"month": "2026-01"}, query=IN, states=frozenset({404})),
 }
 
 DOCUMENT = document()

@@ -127,5 +127,8 @@ class Bills(Transport):
         """HTML."""
         return self.request("GET", path_of("invoices", month), query=self.in_project())
 
+    def invoice_pdf(self, month: str) -> bytes:
+        return self.request("GET", path_of("invoices", month, "pdf"), query=self.in_project())
+
     def _made(self, noun: str, kind: type[Made], body: object) -> Made:
         return self.create(path_of(noun), kind, body, **cast(dict[str, Any], self.in_project()))

@@ -342,6 +342,9 @@ class InvoiceAnswer(_Answer, frozen=True, kw_only=True):
     tax_micros: int
     paid_micros: int
     due_micros: int
+    """What it says is to be paid; below zero: what the project gets back."""
+    open_micros: int
+    """What of that is not paid yet."""
     issued_at: datetime
 
 

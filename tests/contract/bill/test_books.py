@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import get_args
@@ -13,8 +14,10 @@ import pytest
 from tests.unit.bill.test_verify import books
 from tests.unit.bill.world import BOOK, RATES, START, World
 
+from teraflock.base.errors import Conflict, Refused
 from teraflock.bill.biller import Biller
 from teraflock.bill.export.model import Account
+from teraflock.bill.invoice.service import InvoiceService
 from teraflock.bill.price.service import PriceService
 from teraflock.bill.service import BillService, By
 from teraflock.bill.verify.service import verify
@@ -96,6 +99,46 @@ def test_two_billers_at_once_charge_everything_once(database: Database) -> None:
     assert verdict.faults == ()
     assert verdict.changes_to_come == 0
     assert verdict.charges > 40
+
+
+def test_invoices_of_two_servers_at_once_have_numbers_without_a_gap(database: Database) -> None:
+    """Each issues all there is, again and again, while the other does and a tenant pays."""
+    world = World(database)
+    launches(world, 30)
+    world.clock.move(START + timedelta(days=70) - world.clock.now())
+    world.book()
+    errors: list[Exception] = []
+    start = threading.Barrier(3)
+
+    def run(month: str) -> None:
+        invoices = InvoiceService(database, world.clock)
+        try:
+            start.wait()
+            for project in ("prj_2", "prj_0", "prj_1") if month == "2026-02" else ("prj_1", "prj_2"):
+                invoices.pay_in(project, 1_000)
+                with suppress(
+                    Conflict, Refused
+                ):  # the later month may have been first, or nothing was left for it
+                    invoices.issue(project, month)
+            invoices.issue_all()
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(month,)) for month in ("2026-01", "2026-02", "2026-02")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    issued = world.rows("SELECT number, project_id, month FROM invoice ORDER BY number")
+    assert [row[0] for row in issued] == list(range(1, len(issued) + 1))
+    assert len({row[1:] for row in issued}) == len(issued)
+    assert {row[1] for row in issued} == {"prj_0", "prj_1", "prj_2"}
+    (invoiced, charged), *_ = world.rows(
+        "SELECT (SELECT SUM(usage_micros) FROM invoice), (SELECT SUM(micros) FROM charge WHERE month <= '2026-02')"
+    )
+    assert invoiced == charged > 0
+    assert verify(database).faults == ()
 
 
 def test_a_killed_biller_is_taken_up_by_the_next(database_address: str, database: Database) -> None:

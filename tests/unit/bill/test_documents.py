@@ -22,7 +22,7 @@ def test_an_invoice_is_a_page_of_its_own(world: World) -> None:
     made = invoices.one("prj_1", "2026-01")
     html = page(made, issuer="House & Sons\nA street 1\n<b>Town</b>")
     assert "2026-01-00001" in html
-    assert "VAT 20 %" in html
+    assert "VAT 20\u00a0%" in html
     assert "House &amp; Sons" in html
     assert "<b>Town" not in html, "what people write is text"
     assert "http" not in html, "nothing is loaded from elsewhere"

@@ -11,8 +11,8 @@ from teraflock.bill.charge.model import Amounts
 from teraflock.bill.charge.store import Booked
 from teraflock.bill.costs import Cost
 from teraflock.bill.credit.model import Grant
-from teraflock.bill.invoice.rules import number_text
 from teraflock.bill.invoice.model import Invoice
+from teraflock.bill.invoice.rules import number_text
 from teraflock.bill.price.model import FOREVER_US, Period, Table, Unit
 from teraflock.bill.purchase.model import Purchase, Term
 from teraflock.bill.quote import Quote
@@ -238,7 +238,7 @@ def purchase_answer(purchase: Purchase, terms: list[Term]) -> PurchaseAnswer:
     )
 
 
-def invoice_answer(invoice: Invoice) -> InvoiceAnswer:
+def invoice_answer(invoice: Invoice, open_micros: int) -> InvoiceAnswer:
     return InvoiceAnswer(
         number=number_text(invoice),
         month=invoice.month,
@@ -248,5 +248,6 @@ def invoice_answer(invoice: Invoice) -> InvoiceAnswer:
         tax_micros=invoice.tax_micros,
         paid_micros=invoice.paid_micros,
         due_micros=invoice.due_micros,
+        open_micros=open_micros,
         issued_at=moment(invoice.issued_at_us),
     )

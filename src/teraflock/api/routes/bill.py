@@ -129,8 +129,8 @@ def export_focus(call: Call, query: MonthQuery) -> bytes:
     """The charges of a month in the columns of FinOps FOCUS 1.2, as CSV."""
     bills, project = call.nouns.bills, call.project
     account = Account(
+        issuer=bills.issuer.partition("\n")[0],
         organisation_id=project.organisation_id,
-        organisation=project.organisation_id,
         project_id=project.id,
         project=project.name,
     )
@@ -296,9 +296,8 @@ def end_purchase(call: Call, query: InProject, purchase: str) -> PurchaseAnswer:
 @routes.get("/v1/invoices", scope=Scope.PROJECT, may=Permission.BILL_READ)
 def list_invoices(call: Call, query: InProject) -> InvoiceList:
     """Invoices of a project, oldest first."""
-    return InvoiceList(
-        items=tuple(map(invoice_answer, call.nouns.bills.invoices.of_project(call.project.id)))
-    )
+    found = call.nouns.bills.invoices.of_project(call.project.id)
+    return InvoiceList(items=tuple(invoice_answer(invoice, open_micros) for invoice, open_micros in found))
 
 
 @routes.post(
@@ -308,7 +307,7 @@ def list_invoices(call: Call, query: InProject) -> InvoiceList:
 def make_invoice(call: Call, query: InProject, body: InvoiceRequest) -> InvoiceAnswer:
     """Issue the invoice of a month that is over; the same one when asked again."""
     made = call.nouns.bills.invoices.issue(call.project.id, body.month, project_name=call.project.name)
-    return invoice_answer(made)
+    return invoice_answer(made, made.due_micros)
 
 
 @routes.get("/v1/invoices/{month}", scope=Scope.PROJECT, may=Permission.BILL_READ, media_type="text/html")
@@ -317,6 +316,17 @@ def show_invoice(call: Call, query: InProject, month: str) -> bytes:
     return page(
         call.nouns.bills.invoices.one(call.project.id, month), issuer=call.nouns.bills.issuer
     ).encode()
+
+
+@routes.get(
+    "/v1/invoices/{month}/pdf", scope=Scope.PROJECT, may=Permission.BILL_READ, work=Work.LONG,
+    media_type="application/pdf", errors=("refused",),
+)  # fmt: skip
+def show_invoice_as_pdf(call: Call, query: InProject, month: str) -> bytes:
+    """An invoice as a PDF (A4). Letters that its fonts lack are refused: the page in HTML shows them."""
+    from teraflock.bill.invoice.pdf import pdf  # half a second to load, for what few servers are ever asked
+
+    return pdf(call.nouns.bills.invoices.one(call.project.id, month), issuer=call.nouns.bills.issuer)
 
 
 def _profile(call: Call) -> ProfileAnswer:

@@ -26,7 +26,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
     issuer: str = "Teraflock"
     organisation_id: str
-    organisation: str
+    organisation: str = ""
+    """Empty: it is looked up."""
     project_id: str
     project: str
     currency: str = ""

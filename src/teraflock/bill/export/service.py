@@ -12,6 +12,8 @@ from teraflock.bill.invoice.rules import number_text
 from teraflock.bill.purchase import store as purchase_store
 from teraflock.bill.times import month_bounds
 from teraflock.storage.database import Transaction
+from teraflock.tenant.model import OrganisationId
+from teraflock.tenant.organisation import store as organisations
 
 
 def month_of_project(tx: Transaction, account: Account, month: str) -> Month:
@@ -30,6 +32,7 @@ def month_of_project(tx: Transaction, account: Account, month: str) -> Month:
     return Month(
         account=replace(
             account,
+            organisation=account.organisation or _organisation_name(tx, account.organisation_id),
             currency=desk.currency(project),
             invoice=number_text(invoice) if invoice else "",
         ),
@@ -46,6 +49,11 @@ def month_of_project(tx: Transaction, account: Account, month: str) -> Month:
         bought=_bought(tx, project),
         covers=desk.covers,
     )
+
+
+def _organisation_name(tx: Transaction, id: str) -> str:
+    found = organisations.organisation(tx, OrganisationId(id))
+    return found.name if found else id
 
 
 def _bought(tx: Transaction, project_id: str) -> Bought:

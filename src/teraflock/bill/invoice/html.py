@@ -1,116 +1,99 @@
 """An invoice as a page that can be printed or sent: one file, no scripts, nothing loaded from elsewhere."""
 
-from datetime import UTC, datetime
 from html import escape
 from typing import Final
 
-from teraflock.base.money import decimal_text
-from teraflock.bill.invoice.model import Invoice, Line
-from teraflock.bill.invoice.rules import number_text
-from teraflock.bill.times import moment, month_bounds
+from teraflock.bill.invoice.model import Invoice
+from teraflock.bill.invoice.paper import Paper, Part, Printed, paper
 
-DECIMALS: Final = {"JPY": 0, "KRW": 0}
-"""Of what is printed in a currency; two unless it is named here."""
 _STYLE: Final = """
-@page { size: A4; margin: 18mm 16mm }
+@page { size: A4; margin: 18mm 18mm 20mm;
+  @bottom-right { content: counter(page) " / " counter(pages); font: 8pt sans-serif; color: #6b7480 } }
 * { box-sizing: border-box }
-body { font: 10.5pt/1.45 -apple-system, "Segoe UI", "Helvetica Neue", Arial, sans-serif; color: #1b1f24; margin: 0 auto;
-  max-width: 190mm; padding: 10mm 6mm }
-header { display: flex; justify-content: space-between; align-items: flex-start; border-bottom: 2px solid #1b1f24;
-  padding-bottom: 5mm }
-h1 { font-size: 20pt; margin: 0; letter-spacing: -.01em }
-.quiet { color: #59636e }
-.parties { display: flex; gap: 14mm; margin: 8mm 0 }
-.parties > div { flex: 1 }
-.parties h2 { font-size: 8.5pt; text-transform: uppercase; letter-spacing: .06em; color: #59636e; margin: 0 0 1mm }
+html { background: #f3f5f7; -webkit-print-color-adjust: exact; print-color-adjust: exact }
+body { font: 10pt/1.45 -apple-system, "Segoe UI", "Helvetica Neue", Arial, "Noto Sans", "Noto Sans CJK SC",
+  "PingFang SC", "Microsoft YaHei", sans-serif; color: #1b1f24; background: #fff; margin: 10mm auto; max-width: 210mm;
+  padding: 18mm; overflow-wrap: anywhere; box-shadow: 0 1px 4px #0002 }
+header { display: flex; justify-content: space-between; gap: 10mm }
+h1 { font-size: 24pt; line-height: 1.1; font-weight: 650; margin: 0 0 1mm; letter-spacing: -.015em }
 address { font-style: normal; white-space: pre-line }
-table { width: 100%; border-collapse: collapse; margin-top: 4mm }
-th { text-align: left; font-size: 8.5pt; text-transform: uppercase; letter-spacing: .06em; color: #59636e;
-  border-bottom: 1px solid #d1d9e0; padding: 1.5mm 0 }
-td { padding: 1.8mm 0; border-bottom: 1px solid #eaeef2; vertical-align: top }
+.issuer { text-align: right; max-width: 85mm }
+.quiet { color: #6b7480 }
+.facts { display: grid; grid-template-columns: 2fr 1fr 1.3fr 1fr; gap: 8mm; margin: 10mm 0 9mm; padding: 4.5mm 0;
+  border-top: 1.5pt solid #1b1f24; border-bottom: .5pt solid #d5dbe1 }
+h2, th { font-size: 7.5pt; font-weight: 600; text-transform: uppercase; letter-spacing: .07em; color: #6b7480 }
+h2 { margin: 0 0 1mm }
+.facts div { white-space: pre-line }
+table { width: 100%; border-collapse: collapse }
+th { text-align: left; border-bottom: .75pt solid #1b1f24; padding: 0 0 1.5mm }
+td { padding: 2mm 0; border-bottom: .5pt solid #e6eaee; vertical-align: top }
+.part td { font-weight: 600; padding-top: 6mm }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; padding-left: 6mm }
 tr { break-inside: avoid }
-.sums { width: 80mm; margin-left: auto }
-.sums td { border: 0; padding: 1mm 0 }
-.sums .due td { border-top: 2px solid #1b1f24; font-weight: 600; font-size: 12pt; padding-top: 2mm }
-footer { margin-top: 10mm; font-size: 9pt }
+.details { color: #6b7480; font-size: 9pt }
+.sums { width: 86mm; margin: 5mm 0 0 auto; break-inside: avoid }
+.sums td { border: 0; padding: .9mm 0 }
+.sums .due td { border-top: 1.5pt solid #1b1f24; font-weight: 650; font-size: 12.5pt; padding-top: 2.5mm }
+.sums tr:nth-last-child(2) td { padding-bottom: 2.5mm }
+footer { margin-top: 12mm; font-size: 8pt; max-width: 130mm; break-inside: avoid }
+@media screen and (max-width: 700px) { body { padding: 6mm; margin: 0 } .facts { grid-template-columns: 1fr 1fr }
+  header { flex-direction: column } .issuer { text-align: left } }
+@media print { html { background: none } body { margin: 0; padding: 0; max-width: none; box-shadow: none } }
 """
 
 
 def page(invoice: Invoice, *, issuer: str) -> str:
     """The whole document; `issuer` is the name and address of the house, line by line."""
-    document = invoice.document
-    name, _, rest = issuer.partition("\n")
-    rows = "\n".join(_row(line, invoice.currency) for line in document.lines)
+    made = paper(invoice, issuer=issuer)
+    facts = "\n".join(f"<div><h2>{head}</h2>{escape(text)}</div>" for head, text in made.facts)
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<title>Invoice {number_text(invoice)}</title>
+<meta name="viewport" content="width=device-width">
+<title>{made.title} {made.number}</title>
 <style>{_STYLE}</style>
 </head>
 <body>
 <header>
-<div><h1>Invoice</h1><div class="quiet">{number_text(invoice)}</div></div>
-<div><strong>{escape(name)}</strong><address class="quiet">{escape(rest)}</address></div>
+<div><h1>{made.title}</h1><div class="quiet">{made.number}</div></div>
+<div class="issuer"><strong>{escape(made.issuer)}</strong>
+<address class="quiet">{escape(made.issuer_address)}</address></div>
 </header>
-<section class="parties">
-<div><h2>For</h2><address>{escape(document.customer or document.project)}</address></div>
-<div><h2>Project</h2>{escape(document.project)}</div>
-<div><h2>Period</h2>{_period(invoice.month)}<br><span class="quiet">times in UTC</span></div>
-<div><h2>Issued</h2>{_date(moment(invoice.issued_at_us))}</div>
+<section class="facts">
+{facts}
 </section>
 <table>
 <thead><tr><th>What</th><th class="number">Quantity</th><th class="number">Amount</th></tr></thead>
 <tbody>
-{rows}
+{"".join(map(_part, made.parts)) or '<tr><td colspan="3" class="quiet">Nothing was charged</td></tr>'}
 </tbody>
 </table>
 <table class="sums">
-{_sums(invoice)}
+{_sums(made)}
 </table>
-<footer class="quiet">
-<p>Charged by the second at the prices of the day; {escape(invoice.currency)} amounts are kept to the millionth and
-rounded here for print: the sums are those of the exact amounts.</p>
-</footer>
+<footer class="quiet">{escape(made.note)}</footer>
 </body>
 </html>
 """
 
 
-def _row(line: Line, currency: str) -> str:
+def _part(part: Part) -> str:
+    heading = f'<tr class="part"><td colspan="3">{escape(part.heading)}</td></tr>\n' if part.heading else ""
+    return heading + "".join(map(_row, part.lines))
+
+
+def _row(line: Printed) -> str:
+    details = f'<div class="details">{escape(line.details)}</div>' if line.details else ""
     return (
-        f'<tr><td>{escape(line.what)}<br><span class="quiet">{escape(line.details)}</span></td>'
-        f'<td class="number">{escape(line.quantity)}</td>'
-        f'<td class="number">{_amount(line.micros, currency)}</td></tr>'
+        f"<tr><td>{escape(line.what)}{details}</td>"
+        f'<td class="number">{escape(line.quantity)}</td><td class="number">{escape(line.amount)}</td></tr>\n'
     )
 
 
-def _sums(invoice: Invoice) -> str:
-    document = invoice.document
-    rate = decimal_text(document.tax_bp * 10_000, 2).rstrip("0").rstrip(".")
-    lines = [("Sum", invoice.usage_micros, "")]
-    if invoice.credit_micros:
-        lines.append(("Credits", -invoice.credit_micros, ""))
-    if document.tax_bp:
-        lines.append((f"{document.tax_name or 'Tax'} {rate} %", invoice.tax_micros, ""))
-    if invoice.paid_micros:
-        lines.append(("Paid in advance", -invoice.paid_micros, ""))
-    lines.append(("Due", invoice.due_micros, ' class="due"'))
+def _sums(made: Paper) -> str:
+    rows = [("", each) for each in made.sums] + [(' class="due"', made.due)]
     return "\n".join(
-        f'<tr{mark}><td>{escape(words)}</td><td class="number">{_amount(micros, invoice.currency)}</td></tr>'
-        for words, micros, mark in lines
+        f'<tr{mark}><td>{escape(each.words)}</td><td class="number">{escape(each.amount)}</td></tr>'
+        for mark, each in rows
     )
-
-
-def _amount(micros: int, currency: str) -> str:
-    return f"{decimal_text(micros, DECIMALS.get(currency, 2))}&nbsp;{escape(currency)}"
-
-
-def _period(month: str) -> str:
-    from_us, until_us = month_bounds(month)
-    return f"{_date(moment(from_us))} – {_date(moment(until_us - 1))}"
-
-
-def _date(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%-d %B %Y")

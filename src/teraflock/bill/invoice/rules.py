@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from teraflock.base.money import divided
-from teraflock.base.quantities import memory_text
+from teraflock.base.quantities import GIB, memory_text
 from teraflock.bill.charge.model import Charge
 from teraflock.bill.charge.rules import SECOND_US
 from teraflock.bill.charge.store import Booked
@@ -56,17 +56,29 @@ def lines(booked: Sequence[Booked], invoiced_until: str) -> tuple[Line, ...]:
         charge = line.charge
         what, details = _words(charge)
         late = line.month if line.month <= invoiced_until else ""
-        key = (late, what, details, "" if charge.kind in ("usage", "reversal") else charge.kind)
-        total = sums.setdefault(key, [0, 0])
+        total = sums.setdefault((late, what, details, _kind(charge)), [0, 0, 0])
         sign = -1 if charge.kind == "reversal" else 1
         total[0] += charge.micros
         total[1] += sign * (charge.slice.until_us - charge.slice.from_us)
+        total[2] += charge.slice.egress_bytes
     made = [
-        Line(what=what, details=details, quantity=_quantity(kind, us), micros=micros, month=month)
-        for (month, what, details, kind), (micros, us) in sums.items()
+        Line(what=what, details=details, quantity=_quantity(kind, us, sent), micros=micros, month=month)
+        for (month, what, details, kind), (micros, us, sent) in sums.items()
         if micros or us
     ]
     return tuple(sorted(made, key=lambda line: (line.month, -line.micros, line.what, line.details)))
+
+
+def _kind(charge: Charge) -> str:
+    """What a line counts: hours, a fee, what was given back, or what was sent."""
+    if charge.kind in ("fee", "refund"):
+        return charge.kind
+    return "traffic" if _is_traffic(charge) else ""
+
+
+def _is_traffic(charge: Charge) -> bool:
+    """Lines of a day's traffic have a number below zero: see `charge.traffic`."""
+    return charge.subject.sequence < 0
 
 
 def _words(charge: Charge) -> tuple[str, str]:
@@ -85,10 +97,13 @@ def _words(charge: Charge) -> tuple[str, str]:
     if charge.kind == "refund":
         return f"{held.name or charge.subject.id}: ended early", "what was left, given back"
     name = held.name or charge.subject.id
+    if _is_traffic(charge):
+        return name, "traffic out of the house"
     stopped = "" if held.vcpus or held.gpus else "stopped: "
     paid = ", beyond what is bought" if charge.slice.purchase_id else ""
     return name, f"{stopped}{shape}{', spot' if held.mode == 'spot' else ''}{paid}"
 
 
-def _quantity(kind: str, us: int) -> str:
-    return {"": f"{us / SECOND_US / 3600:,.3f} h", "refund": ""}.get(kind, "1 term")
+def _quantity(kind: str, us: int, sent_bytes: int) -> str:
+    said = {"fee": "1 term", "refund": "", "traffic": f"{sent_bytes / GIB:,.3f} GB"}
+    return said.get(kind, f"{us / SECOND_US / 3600:,.3f} h")

@@ -1,5 +1,7 @@
 """Issuing invoices, and taking payments. The tax gets into the books with the invoice."""
 
+from contextlib import suppress
+
 from msgspec.structs import replace
 
 from teraflock.base.clock import Clock
@@ -29,17 +31,24 @@ class InvoiceService:
         return self._database.write(lambda tx: issue(tx, project_id, month, project_name, now_us))
 
     def issue_all(self) -> int:
-        """Of every project, for the last month whose days are all closed; how many were issued."""
+        """Of every project, for every month whose days are all closed, in their order; how many were issued."""
+        count = 0
         with self._database.read() as tx:
-            month = _last_month(store.cursor(tx).booked_until_us)
-            due = invoice_store.projects_to_invoice(tx, month) if month else []
-        for project_id in due:
-            self.issue(project_id, month)
-        return len(due)
+            last = _last_month(store.cursor(tx).booked_until_us)
+            months = invoice_store.months_to_invoice(tx, last) if last else []
+        for month in months:
+            with self._database.read() as tx:
+                due = invoice_store.projects_to_invoice(tx, month)
+            for project_id in due:
+                with suppress(Conflict, Refused):  # another server was faster
+                    self.issue(project_id, month)
+                    count += 1
+        return count
 
-    def of_project(self, project_id: str) -> list[Invoice]:
+    def of_project(self, project_id: str) -> list[tuple[Invoice, int]]:
+        """Oldest first, each with what is still to be paid of it."""
         with self._database.read() as tx:
-            return invoice_store.invoices(tx, project_id)
+            return invoice_store.open_invoices(tx, project_id)
 
     def one(self, project_id: str, month: str) -> Invoice:
         with self._database.read() as tx:

@@ -67,6 +67,17 @@ def invoice(tx: Transaction, project_id: str, month: str) -> Invoice | None:
     return _invoice_from(row) if row else None
 
 
+def months_to_invoice(tx: Transaction, last: str) -> list[str]:
+    """Those up to the last one in which any project had a charge and has no invoice since; the last one in any case."""
+    rows = tx.all(
+        "SELECT DISTINCT month FROM charge_sum WHERE month < :last AND currency <> '' AND NOT EXISTS"
+        " (SELECT 1 FROM invoice WHERE invoice.project_id = charge_sum.project_id"
+        " AND invoice.month >= charge_sum.month) ORDER BY month",
+        last=last,
+    )
+    return [*(row[0] for row in rows), last]
+
+
 def projects_to_invoice(tx: Transaction, month: str) -> list[str]:
     """Of all projects: those with charges at a price up to a month that stand on no invoice yet."""
     rows = tx.all(

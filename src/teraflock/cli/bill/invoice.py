@@ -23,6 +23,7 @@ HELP: Final = """Invoices of a project.
 Examples:
   tera invoice list
   tera invoice issue 2026-10
+  tera invoice show 2026-10 --pdf october.pdf
   tera invoice show 2026-10 --out october.html
 """
 COLUMNS: Final = (
@@ -32,6 +33,7 @@ COLUMNS: Final = (
     Column("TAX", right=True, worth=5),
     Column("PAID", right=True, worth=4),
     Column("DUE", right=True),
+    Column("STILL OPEN", right=True, worth=8),
     Column("ISSUED", worth=7),
 )
 
@@ -68,21 +70,24 @@ def issue(month: str, project: str | None, as_json: bool) -> None:
         remark(f"Invoice {made.number}: {amount_text(made.due_micros, made.currency)} due")
 
 
-@command.command(help="An invoice as a page (HTML) to print or send.")
+@command.command(help="An invoice to print or send: a page (HTML), or a PDF.")
 @click.argument("month")
-@click.option("--out", type=click.Path(), metavar="FILE", help="Write it there; else to stdout.")
+@click.option("--out", type=click.Path(), metavar="FILE", help="Write the page there; else to stdout.")
+@click.option("--pdf", type=click.Path(), metavar="FILE", help="Write it as a PDF there.")
 @project_option
-def show(month: str, out: str | None, project: str | None) -> None:
+def show(month: str, out: str | None, pdf: str | None, project: str | None) -> None:
+    if out and pdf:
+        raise BadInput("It is either `--out` or `--pdf`")
     with connected(project) as client:
-        page = client.invoice_page(month)
-    if out is None:
-        sys.stdout.buffer.write(page)
+        content = client.invoice_pdf(month) if pdf else client.invoice_page(month)
+    if (file := pdf or out) is None:
+        sys.stdout.buffer.write(content)
         return
     try:
-        Path(out).write_bytes(page)
+        Path(file).write_bytes(content)
     except OSError as error:
-        raise BadInput(f"`{out}` cannot be written: {error.strerror}") from None
-    remark(f"Written to `{out}`")
+        raise BadInput(f"`{file}` cannot be written: {error.strerror}") from None
+    remark(f"Written to `{file}`")
 
 
 def _cells(invoice: "InvoiceAnswer") -> list[str]:
@@ -97,5 +102,6 @@ def _cells(invoice: "InvoiceAnswer") -> list[str]:
         invoice.number,
         *(amount_text(micros, invoice.currency) if micros else "" for micros in amounts[:-1]),
         amount_text(invoice.due_micros, invoice.currency),
+        amount_text(invoice.open_micros, invoice.currency) if invoice.open_micros else "paid",
         f"{invoice.issued_at:%Y-%m-%d}",
     ]

@@ -1,0 +1,282 @@
+"""Invoices over months: what stands on which, what pays which, and what is printed of it."""
+
+import re
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.bill.test_paying import Bills
+
+from teraflock.base.errors import Conflict, Refused
+from teraflock.bill.budget.model import Budget
+from teraflock.bill.invoice.html import page
+from teraflock.bill.invoice.model import Document, Invoice, Line
+from teraflock.bill.invoice.paper import amount_text, paper
+from teraflock.bill.invoice.pdf import pdf
+from teraflock.bill.invoice.rules import months_due, tax_micros
+from teraflock.bill.store import Profile
+from teraflock.instance.states import Phase
+
+DAY_US = 86_400 * 10**6
+
+
+@pytest.fixture
+def house() -> Bills:
+    return Bills()
+
+
+def until(house: Bills, *when: int) -> None:
+    """Let time pass, book all there is, and issue what is due."""
+    house.world.clock.move(datetime(*when, tzinfo=UTC) - house.world.clock.now())  # type: ignore[misc, arg-type]
+    house.world.book()
+    house.bills.invoices.issue_all()
+
+
+def owed(house: Bills) -> int:
+    return house.bills.standing("prj_1")[2]
+
+
+# -- which month -------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_late_stands_on_the_next_invoice_under_its_own_month(house: Bills) -> None:
+    house.run("ins_1", name="box")
+    house.run("ins_2", name="other")
+    until(house, 2026, 2, 3)
+    first = house.bills.invoices.one("prj_1", "2026-01")
+    stopped_us = house.world.now_us - 6 * DAY_US
+    house.world.move("ins_1", Phase.STOPPING, name="box", asked_at_us=stopped_us)
+    until(house, 2026, 3, 2)
+    assert house.bills.invoices.one("prj_1", "2026-01") == first, "an invoice never changes"
+    second = house.bills.invoices.one("prj_1", "2026-02")
+    (late,) = [line for line in second.document.lines if line.month]
+    assert (late.what, late.month) == ("box", "2026-01")
+    assert late.micros < 0
+    assert late.quantity.startswith("-")
+    made = paper(second, issuer="House")
+    assert [part.heading for part in made.parts] == ["", "Corrections for January 2026"]
+    assert sum(line.micros for line in second.document.lines) == second.usage_micros
+    charged = house.world.rows("SELECT SUM(micros) FROM charge WHERE month <= '2026-02'")[0][0]
+    assert first.usage_micros + second.usage_micros == charged
+    house.check()
+
+
+def test_a_month_in_which_nothing_happened_has_no_invoice(house: Bills) -> None:
+    house.run("ins_1")
+    house.world.wait(hours=1)
+    house.world.move("ins_1", Phase.STOPPING)
+    house.world.move("ins_1", Phase.GONE)
+    for month in range(2, 6):
+        until(house, 2026, month, 2)
+    assert [invoice.month for invoice, _ in house.bills.invoices.of_project("prj_1")] == ["2026-01"]
+    with pytest.raises(Refused):
+        house.bills.invoices.issue("prj_1", "2026-03")
+    house.check()
+
+
+def test_a_refund_alone_is_a_credit_note(house: Bills) -> None:
+    house.run("ins_1")
+    until(house, 2026, 2, 1, 0, 20)
+    house.world.move("ins_1", Phase.STOPPING, asked_at_us=house.world.now_us - 9 * DAY_US)
+    until(house, 2026, 3, 2)
+    note = house.bills.invoices.one("prj_1", "2026-02")
+    assert note.due_micros < 0
+    assert note.tax_micros == 0
+    made = paper(note, issuer="House")
+    assert (made.title, made.due.words) == ("Credit note", "In your favour")
+    house.check()
+
+
+def test_months_are_invoiced_in_their_order(house: Bills) -> None:
+    house.run("ins_1")
+    until(house, 2026, 1, 20)
+    with pytest.raises(Refused):
+        house.bills.invoices.issue("prj_1", "2026-01")
+    house.world.clock.move(timedelta(days=60))
+    house.world.book()
+    house.bills.invoices.issue("prj_1", "2026-02")
+    with pytest.raises(Conflict):
+        house.bills.invoices.issue("prj_1", "2026-01")
+    (only,) = [invoice for invoice, _ in house.bills.invoices.of_project("prj_1")]
+    charged = house.world.rows("SELECT SUM(micros) FROM charge WHERE month <= '2026-02'")[0][0]
+    assert only.usage_micros == charged, "January stands on it too"
+    assert not any(line.month for line in only.document.lines), "and is no correction: it was not invoiced"
+    house.check()
+
+
+# -- who pays what -----------------------------------------------------------------------------------------------------
+
+
+def test_a_top_up_pays_the_invoice_that_is_open_and_not_the_next(house: Bills) -> None:
+    house.bills.set_profile(Profile(project_id="prj_1", currency="USD", pays="prepaid"))
+    house.bills.invoices.pay_in("prj_1", 100_000_000)
+    house.run("ins_1")
+    until(house, 2026, 2, 10)
+    january = house.bills.invoices.one("prj_1", "2026-01")
+    assert january.paid_micros == 100_000_000
+    assert january.due_micros > 0
+    spent = house.world.rows("SELECT SUM(micros) FROM charge WHERE month = '2026-02'")[0][0]
+    assert owed(house) == january.due_micros + spent
+    house.bills.invoices.pay_in("prj_1", january.due_micros + 7_000_000)
+    ((_, still_open),) = house.bills.invoices.of_project("prj_1")
+    assert still_open == 0
+    assert owed(house) == spent - 7_000_000
+    until(house, 2026, 3, 2)
+    february = house.bills.invoices.one("prj_1", "2026-02")
+    assert february.paid_micros == 7_000_000, "what paid January does not stand here"
+    assert february.due_micros == february.usage_micros + february.tax_micros - 7_000_000
+    house.check()
+
+
+def test_a_top_up_in_a_new_month_pays_the_old_one_before_it_is_invoiced(house: Bills) -> None:
+    house.bills.set_profile(Profile(project_id="prj_1", currency="USD", pays="prepaid"))
+    house.run("ins_1")
+    house.world.clock.move(datetime(2026, 2, 2, tzinfo=UTC) - house.world.clock.now())
+    house.world.book()
+    used = house.world.rows("SELECT SUM(micros) FROM charge WHERE month = '2026-01'")[0][0]
+    house.bills.invoices.pay_in("prj_1", used - 1_000_000)
+    house.bills.invoices.issue_all()
+    january = house.bills.invoices.one("prj_1", "2026-01")
+    assert january.paid_micros == used - 1_000_000
+    assert january.due_micros == january.tax_micros + 1_000_000
+    house.check()
+
+
+@given(
+    unpaid=st.dictionaries(st.sampled_from(["2026-01", "2026-02", "2026-03"]), st.integers(-50, 100)),
+    owed=st.integers(-20, 300),
+)
+def test_dues_are_the_oldest_first_and_not_more_than_is_owed(unpaid: dict[str, int], owed: int) -> None:
+    dues = months_due(unpaid, owed)
+    positive = {month: micros for month, micros in unpaid.items() if micros > 0}
+    assert sum(due.micros for due in dues) == max(0, min(owed, sum(positive.values())))
+    assert all(0 < due.micros <= positive[due.month] for due in dues)
+    months = [due.month for due in dues]
+    assert months == sorted(positive)[: len(months)]
+    assert all(due.micros == positive[due.month] for due in dues[:-1])
+
+
+# -- the border of a month ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("expires", [(2026, 2, 1), (2026, 1, 31, 23, 59, 59)])
+def test_a_credit_of_the_last_day_pays_for_all_of_it_and_nothing_behind(
+    house: Bills, expires: tuple[int, ...]
+) -> None:
+    house.bills.credits.grant("prj_1", 10**12, "gift", datetime(*expires, tzinfo=UTC))  # type: ignore[misc, arg-type]
+    house.run("ins_1")
+    until(house, 2026, 3, 5)
+    (grant,) = house.bills.credits.grants("prj_1")
+    used = house.world.rows("SELECT SUM(micros) FROM charge WHERE month = '2026-01'")[0][0]
+    assert (grant.drawn_micros, grant.expired) == (used, True)
+    january, february = (house.bills.invoices.one("prj_1", month) for month in ("2026-01", "2026-02"))
+    assert (january.credit_micros, january.due_micros, january.tax_micros) == (used, 0, 0)
+    assert february.credit_micros == 0
+    assert february.due_micros == february.usage_micros + tax_micros(february.usage_micros, 2_000)
+    house.check()
+
+
+def test_a_credit_that_begins_in_a_month_pays_for_nothing_of_the_one_before(house: Bills) -> None:
+    house.run("ins_1")
+    house.world.clock.move(datetime(2026, 2, 1, 0, 5, tzinfo=UTC) - house.world.clock.now())
+    house.bills.credits.grant("prj_1", 10**12, "gift")
+    until(house, 2026, 3, 5)
+    january, february = (house.bills.invoices.one("prj_1", month) for month in ("2026-01", "2026-02"))
+    assert january.credit_micros == 0, "though it was booked when the credit was there"
+    assert february.credit_micros == february.usage_micros
+    house.check()
+
+
+def test_a_budget_begins_anew_with_the_month(house: Bills) -> None:
+    house.bills.budgets.set(Budget(project_id="prj_1", currency="", micros=10**9, levels=(1,)))
+    house.run("ins_1")
+    house.world.clock.move(datetime(2026, 1, 31, 23, 59, tzinfo=UTC) - house.world.clock.now())
+    house.bills.budgets.turn()
+    before = house.bills.budgets.standing("prj_1")
+    house.world.clock.move(timedelta(minutes=2))
+    house.bills.budgets.turn()
+    after = house.bills.budgets.standing("prj_1")
+    assert before is not None
+    assert after is not None
+    assert (before.month, after.month) == ("2026-01", "2026-02")
+    assert before.spent_micros > 20 * 24 * 3_000_000
+    assert 0 < after.spent_micros < 60_000_000 // 60, "a minute of February, though January is not booked yet"
+    house.world.clock.move(timedelta(hours=30))
+    house.bills.budgets.turn()
+    told = house.world.rows("SELECT month FROM budget_notice WHERE kind = 'level' ORDER BY month")
+    assert [row[0] for row in told] == ["2026-01", "2026-02"], "each month tells its own levels"
+
+
+# -- what is printed ---------------------------------------------------------------------------------------------------
+
+
+def invoice(*lines: Line, customer: str = "A lab", currency: str = "USD", **changes: int) -> Invoice:
+    usage = sum(line.micros for line in lines)
+    amounts = {"credit_micros": 0, "tax_micros": 0, "paid_micros": 0, **changes}
+    due = usage - amounts["credit_micros"] + amounts["tax_micros"] - amounts["paid_micros"]
+    return Invoice(
+        number=17, project_id="prj_1", month="2026-10", currency=currency, charges_after=0, charges_until=9,
+        usage_micros=usage, due_micros=due, issued_at_us=1_793_500_800_000_000, **amounts,
+        document=Document(
+            project="default", month="2026-10", customer=customer, tax_name="VAT", tax_bp=1_925, charges_until=9,
+            entries_until=9, lines=lines,
+        ),
+    )  # fmt: skip
+
+
+def line(number: int) -> Line:
+    return Line(what=f"box-{number}", details="1 × V100-SXM2", quantity="1.000 h", micros=3_060_000 + number)
+
+
+def pages(content: bytes) -> int:
+    return len(re.findall(rb"/Type /Page\b", content))
+
+
+def test_sums_are_named_and_rounded_once() -> None:
+    made = paper(
+        invoice(line(1), line(2), credit_micros=1_005_000, tax_micros=990_000, paid_micros=2_000_000),
+        issuer="H",
+    )
+    assert [(each.words, each.amount) for each in made.sums] == [
+        ("Sum", "6.12\u00a0USD"), ("Credits", "−1.00\u00a0USD"), ("VAT 19.25\u00a0%", "0.99\u00a0USD"),
+        ("Total", "6.11\u00a0USD"), ("Paid in advance", "−2.00\u00a0USD"),
+    ]  # fmt: skip
+    assert (made.due.words, made.due.amount) == ("Due", "4.11\u00a0USD")
+    assert amount_text(1_234_567_890_000, "JPY") == "1,234,568\u00a0JPY"
+    assert amount_text(1_234_567, "KWD") == "1.235\u00a0KWD"
+
+
+def test_a_pdf_is_the_same_whenever_it_is_asked_for_and_breaks_pages() -> None:
+    short, long = invoice(line(1)), invoice(*(line(number) for number in range(200)))
+    assert pdf(short, issuer="House") == pdf(short, issuer="House")
+    assert pages(pdf(short, issuer="House")) == 1
+    assert pages(pdf(long, issuer="House")) > 8
+    assert pages(pdf(invoice(), issuer="House")) == 1
+
+
+def test_letters_of_many_lands_are_printed_and_others_refused_by_name() -> None:
+    for name in (
+        "深度学习研究所（北京）",
+        "東京 かな カナ",
+        "Лаборатория зрения",
+        "Ελλάδα",
+        "Žižkov",
+        "Cafe\u0301 №5 €₽¥",
+    ):
+        assert pdf(invoice(line(1), customer=name), issuer=name).startswith(b"%PDF-")
+    with pytest.raises(Refused, match="no letters for `가 각`"):
+        pdf(invoice(line(1), customer="각가"), issuer="House")
+
+
+@settings(max_examples=25, deadline=None)
+@given(customer=st.text(max_size=300), what=st.text(max_size=80), micros=st.integers(-(10**15), 10**15))
+def test_whatever_is_written_it_is_printed_or_refused(customer: str, what: str, micros: int) -> None:
+    made = invoice(
+        Line(what=what, details=customer, quantity="1.000 h", micros=micros), line(1), customer=customer
+    )
+    html = page(made, issuer=customer)
+    assert "<script" not in html.lower()
+    with suppress(Refused):
+        assert pages(pdf(made, issuer=customer)) >= 1
