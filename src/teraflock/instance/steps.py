@@ -69,24 +69,29 @@ class Step(msgspec.Struct, frozen=True):
     """Why there is nothing to undo."""
 
 
-def _prepare(driver: ComputeDriver, task: Task) -> Outcome:
-    driver.prepare(task.machine)
-    return Done()
+def _call(call: Callable[[ComputeDriver, Task], object]) -> Act:
+    """Ask an engine for one thing, of which there is nothing to tell."""
+
+    def act(driver: ComputeDriver, task: Task) -> Outcome:
+        call(driver, task)
+        return Done()
+
+    return act
 
 
-def _create(driver: ComputeDriver, task: Task) -> Outcome:
-    driver.create(task.machine)
-    return Done()
-
-
-def _start(driver: ComputeDriver, task: Task) -> Outcome:
-    driver.start(task.machine.handle)
-    return Done()
-
-
-def _expose(driver: ComputeDriver, task: Task) -> Outcome:
-    driver.expose(task.machine)
-    return Done()
+_prepare: Final = _call(lambda driver, task: driver.prepare(task.machine))
+_create: Final = _call(lambda driver, task: driver.create(task.machine))
+_start: Final = _call(lambda driver, task: driver.start(task.machine.handle))
+_expose: Final = _call(lambda driver, task: driver.expose(task.machine))
+_hide: Final = _call(lambda driver, task: driver.hide(task.machine.handle))
+_stop: Final = _call(lambda driver, task: driver.stop(task.machine.handle, force=False))
+_unplug: Final = _call(lambda driver, task: driver.stop(task.machine.handle, force=True))
+_delete: Final = _call(lambda driver, task: driver.delete(task.machine.handle))
+_fit: Final = _call(lambda driver, task: driver.resize(task.machine))
+_drop_snapshot: Final = _call(lambda driver, task: driver.delete_snapshot(task.machine.handle, task.subject))
+_restore: Final = _call(lambda driver, task: driver.restore(task.machine.handle, task.subject))
+_publish: Final = _call(lambda driver, task: driver.publish(task.machine.handle, task.subject))
+_drop_image: Final = _call(lambda driver, task: driver.delete_image(task.subject))
 
 
 def _ready(driver: ComputeDriver, task: Task) -> Outcome:
@@ -102,31 +107,6 @@ def _ready(driver: ComputeDriver, task: Task) -> Outcome:
     return Wait(max(READY_AGAIN_SECONDS, waited / READY_AGAIN_PARTS))
 
 
-def _hide(driver: ComputeDriver, task: Task) -> Outcome:
-    driver.hide(task.machine.handle)
-    return Done()
-
-
-def _stop(driver: ComputeDriver, task: Task) -> Outcome:
-    driver.stop(task.machine.handle, force=False)
-    return Done()
-
-
-def _unplug(driver: ComputeDriver, task: Task) -> Outcome:
-    driver.stop(task.machine.handle, force=True)
-    return Done()
-
-
-def _delete(driver: ComputeDriver, task: Task) -> Outcome:
-    driver.delete(task.machine.handle)
-    return Done()
-
-
-def _fit(driver: ComputeDriver, task: Task) -> Outcome:
-    driver.resize(task.machine)
-    return Done()
-
-
 def _unfit(driver: ComputeDriver, task: Task) -> Outcome:
     with suppress(EngineMissing):  # removed by other hands: the drift loop makes it anew
         driver.resize(task.machine)
@@ -140,26 +120,6 @@ def _read(driver: ComputeDriver, task: Task) -> Outcome:
 
 def _snapshot(driver: ComputeDriver, task: Task) -> Outcome:
     return Done(kept_bytes=driver.snapshot(task.machine.handle, task.subject))
-
-
-def _drop_snapshot(driver: ComputeDriver, task: Task) -> Outcome:
-    driver.delete_snapshot(task.machine.handle, task.subject)
-    return Done()
-
-
-def _restore(driver: ComputeDriver, task: Task) -> Outcome:
-    driver.restore(task.machine.handle, task.subject)
-    return Done()
-
-
-def _publish(driver: ComputeDriver, task: Task) -> Outcome:
-    driver.publish(task.machine.handle, task.subject)
-    return Done()
-
-
-def _drop_image(driver: ComputeDriver, task: Task) -> Outcome:
-    driver.delete_image(task.subject)
-    return Done()
 
 
 _PREPARE: Final = Step(
