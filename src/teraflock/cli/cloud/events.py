@@ -25,7 +25,7 @@ LIMIT_MAX: Final = 100_000
 PAGE: Final = 200
 _AGO: Final = re.compile(r"([0-9]{1,6})([smhd])")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-LEFT_OUT: Final = frozenset({"sequence", "generation", "asked_at_us", "labels", "member", "host"})
+LEFT_OUT: Final = frozenset({"sequence", "generation", "asked_at_us", "labels", "member", "host", "region"})
 HELP: Final = """What happened in a project, newest last.
 
 \b
@@ -148,6 +148,6 @@ def _cells(event: "EventAnswer") -> list[str]:
     told = {
         key: value
         for key, value in details.items()
-        if key not in LEFT_OUT and value not in ("", 0, "{}", None)
+        if key not in LEFT_OUT and value not in ("", 0, "{}", None, "on-demand")
     }
     return [time_text(event.at), event.kind, str(name), "  ".join([*way, details_text(told)]).strip()]

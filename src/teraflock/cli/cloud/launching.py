@@ -188,13 +188,7 @@ def _waited(
     client: "Client", launched: Sequence[InstanceAnswer], seconds_max: float
 ) -> tuple[InstanceAnswer, ...]:
     ids = [each.id for each in launched]
-    try:
-        return tuple(
-            wait_for(lambda: [client.instance(each) for each in ids], _is_up, seconds_max=seconds_max)
-        )
-    except KeyboardInterrupt:
-        remark("\nThe launch goes on without you; `tera ps` says how far it is")
-        raise
+    return tuple(wait_for(lambda: [client.instance(each) for each in ids], _is_up, seconds_max=seconds_max))
 
 
 def _is_up(instance: InstanceAnswer) -> bool:

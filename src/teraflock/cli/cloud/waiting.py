@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 import click
 
-from teraflock.base.errors import Refused
-from teraflock.cli.output import columns
+from teraflock.base.errors import Refused, Unavailable
+from teraflock.cli.output import columns, remark
 from teraflock.cli.table import shortened
 from teraflock.client.instances import TookTooLong
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 FIRST_PAUSE_SECONDS: Final = 0.05
 PAUSE_SECONDS_MAX: Final = 0.5
 PAUSE_GROWTH: Final = 1.3
+AWAY_SECONDS_MAX: Final = 30.0
+"""How long a server may be silent, as while it is started again, before the waiting ends."""
 SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -83,22 +85,33 @@ def wait(
     *,
     seconds_max: float,
 ) -> Seen:
-    """Look again and again until it is done; the last look is given back."""
+    """Look again and again until it is done; the last look is given back. A server that is away may come back."""
     began, pause = time.monotonic(), FIRST_PAUSE_SECONDS
-    with PhaseLine() as line:
-        while True:
-            seen = look()
-            if is_done(seen):
-                return seen
-            elapsed = time.monotonic() - began
-            if elapsed >= seconds_max:
-                raise TookTooLong(
-                    f"After {elapsed:.0f} s it is not done: {describe(seen)}",
-                    hint="It goes on without you; `tera ps` says how far it is, `--timeout` waits longer",
-                )
-            line(f"{describe(seen)} ({elapsed:.0f} s)")
-            time.sleep(pause)
-            pause = min(PAUSE_SECONDS_MAX, pause * PAUSE_GROWTH)
+    answered, text = began, ""
+    try:
+        with PhaseLine() as line:
+            while True:
+                try:
+                    seen = look()
+                    if is_done(seen):
+                        return seen
+                    answered, text = time.monotonic(), describe(seen)
+                except Unavailable as error:
+                    if time.monotonic() - answered >= AWAY_SECONDS_MAX:
+                        raise
+                    text = f"{error.sentence}; looking again"
+                elapsed = time.monotonic() - began
+                if elapsed >= seconds_max:
+                    raise TookTooLong(
+                        f"After {elapsed:.0f} s it is not done: {text}",
+                        hint="It goes on without you; `tera ps` says how far it is, `--timeout` waits longer",
+                    )
+                line(f"{text} ({elapsed:.0f} s)")
+                time.sleep(pause)
+                pause = min(PAUSE_SECONDS_MAX, pause * PAUSE_GROWTH)
+    except KeyboardInterrupt:
+        remark("\nIt goes on without you; `tera ps` says how far it is")
+        raise
 
 
 def wait_for(

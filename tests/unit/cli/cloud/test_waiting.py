@@ -5,8 +5,15 @@ from collections.abc import Iterator, Sequence
 import pytest
 from tests.unit.cli.cloud.answers import instance
 
+from teraflock.base.errors import Unavailable
 from teraflock.cli.cloud.lifecycle import has_reached
-from teraflock.cli.cloud.waiting import how_far, is_at_rest, wait_for
+from teraflock.cli.cloud.waiting import (
+    AWAY_SECONDS_MAX,
+    PAUSE_SECONDS_MAX,
+    how_far,
+    is_at_rest,
+    wait_for,
+)
 from teraflock.client.instances import TookTooLong
 from teraflock.wire.instance import InstanceAnswer
 
@@ -79,3 +86,33 @@ def test_how_far_names_the_first_and_counts_the_others() -> None:
         how_far([instance(state="starting", operation="launch", step="create")])
         == "web: starting, launch, create"
     )
+
+
+@pytest.mark.parametrize("silences", [1, 5, 20])
+def test_a_server_that_comes_back_is_waited_for(silences: int) -> None:
+    left = [Unavailable("The server cannot be reached")] * silences
+
+    def look() -> Sequence[InstanceAnswer]:
+        if left:
+            raise left.pop()
+        return [instance()]
+
+    assert wait_for(look, lambda each: has_reached(each, "running"), seconds_max=600) == [instance()]
+
+
+def test_a_server_that_stays_away_ends_the_wait(naps: list[float]) -> None:
+    def look() -> Sequence[InstanceAnswer]:
+        raise Unavailable("The server cannot be reached")
+
+    with pytest.raises(Unavailable, match="cannot be reached"):
+        wait_for(look, lambda each: False, seconds_max=600)
+    assert sum(naps) <= AWAY_SECONDS_MAX + PAUSE_SECONDS_MAX
+
+
+def test_who_leaves_is_told_that_it_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    def look() -> Sequence[InstanceAnswer]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        wait_for(look, lambda each: False, seconds_max=600)
+    assert "goes on without you" in capsys.readouterr().err
