@@ -20,7 +20,7 @@ class GpuReport(msgspec.Struct, frozen=True, kw_only=True):
     """One card, or one slice of a card, as a host reports it."""
 
     slot: str
-    """PCI address, or the UUID of a MIG slice."""
+    """PCI address; of a MIG slice with its UUID behind: `0000:41:00.0/MIG-…`."""
     kind: GpuKind = GpuKind.PHYSICAL
     gpu: str
     """The catalog's id; for a slice with its profile behind a colon, such as `a100-80:1g.10gb`."""

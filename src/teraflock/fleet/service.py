@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 
 from msgspec.structs import replace
 
@@ -16,6 +17,8 @@ from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, ProjectId
 
 HOSTS_MAX = 100_000
+IDLE_MIN = timedelta(minutes=10)
+"""Before, a card only waits: for data, for the next step, for its user to log in."""
 
 
 class FleetService:
@@ -28,6 +31,7 @@ class FleetService:
         random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
         self._database = database
+        self._clock = clock
         self._policy = policy or Policy()
         self._audit = Audit(clock, random_bytes)
 
@@ -51,9 +55,11 @@ class FleetService:
         return self._database.write(work)
 
     def idle(self, project: ProjectId) -> Mapping[str, Idle]:
-        """Cards that instances of a project have and do not use, by instance."""
+        """Cards that instances of a project have had for a while without using them, by instance."""
+        latest = self._clock.now() - IDLE_MIN
         with self._database.read() as tx:
-            return store.idle_in_project(tx, project)
+            found = store.idle_in_project(tx, project)
+        return {instance: idle for instance, idle in found.items() if idle.since <= latest}
 
     def shapes(self) -> list[NamedShape]:
         with self._database.read() as tx:

@@ -62,7 +62,7 @@ def _offered(card: Card) -> tuple[GpuReport, ...]:
     if card.mig:
         return tuple(
             GpuReport(
-                slot=part.uuid,
+                slot=f"{card.pci_address}/{part.uuid}",
                 kind=GpuKind.MIG,
                 gpu=part.gpu,
                 name=part.name,

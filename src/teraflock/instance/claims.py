@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput, Conflict, QuotaReached
-from teraflock.base.quantities import memory_text
+from teraflock.base.quantities import GIB, memory_text
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import GpuKind, Host, HostId
 from teraflock.fleet.placement import Need, Policy, Room, choose_many
@@ -107,8 +107,20 @@ def _no_room(tx: Transaction, policy: Policy, need: Need, count: int) -> Excepti
         f"There is no room now for {count} × ({wanted})"
         if count > 1
         else f"There is no room now for {wanted}",
-        hint=_free_now(rooms, hosts),
+        hint=(_beside_cards(rooms, need) if count == 1 else "") or _free_now(rooms, hosts),
     )
+
+
+def _beside_cards(rooms: Sequence[Room], need: Need) -> str:
+    """Where the cards are free and only the rest is not: how much of the rest goes with them."""
+    with_cards = [room for room in rooms if need.gpus and room.free_gpus.get(need.gpu, 0) >= need.gpus]
+    best = max(with_cards, key=lambda room: (room.ram_bytes, room.vcpus), default=None)
+    if best is None or best.ram_bytes < GIB or best.vcpus < 1:
+        return ""
+    vcpus, ram_gb = min(need.vcpus, best.vcpus), min(need.ram_bytes, best.ram_bytes) // GIB
+    cards = "The card is" if need.gpus == 1 else "The cards are"
+    smaller = f" --disk {best.disk_bytes // GIB}" if best.disk_bytes < need.disk_bytes else ""
+    return f"{cards} free with less beside: `--vcpus {vcpus} --ram {ram_gb}{smaller}`"
 
 
 def _largest(empty: Sequence[Room], need: Need) -> str:

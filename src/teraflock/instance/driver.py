@@ -91,7 +91,7 @@ class Handle(msgspec.Struct, frozen=True):
 
 class GpuSlot(msgspec.Struct, frozen=True):
     slot: str
-    """PCI address, or the UUID of a MIG slice."""
+    """PCI address; of a MIG slice with its UUID behind: `0000:41:00.0/MIG-…`."""
     kind: GpuKind
 
 

@@ -9,7 +9,7 @@ from tests.faults.house import House
 from teraflock.base.clock import FixedClock
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet.model import Host, HostId, HostReport, Idle
-from teraflock.fleet.service import FleetService
+from teraflock.fleet.service import IDLE_MIN, FleetService
 from teraflock.fleet.store import host as host_named
 from teraflock.fleet.store import put_report
 from teraflock.instance.orders import Order, ShapeWish
@@ -53,7 +53,10 @@ def test_idle_cards_are_told_since_when(house: House) -> None:
 
     began = house.clock.now()
     reported(house, name, set(slots))
-    house.clock.move(timedelta(minutes=5))
+    house.clock.move(IDLE_MIN - timedelta(seconds=1))
+    reported(house, name, set(slots))
+    assert fleet.idle(project) == {}, "it may only wait for its data"
+    house.clock.move(timedelta(seconds=1))
     reported(house, name, set(slots))
     assert fleet.idle(project) == {made.id: Idle(2, began)}
 
@@ -73,6 +76,8 @@ def test_a_card_that_idled_before_it_was_had_idles_from_when_it_was(house: House
     house.workers[
         0
     ].turn()  # without the loop that looks at hosts: the simulated ones never say that they idle
+    assert fleet.idle(project) == {}
+    house.clock.move(IDLE_MIN)
     (idle,) = fleet.idle(project).values()
     assert idle.since >= START + timedelta(hours=1)
     assert idle.gpus == 1

@@ -1,5 +1,6 @@
 """What a launch refuses, and in which words; what it takes, whole or not at all. On both engines of storage."""
 
+import re
 from datetime import UTC, datetime
 from functools import partial
 
@@ -55,6 +56,22 @@ def test_cards_go_to_one_each_and_then_there_are_none(house: House) -> None:
         launched(house, Order(shape=CARD))
     assert "`cpu-1`" in caught.value.hint
     assert held(house) == before
+
+
+def test_a_free_card_with_less_beside_is_offered_and_what_is_offered_fits(house: House) -> None:
+    """Somebody without a card took most of the memory of the hosts that have them."""
+    with house.database.read() as tx:
+        rooms = sorted(fleet.rooms(tx, Policy()), key=lambda room: room.gpus_total)
+    for room in rooms:
+        left = 5 * GIB if room.gpus_total else 0
+        launched(house, Order(shape=ShapeWish(vcpus=2, ram_bytes=room.ram_bytes - left), host=room.name))
+    with pytest.raises(NoCapacity) as caught:
+        launched(house, Order(shape=ShapeWish(gpu="V100", ram_bytes=8 * GIB)))
+    words = re.search(r"with less beside: `--vcpus (\d+) --ram (\d+)`", caught.value.hint)
+    assert words, caught.value.hint
+    vcpus, ram_gb = (int(word) for word in words.groups())
+    assert ram_gb == 5
+    launched(house, Order(shape=ShapeWish(gpu="V100", vcpus=vcpus, ram_bytes=ram_gb * GIB)))
 
 
 def test_more_than_there_is_takes_nothing(house: House) -> None:

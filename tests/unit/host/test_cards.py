@@ -154,8 +154,8 @@ def test_a_card_in_slices_is_offered_as_those(monkeypatch: pytest.MonkeyPatch) -
     assert found.cards[0].utilisation_percent is None
     report = report_of(found)
     assert [(gpu.slot, gpu.kind, gpu.gpu) for gpu in report.gpus] == [
-        ("MIG-GPU-0-0", GpuKind.MIG, "A100-SXM4-80:1g.10gb"),
-        ("MIG-GPU-0-1", GpuKind.MIG, "A100-SXM4-80:3g.40gb"),
+        ("0000:3a:00.0/MIG-GPU-0-0", GpuKind.MIG, "A100-SXM4-80:1g.10gb"),
+        ("0000:3a:00.0/MIG-GPU-0-1", GpuKind.MIG, "A100-SXM4-80:3g.40gb"),
         ("0000:3b:00.0", GpuKind.PHYSICAL, "A100-SXM4-80"),
     ]
     assert report.gpus[0].memory_bytes == 9728 << 20

@@ -45,7 +45,7 @@ def with_cost(instance: "InstanceAnswer", costs: Mapping[str, "CostAnswer"]) -> 
 
 
 def cost_cells(cost: "CostAnswer | None") -> list[str]:
-    if cost is None:
+    if cost is None or not (cost.micros or cost.micros_per_hour):
         return ["", ""]
     return [hourly_text(cost.micros_per_hour, cost.currency), amount_text(cost.micros, cost.currency)]
 
@@ -55,8 +55,9 @@ def tell_idle(costs: Iterable["CostAnswer"], now: datetime) -> None:
     for cost in costs:
         if cost.idle_gpus and cost.idle_since:
             cards = "A GPU" if cost.idle_gpus == 1 else f"{cost.idle_gpus} GPUs"
-            price = hourly_text(cost.micros_per_hour, cost.currency)
-            remark(f"{cards} of `{cost.name}` idle for {age_text(cost.idle_since, now)}; it costs {price}")
+            price = hourly_text(cost.micros_per_hour, cost.currency) if cost.micros_per_hour else ""
+            since = age_text(cost.idle_since, now)
+            remark(f"{cards} of `{cost.name}` idle for {since}{f'; it costs {price}' if price else ''}")
 
 
 def budget_of(client: "Client") -> "BudgetAnswer | None":

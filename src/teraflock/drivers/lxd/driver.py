@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from teraflock.drivers.lxd import exec as execution
 from teraflock.drivers.lxd import guest, names, nvidia, processors, setup
@@ -23,7 +24,7 @@ from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.network import Networks
 from teraflock.drivers.lxd.purge import purge
 from teraflock.drivers.lxd.rest import Client
-from teraflock.fleet.model import HostReport
+from teraflock.fleet.model import GpuKind, HostReport
 from teraflock.instance.driver import (
     Capability,
     CommandState,
@@ -118,7 +119,10 @@ class Lxd:
         self._host.get()
         if not self.networks.stands():
             self.networks.rebuild()
-        return (self._report(),)
+        report = self._report()
+        if self._driver_folder:  # slices come into guests by NVIDIA's toolkit alone
+            report = replace(report, gpus=tuple(gpu for gpu in report.gpus if gpu.kind != GpuKind.MIG))
+        return (report,)
 
     def prepare(self, machine: Machine) -> None:
         self.networks.ensure(machine.network)

@@ -108,7 +108,8 @@ def devices(machine: Machine, ours: Names, driver: str = "") -> dict[str, dict[s
 def gpu_device(slot: GpuSlot) -> dict[str, str]:
     """Always by one exact name: a device without a selector would bring in every card of the host."""
     if slot.kind == GpuKind.MIG:
-        return {"type": "gpu", "gputype": "mig", "mig.uuid": slot.slot}
+        address, _, uuid = slot.slot.partition("/")
+        return {"type": "gpu", "gputype": "mig", "pci": address, "mig.uuid": uuid}
     return {"type": "gpu", "gputype": "physical", "pci": slot.slot}
 
 

@@ -67,7 +67,7 @@ def _gpu(host: str, place: int, words: str) -> GpuReport:
     digest = hashlib.sha256(f"{host}/{place}".encode()).hexdigest()
     uuid = "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:32]))
     return GpuReport(
-        slot=f"MIG-{uuid}",
+        slot=f"0000:{place + 1:02x}:00.0/MIG-{uuid}",
         kind=GpuKind.MIG,
         gpu=f"{card.id}:{part.profile}",
         name=f"Simulated {card.name} MIG {part.profile}",

@@ -20,7 +20,7 @@ NETWORK = Network(project_id=ProjectId("prj_one"), number=1, subnet="10.128.16.0
 GPUS = st.lists(
     st.one_of(
         st.integers(0, 255).map(lambda bus: GpuSlot(f"0000:{bus:02x}:00.0", GpuKind.PHYSICAL)),
-        st.uuids().map(lambda uuid: GpuSlot(f"MIG-{uuid}", GpuKind.MIG)),
+        st.uuids().map(lambda uuid: GpuSlot(f"0000:41:00.0/MIG-{uuid}", GpuKind.MIG)),
     ),
     max_size=8,
     unique=True,
@@ -53,7 +53,7 @@ def test_each_card_is_named_exactly_and_brings_the_driver(gpus: tuple[GpuSlot, .
     devices: dict[str, dict[str, str]] = body["devices"]  # type: ignore[assignment]
     config: dict[str, str] = body["config"]  # type: ignore[assignment]
     cards = [device for device in devices.values() if device["type"] == "gpu"]
-    named = [device.get("pci") or device.get("mig.uuid") for device in cards]
+    named = ["/".join(device[key] for key in ("pci", "mig.uuid") if key in device) for device in cards]
     assert named == [slot.slot for slot in gpus], "none twice, none without a name: that would be all cards"
     assert [device["gputype"] for device in cards] == [str(slot.kind) for slot in gpus]
     disks = {device["source"]: device for device in devices.values() if "source" in device}
