@@ -182,7 +182,7 @@ def cgroups(machine: Machine) -> Finding:
                 f"v2 without {', '.join(sorted(missing))}",
                 "Enable them in the kernel's command line",
             )
-        return ok("cgroups", "v2")
+        return _first_process_is_placed(machine)
     missing = {
         each for each in ("cpu", "memory", "pids") if not (machine.root / "sys/fs/cgroup" / each).is_dir()
     }
@@ -193,6 +193,19 @@ def cgroups(machine: Machine) -> Finding:
             "Mount the cgroup file system: limits would not hold",
         )
     return ok("cgroups", "v1, with cpu, memory and pids")
+
+
+def _first_process_is_placed(machine: Machine) -> Finding:
+    """Containers stand beside process 1, so limits must be had there. With systemd they always are."""
+    place = (machine.read("/proc/1/cgroup") or "").strip().rpartition("::")[2].removesuffix("/init.scope")
+    here = (machine.read(f"/sys/fs/cgroup{place}/cgroup.subtree_control") or "").split()
+    if place.strip("/") and "memory" not in here:
+        return wrong(
+            "cgroups",
+            f"v2, but process 1 is in {place}, where no limits can be had",
+            "Move it up before `make up`: `echo 1 >/sys/fs/cgroup/cgroup.procs`",
+        )
+    return ok("cgroups", "v2")
 
 
 def app_armor(machine: Machine) -> Finding:

@@ -26,6 +26,14 @@ KNOWN_SOCKETS: Final = (
     Path("/var/snap/lxd/common/lxd/unix.socket"),
     Path("/var/lib/lxd/unix.socket"),
 )
+_AT_THE_TOP: Final = (
+    "sh",
+    "-c",
+    '[ ! -e "$0/cgroup.controllers" ] || echo $$ >"$0/cgroup.procs"; exec "$@"',
+    "/sys/fs/cgroup",
+)
+"""Put before the daemon's words. With cgroups v2 it must stand at their top: below, where whoever calls us happens to
+be, limits on processors or memory may not be had, and it then leaves them out without a word."""
 READY_SECONDS_MAX: Final = 60
 STOP_SECONDS_MAX: Final = 60
 LOOK_AGAIN_SECONDS: Final = 0.05
@@ -154,7 +162,7 @@ class Daemon:
             raise NoEngine(f"{title} is not installed", hint="As root: `sh scripts/engine-install`")
         self.folder.mkdir(parents=True, exist_ok=True)
         self._kind_file.write_text(f"{program.name}\n", "ascii")
-        command = [*self._enter, path, "--group", "root"]
+        command = [*self._enter, *_AT_THE_TOP, path, "--group", "root"]
         more = {program.folder_variable: str(self.folder)}
         if shown:
             more[program.templates_variable] = str(self.lxcfs.templates)

@@ -42,6 +42,28 @@ APPARMOR = "sys/module/apparmor/parameters/enabled"
         (health.cgroups, {CONTROLLERS: "cpu pids\n"}, Verdict.WRONG, "without memory"),
         (
             health.cgroups,
+            {CONTROLLERS: "cpu memory pids\n", "proc/1/cgroup": "0::/init.scope\n"},
+            Verdict.OK,
+            "v2",
+        ),
+        (
+            health.cgroups,
+            {CONTROLLERS: "cpu memory pids\n", "proc/1/cgroup": "0::/pod/one\n"},
+            Verdict.WRONG,
+            "process 1 is in /pod/one",
+        ),
+        (
+            health.cgroups,
+            {
+                CONTROLLERS: "cpu memory pids\n",
+                "proc/1/cgroup": "0::/pod\n",
+                "sys/fs/cgroup/pod/cgroup.subtree_control": "cpu memory pids\n",
+            },
+            Verdict.OK,
+            "v2",
+        ),
+        (
+            health.cgroups,
             {f"sys/fs/cgroup/{each}/x": "" for each in ("cpu", "memory", "pids")},
             Verdict.OK,
             "v1",
