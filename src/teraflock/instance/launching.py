@@ -52,7 +52,8 @@ def launch(
 def _image(tx: Transaction, project: Project, name: str) -> Image:
     image = images.find(tx, project.id, name)
     if image is None:
-        raise unknown_name("image", name, images.names(tx, project.id), see="`tera image list` lists them")
+        see = "`tera image list` lists them, `tera image build` makes more"
+        raise unknown_name("image", name, images.names(tx, project.id), see=see)
     if image.state != ImageState.READY:
         problem = f": {image.problem}" if image.problem else ""
         raise Conflict(

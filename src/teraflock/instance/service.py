@@ -430,7 +430,7 @@ def _snapshot(tx: Transaction, instance: Instance, ref: str) -> Snapshot:
         if ref in (each.id, each.name):
             return each
     raise NotFound(
-        f"`{instance.name}` has no snapshot `{ref[:80]}`", hint=f"`tera snapshot {instance.name} --list`"
+        f"`{instance.name}` has no snapshot `{ref[:80]}`", hint=f"`tera snapshot {instance.name}` lists them"
     )
 
 

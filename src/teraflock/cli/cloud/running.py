@@ -8,10 +8,12 @@ import click
 from teraflock.base.errors import BadInput
 from teraflock.cli.cloud.connection import connected, mark_simulated
 from teraflock.cli.cloud.options import json_option, project_option
-from teraflock.cli.output import write_json
+from teraflock.cli.output import remark, write_json
 from teraflock.wire.instance import ExecRequest
 
 STDIN_BYTES_MAX: Final = 1 << 20
+NOT_FOUND: Final = 127
+"""What engines and shells say where there is no such program."""
 HELP: Final = """Run a command in an instance, without SSH; it need not have a network or a key.
 
 The words are taken as they are: no shell stands between. The exit code is the command's.
@@ -50,6 +52,8 @@ def command(
     else:
         click.echo(answer.stdout, nl=False)
         click.echo(answer.stderr, nl=False, err=True)
+        if answer.exit_code == NOT_FOUND and not answer.stdout and not answer.stderr:
+            remark(f"exit code {NOT_FOUND}: as if `{name}` had no program `{words[0]}`")
     raise SystemExit(answer.exit_code if 0 <= answer.exit_code < 256 else 255)
 
 

@@ -24,7 +24,8 @@ def check_name(name: str, what: str = "name") -> str:
     if not _NAME.fullmatch(name):
         raise BadInput(
             f"`{name}` cannot be the {what}",
-            hint="Up to 63 letters a-z, digits and `-`, a letter first, no `-` at the end: it becomes the host name",
+            hint="Up to 63 letters a-z, digits and `-`, a letter first, no `-` at the end"
+            + (": it becomes the host name" if what == "name" else ""),
         )
     return name
 
