@@ -93,6 +93,39 @@ def test_snapshots_bring_a_disk_back(ground: Ground) -> None:
     ground.driver.restore(handle, SECOND)
 
 
+def test_a_snapshot_says_the_same_size_whenever_it_is_asked_for(ground: Ground) -> None:
+    _needs(ground, Capability.SNAPSHOTS)
+    machine = ground.up()
+    ground.words(machine, "tee", "/root/file", stdin=bytes(100_000))
+    size = ground.driver.snapshot(machine.handle, FIRST)
+    assert size >= 100_000
+    ground.words(machine, "tee", "/root/more", stdin=bytes(10_000))
+    assert ground.driver.snapshot(machine.handle, FIRST) == size
+    ground.driver.stop(machine.handle, force=True)
+    assert ground.driver.snapshot(machine.handle, FIRST) == size
+
+
+def test_a_counter_of_what_was_sent_outlives_a_stop_and_ends_with_its_instance(ground: Ground) -> None:
+    _needs(ground, Capability.TRAFFIC)
+    machine = ground.up()
+    before = ground.driver.sent(machine.handle)
+    ground.driver.stop(machine.handle, force=True)
+    after = ground.driver.sent(machine.handle)
+    assert before is not None
+    assert after is not None
+    assert (after.instance_id, after.epoch) == (machine.id, before.epoch)
+    assert after.bytes >= before.bytes
+    assert after in ground.driver.all_sent()
+    ground.driver.start(machine.handle)
+    ground.answers(machine)
+    again = ground.driver.sent(machine.handle)
+    assert again is not None
+    assert again.epoch != after.epoch or again.bytes >= after.bytes, "what begins anew says so"
+    ground.driver.delete(machine.handle)
+    assert ground.driver.sent(machine.handle) is None
+    assert machine.id not in {each.instance_id for each in ground.driver.all_sent()}
+
+
 def test_a_deleted_instance_takes_its_snapshots_along(ground: Ground) -> None:
     _needs(ground, Capability.SNAPSHOTS)
     machine = ground.up()

@@ -6,6 +6,8 @@ Reads here cross tenants, but for those that name a project.
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
+
 from teraflock.instance.driver import Sent
 from teraflock.meter.reading.model import Reading
 from teraflock.storage.database import Row, Transaction
@@ -24,20 +26,17 @@ def keep(tx: Transaction, counters: Iterable[Sent], at_us: int, *, bytes_min: in
     news = [each for each in counters if each.bytes - _highest(tx, each) >= bytes_min]
     if not news:
         return 0
-    number = _hold(tx)
-    rows = []
+    first = number = _hold(tx)
     for each in news:
         before, sequence = _highest(tx, each), _sequence_of_run(tx, each.instance_id)
         if sequence is not None and each.bytes > before:
             number += 1
-            rows.append((number, each.instance_id, sequence, each.epoch, each.bytes, before, at_us))
-    tx.run_many(
-        "INSERT INTO meter_reading (number, instance_id, sequence, epoch, bytes, bytes_before, at_us)"
-        " VALUES (:number, :instance_id, :sequence, :epoch, :bytes, :bytes_before, :at_us)",
-        rows,
-    )
+            _add(tx, Reading(
+                number=number, instance_id=each.instance_id, sequence=sequence, epoch=each.epoch, bytes=each.bytes,
+                bytes_before=before, at_us=at_us,
+            ))  # fmt: skip
     tx.run("UPDATE meter_cursor SET intervals = :number WHERE name = 'readings'", number=number)
-    return len(rows)
+    return number - first
 
 
 def newest_number(tx: Transaction) -> int:
@@ -52,7 +51,10 @@ def days(
     values: dict[str, object] = {"from_us": from_us, "until": until_us}
     of, only = "", ""
     if project_id:
-        of, values["project"] = "JOIN instance i ON i.id = r.instance_id AND i.project_id = :project ", project_id
+        of, values["project"] = (
+            "JOIN instance i ON i.id = r.instance_id AND i.project_id = :project ",
+            project_id,
+        )
     if instance_id:
         only, values["instance"] = "r.instance_id = :instance AND ", instance_id
     rows = tx.all(
@@ -71,6 +73,14 @@ def of_day(tx: Transaction, instance_id: str, day: int) -> list[Reading]:
         until=(day + 1) * DAY_US,
     )
     return [_reading_from(row) for row in rows]
+
+
+def _add(tx: Transaction, reading: Reading) -> None:
+    tx.run(
+        "INSERT INTO meter_reading (number, instance_id, sequence, epoch, bytes, bytes_before, at_us)"
+        " VALUES (:number, :instance_id, :sequence, :epoch, :bytes, :bytes_before, :at_us)",
+        **msgspec.structs.asdict(reading),
+    )
 
 
 def _hold(tx: Transaction) -> int:
