@@ -20,7 +20,9 @@ from teraflock.base.clock import today
 from teraflock.base.quantities import GIB
 from teraflock.catalog.names import find_kinds
 from teraflock.offer import store
-from teraflock.offer.model import Offer, PriceLimit, Query
+from teraflock.offer.model import Offer, PriceLimit, Query, Source
+from teraflock.offer.question import store as question_store
+from teraflock.offer.source import store as source_store
 from teraflock.storage.database import Transaction
 
 if TYPE_CHECKING:
@@ -67,11 +69,11 @@ def fill(count: int) -> dict[str, Any]:
 
 
 def _write(tx: Transaction, count: int, local: Local) -> None:
-    number = store.next_import_number(tx)
+    number = source_store.next_import_number(tx)
     made = ((offer, offer.id, offer.since) for offer in generate.offers(count))
-    store.add(tx, made, number)
-    store.supersede(tx, generate.SOURCE, number, generate.AS_OF.isoformat())
-    source = store.Source(
+    source_store.add(tx, made, number)
+    source_store.supersede(tx, generate.SOURCE, number, generate.AS_OF.isoformat())
+    source = Source(
         name=generate.SOURCE,
         layout="teraflock",
         import_number=number,
@@ -82,8 +84,8 @@ def _write(tx: Transaction, count: int, local: Local) -> None:
         offers=count,
         currencies=generate.CURRENCIES,
     )
-    store.count_anew(tx, generate.SOURCE)
-    store.put_source(tx, source)
+    source_store.count_anew(tx, generate.SOURCE)
+    source_store.put_source(tx, source)
 
 
 def warm() -> dict[str, Any]:
@@ -108,7 +110,7 @@ def warm() -> dict[str, Any]:
         peak_bytes = own_peak_bytes()
         with local.database().read() as tx:
             for name, query in questions().items():
-                stored = islice(store.search(tx, query, local.rates, on), LIMIT)
+                stored = islice(question_store.search(tx, query, local.rates, on), LIMIT)
                 if _ids(tuple(stored)) != _ids(index.answer(query, limit=LIMIT).offers):
                     raise Fault(f"index and store do not answer `{name}` alike")
     return {

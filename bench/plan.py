@@ -15,9 +15,9 @@ from bench.offers import CATALOG
 from bench.processes import TERA, Run, at_home, run
 from teraflock.app.local import Local
 from teraflock.base.clock import today
-from teraflock.offer import store
 from teraflock.offer.model import Mode, Shape
 from teraflock.offer.rules import in_currency
+from teraflock.offer.shape import store as shape_store
 from teraflock.plan.assumptions import shipped_assumptions
 from teraflock.plan.check import faults
 from teraflock.plan.job import Job
@@ -66,7 +66,7 @@ def measure() -> Iterator[Section]:
         os.environ.update(there)
         with Local() as local:
             with local.database(to_write=True).read() as tx:
-                shapes = store.shapes(tx, ())
+                shapes = shape_store.shapes(tx, ())
             yield _speed(shapes, local, cold)
             yield _savings(shapes, local, ("on-demand",), told=True)
             yield _savings(shapes, local, (), told=False)

@@ -18,8 +18,8 @@ from teraflock.base.errors import BrokenSource, Refused, StorageFailed, Unavaila
 from teraflock.base.events import Event
 from teraflock.base.exchange import Rates
 from teraflock.base.ids import EventId, new_id
-from teraflock.offer import store
-from teraflock.offer.model import Offer
+from teraflock.offer.model import Offer, Source
+from teraflock.offer.source import store
 from teraflock.storage.database import Database, Transaction
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def import_offers(
     # loaded here: only imports need the readers, and a cold `tera offers` is quicker without them
     from teraflock.offer.importers import reader
     from teraflock.offer.intake import Rejected, identified, offer_from
+    from teraflock.offer.shape.store import shape_anew
     from teraflock.storage.events import record_event
 
     on = today(clock)
@@ -133,7 +134,7 @@ def import_offers(
         until = origin.as_of or on.isoformat()
         store.supersede(tx, origin.source, import_number, until, changed=bool(gone) or tally.changed > 0)
         store.count_anew(tx, origin.source)
-        store.shape_anew(tx, origin.source)
+        shape_anew(tx, origin.source)
         store.put_source(tx, tally.source(origin, import_number, clock, url=before.url if before else ""))
         report = tally.report(origin, gone=len(gone))
         record_event(tx, _imported(report, clock, random_bytes))
@@ -200,9 +201,9 @@ class _Tally:
             self.changed += 1
         return offer.since
 
-    def source(self, origin: Origin, import_number: int, clock: Clock, *, url: str) -> store.Source:
+    def source(self, origin: Origin, import_number: int, clock: Clock, *, url: str) -> Source:
         """What is remembered of the source; its old `url` stays when it is imported from a file once."""
-        return store.Source(
+        return Source(
             name=origin.source,
             layout=origin.layout,
             import_number=import_number,

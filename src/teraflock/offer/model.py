@@ -1,4 +1,4 @@
-"""The values of this folder: an offer, a question about offers, and its answer."""
+"""The values of this folder: an offer and where it comes from, a question about offers, and its answer."""
 
 from datetime import date
 from typing import Final, Literal, get_args
@@ -194,6 +194,24 @@ class Shape(msgspec.Struct, frozen=True, gc=False):
     """The lowest among them."""
     offers: int
     as_of: str
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """Where offers come from: one name, replaced as a whole by each import."""
+
+    name: str
+    layout: str
+    import_number: int
+    place: str
+    """The path or URL it was last read from."""
+    checksum: str
+    as_of: str
+    imported_at: str
+    offers: int
+    currencies: str
+    url: str = ""
+    etag: str = ""
+    last_modified: str = ""
 
 
 class Removal(msgspec.Struct, frozen=True):

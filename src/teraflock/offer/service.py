@@ -9,9 +9,11 @@ import msgspec
 from teraflock.base.clock import Clock, today
 from teraflock.base.exchange import Rates
 from teraflock.base.money import divided, micros_per
-from teraflock.offer import store
-from teraflock.offer.model import Answer, Listing, Offer, Outcome, Query, Removal
+from teraflock.offer.model import Answer, Listing, Offer, Outcome, Query, Removal, Source
+from teraflock.offer.question import store
 from teraflock.offer.rules import folded, in_currency
+from teraflock.offer.source.store import sources
+from teraflock.offer.store import providers
 from teraflock.storage.database import Database, Transaction
 
 
@@ -59,11 +61,11 @@ class OfferService:
 
     def providers(self) -> list[str]:
         with self._database.read() as tx:
-            return store.providers(tx)
+            return providers(tx)
 
-    def sources(self) -> list[store.Source]:
+    def sources(self) -> list[Source]:
         with self._database.read() as tx:
-            return store.sources(tx)
+            return sources(tx)
 
     def cheapest_by_provider(self, query: Query) -> list[Cheapest]:
         """For each provider, card and mode the cheapest GPU-hour, cheapest first, and how many offers there are."""

@@ -13,6 +13,7 @@ from teraflock.base.exchange import Rates
 from teraflock.offer import store
 from teraflock.offer.model import Offer, Shape
 from teraflock.offer.rules import first_day, place_of
+from teraflock.offer.shape import store as shape_store
 from teraflock.plan.assumptions import Assumptions
 from teraflock.plan.check import faults
 from teraflock.plan.model import Choice, Misfit, Plan, Rejection, Wish
@@ -43,13 +44,13 @@ def plan(
     """The best `top` choices, each with the offer to take, and every other shape with the reason why not."""
     on = today(clock)
     with database.read() as tx:
-        shapes = [*store.shapes(tx, regions), *map(shape_of, servers)]
+        shapes = [*shape_store.shapes(tx, regions), *map(shape_of, servers)]
         whole = choose(shapes, wish, estimate, assumptions, rates, on, top=top)
         if broken := list(faults(whole, shapes, wish, estimate, assumptions, rates, on)):
             raise UnsoundPlan("The plan did not pass its own check", context={"faults": broken[:10]})
         own = {server.name: server for server in servers}
         shown = tuple(_with_offer(tx, choice, regions, own) for choice in whole.choices[:top])
-        elsewhere = _elsewhere(store.shapes(tx, ()), shapes) if regions else []
+        elsewhere = _elsewhere(shape_store.shapes(tx, ()), shapes) if regions else []
         without_gpu = store.without_any_gpu(tx)
     return replace(
         whole,
@@ -72,12 +73,14 @@ def left_out(
     database: Database, plan: Plan, *, servers: Sequence[Server] = (), regions: tuple[str, ...] = ()
 ) -> Iterator[LeftOut]:
     """Every offer with a GPU that was not chosen, one by one, each with its one reason. Read lazily."""
-    why = {store.shape_key(each.shape): each for each in plan.rejected if each.code != OTHER_REGION.code}
-    lowest = {store.shape_key(each.shape): each.shape.price_micros_per_month for each in plan.choices}
+    why = {
+        shape_store.shape_key(each.shape): each for each in plan.rejected if each.code != OTHER_REGION.code
+    }
+    lowest = {shape_store.shape_key(each.shape): each.shape.price_micros_per_month for each in plan.choices}
     places = tuple(region.casefold() for region in regions)
     with database.read() as tx:
         for offer in chain(map(offer_of, servers), store.with_gpu(tx)):
-            key = store.shape_key(offer)
+            key = shape_store.shape_key(offer)
             there = (
                 not places or offer.source == OWN_SOURCE or any(each in place_of(offer) for each in places)
             )
@@ -94,8 +97,8 @@ OTHER_REGION: Final = Misfit("other_region", "in another region than asked for")
 
 def _elsewhere(everywhere: Sequence[Shape], here: Sequence[Shape]) -> list[Rejection]:
     """What stands in other regions than those asked for, by shape."""
-    found = {store.shape_key(shape): shape.offers for shape in here}
-    rest = ((shape, shape.offers - found.get(store.shape_key(shape), 0)) for shape in everywhere)
+    found = {shape_store.shape_key(shape): shape.offers for shape in here}
+    rest = ((shape, shape.offers - found.get(shape_store.shape_key(shape), 0)) for shape in everywhere)
     code, reason = OTHER_REGION.code, OTHER_REGION.reason
     return [Rejection(replace(shape, offers=offers), code, reason) for shape, offers in rest if offers]
 
@@ -105,7 +108,7 @@ def _with_offer(
 ) -> Choice:
     if choice.shape.mode == "owned" and choice.shape.instance_type in own:
         return replace(choice, offer=offer_of(own[choice.shape.instance_type]))
-    return replace(choice, offer=store.cheapest_of(tx, choice.shape, regions))
+    return replace(choice, offer=shape_store.cheapest_of(tx, choice.shape, regions))
 
 
 def _warnings(shown: tuple[Choice, ...], assumptions: Assumptions, on: date) -> list[str]:

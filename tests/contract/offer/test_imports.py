@@ -19,8 +19,10 @@ from teraflock.base.clock import FixedClock
 from teraflock.base.errors import BrokenSource, Refused, StorageFailed
 from teraflock.offer import imports, store
 from teraflock.offer.imports import SHIPPED_PATH, Origin, Report, ensure_shipped, import_offers
-from teraflock.offer.model import WITH_GPU, Kind, Offer, Query
+from teraflock.offer.model import WITH_GPU, Kind, Offer, Query, Source
+from teraflock.offer.question import store as question_store
 from teraflock.offer.service import OfferService, Point
+from teraflock.offer.source import store as source_store
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import events_after
 
@@ -44,7 +46,9 @@ def past(database: Database, *, as_of: date) -> list[Offer]:
     """Superseded prices that stood on a day."""
     with database.read() as tx:
         return [
-            offer for offer in store.search(tx, Query(as_of=as_of, refused=True), RATES, as_of) if offer.until
+            offer
+            for offer in question_store.search(tx, Query(as_of=as_of, refused=True), RATES, as_of)
+            if offer.until
         ]
 
 
@@ -55,9 +59,9 @@ def past_rows(database: Database) -> int:
     return int(row[0])
 
 
-def everything(database: Database) -> tuple[list[Offer], int, list[store.Source]]:
+def everything(database: Database) -> tuple[list[Offer], int, list[Source]]:
     with database.read() as tx:
-        sources = store.sources(tx)
+        sources = source_store.sources(tx)
     return standing(database), past_rows(database), sources
 
 
@@ -144,12 +148,12 @@ def test_counts_are_those_of_the_offers_after_any_imports(
     with database.read() as tx:
         kinds: tuple[Kind, ...]
         for kinds in (WITH_GPU, ("none",), ("gpu",)):
-            summary = store.summarise(tx, Query(kinds=kinds), RATES, date(2026, 11, 15))
+            summary = question_store.summarise(tx, Query(kinds=kinds), RATES, date(2026, 11, 15))
             of_kind = [offer for offer in offers if offer.kind in kinds]
             shown = [offer for offer in of_kind if offer.standing != "refused"]
             assert (summary.matched, summary.refused) == (len(shown), len(of_kind) - len(shown))
             assert summary.newest == max((offer.as_of for offer in shown), default="")
-        assert sum(source.offers for source in store.sources(tx)) == len(offers)
+        assert sum(source.offers for source in source_store.sources(tx)) == len(offers)
 
 
 def _forget_all(tx: Transaction) -> None:
@@ -331,7 +335,7 @@ def test_two_imports_at_once_leave_one_whole_catalog(database: Database, tmp_pat
     assert len(standing(database)) == 300
     assert past_rows(database) == 300
     with database.read() as tx:
-        (source,) = store.sources(tx)
+        (source,) = source_store.sources(tx)
         assert tx.all("SELECT DISTINCT import_number FROM offer") == [(source.import_number,)]
 
 
@@ -403,7 +407,7 @@ def test_an_import_from_a_file_keeps_the_url_of_the_source(database: Database, t
     import_offers(database, RATES, CLOCK, origin)
     imported(database, file, "2026-01-02")
     with database.read() as tx:
-        source = store.source(tx, "mine")
+        source = source_store.source(tx, "mine")
     assert source is not None
     assert (source.url, source.place) == ("https://x.example/p.csv", str(file))
     assert (source.etag, source.last_modified, source.checksum) == ("", "", "")  # so that it is fetched anew
@@ -439,10 +443,10 @@ def _number(text: str) -> float | None:
 def test_what_ships_is_imported_once(database: Database) -> None:
     ensure_shipped(database, RATES, CLOCK)
     with database.read() as tx:
-        first = store.source(tx, "shipped")
+        first = source_store.source(tx, "shipped")
     ensure_shipped(database, RATES, CLOCK)
     with database.read() as tx:
-        assert store.source(tx, "shipped") == first
+        assert source_store.source(tx, "shipped") == first
 
 
 def test_a_new_version_brings_its_offers_and_the_old_prices_are_past(
@@ -473,7 +477,7 @@ def test_where_a_new_version_cannot_write_the_old_offers_do(
     def full(*_: object) -> None:
         raise StorageFailed("The disk is full")
 
-    monkeypatch.setattr(store, "add", full)
+    monkeypatch.setattr(source_store, "add", full)
     ensure_shipped(database, RATES, CLOCK)
     assert everything(database) == before
     database.write(_forget_all)

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.unit.offer.random_offers import ON, RATES, random_offers, random_query
 
-from teraflock.offer import store
 from teraflock.offer.index import OfferIndex
-from teraflock.offer.model import Offer, Query
+from teraflock.offer.model import Offer, Query, Source
+from teraflock.offer.question import store as question_store
 from teraflock.offer.rules import matches, sort_key, weights
+from teraflock.offer.source import store as source_store
 from teraflock.storage.database import Database, Transaction
 
 EXAMPLES = settings(
@@ -31,17 +32,17 @@ def put(database: Database, standing: list[Offer], past: list[Offer] = []) -> No
     def work(tx: Transaction) -> None:
         for table in ("offer", "offer_past", "offer_source"):
             tx.run(f"DELETE FROM {table}")
-        store.add(tx, ((offer, offer.id, offer.since) for offer in past), 1)
+        source_store.add(tx, ((offer, offer.id, offer.since) for offer in past), 1)
         tx.run("INSERT INTO offer_past SELECT * FROM offer")
         tx.run("DELETE FROM offer")
-        store.add(tx, ((offer, offer.id, offer.since) for offer in standing), 2)
+        source_store.add(tx, ((offer, offer.id, offer.since) for offer in standing), 2)
         for name in ("shipped", "other"):
-            source = store.Source(
+            source = Source(
                 name=name, layout="teraflock", import_number=2, place="", checksum="", as_of="", imported_at="",
                 offers=0, currencies="CNY EUR USD",
             )  # fmt: skip
-            store.put_source(tx, source)
-            store.count_anew(tx, name)
+            source_store.put_source(tx, source)
+            source_store.count_anew(tx, name)
 
     database.write(work)
 
@@ -55,8 +56,8 @@ def test_store_answers_as_a_plain_scan_does(database: Database, seed: int) -> No
     with database.read() as tx:
         for query in (random_query(random) for _ in range(QUERIES)):
             expected = scanned(all_offers, query)
-            assert list(store.search(tx, query, RATES, ON)) == expected
-            summary = store.summarise(tx, query, RATES, ON)
+            assert list(question_store.search(tx, query, RATES, ON)) == expected
+            summary = question_store.summarise(tx, query, RATES, ON)
             assert summary.matched == len(expected)
             assert summary.newest == max((offer.as_of for offer in expected), default="")
             assert summary.oldest == min((offer.as_of for offer in expected if offer.as_of), default="")
@@ -76,7 +77,7 @@ def test_past_prices_answer_as_of_their_day(database: Database, seed: int) -> No
         for _ in range(QUERIES):
             day = random.choice((date(2018, 1, 1), date(2019, 6, 30), date(2022, 7, 15), ON))
             query = replace(random_query(random), as_of=day)
-            assert list(store.search(tx, query, RATES, day)) == scanned(standing + ended, query, day)
+            assert list(question_store.search(tx, query, RATES, day)) == scanned(standing + ended, query, day)
 
 
 @settings(max_examples=60, deadline=None)
@@ -104,7 +105,7 @@ def test_an_empty_answer_names_the_filter_that_emptied_it(database: Database, se
     put(database, all_offers)
     with database.read() as tx:
         for query in (random_query(random) for _ in range(QUERIES)):
-            removal = store.removal(tx, query, RATES, ON)
+            removal = question_store.removal(tx, query, RATES, ON)
             shown = scanned(all_offers, replace(query, refused=True))
             assert (removal is None) == bool(shown)
             assert removal is None or (removal.removed <= len(all_offers) and removal.filter.startswith("--"))
@@ -119,11 +120,11 @@ def test_what_is_left_out_is_counted(database: Database, seed: int) -> None:
     with database.read() as tx:
         for query in (random_query(random) for _ in range(QUERIES)):
             everything = replace(query, refused=True)
-            refused = store.summarise(tx, query, RATES, ON).refused
+            refused = question_store.summarise(tx, query, RATES, ON).refused
             assert refused == sum(
                 o.standing == "refused" and matches(o, everything, RATES, ON) for o in all_offers
             )
             without = replace(everything, gpus=(), kinds=("none",))
-            assert store.without_gpu(tx, query, RATES, ON) == sum(
+            assert question_store.without_gpu(tx, query, RATES, ON) == sum(
                 matches(o, without, RATES, ON) for o in all_offers
             )

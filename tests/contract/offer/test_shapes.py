@@ -13,6 +13,7 @@ from tests.unit.offer.random_offers import random_offers
 from teraflock.offer import store
 from teraflock.offer.model import DOUBTFUL_PRICE, WITH_GPU, Offer
 from teraflock.offer.rules import place_of
+from teraflock.offer.shape import store as shape_store
 from teraflock.storage.database import Database
 
 FIELDS = (
@@ -65,20 +66,22 @@ def test_shapes_are_the_offers_taken_together(
 
     def shape(tx: Any) -> None:
         for name in ("shipped", "other"):
-            store.shape_anew(tx, name)
+            shape_store.shape_anew(tx, name)
 
     database.write(shape)
     with database.read() as tx:
-        shapes = store.shapes(tx, regions)
+        shapes = shape_store.shapes(tx, regions)
         assert {offer.id for offer in store.with_gpu(tx)} == {o.id for o in offers if o.kind in WITH_GPU}
         assert store.without_any_gpu(tx) == sum(offer.kind == "none" for offer in offers)
-    found = {store.shape_key(each): (each.price_micros_per_month, each.offers, each.as_of) for each in shapes}
+    found = {
+        shape_store.shape_key(each): (each.price_micros_per_month, each.offers, each.as_of) for each in shapes
+    }
     assert len(found) == len(shapes)
     assert found == taken_together(offers, regions)
-    assert {store.shape_key(offer) for offer in offers if offer.kind in WITH_GPU} >= found.keys()
+    assert {shape_store.shape_key(offer) for offer in offers if offer.kind in WITH_GPU} >= found.keys()
 
 
 @pytest.mark.parametrize("flags", [(), ("from-price",), ("host-added",)])
 def test_an_offer_and_its_shape_have_one_key(flags: tuple[str, ...]) -> None:
     (offer,) = (replace(each, kind="gpu", flags=flags) for each in random_offers(Random(3), 1))
-    assert store.shape_key(offer)[-1] == bool(set(flags) & set(DOUBTFUL_PRICE))
+    assert shape_store.shape_key(offer)[-1] == bool(set(flags) & set(DOUBTFUL_PRICE))

@@ -16,7 +16,7 @@ from teraflock.cli.progress import Progress
 from teraflock.offer.fetch import TIMEOUT_SECONDS, fetch
 from teraflock.offer.importers import READERS
 from teraflock.offer.imports import Origin, Report, import_offers
-from teraflock.offer.store import Source
+from teraflock.offer.model import Source
 
 HELP: Final = """Fetch a catalog from a URL and take it in as `tera offers import` does.
 

@@ -1,0 +1,1 @@
+"""What is asked of the offers: filters, an order, and what to say where they leave nothing."""

@@ -1,0 +1,257 @@
+"""A question as SQL.
+
+What holds: rows come out in the order of `rules.sort_key`, read only as far as the caller reads; what a filter means is
+said by `rules.matches`.
+"""
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from itertools import chain, groupby
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from teraflock.base.exchange import Rates
+from teraflock.offer.model import SUSPECT_RAM, Offer, Query, Removal
+from teraflock.offer.rules import limit_per_month, only_kinds, sort_key, weights
+from teraflock.offer.source.store import known_currencies
+from teraflock.offer.store import LIST, offer_from
+from teraflock.storage.database import Transaction
+
+_STANDING_AND_PAST: Final = f"(SELECT {LIST} FROM offer UNION ALL SELECT {LIST} FROM offer_past)"
+_UNITS: Final = {
+    "price-per-gpu": "gpu_count",
+    "price-per-tflops": "(gpu_tflops * gpu_count)",
+    "price-per-gb": "(gpu_memory_bytes * gpu_count)",
+}
+
+
+class Filter(NamedTuple):
+    """One filter of a question as SQL; `known` says that the offer states the figure at all."""
+
+    option: str
+    sql: str
+    values: Mapping[str, object]
+    known: str = ""
+
+
+class Summary(msgspec.Struct, frozen=True):
+    matched: int
+    newest: str
+    oldest: str
+    refused: int
+
+
+def search(tx: Transaction, query: Query, rates: Rates, on: date) -> Iterator[Offer]:
+    """All offers that fit, in order. Read lazily: whoever stops after ten has read little more than ten."""
+    weight = weights(rates, on)
+    currencies = [currency for currency in known_currencies(tx) if currency in weight]
+    filters = filters_of(query, rates, on, currencies)
+    key = sort_key(query, weight)
+    unit = _UNITS.get(query.sort)
+    measure = (
+        f"CAST(price_micros_per_month AS DOUBLE PRECISION) / {unit}" if unit else "price_micros_per_month"
+    )
+
+    def ranked(condition: str, by_currency: bool) -> Iterator[Offer]:
+        streams = [
+            _stream(
+                tx, query, [*filters, leading, Filter("", condition, {})], measure if by_currency else "id"
+            )
+            for leading in _leading(query, currencies if by_currency else [])
+        ]
+        if not by_currency:
+            return iter(sorted(chain.from_iterable(streams), key=key))
+        merged = heapq.merge(*streams, key=lambda offer: key(offer)[1])
+        ties = (sorted(block, key=key) for _, block in groupby(merged, key=lambda offer: key(offer)[1]))
+        return chain.from_iterable(ties)
+
+    yield from ranked(
+        f"standing = 'priced' AND {unit} > 0" if unit else "standing = 'priced'", by_currency=True
+    )
+    if unit:
+        yield from ranked(f"standing = 'priced' AND ({unit} IS NULL OR {unit} <= 0)", by_currency=False)
+    yield from ranked("standing = 'unknown'", by_currency=False)
+    if query.refused:
+        yield from ranked("standing = 'refused'", by_currency=False)
+
+
+def summarise(tx: Transaction, query: Query, rates: Rates, on: date) -> Summary:
+    """How many fit, how old their prices are, and how many only their refused price keeps out."""
+    counted = only_kinds(replace(query, sources=()))
+    table, number = ("offer_count", "SUM(offers)") if counted else (_from(query), "COUNT(*)")
+    where, values = where_of([*filters_of(query, rates, on, known_currencies(tx)), *_kind_filter(query)])
+    rows = tx.all(
+        f"SELECT standing, CAST({number} AS BIGINT), MAX(as_of), MIN(NULLIF(as_of, '')) FROM {table} AS offer"
+        f" WHERE {where} GROUP BY standing",
+        **values,
+    )
+    fitting = [row for row in rows if query.refused or row[0] != "refused"]
+    return Summary(
+        matched=sum(row[1] for row in fitting),
+        newest=max((row[2] for row in fitting), default=""),
+        oldest=min((row[3] for row in fitting if row[3]), default=""),
+        refused=sum(row[1] for row in rows if row[0] == "refused"),
+    )
+
+
+def unstated(tx: Transaction, query: Query, rates: Rates, on: date) -> list[tuple[str, int]]:
+    """For each filter on a figure: how many offers pass all others but do not state it."""
+    filters = [*filters_of(query, rates, on, known_currencies(tx)), *_kind_filter(query)]
+    counts = []
+    for one in filters:
+        if one.known:
+            others = [each for each in filters if each is not one]
+            counts.append((one.option, _count(tx, query, [*others, Filter("", f"NOT ({one.known})", {})])))
+    return counts
+
+
+def without_gpu(tx: Transaction, query: Query, rates: Rates, on: date) -> int:
+    """How many offers without any GPU pass the other filters."""
+    return summarise(tx, replace(query, gpus=(), kinds=("none",), refused=True), rates, on).matched
+
+
+def removal(tx: Transaction, query: Query, rates: Rates, on: date) -> Removal | None:
+    """The first filter, in the order in which filters apply, that leaves nothing of what those before it left."""
+    filters = [*_kind_filter(query), *filters_of(query, rates, on, known_currencies(tx))]
+    before = _count(tx, query, [])
+    for end, one in enumerate(filters, start=1):
+        after = _count(tx, query, filters[:end])
+        if not after:
+            return Removal(one.option, before)
+        before = after
+    return None
+
+
+def priced_ever(tx: Transaction, query: Query, rates: Rates, on: date) -> Iterator[Offer]:
+    """All that fit and were priced at some time, superseded prices included. For the history."""
+    filters = [
+        *filters_of(query, rates, on, known_currencies(tx)),
+        *_kind_filter(query),
+        Filter("", "standing = 'priced'", {}),
+    ]
+    where, values = where_of(filters)
+    sql = f"SELECT {LIST} FROM {_STANDING_AND_PAST} AS offer WHERE {where}"
+    return map(offer_from, tx.each(sql, **values))
+
+
+# --- filters -------------------------------------------------------------------------------------------------------
+
+
+def filters_of(query: Query, rates: Rates, on: date, currencies: Sequence[str]) -> list[Filter]:
+    """All filters but the one on kind or card, which leads the index, in the order in which a person gives them."""
+    filters = [
+        *_one_of("--provider", "provider", query.providers),
+        *places(query.regions),
+        *_one_of("--mode", "mode", query.modes),
+        *_one_of("--source", "source", query.sources),
+        *_bound("--count", "gpu_count >=", "count_min", query.count_min),
+        *_bound("--count", "gpu_count <=", "count_max", query.count_max),
+        *_bound("--memory-min", "gpu_memory_bytes >=", "memory_bytes_min", query.memory_bytes_min),
+        *_bound(
+            "--memory-total-min",
+            "gpu_memory_bytes * gpu_count >=",
+            "memory_total_min",
+            query.memory_total_bytes_min,
+        ),
+        *_bound("--vcpu-min", "vcpus >=", "vcpus_min", query.vcpus_min),
+        *_ram(query.ram_bytes_min),
+    ]
+    if query.as_of:
+        day = query.as_of.isoformat()
+        # `2019` and `2019-07` compare with a whole day as their first days would
+        held = "since <= :day AND (until = '' OR until > :day)"
+        filters.append(Filter("--as-of", held, {"day": day}))
+    if query.price_max:
+        limits = {f"limit_{c.lower()}": limit_per_month(query.price_max, c, rates, on) for c in currencies}
+        within = " OR ".join(
+            f"(currency = '{c}' AND price_micros_per_month <= :limit_{c.lower()})" for c in currencies
+        )
+        filters.append(
+            Filter("--price-max", f"({within or '1 = 0'})", limits, "price_micros_per_month IS NOT NULL")
+        )
+    return filters
+
+
+def _one_of(option: str, column: str, names: Sequence[str]) -> Iterator[Filter]:
+    if names:
+        values = {f"{column}_{i}": name for i, name in enumerate(names)}
+        yield Filter(option, f"{column} IN ({', '.join(':' + key for key in values)})", values)
+
+
+def places(regions: Sequence[str]) -> Iterator[Filter]:
+    if regions:
+        values = {f"place_{i}": f"%{_literal(region.casefold())}%" for i, region in enumerate(regions)}
+        found = " OR ".join(f"place LIKE :{key} ESCAPE '!'" for key in values)
+        yield Filter("--region", f"({found})", values)
+
+
+def _literal(text: str) -> str:
+    """A text that LIKE takes as it stands."""
+    return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+
+
+def _bound(option: str, comparison: str, name: str, value: float | None) -> Iterator[Filter]:
+    if value is not None:
+        column = comparison.rsplit(" ", 1)[0]
+        yield Filter(option, f"{comparison} :{name}", {name: value}, f"{column} IS NOT NULL")
+
+
+def _ram(least: int | None) -> Iterator[Filter]:
+    if least is not None:
+        stated = f"ram_bytes IS NOT NULL AND flags NOT LIKE '%{SUSPECT_RAM}%'"
+        yield Filter(
+            "--ram-min", f"ram_bytes >= :ram_bytes_min AND {stated}", {"ram_bytes_min": least}, stated
+        )
+
+
+def _kind_filter(query: Query) -> list[Filter]:
+    if query.gpus:
+        (among,) = _one_of("--gpu", "gpu", query.gpus)
+        return [among._replace(sql=f"gpu <> '' AND {among.sql}")]
+    return list(_one_of("--count", "kind", query.kinds))
+
+
+def _leading(query: Query, currencies: Sequence[str]) -> list[Filter]:
+    """One filter for each range of the index that must be read: a card or kind, in one currency."""
+    # that no card has an empty name is said again, or SQLite does not see that the partial index holds them all
+    leads, names = (
+        ("gpu <> '' AND gpu = :leading", query.gpus) if query.gpus else ("kind = :leading", query.kinds)
+    )
+    if not currencies:
+        return [Filter("", leads, {"leading": name}) for name in names]
+    return [
+        Filter("", f"{leads} AND currency = :currency", {"leading": name, "currency": currency})
+        for name in names
+        for currency in currencies
+    ]
+
+
+# --- statements ----------------------------------------------------------------------------------------------------
+
+
+def _stream(tx: Transaction, query: Query, filters: Iterable[Filter], order: str) -> Iterator[Offer]:
+    where, values = where_of(filters)
+    sql = f"SELECT {LIST} FROM {_from(query)} AS offer WHERE {where} ORDER BY {order}"
+    return map(offer_from, tx.each(sql, **values))
+
+
+def _count(tx: Transaction, query: Query, filters: Iterable[Filter]) -> int:
+    where, values = where_of(filters)
+    row = tx.one(f"SELECT COUNT(*) FROM {_from(query)} AS offer WHERE {where}", **values)
+    return int(row[0]) if row else 0
+
+
+def _from(query: Query) -> str:
+    return _STANDING_AND_PAST if query.as_of else "offer"
+
+
+def where_of(filters: Iterable[Filter]) -> tuple[str, dict[str, object]]:
+    values: dict[str, object] = {}
+    texts = []
+    for one in filters:
+        texts.append(one.sql)
+        values.update(one.values)
+    return " AND ".join(texts) or "1 = 1", values

@@ -1,0 +1,94 @@
+"""All SQL about shapes. What an import keeps of them is what their offers would give: a test holds it so."""
+
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from teraflock.offer.model import DOUBTFUL_PRICE, Offer, Shape
+from teraflock.offer.question.store import Filter, places, where_of
+from teraflock.offer.store import IS_WITH_GPU, LIST, offer_from
+from teraflock.storage.database import Row, Transaction
+
+_SHAPE_COLUMNS: Final = (
+    "provider", "instance_type", "kind", "gpu", "gpu_name", "gpu_count", "gpu_share", "gpu_memory_bytes", "vcpus",
+    "ram_bytes", "mode", "term_months", "standing", "currency",
+)  # fmt: skip
+"""The first fields of `Shape`, in their order."""
+_SHAPE_LIST: Final = ", ".join(_SHAPE_COLUMNS)
+_DOUBTFUL_AT: Final = len(_SHAPE_COLUMNS)
+_DOUBTED: Final = " OR ".join(f"flags LIKE '%{flag}%'" for flag in DOUBTFUL_PRICE)
+_DOUBTFUL: Final = f"CASE WHEN {_DOUBTED} THEN 1 ELSE 0 END"
+_shape_fields: Final = attrgetter(*_SHAPE_COLUMNS)
+
+
+def shapes(tx: Transaction, regions: Sequence[str]) -> list[Shape]:
+    """All offers with a GPU that stand in these regions, by what decides time and terms, each with its lowest price."""
+    if not regions:
+        rows = tx.all(
+            f"SELECT {_SHAPE_LIST}, doubtful, price_micros_per_month, offers, as_of FROM offer_shape"
+        )
+        return _together(map(_shape_from, rows))
+    where, values = where_of([Filter("", IS_WITH_GPU, {}), *places(regions)])
+    rows = tx.all(
+        f"SELECT {_SHAPE_LIST}, {_DOUBTFUL}, MIN(price_micros_per_month), COUNT(*), MAX(as_of)"
+        f" FROM offer WHERE {where} GROUP BY {_SHAPE_LIST}, {_DOUBTFUL}",
+        **values,
+    )
+    return list(map(_shape_from, rows))
+
+
+def cheapest_of(tx: Transaction, shape: Shape, regions: Sequence[str]) -> Offer | None:
+    """The cheapest offer of a shape; of equally cheap ones the first by id."""
+    told = {name: getattr(shape, name) for name in (*_SHAPE_COLUMNS, "price_micros_per_month")}
+    known = {name: value for name, value in told.items() if value is not None}
+    same = " AND ".join(f"{name} = :{name}" if name in known else f"{name} IS NULL" for name in told)
+    indexed = "gpu <> ''" if shape.gpu else "gpu = ''"  # said for SQLite, as in `_leading`
+    where, values = where_of([Filter("", f"{indexed} AND {same}", known), *places(regions)])
+    row = tx.one(f"SELECT {LIST} FROM offer WHERE {where} ORDER BY id LIMIT 1", **values)
+    return offer_from(row) if row else None
+
+
+def shape_key(one: Offer | Shape) -> tuple[object, ...]:
+    """By what offers make up one shape."""
+    doubtful = one.doubtful if isinstance(one, Shape) else any(flag in one.flags for flag in DOUBTFUL_PRICE)
+    return *_shape_fields(one), doubtful
+
+
+def shape_anew(tx: Transaction, name: str) -> None:
+    """Bring the shapes of a source in line with its offers."""
+    tx.run("DELETE FROM offer_shape WHERE source = :name", name=name)
+    tx.run(
+        f"INSERT INTO offer_shape (source, {_SHAPE_LIST}, doubtful, price_micros_per_month, offers, as_of)"
+        f" SELECT source, {_SHAPE_LIST}, {_DOUBTFUL}, MIN(price_micros_per_month), COUNT(*), MAX(as_of) FROM offer"
+        f" WHERE source = :name AND {IS_WITH_GPU} GROUP BY source, {_SHAPE_LIST}, {_DOUBTFUL}",
+        name=name,
+    )
+
+
+def _together(of_sources: Iterable[Shape]) -> list[Shape]:
+    """One shape where several sources have the same. Not in SQL, which would sort by sixteen columns for it."""
+    found: dict[tuple[object, ...], Shape] = {}
+    for shape in of_sources:
+        key = shape_key(shape)
+        other = found.setdefault(key, shape)
+        if other is not shape:
+            prices = [
+                each.price_micros_per_month
+                for each in (other, shape)
+                if each.price_micros_per_month is not None
+            ]
+            found[key] = replace(
+                other,
+                price_micros_per_month=min(prices, default=None),
+                offers=other.offers + shape.offers,
+                as_of=max(other.as_of, shape.as_of),
+            )
+    return list(found.values())
+
+
+def _shape_from(row: Row) -> Shape:
+    fields: list[Any] = [*row]
+    fields[_DOUBTFUL_AT] = bool(fields[_DOUBTFUL_AT])
+    return Shape(*fields)
