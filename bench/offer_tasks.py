@@ -26,7 +26,7 @@ from teraflock.offer.source import store as source_store
 from teraflock.storage.database import Transaction
 
 if TYPE_CHECKING:
-    from teraflock.offer.index import OfferIndex
+    from teraflock.offer.index.service import OfferIndex
 
 WARM_UP: Final = 20
 REPEATS: Final = 2_000
@@ -91,7 +91,7 @@ def _write(tx: Transaction, count: int, local: Local) -> None:
 def warm() -> dict[str, Any]:
     """Put all offers of the database into an index, and ask it."""
     empty_bytes = own_resident_bytes()
-    from teraflock.offer.index import OfferIndex  # here, so that numpy counts as the index's memory
+    from teraflock.offer.index.service import OfferIndex  # here, so that numpy counts as the index's memory
 
     with Local() as local:
         on = today(local.clock)
@@ -129,7 +129,7 @@ def beside(folder: Path) -> dict[str, Any]:
     The cards in turn are all different questions, so that remembering the last answer would not help.
     """
     from teraflock.offer.imports import Origin, import_offers
-    from teraflock.offer.index import OfferIndex
+    from teraflock.offer.index.service import OfferIndex
 
     origin = Origin(source="gpuhunt", layout="gpuhunt", path=folder, as_of=generate.AS_OF.isoformat())
     with Local() as local:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.unit.offer.random_offers import ON, RATES, random_offers, random_query
 
-from teraflock.offer.index import OfferIndex
+from teraflock.offer.index.service import OfferIndex
 from teraflock.offer.model import Offer, Query, Source
 from teraflock.offer.question import store as question_store
 from teraflock.offer.rules import matches, sort_key, weights

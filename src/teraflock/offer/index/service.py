@@ -1,0 +1,205 @@
+"""Questions answered from memory, as `question/store.py` and `rules.matches` would.
+
+The index is a value: it is built from one state of the offers, for the rates of one day, and never changes.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from teraflock.base.exchange import Rates
+from teraflock.offer.index.columns import CLUSTER, Columns, Numbers
+from teraflock.offer.index.model import Distinct, Shape, Terms
+from teraflock.offer.model import Answer, Offer, Query
+from teraflock.offer.rules import first_day, limit_per_month, only_kinds, place_text, sort_key, weights
+
+Mask = npt.NDArray[np.bool_]
+
+
+class _Span(NamedTuple):
+    """The dates of one card's or kind's rows, those with a refused price left out."""
+
+    newest: str
+    oldest: str
+
+
+class OfferIndex:
+    def __init__(self, offers: Iterable[Offer], rates: Rates, on: date) -> None:
+        self._rates = rates
+        self._on = on
+        self._weights = weights(rates, on)
+        self._columns = Columns(offers, self._weights)
+        self._describe()
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def answer(self, query: Query, *, limit: int | None) -> Answer:
+        """The first `limit` offers that fit, in the order of `rules.sort_key`, and what is known of all that fit."""
+        lists = self._lists(query)
+        if only_kinds(query):
+            matched = sum(map(len, lists))
+            span = self._span(_merged(lists)) if query.refused else self._span_of_all(query)
+            # by price, the first of all are among the first of each list
+            rows = _merged([each[:limit] for each in lists] if query.sort == "price" else lists)
+        else:
+            rows = self._fitting(_merged(lists), query)
+            matched, span = len(rows), self._span(rows)
+        offers = self._columns.offers(self._first(rows, query, limit))
+        if query.sort != "price":
+            offers.sort(key=sort_key(query, self._weights))
+        return Answer(
+            offers=tuple(offers[:limit]), matched=matched, newest=span.newest, oldest=span.oldest, left_out=()
+        )
+
+    def _describe(self) -> None:
+        """What filters ask of the distinct values, as arrays, and where the rows of each card lie."""
+        shapes: Sequence[Shape] = self._columns.shapes.values
+        self._gpu_numbers, gpu_of = _numbered(shape.gpu for shape in shapes)
+        self._provider_numbers, self._provider_of = _numbered(shape.provider for shape in shapes)
+        self._source_numbers, self._source_of = _numbered(shape.source for shape in shapes)
+        self._kind_numbers, kind_of = _numbered(shape.kind for shape in shapes)
+        self._count = _figures(shape.gpu_count for shape in shapes)
+        self._memory = _figures(shape.gpu_memory_bytes for shape in shapes)
+        self._tflops = _figures(shape.gpu_tflops for shape in shapes)
+        self._vcpus = _figures(shape.vcpus for shape in shapes)
+        self._ram = _figures(shape.ram_usable for shape in shapes)
+        self._rows_of_gpu = _rows_by(gpu_of[self._columns.shape_codes], len(self._gpu_numbers))
+        self._rows_of_kind = _rows_by(kind_of[self._columns.shape_codes], len(self._kind_numbers))
+        self._folded = [place_text(place.region, place.zone) for place in self._columns.places.values]
+        self._spans_of_gpu = [self._span(self._unrefused(rows)) for rows in self._rows_of_gpu]
+        self._spans_of_kind = [self._span(self._unrefused(rows)) for rows in self._rows_of_kind]
+
+    def _lists(self, query: Query) -> list[Numbers]:
+        """The rows of each card or kind that is asked for, each list in order."""
+        numbers, by = (
+            (self._gpu_numbers, self._rows_of_gpu) if query.gpus else (self._kind_numbers, self._rows_of_kind)
+        )
+        lists = [by[numbers[name]] for name in _names(query) if name in numbers]
+        return lists if query.refused else [self._unrefused(rows) for rows in lists]
+
+    def _unrefused(self, rows: Numbers) -> Numbers:
+        cut: Numbers = rows[: np.searchsorted(rows, self._columns.refused_from)]
+        return cut
+
+    def _span_of_all(self, query: Query) -> _Span:
+        numbers, spans = (
+            (self._gpu_numbers, self._spans_of_gpu)
+            if query.gpus
+            else (self._kind_numbers, self._spans_of_kind)
+        )
+        found = [spans[numbers[name]] for name in _names(query) if name in numbers]
+        oldest = min((span.oldest for span in found if span.oldest), default="")
+        return _Span(max((span.newest for span in found), default=""), oldest)
+
+    def _span(self, rows: Numbers) -> _Span:
+        codes = np.flatnonzero(np.bincount(self._columns.date_codes[rows])) if len(rows) else ()
+        days = [self._columns.dates.values[code].as_of for code in codes]
+        return _Span(max(days, default=""), min((day for day in days if day), default=""))
+
+    def _fitting(self, rows: Numbers, query: Query) -> Numbers:
+        """Those of the rows that pass all further filters, in their order."""
+        shapes = self._fitting_shapes(query)
+        if shapes is not None:
+            rows = rows[shapes[self._columns.shape_codes[rows]]]
+        if query.regions:
+            wanted = [region.casefold() for region in query.regions]
+            places = np.array(
+                [any(region in folded for region in wanted) for folded in self._folded], np.bool_
+            )
+            rows = rows[places[self._columns.place_codes[rows]]]
+        if query.modes:
+            terms = np.array([term.mode in query.modes for term in self._columns.terms.values], np.bool_)
+            rows = rows[terms[self._columns.term_codes[rows]]]
+        if query.price_max is not None:
+            limits = np.array([self._limit(query, term) for term in self._columns.terms.values])
+            rows = rows[self._columns.prices[rows] <= limits[self._columns.term_codes[rows]]]
+        if query.as_of is not None:
+            day = query.as_of.isoformat()
+            held = np.array(
+                [
+                    first_day(dates.since) <= day and (not dates.until or day < first_day(dates.until))
+                    for dates in self._columns.dates.values
+                ],
+                np.bool_,
+            )
+            rows = rows[held[self._columns.date_codes[rows]]]
+        return rows
+
+    def _fitting_shapes(self, query: Query) -> Mask | None:
+        """Which shapes pass the filters on them; `None` if there is no such filter."""
+        masks = []
+        for names, numbers, of in (
+            (query.providers, self._provider_numbers, self._provider_of),
+            (query.sources, self._source_numbers, self._source_of),
+        ):
+            if names:
+                masks.append(np.isin(of, [numbers.get(name, -1) for name in names]))
+        for least, figures in (
+            (query.count_min, self._count),
+            (query.memory_bytes_min, self._memory),
+            (query.memory_total_bytes_min, self._memory * self._count),
+            (query.vcpus_min, self._vcpus),
+            (query.ram_bytes_min, self._ram),
+        ):
+            if least is not None:
+                masks.append(figures >= least)  # false where the figure is not stated (NaN)
+        if query.count_max is not None:
+            masks.append(self._count <= query.count_max)
+        if not masks:
+            return None
+        fitting: Mask = np.logical_and.reduce(masks)
+        return fitting
+
+    def _limit(self, query: Query, term: Terms) -> int:
+        if term.standing != "priced" or query.price_max is None:
+            return -2  # below every price, and below the -1 of those that have none
+        return limit_per_month(query.price_max, term.currency, self._rates, self._on)
+
+    def _first(self, rows: Numbers, query: Query, limit: int | None) -> Numbers:
+        """Rows among which the first `limit` surely are; by price, exactly those."""
+        if query.sort == "price" or limit is None:
+            return rows[:limit]
+        units = {
+            "price-per-gpu": self._count,
+            "price-per-tflops": self._tflops * self._count,
+            "price-per-gb": self._memory * self._count,
+        }[query.sort][self._columns.shape_codes[rows]]
+        priced = np.array([term.standing == "priced" for term in self._columns.terms.values], np.bool_)
+        measurable = priced[self._columns.term_codes[rows]] & (units > 0)
+        values = self._columns.values[rows][measurable] / units[measurable]
+        if len(values) < limit:
+            return rows
+        edge = np.partition(values, limit - 1)[limit - 1]
+        first: Numbers = rows[measurable][values <= edge * (1 + CLUSTER)]
+        return first
+
+
+def _names(query: Query) -> Sequence[str]:
+    return tuple(dict.fromkeys(query.gpus or query.kinds))
+
+
+def _merged(lists: Sequence[Numbers]) -> Numbers:
+    if len(lists) == 1:
+        return lists[0]
+    return np.sort(np.concatenate(lists)) if lists else np.empty(0, np.uint32)
+
+
+def _numbered(names: Iterable[str]) -> tuple[Mapping[str, int], Numbers]:
+    table = Distinct()
+    codes = np.array([table.code(name) for name in names], np.int32)
+    return {name: number for number, name in enumerate(table.values)}, codes
+
+
+def _figures(values: Iterable[float | None]) -> npt.NDArray[np.float64]:
+    return np.array([np.nan if value is None else value for value in values], np.float64)
+
+
+def _rows_by(numbers: Numbers, count: int) -> list[Numbers]:
+    """For each number the rows that bear it, in order."""
+    order = np.argsort(numbers, kind="stable").astype(np.uint32)
+    edges = np.searchsorted(numbers[order], np.arange(count + 1))
+    return [order[edges[i] : edges[i + 1]] for i in range(count)]
