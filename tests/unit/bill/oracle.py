@@ -30,6 +30,8 @@ class Life(msgspec.Struct, kw_only=True):
     """What runs that were too short cost beyond their time."""
     cuts: int = 0
     """How often a floor may have been taken."""
+    sent: list[tuple[int, int, str]] = []
+    """When it was read how much left the house, from which region."""
 
 
 class Oracle:
@@ -85,13 +87,26 @@ class Oracle:
 
     def cost(self, id: str) -> Fraction:
         life = self.lives[id]
-        return life.short + sum(
-            (
-                self._rate(id, life.project, us, held, run_us) * TICK_US
-                for us, (held, run_us) in life.ticks.items()
-            ),
-            Fraction(0),
+        return (
+            self._traffic(life)
+            + life.short
+            + sum(
+                (
+                    self._rate(id, life.project, us, held, run_us) * TICK_US
+                    for us, (held, run_us) in life.ticks.items()
+                ),
+                Fraction(0),
+            )
         )
+
+    def _traffic(self, life: Life) -> Fraction:
+        whole = Fraction(0)
+        for us, count, region in life.sent:
+            price = self.price(us)
+            if price is not None:
+                unit = _at(price, region)["egress"]
+                whole += Fraction(count * _in_mode(unit, "", life.project), GB)
+        return whole
 
     def price(self, us: int) -> dict[str, Any] | None:
         """The newest book that counts at a time."""
@@ -105,7 +120,7 @@ class Oracle:
         lacking = 0 if price is None else price["minimum"] * 10**6 - (end_us - life.run_us)
         if lacking <= 0 or end_us == life.run_us:
             return Fraction(0)
-        run_only = {**_held_at(life, end_us), "disk_bytes": 0}
+        run_only = {**_held_at(life, end_us), "disk_bytes": 0, "snapshots_bytes": 0}
         return self._rate(id, life.project, life.run_us, run_only, None) * lacking
 
     def _rate(self, id: str, project: str, us: int, held: dict[str, Any], run_us: int | None) -> Fraction:
@@ -120,14 +135,17 @@ class Oracle:
                 beyond[name] = max(0, held[name] - paid[name])
             if paid["gpu"] == held["gpu"]:
                 beyond["gpus"] = max(0, held["gpus"] - paid["gpus"])
-        units = {name: _in_mode(price[name], held["mode"], project) for name in ("vcpu", "ram", "disk")}
+        price = _at(price, held["region"])
+        timed = ("vcpu", "ram", "disk", "snapshot")
+        units = {name: _in_mode(price[name], held["mode"], project) for name in timed}
         gpu = _in_mode(price["gpu"].get(held["gpu"], 0), held["mode"], project)
         off = 0
         if run_us is not None and held["mode"] == "on-demand":
             off = max((bp for days, bp in price["long_term"] if us >= run_us + days * DAY_US), default=0)
         whole = gpu * beyond["gpus"] + units["vcpu"] * beyond["vcpus"]
-        by_gb = Fraction(units["ram"] * beyond["ram_bytes"] + units["disk"] * beyond["disk_bytes"], GB)
-        return Fraction(whole + by_gb) * Fraction(10_000 - off, 10_000) / MONTH_US
+        by_gb = units["ram"] * beyond["ram_bytes"] + units["disk"] * beyond["disk_bytes"]
+        by_gb += units["snapshot"] * beyond["snapshots_bytes"]
+        return Fraction(whole + Fraction(by_gb, GB)) * Fraction(10_000 - off, 10_000) / MONTH_US
 
 
 def _kept(held: dict[str, Any]) -> dict[str, Any]:
@@ -138,6 +156,12 @@ def _held_at(life: Life, end_us: int) -> dict[str, Any]:
     """What a run held last before its end."""
     before = [us for us, (_, run_us) in life.ticks.items() if us < end_us and run_us == life.run_us]
     return life.ticks[max(before)][0] if before else life.held or {}
+
+
+def _at(price: dict[str, Any], region: str) -> dict[str, Any]:
+    """Prices as they are in a region: its own count before the house's."""
+    own = price["regions"].get(region, {})
+    return {**price, **own, "gpu": {**price["gpu"], **own.get("gpu", {})}}
 
 
 def _in_mode(micros: int, mode: str, project: str) -> int:

@@ -27,7 +27,10 @@ from teraflock.bill.price.service import PriceService
 from teraflock.bill.purchase.service import PurchaseService
 from teraflock.bill.store import Profile
 from teraflock.bill.verify.service import verify
+from teraflock.instance.driver import Sent
+from teraflock.instance.model import InstanceId
 from teraflock.instance.states import Phase
+from teraflock.reconcile.traffic import keep
 from teraflock.storage.database import Transaction
 from teraflock.storage.memory import MemoryDatabase
 
@@ -68,6 +71,8 @@ class Books(RuleBasedStateMachine):
         self.world = World(self.database)
         self.oracle = Oracle()
         self.late: list[Event] = []
+        self.counters: dict[str, tuple[int, int]] = {}
+        self.regions: dict[tuple[str, int], str] = {}
         self.rng = 1 << 36  # apart from the ids of the events that the world makes
         clock = self.world.clock
         self.prices = PriceService(self.database, clock, RATES)
@@ -84,6 +89,7 @@ class Books(RuleBasedStateMachine):
                 organisation_id="org_1",
                 name=project,
                 network_number=number,
+                quota="{}",
             )
         profiles = [
             Profile(project_id="prj_cny", currency="CNY"),
@@ -106,9 +112,12 @@ class Books(RuleBasedStateMachine):
         id = f"ins_{len(self.oracle.lives):04}"
         shape = held(
             gpu=gpu, gpus=gpus if gpu else 0, vcpus=2 * gpus, ram_bytes=gpus * 7 * GB + 12345,
-            disk_bytes=40 * GB + gpus, mode=mode, name=id,
+            disk_bytes=40 * GB + gpus, mode=mode, name=id, region="home",
         )  # fmt: skip
-        row = {"id": id, "project_id": project, "name": id, "address": None, "phase": "queued", "spec": "{}"}
+        row = {
+            "id": id, "project_id": project, "name": id, "address": None, "phase": "queued", "spec": "{}",
+            "running_since_us": 1,
+        }  # fmt: skip
         self._survives(lambda: fill(self.database, "instance", **row))
         self.shapes = {**getattr(self, "shapes", {}), id: shape}
         self._change(id, project, Phase.QUEUED, late=False)
@@ -153,6 +162,35 @@ class Books(RuleBasedStateMachine):
         }
         self._change(id, phase=Phase.RUNNING, late=late, kind="instance.held")
 
+    @precondition(lambda self: self._in("running", "stopped"))
+    @rule(
+        data=st.data(), size=st.integers(0, 90), region=st.sampled_from(["home", "north"]), late=st.booleans()
+    )
+    def snapshots(self, data: st.DataObject, size: int, region: str, late: bool) -> None:
+        """Made or deleted, and its host said to stand elsewhere."""
+        id = data.draw(st.sampled_from(self._in("running", "stopped")))
+        self.shapes[id] = {**self.shapes[id], "snapshots_bytes": size * GB + size, "region": region}
+        self._change(id, phase=Phase(self.oracle.lives[id].phase), late=late, kind="instance.held")
+
+    @precondition(lambda self: self._in("running", "stopping", "deleting"))
+    @rule(data=st.data(), count=st.integers(1, 1 << 40), anew=st.booleans())
+    def send(self, data: st.DataObject, count: int, anew: bool) -> None:
+        """The counter is read, twice; it goes on, or began anew meanwhile."""
+        id = data.draw(st.sampled_from(self._in("running", "stopping", "deleting")))
+        epoch, before = self.counters.get(id, (0, 0))
+        epoch, before = (epoch + 1, 0) if anew else (epoch, before)
+        self.counters[id] = (epoch, before + count)
+        ((sequence,),) = self.world.rows("SELECT sequence FROM instance WHERE id = :id", id=id)
+        ((closed_us,),) = self.world.rows("SELECT booked_until_us FROM bill_cursor")
+        counter = Sent(instance_id=InstanceId(id), epoch=str(epoch), bytes=before + count)
+        for _ in range(2):
+            self._survives(
+                lambda: self.database.write(lambda tx: keep(tx, [counter], self.world.clock.now()))
+            )
+        at_us = max(self.world.now_us, closed_us)
+        self.oracle.lives[id].sent.append((at_us, count, self.regions[id, sequence]))
+        self.oracle.lives[id].cuts += 1
+
     @precondition(lambda self: self._in("running"))
     @rule(data=st.data(), ago=AGO, late=st.booleans())
     def lose_host(self, data: st.DataObject, ago: int, late: bool) -> None:
@@ -196,6 +234,9 @@ class Books(RuleBasedStateMachine):
   vcpu: {part / 10**6:.6f}/hour
   ram: {part / 10**6:.6f}/month
   disk: {part / 10**5:.6f}/month
+  snapshot: {part / 10**6:.6f}/month
+  egress: {part / 10**6:.6f}
+  regions: {{north: {{gpu: {{V100: {part / 10**6:.6f}/hour}}, disk: {part / 10**6:.6f}/month, egress: 0.07}}}}
   minimum: {minimum} s
   spot: 60%
   monthly: 30%
@@ -210,6 +251,8 @@ class Books(RuleBasedStateMachine):
                 period.from_us,
                 {
                     "gpu": {"V100-SXM2": 730 * gpu, "A100-SXM4-80": 10 * gpu}, "vcpu": 730 * part, "ram": part,
+                    "snapshot": part, "egress": part,
+                    "regions": {"north": {"gpu": {"V100-SXM2": 730 * part}, "disk": part, "egress": 70_000}},
                     "disk": 10 * part, "minimum": minimum, "long_term": ((2, off * 100), (5, min(100, off + 9) * 100)),
                 },
             )
@@ -336,6 +379,11 @@ class Books(RuleBasedStateMachine):
         self.world.meter.catch_up()
         self.world.meter.sweep()
         self.world.biller.catch_up()
+        ((closed_us,),) = self.world.rows("SELECT booked_until_us FROM bill_cursor")
+        self.world.wait(
+            2 * 86_400 + max(0, closed_us - self.world.now_us) // 10**6
+        )  # traffic is booked by the day
+        self.world.biller.close_days(grace_us=0)
         verdict = verify(self.database)
         assert verdict.is_sound, verdict.faults[:5]
         assert verdict.changes_to_come == 0
@@ -364,6 +412,7 @@ class Books(RuleBasedStateMachine):
         project = project or self.oracle.lives[id].project
         kind = details.pop("kind", "instance.moved")
         event = self.world.event(id, phase, project=project, **self.shapes[id], **details)
+        self.regions[id, int(str(event.details["sequence"]))] = self.shapes[id]["region"]
         event = Event(**{**{f: getattr(event, f) for f in event.__struct_fields__}, "kind": kind})
         asked_us, lost_us = details.get("asked_at_us"), details.get("last_seen_us")
         self.oracle.change(
@@ -399,7 +448,8 @@ class Books(RuleBasedStateMachine):
 
 
 def _charged(shape: dict[str, Any]) -> dict[str, Any]:
-    return {name: shape[name] for name in ("gpu", "gpus", "vcpus", "ram_bytes", "disk_bytes", "mode")}
+    names = ("gpu", "gpus", "vcpus", "ram_bytes", "disk_bytes", "snapshots_bytes", "region", "mode")
+    return {name: shape[name] for name in names}
 
 
 def _shape(covers: Any) -> dict[str, Any]:

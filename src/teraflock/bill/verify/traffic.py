@@ -5,13 +5,13 @@ that must stand is written out, and what stands is struck from the list.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 from teraflock.bill.verify.amounts import DAY_US, GB
 from teraflock.bill.verify.check import Fault, Known, check_reversals, month_of
-from teraflock.bill.verify.timeline import HELD_NAMES, Said, Span, told
+from teraflock.bill.verify.timeline import HELD_NAMES, Said, Span
 
 Named = dict[str, Any]
 
@@ -26,8 +26,8 @@ def check_traffic(
     known: Known,
 ) -> Iterator[Fault]:
     """`charges` are those of traffic alone."""
-    changes = told(events)
-    faults = [*_check_readings(instance_id, readings, len(changes))]
+    changes = {said["sequence"]: said for said in events if "sequence" in said}
+    faults = [*_check_readings(instance_id, readings, changes)]
     yield from faults
     if faults:
         return  # nothing can be worked out from these
@@ -46,19 +46,21 @@ def check_traffic(
         yield Fault(where=f"charge {instance_id} {said['sequence']}", what=what)
 
 
-def _check_readings(instance_id: str, readings: Sequence[Named], changes: int) -> Iterator[Fault]:
+def _check_readings(
+    instance_id: str, readings: Sequence[Named], changes: Mapping[int, Said]
+) -> Iterator[Fault]:
     """Each goes on where the highest before it in its epoch ended, and names a change that was made."""
     highest: dict[str, int] = {}
     for row in sorted(readings, key=lambda each: int(each["number"])):
         where, before = f"meter_reading {row['number']}", highest.get(row["epoch"], 0)
         if row["bytes_before"] != before or row["bytes"] <= before:
             yield Fault(where=where, what=f"counts from {row['bytes_before']}, not from {before}")
-        if not 1 <= row["sequence"] <= changes:
+        if row["sequence"] not in changes:
             yield Fault(where=where, what=f"{instance_id} never made a change {row['sequence']}")
         highest[row["epoch"]] = row["bytes"]
 
 
-def _lines(readings: Sequence[Named], changes: Sequence[Said], known: Known) -> Iterator[Named]:
+def _lines(readings: Sequence[Named], changes: Mapping[int, Said], known: Known) -> Iterator[Named]:
     """A charge for each day, price and sender."""
     book = known.tariffs.book
     sums: dict[tuple[Any, ...], int] = {}
@@ -67,7 +69,7 @@ def _lines(readings: Sequence[Named], changes: Sequence[Said], known: Known) -> 
         edges = [day_us, *book.changes(day_us, day_us + DAY_US), day_us + DAY_US]
         from_us = max(us for us in edges if us <= row["at_us"])
         until_us = min(us for us in edges if us > row["at_us"])
-        said = changes[row["sequence"] - 1]
+        said = changes[row["sequence"]]
         key = (from_us, until_us, said["project_id"], _sender(said))
         sums[key] = sums.get(key, 0) + row["bytes"] - row["bytes_before"]
     for (from_us, until_us, project_id, held), sent in sums.items():
