@@ -1,19 +1,23 @@
 """How fast intervals are charged, and how fast a large bill is shown, beside the bars of the issue.
 
 Intervals are made up and put into the meter's table as the meter would: then the biller charges them, in a process of
-its own, whose peak is measured. Four sizes show whether time grows in line with them.
+its own, whose peak is measured. Three sizes show whether time grows in line with them. A bill is asked for over HTTP,
+of a server in a process of its own.
 """
 
+import http.client
 import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 
+from bench.cloud_api import serving
 from bench.figures import Figure, Section
-from bench.processes import own_peak_bytes, run_task
+from bench.processes import Fault, own_peak_bytes, run_task
 from teraflock.base.clock import FixedClock
 from teraflock.base.events import Event
 from teraflock.base.exchange import Rates
@@ -27,7 +31,7 @@ from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
 from teraflock.storage.open import open_database
 
-SIZES = (125_000, 250_000, 500_000, 1_000_000)
+SIZES = (100_000, 300_000, 1_000_000)
 PROJECTS = 1_000
 LINES = 100_000
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -58,23 +62,14 @@ def measure() -> Iterator[Section]:
             Figure(what="of that, processor time", unit="s", samples=(largest["cpu_seconds"],)),
             Figure(what="peak memory meanwhile", unit="MB", samples=(largest["peak_bytes"] / 1e6,), bar=500.0),
             *(Figure(what=f"{size:,} intervals", unit="s", samples=(runs[size]["seconds"],)) for size in SIZES[:-1]),
+            Figure(
+                what=f"processor time of an interval, of {SIZES[-1]:,} beside one of {SIZES[0]:,}", unit="×",
+                samples=((largest["cpu_seconds"] / SIZES[-1]) / (runs[SIZES[0]]["cpu_seconds"] / SIZES[0]),),
+            ),
         ),
         notes=("A file of SQLite; every charge with its entry in the ledger, in transactions of 10,000 intervals.",),
     )  # fmt: skip
-    shown = run_task("bench.bill", "show", str(LINES))
-    yield Section(
-        title=f"a bill of {LINES:,} lines",
-        figures=(
-            Figure(
-                what="GET /v1/bill: sums by card and in all",
-                unit="ms",
-                samples=tuple(shown["bill_ms"]),
-                bar=100.0,
-            ),
-            Figure(what="by label", unit="ms", samples=tuple(shown["label_ms"]), bar=100.0),
-            Figure(what="a page of 200 lines", unit="ms", samples=tuple(shown["page_ms"]), bar=100.0),
-        ),
-    )
+    yield _shown()
     metered = run_task("bench.bill", "meter", "20000")
     yield Section(
         title="metering",
@@ -84,13 +79,52 @@ def measure() -> Iterator[Section]:
             ),
             Figure(what="the proof of as many", unit="s", samples=(metered["verify_seconds"],)),
         ),
-        notes=(
-            "A launch takes a second and more, see the cloud's benchmark; metering is done beside it, in a loop.",
-        ),
     )
 
 
-def intervals(count: int, projects: int) -> Iterator[Interval]:
+def _shown() -> Section:
+    """What a tenant waits for, from the request to the last byte of the answer."""
+    asked = {
+        "sums by card": "/v1/bill?month=2026-03",
+        "by user": "/v1/bill?month=2026-03&by=user",
+        "by label": "/v1/bill?month=2026-03&by=label",
+        "by instance (5,000 names)": "/v1/bill?month=2026-03&by=instance",
+        "a page of 200 lines": "/v1/bill/lines?month=2026-03&limit=200&after=50000",
+    }
+    with tempfile.TemporaryDirectory(prefix="bench-bill-") as folder:
+        home = Path(folder)
+        with serving(home):
+            key = (home / "cloud" / "operator.key").read_text().strip()
+        run_task("bench.bill", "fill", str(LINES), home / "cloud" / "cloud.db")
+        with serving(home) as (_, server):
+            taken = {what: _asked(server, key, path) for what, path in asked.items()}
+            export = _asked(server, key, "/v1/bill/focus?month=2026-03", times=1)
+    return Section(
+        title=f"GET /v1/bill of a project with {LINES:,} lines, over HTTP",
+        figures=(
+            *(Figure(what=what, unit="ms", samples=taken[what], bar=100.0) for what in asked),
+            Figure(what="the whole month as FOCUS", unit="s", samples=(export[0] / 1000,)),
+        ),
+        notes=("The answer holds sums, by what was asked for; the lines themselves come in pages.",),
+    )
+
+
+def _asked(server: str, key: str, path: str, times: int = 15) -> tuple[float, ...]:
+    connection = http.client.HTTPConnection(server.removeprefix("http://"), timeout=300)
+    samples = []
+    for _ in range(times):
+        began = time.perf_counter()
+        connection.request("GET", path, headers={"Authorization": f"Bearer {key}"})
+        answer = connection.getresponse()
+        content = answer.read()
+        samples.append(1000 * (time.perf_counter() - began))
+        if answer.status != 200 or len(content) < 200:
+            raise Fault(f"{path} was answered with {answer.status}: {content[:200]!r}")
+    connection.close()
+    return tuple(samples)
+
+
+def intervals(count: int, projects: Sequence[str]) -> Iterator[Interval]:
     """Runs of minutes to hours, some with a resize, spread over a month."""
     at_us = microseconds(START)
     for index in range(count):
@@ -98,7 +132,7 @@ def intervals(count: int, projects: int) -> Iterator[Interval]:
         seconds = 300 + index * 7919 % 20_000
         from_us = at_us + (index * 104_729 % 2_500_000) * 1_000_000
         yield Interval(
-            instance_id=f"ins_{index:07}", sequence=3, generation=1, project_id=f"prj_{index % projects:04}",
+            instance_id=f"ins_{index:07}", sequence=3, generation=1, project_id=projects[index % len(projects)],
             from_us=from_us, until_us=from_us + seconds * 1_000_000, run_us=from_us, ends_run=True,
             held=Holding(
                 gpu=card, gpus=1 + index % 8 if card else 0, vcpus=8, ram_bytes=64 * GB, disk_bytes=100 * GB,
@@ -117,7 +151,7 @@ def opened(folder: str) -> tuple[Database, BillService, FixedClock]:
     return database, bills, clock
 
 
-def filled(database: Database, count: int, projects: int) -> None:
+def filled(database: Database, count: int, projects: Sequence[str]) -> None:
     made, batch = 0, 20_000
     source = intervals(count, projects)
     while made < count:
@@ -134,7 +168,7 @@ def filled(database: Database, count: int, projects: int) -> None:
 def charge(count: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="bench-bill-") as folder:
         database, bills, _ = opened(folder)
-        filled(database, count, PROJECTS)
+        filled(database, count, [f"prj_{number:04}" for number in range(PROJECTS)])
         began, cpu = time.perf_counter(), time.process_time()
         booked = bills.biller.catch_up()
         seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
@@ -143,19 +177,23 @@ def charge(count: int) -> dict[str, float]:
         return {"seconds": seconds, "cpu_seconds": cpu, "peak_bytes": own_peak_bytes()}
 
 
-def show(count: int) -> dict[str, list[float]]:
-    with tempfile.TemporaryDirectory(prefix="bench-bill-") as folder:
-        database, bills, _ = opened(folder)
-        filled(database, count, 1)
-        bills.biller.catch_up()
-        month, project = "2026-03", "prj_0000"
-        with database.read() as tx:
-            assert sum(each.lines for each in charge_store.sums(tx, project, month)) > count * 0.9
-        return {
-            "bill_ms": [_timed(lambda: bills.bill(project, month)) for _ in range(9)],
-            "label_ms": [_timed(lambda: bills.bill(project, month, "label")) for _ in range(9)],
-            "page_ms": [_timed(lambda: bills.lines(project, month, after=50_000)) for _ in range(9)],
-        }
+def fill(count: int, path: str) -> dict[str, int]:
+    """Give the first project of a server that is down so many lines."""
+    clock = FixedClock(datetime(2026, 1, 1, tzinfo=UTC))
+    database = open_database(path, clock)
+    bills = BillService(database, clock, Rates([]))
+    bills.prices.take(BOOK, name="book", member="mem_0")
+    clock.move(timedelta(days=100))
+    with database.read() as tx:
+        row = tx.one("SELECT id FROM project")
+    assert row is not None
+    filled(database, count, [row[0]])
+    bills.biller.catch_up()
+    with database.read() as tx:
+        lines = sum(each.lines for each in charge_store.sums(tx, row[0], "2026-03"))
+    assert lines > count * 0.9
+    database.close()
+    return {"lines": lines}
 
 
 def meter(count: int) -> dict[str, float]:
@@ -196,12 +234,8 @@ def _random_bytes(number: int, count: int) -> bytes:
     return number.to_bytes(count, "big")
 
 
-def _timed(act: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    act()
-    return 1000 * (time.perf_counter() - began)
-
-
 if __name__ == "__main__":
-    task = {"charge": charge, "show": show, "meter": meter}[sys.argv[1]]
-    print(json.dumps(task(int(sys.argv[2]))))
+    if sys.argv[1] == "fill":
+        print(json.dumps(fill(int(sys.argv[2]), sys.argv[3])))
+    else:
+        print(json.dumps({"charge": charge, "meter": meter}[sys.argv[1]](int(sys.argv[2]))))

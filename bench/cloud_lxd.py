@@ -61,7 +61,7 @@ def measure() -> Iterator[Section]:
     logging.getLogger("teraflock").setLevel(logging.ERROR)  # it tells of all that is made by hand
     try:
         with house.inside(), tempfile.TemporaryDirectory() as folder:
-            bench = _Bench(house, Path(folder))
+            bench = OnLxd(house, Path(folder))
             yield bench.one_after_the_other(file)
             yield bench.at_once()
             bench.close()
@@ -69,7 +69,7 @@ def measure() -> Iterator[Section]:
         house.close()
 
 
-class _Bench:
+class OnLxd:
     def __init__(self, house: House, folder: Path) -> None:
         report = HostReport(
             name="here", address="198.51.100.1", vcpus=2, ram_bytes=64 * GIB, disk_bytes=1024 * GIB
@@ -107,7 +107,7 @@ class _Bench:
             machine = self._machine(abs(turn) + 1)
             hand = self._by_hand(machine)
             self._driver.delete(machine.handle)
-            ours = self._ours(1)
+            ours = self.launched(1)
             if turn >= 0:
                 taken["hand"].append(hand)
                 taken["ours"].append(ours)
@@ -123,10 +123,10 @@ class _Bench:
             _all(self._by_hand, machines)
             taken["hand"].append(perf_counter() - began)
             _all(lambda machine: self._driver.delete(machine.handle), machines)
-            taken["ours"].append(self._ours(AT_ONCE))
+            taken["ours"].append(self.launched(AT_ONCE))
         return _section(f"{AT_ONCE} launches at once, until the last answers", taken, 1.2)
 
-    def _ours(self, count: int) -> float:
+    def launched(self, count: int) -> float:
         """Order them, and ask each by SSH once it is said to run. What was made is deleted, outside of the time."""
         order = Order(
             shape=ShapeWish(vcpus=1, ram_bytes=GIB // 2, disk_bytes=2 * GIB),

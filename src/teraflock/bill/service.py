@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -37,6 +37,7 @@ from teraflock.meter.service import MeterService
 from teraflock.storage.database import Database, Transaction
 
 By = Literal["instance", "gpu", "user", "label"]
+GROUPS_MAX: Final = 1_000  # of a bill; who wants more reads its lines, which come in pages
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
@@ -225,7 +226,16 @@ def _groups(
         total[0] += lines
         total[1] += micros
     groups = [Group(name=name, lines=lines, micros=micros) for name, (lines, micros) in found.items()]
-    return tuple(sorted(groups, key=lambda group: (-group.micros, group.name)))
+    return _bounded(sorted(groups, key=lambda group: (-group.micros, group.name)))
+
+
+def _bounded(groups: list[Group]) -> tuple[Group, ...]:
+    """The dearest, and all others as one: names are the tenant's, and as many as he likes."""
+    shown, others = groups[:GROUPS_MAX], groups[GROUPS_MAX:]
+    if not others:
+        return tuple(shown)
+    lines, micros = sum(each.lines for each in others), sum(each.micros for each in others)
+    return (*shown, Group(name=f"{len(others):,} others", lines=lines, micros=micros))
 
 
 def _label(labels: str, key: str) -> str:

@@ -9,6 +9,8 @@ What is bought ahead is a purchase with no effective cost of its own: see `amort
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
+from typing import Final
 
 import msgspec
 
@@ -24,6 +26,8 @@ from teraflock.bill.export.text import charge_period, time
 from teraflock.bill.export.usage import committed_row, usage_rows, uses_what_was_bought
 from teraflock.bill.ledger.model import Entry
 from teraflock.bill.times import month_bounds
+
+_in_order: Final = itemgetter(*COLUMNS)
 
 
 class Month(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,11 +64,11 @@ def focus_rows(month: Month) -> Iterator[Row]:
 
 def focus_csv(rows: Iterable[Row]) -> Iterator[str]:
     buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
-    writer.writeheader()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(COLUMNS)
     for row in rows:
         yield _drained(buffer)
-        writer.writerow(row)
+        writer.writerow(_in_order(row))
     yield _drained(buffer)
 
 

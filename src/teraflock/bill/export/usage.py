@@ -15,13 +15,14 @@ from teraflock.bill.price.model import Place, Units
 def usage_rows(charge: Charge, tariff: Tariff, covers: Sequence[Covered]) -> Iterator[Row]:
     """What was used and not bought ahead, by what is priced."""
     units = _list_prices(charge, tariff)
-    beyond = beyond_cover(charge.subject.held, _cover(charge, covers))
+    beyond, resource = beyond_cover(charge.subject.held, _cover(charge, covers)), resource_columns(charge)
     for index, (part, micros) in enumerate(zip(PARTS, charge.slice.amounts[:8], strict=True)):
         quantity = _quantity(part, charge, beyond[index] if index < len(beyond) else 0, micros)
         if quantity or micros:
             price = Decimal(abs(micros)) if part.name == "minimum" else _per_unit(part, units)
             yield {
-                **_used(charge, quantity, part.unit),
+                **resource,
+                **_used(quantity, part.unit),
                 **costs(micros, micros, price, quantity, part.unit),
                 **service_columns(part.service),
                 **_sku(part, charge),
@@ -42,7 +43,8 @@ def committed_row(charge: Charge, tariff: Tariff, covers: Sequence[Covered], eff
     ]
     quantity = _sign(charge) * hours(charge.slice.until_us - charge.slice.from_us)
     return {
-        **_used(charge, quantity, "Hours"),
+        **resource_columns(charge),
+        **_used(quantity, "Hours"),
         **costs(0, effective, sum(prices, Decimal(0)), quantity, "Hours"),
         **service_columns(INSTANCES),
         "ChargeDescription": f"{held.name or charge.subject.id}, bought ahead",
@@ -73,9 +75,8 @@ def resource_columns(charge: Charge) -> Row:
     }
 
 
-def _used(charge: Charge, quantity: Decimal, unit: str) -> Row:
+def _used(quantity: Decimal, unit: str) -> Row:
     return {
-        **resource_columns(charge),
         "ChargeCategory": "Usage",
         "ChargeFrequency": "Usage-Based",
         "ConsumedQuantity": number(quantity),

@@ -1,0 +1,203 @@
+"""What metering and billing add to a launch: the same launches with and without them, in turns in one process.
+
+Without is a house whose loops of the books and of traffic stand still and whose launches ask no budget. With is all of
+that at the prices of a book; what was left to be metered and charged is done at the end of each turn, and counted. A
+budget with a hard stop is looked at in every launch, and told by itself. Processor time is that of the whole process,
+the simulated engine too, but for our own asking whether it runs by now; where others are at work on the
+machine it is the steadier figure.
+"""
+
+import json
+import logging
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from time import perf_counter, process_time, sleep, thread_time
+from typing import Final
+from unittest import mock
+
+from bench.bill import BOOK
+from bench.figures import Figure, Section
+from bench.processes import run_task
+from teraflock.app import wiring
+from teraflock.app.settings import Place, Settings
+from teraflock.app.wiring import Cloud
+from teraflock.bill.budget.admission import admission
+from teraflock.bill.budget.model import Budget
+from teraflock.image.model import ImageState
+from teraflock.instance.orders import Order, ShapeWish
+from teraflock.instance.states import Phase
+from teraflock.reconcile.bills import BillLoop
+from teraflock.reconcile.traffic import TrafficLoop
+
+LAUNCHES: Final = 25
+ROUNDS: Final = 12
+LXD_ROUNDS: Final = 9
+MORE_PERCENT_MAX: Final = 5.0
+
+
+class Switch:
+    on = True
+
+
+def measure() -> Iterator[Section]:
+    taken = run_task("bench.bill_launch", "simulated")
+    yield Section(
+        title=f"metering beside launches on the simulated engine, {LAUNCHES} one after the other in a turn",
+        figures=(
+            Figure(what="a launch, not metered", unit="ms", samples=tuple(taken["without_ms"])),
+            Figure(what="metered", unit="ms", samples=tuple(taken["with_ms"])),
+            _more("metering adds, by the clock", taken["without_ms"], taken["with_ms"], MORE_PERCENT_MAX),
+            _more(
+                "metering adds, in processor time",
+                taken["without_cpu_ms"],
+                taken["with_cpu_ms"],
+                MORE_PERCENT_MAX,
+            ),
+            _more("with a budget too, by the clock", taken["without_ms"], taken["budget_ms"]),
+            _more("with a budget too, in processor time", taken["without_cpu_ms"], taken["budget_cpu_ms"]),
+        ),
+        notes=("Guests answer at once: all that is measured is the house's own work.",),
+    )
+    yield on_lxd()
+
+
+def _more(what: str, without: list[float], with_it: list[float], bar: float | None = None) -> Figure:
+    """Each turn beside the one without, in per cent."""
+    pairs = zip(without, with_it, strict=True)
+    samples = tuple(100 * (after / before - 1) for before, after in pairs)
+    return Figure(what=what, unit="%", samples=samples, bar=bar)
+
+
+@contextmanager
+def metered_at_will() -> Iterator[Switch]:
+    """A house that is wired within this meters only while the switch is on."""
+    switch = Switch()
+
+    def if_on(act: Callable[..., None]) -> Callable[..., None]:
+        return lambda *words: act(*words) if switch.on else None
+
+    with (
+        mock.patch.object(BillLoop, "turn", if_on(BillLoop.turn)),
+        mock.patch.object(TrafficLoop, "turn", if_on(TrafficLoop.turn)),
+        mock.patch.object(wiring, "admission", lambda clock: if_on(admission(clock))),
+    ):
+        yield switch
+
+
+def simulated() -> dict[str, list[float]]:
+    taken: dict[str, list[float]] = {}
+    with metered_at_will() as switch, tempfile.TemporaryDirectory(prefix="bench-bill-") as folder:
+        cloud = Cloud(
+            Place(Path(folder)),
+            Settings(
+                engine="simulated", simulated_hosts="4x8xV100", simulated_boot_seconds=0.0, rate_per_second=0
+            ),
+        )
+        house = _House(cloud, switch)
+        for turn in range(-1, ROUNDS):  # the first only warms up
+            for words in ("without", "with", "budget"):
+                switch.on = words != "without"
+                house.set_budget(words == "budget")
+                seconds, used = house.launches(LAUNCHES)
+                house.catch_up()  # what was not metered is no burden of the next
+                if turn >= 0:
+                    taken.setdefault(f"{words}_ms", []).append(1000 * seconds / LAUNCHES)
+                    taken.setdefault(f"{words}_cpu_ms", []).append(1000 * used / LAUNCHES)
+        cloud.stop()
+    return taken
+
+
+class _House:
+    def __init__(self, cloud: Cloud, switch: Switch) -> None:
+        self._switch = switch
+        self._asking = 0.0
+        self._nouns = nouns = cloud.services.nouns
+        self._actor = nouns.tenants.authenticate(str(cloud.installed.secret))
+        self._project = nouns.tenants.project_for(self._actor, None)
+        nouns.images.build(self._actor, self._project, "base", "base")
+        nouns.bills.prices.take(BOOK, name="book", member="")
+        cloud.start()
+        while nouns.images.image(self._project.id, "base").state != ImageState.READY:
+            sleep(0.1)
+
+    def set_budget(self, is_set: bool) -> None:
+        budgets, project_id = self._nouns.bills.budgets, self._project.id
+        if is_set:
+            budgets.set(
+                Budget(project_id=project_id, currency="", micros=10**15, hard_stop=True, notice_seconds=3600)
+            )
+        else:
+            budgets.remove(project_id)
+
+    def catch_up(self) -> None:
+        self._nouns.bills.turn()
+
+    def launches(self, count: int) -> tuple[float, float]:
+        """One after the other, each until it runs, and then gone again; by the clock and in processor time."""
+        order = Order(shape=ShapeWish(gpu="V100", vcpus=1, ram_bytes=1 << 30, disk_bytes=1 << 30))
+        began, used = perf_counter(), process_time()
+        self._asking = 0.0
+        for _ in range(count):
+            (made,) = self._nouns.instances.launch(self._actor, self._project, order)
+            self._wait_for(made.id, Phase.RUNNING)
+            self._nouns.instances.delete(self._actor, self._project, made.id)
+            self._wait_for(made.id, Phase.GONE)
+        if self._switch.on:
+            self._nouns.bills.turn()
+        return perf_counter() - began, process_time() - used - self._asking
+
+    def _wait_for(self, id: str, phase: Phase) -> None:
+        began = thread_time()
+        while self._nouns.instances.view(self._project.id, id).instance.phase != phase:
+            sleep(0.002)
+        self._asking += thread_time() - began
+
+
+def on_lxd() -> Section:
+    from tests.engine.house import House, NoHouse, mark_cgroups  # needs an engine on this machine
+
+    from bench import cloud_lxd
+    from teraflock.drivers.lxd import build, recipe
+
+    title = "metering beside launches on a real engine, until ssh answers"
+    try:
+        build.build(recipe.read("base"), cloud_lxd.IMAGES, created_at=1)
+        house = House("bench-")
+    except (NoHouse, build.BuildFailed) as reason:
+        return Section(title=title, notes=(f"not measured: {reason}",))
+    mark_cgroups(house.folder, f"tera-{cloud_lxd.INSTALLATION}")
+    logging.getLogger("teraflock").setLevel(logging.ERROR)
+    without: list[float] = []
+    with_it: list[float] = []
+    try:
+        with metered_at_will() as switch, house.inside(), tempfile.TemporaryDirectory() as folder:
+            bench = cloud_lxd.OnLxd(house, Path(folder))
+            for turn in range(-1, LXD_ROUNDS):
+                for taken, on in ((without, False), (with_it, True)):
+                    switch.on = on
+                    seconds = bench.launched(1)
+                    if turn >= 0:
+                        taken.append(1000 * seconds)
+            bench.close()
+    finally:
+        house.close()
+    return Section(
+        title=title,
+        figures=(
+            Figure(what="a launch, not metered", unit="ms", samples=tuple(without)),
+            Figure(what="metered", unit="ms", samples=tuple(with_it)),
+            Figure(
+                what="metering adds", unit="%", samples=(100 * (median(with_it) / median(without) - 1),),
+                bar=MORE_PERCENT_MAX,
+            ),
+        ),
+        notes=("Its engine works for a second and more, and never twice alike: the medians are compared.",),
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    print(json.dumps({"simulated": simulated}[sys.argv[1]]()))
