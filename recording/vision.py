@@ -1,7 +1,8 @@
 """The zoo's image models: torchvision's architectures, written out so that recording needs PyTorch alone.
 
 Only what decides memory and time is kept: layers, their order, what is in place, which local name keeps a
-tensor alive. Parameter counts are checked against torchvision's in tests/unit/workload/test_zoo.py.
+tensor alive. A stage is a `Sequential` of its own, as there: whoever calls one holds its input until it returns.
+Parameter counts are checked against torchvision's in tests/unit/workload/test_zoo.py.
 """
 
 from collections.abc import Callable
@@ -189,6 +190,7 @@ def resnet(block: Any, counts: tuple[int, ...], groups: int = 1, base: int = 64)
     channels = 64
     for stage, count in enumerate(counts):
         planes = 64 << stage
+        blocks: list[nn.Module] = []
         for index in range(count):
             stride = 2 if stage and not index else 1
             down = None
@@ -197,8 +199,9 @@ def resnet(block: Any, counts: tuple[int, ...], groups: int = 1, base: int = 64)
                     nn.Conv2d(channels, planes * block.expansion, 1, stride, bias=False),
                     nn.BatchNorm2d(planes * block.expansion),
                 )
-            layers.append(block(channels, planes, stride, down, groups, base))
+            blocks.append(block(channels, planes, stride, down, groups, base))
             channels = planes * block.expansion
+        layers.append(nn.Sequential(*blocks))
     return Classifier(nn.Sequential(*layers), nn.AdaptiveAvgPool2d(1), nn.Linear(channels, 1000))
 
 
@@ -515,6 +518,7 @@ def efficientnet(width: float, depth: float, dropout: float) -> nn.Module:
     made = 0
     for expand, kernel, stride, first, last, count in stages:
         cin, cout = divisible(first * width), divisible(last * width)
+        blocks: list[nn.Module] = []
         for index in range(math.ceil(count * depth)):
             here, step = (cin, stride) if not index else (cout, 1)
             hidden = divisible(here * expand)
@@ -522,10 +526,11 @@ def efficientnet(width: float, depth: float, dropout: float) -> nn.Module:
             body += [conv_bn(hidden, hidden, kernel, step, groups=hidden, act=act)]
             body += [SqueezeExcite(hidden, max(1, here // 4), partial(act, inplace=True))]
             body += [nn.Conv2d(hidden, cout, 1, bias=False), nn.BatchNorm2d(cout)]
-            layers.append(
+            blocks.append(
                 Residual(nn.Sequential(*body), step == 1 and here == cout, 0.2 * made / total or 1e-9)
             )
             made += 1
+        layers.append(nn.Sequential(*blocks))
     cin = divisible(320 * width)
     layers.append(conv_bn(cin, 4 * cin, 1, act=act))
     head = nn.Sequential(nn.Dropout(dropout, inplace=True), nn.Linear(4 * cin, 1000))
@@ -570,9 +575,9 @@ class ShuffleNet(nn.Module):
         layers: list[nn.Module] = [conv_bn(3, 24, 3, 2), nn.MaxPool2d(3, 2, 1)]
         cin = 24
         for count, cout in ((4, 116), (8, 232), (4, 464)):
-            for index in range(count):
-                layers.append(Shuffle(cin, cout, 1 if index else 2))
-                cin = cout
+            blocks = [Shuffle(cin if not index else cout, cout, 1 if index else 2) for index in range(count)]
+            layers.append(nn.Sequential(*blocks))
+            cin = cout
         layers.append(conv_bn(cin, 1024, 1))
         self.features, self.fc = nn.Sequential(*layers), nn.Linear(1024, 1000)
 
@@ -601,13 +606,17 @@ class RegNetBlock(nn.Module):
 
 
 def regnet_y_8gf() -> nn.Module:
-    layers: list[nn.Module] = [conv_bn(3, 32, 3, 2)]
+    stages: list[nn.Module] = []
     cin = 32
     for cout, count in ((224, 2), (448, 4), (896, 10), (2016, 1)):
-        for index in range(count):
-            layers.append(RegNetBlock(cin, cout, 1 if index else 2, 56, 0.25))
-            cin = cout
-    return Classifier(nn.Sequential(*layers), nn.AdaptiveAvgPool2d(1), nn.Linear(cin, 1000))
+        blocks = [
+            RegNetBlock(cin if not index else cout, cout, 1 if index else 2, 56, 0.25)
+            for index in range(count)
+        ]
+        stages.append(nn.Sequential(*blocks))
+        cin = cout
+    features = nn.Sequential(conv_bn(3, 32, 3, 2), nn.Sequential(*stages))
+    return Classifier(features, nn.AdaptiveAvgPool2d(1), nn.Linear(cin, 1000))
 
 
 # ConvNeXt, ViT, Swin.
@@ -659,9 +668,9 @@ def convnext(widths: tuple[int, ...], counts: tuple[int, ...], drop: float) -> n
     layers: list[nn.Module] = [nn.Sequential(nn.Conv2d(3, widths[0], 4, 4), LayerNorm2d(widths[0], eps=1e-6))]
     made, total = 0, sum(counts)
     for stage, (width, count) in enumerate(zip(widths, counts, strict=True)):
-        for _ in range(count):
-            layers.append(ConvNeXtBlock(width, drop * made / (total - 1.0)))
-            made += 1
+        blocks = [ConvNeXtBlock(width, drop * (made + index) / (total - 1.0)) for index in range(count)]
+        layers.append(nn.Sequential(*blocks))
+        made += count
         if stage < 3:
             layers.append(
                 nn.Sequential(LayerNorm2d(width, eps=1e-6), nn.Conv2d(width, widths[stage + 1], 2, 2))
@@ -837,9 +846,12 @@ class Swin(nn.Module):
         ]
         made, width = 0, 96
         for stage, (count, heads) in enumerate(((2, 3), (2, 6), (6, 12), (2, 24))):
-            for index in range(count):
-                layers.append(SwinBlock(width, heads, 0 if index % 2 == 0 else 3, 0.2 * made / 11))
-                made += 1
+            blocks = [
+                SwinBlock(width, heads, 0 if index % 2 == 0 else 3, 0.2 * (made + index) / 11)
+                for index in range(count)
+            ]
+            layers.append(nn.Sequential(*blocks))
+            made += count
             if stage < 3:
                 layers.append(PatchMerging(width))
                 width *= 2

@@ -123,6 +123,7 @@ PEAKS = [  # live peak in bytes, measured on an H200: LoRA of three ranks, Adafa
     ({"model": "biggan-128", "batch": 64, "optimizer": "adam"}, 24_576_414_208),
     ({"model": "unet-diffusion-sd15", "batch": 4, "precision": "amp-bf16"}, 17_376_279_552),
     ({"model": "bert-base", "batch": 16, "seq": 256, "precision": "amp-fp16"}, 4_543_596_032),
+    ({"model": "swin_t", "batch": 131, "precision": "amp-fp16", "task": "infer"}, 1_697_582_592),
 ]
 
 
