@@ -16,7 +16,8 @@ def advice(estimate: Estimate, room_bytes: int) -> Iterator[str]:
     workload = estimate.workload
     largest = max((row.largest_batch or 0 for row in estimate.gpus), default=0)
     if largest:
-        yield f"a batch of {largest} or less"
+        yield f"a batch of {largest}" + (" or less" if largest > 1 else "")
+        yield from _spread(workload, largest, room_bytes)
     changes: list[tuple[str, dict[str, Any]]] = []
     if workload.task == "train":
         if not workload.gradient_checkpointing:
@@ -45,6 +46,20 @@ def advice(estimate: Estimate, room_bytes: int) -> Iterator[str]:
     if states and rest < room_bytes:
         gpus = -(-states // max(1, room_bytes - rest))
         yield f"{gpus} or more GPUs that share weights, gradients and optimizer state ({states / GIB:.1f} GB)"
+
+
+def _spread(workload: Workload, largest: int, room_bytes: int) -> Iterator[str]:
+    """The same samples on several GPUs of a machine, each with a copy of the model and the gradients' buckets."""
+    for gpus in (2, 4, 8):
+        share = -(-workload.batch // gpus)
+        if share > largest:
+            continue
+        estimator = Estimator(msgspec.structs.replace(workload, batch=share))
+        buckets = estimator.gradient_bytes() if workload.task == "train" else 0
+        need = estimator.memory().live_peak_bytes + buckets
+        if need < LIMIT_SHARE * room_bytes:
+            yield f"{gpus} GPUs with a batch of {share} on each: {need / GIB:.1f} GB on each (fits)"
+            return
 
 
 def _need(workload: Workload) -> int | None:

@@ -303,6 +303,8 @@ def _evidence(card: Card) -> str:
     if card.id == MEASURED_ID:
         return "measured on this card: curves fitted on 102 runs, judged on others"
     known = generation(card)
+    if peaks(card) is None:
+        return "memory alone: no rates of this card are known"
     return known.evidence if known else "not estimated"
 
 

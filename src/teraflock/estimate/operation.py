@@ -25,7 +25,7 @@ NO_KERNEL: Final = {
 class Work:
     """One operation with its sizes: `family` decides which curve applies, `dims` where on it."""
 
-    __slots__ = ("bytes", "count", "dims", "dtype", "family", "flops", "kernel", "name")
+    __slots__ = ("bytes", "count", "dims", "dtype", "family", "flops", "kernel", "name", "odd")
 
     def __init__(
         self, name: str, family: str, dtype: str, flops: float, moved: float, dims: tuple[float, ...]
@@ -38,6 +38,7 @@ class Work:
         self.dims = dims
         self.count = 1
         self.kernel = True
+        self.odd = False
 
 
 def work_of(operation: Operation, sizes: Sequence[int]) -> Work:
@@ -92,9 +93,13 @@ def _matmul(base: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], move
     k = left[1][-1]
     n = right[1][-1] if len(right[1]) >= 2 else 1
     dtype = {"b": "h", "h": "h"}.get(left[0], "f")
-    return Work(
+    made = Work(
         base, "matmul", dtype, 2.0 * batch * m * n * k, moved, (float(m), float(n), float(k), float(batch))
     )
+    # Whether rows begin where 16 bytes do: the rows as they lie, so of a transposed matrix its columns.
+    step = 8 if dtype == "h" else 4
+    made.odd = any(each % step for each in (k if left[2] else m, n if right[2] else k, n))
+    return made
 
 
 def _convolution(
@@ -113,6 +118,8 @@ def _convolution(
     kind = "depthwise" if groups > 1 and groups == channels_in else "grouped" if groups > 1 else "plain"
     shape = "1" if kernel == 1 else "k"
     family = f"conv{'b' if backward else 'f'}:{kind}:{shape}{'s' if stride > 1 else ''}"
+    if kind == "depthwise" and not x[2]:
+        family += "n"  # channels last: other kernels
     if kind == "plain" and channels_in <= 4:
         family = f"conv{'b' if backward else 'f'}:stem"
     elif kernel == 1 and prod(y[1][2:]) == 1:

@@ -6,19 +6,22 @@ from typing import Final
 from teraflock.base.quantities import GIB
 from teraflock.estimate.answer import Estimate, OnGpu
 from teraflock.estimate.memory import Memory
+from teraflock.estimate.step import Seconds
 
 WIDTH: Final = 900
 HEIGHT: Final = 300
 MARGIN: Final = 60
 FONT: Final = 'font-family="sans-serif" font-size="12"'
 BAR: Final = 16
-BARS_MAX: Final = 60
 
 
 def drawn(estimate: Estimate, memory: Memory) -> str:
     workload = estimate.workload
     title = f"{workload.model}, batch {workload.batch}, {workload.precision}, {workload.task}"
-    timed = [row for row in estimate.gpus if row.step_seconds is not None][:BARS_MAX]
+    timed = sorted(
+        ((row, row.step_seconds) for row in estimate.gpus if row.step_seconds is not None),
+        key=lambda each: each[1].p50,
+    )
     height = MARGIN + HEIGHT + MARGIN + BAR * 1.4 * len(timed) + MARGIN
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" {FONT}>',
@@ -49,24 +52,27 @@ def _timeline(memory: Memory) -> list[str]:
         f'<polyline points="{line}" fill="none" stroke="#08519c"/>',
         f'<line x1="{MARGIN}" y1="{peak:.1f}" x2="{WIDTH - MARGIN}" y2="{peak:.1f}" stroke="#a50f15"/>',
         f'<text x="{MARGIN}" y="{peak - 4:.1f}" fill="#a50f15">live peak {memory.live_peak_bytes / GIB:.2f} GB</text>',
+        f'<text x="{MARGIN - 6}" y="{base}" text-anchor="end">0</text>',
         f'<text x="{MARGIN}" y="{base + 16}">start of the step</text>',
         f'<text x="{WIDTH - MARGIN}" y="{base + 16}" text-anchor="end">end, after the optimizer</text>',
     ]
 
 
-def _bars(rows: list[OnGpu], top: float) -> list[str]:
-    timed = [(row, row.step_seconds) for row in rows if row.step_seconds is not None]
+def _bars(timed: list[tuple[OnGpu, Seconds]], top: float) -> list[str]:
     if not timed:
         return []
     longest = max(seconds.p90 for _, seconds in timed)
     left, span = 190, WIDTH - 190 - MARGIN - 60
-    parts = [f'<text x="{MARGIN}" y="{top - 10:.0f}" font-size="14">seconds per step, p10 to p90</text>']
+    said = "seconds per step, p10 to p90, with p50 as a number" + (
+        "; grey where it does not fit" if any(not row.fits for row, _ in timed) else ""
+    )
+    parts = [f'<text x="{MARGIN}" y="{top - 10:.0f}" font-size="14">{said}</text>']
     for place, (row, seconds) in enumerate(timed):
         y = top + place * BAR * 1.4
         start, middle, end = (
             left + span * value / longest for value in (seconds.p10, seconds.p50, seconds.p90)
         )
-        label = row.gpu if row.fits else f"{row.gpu} (no)"
+        label = row.gpu if row.fits else f"{row.gpu} (too small)"
         colour = "#31a354" if row.fits else "#bdbdbd"
         parts += [
             f'<text x="{left - 8}" y="{y + BAR * 0.8:.1f}" text-anchor="end">{escape(label)}</text>',

@@ -57,6 +57,8 @@ def checked(workload: Workload) -> Workload:
         raise BadInput(
             "Checkpointing and LoRA are for training", hint="Leave them out, or say `--task train`"
         )
+    if workload.task == "train" and workload.kv_cache:
+        raise BadInput("A KV cache is for inference", hint="Leave `--kv-cache` out, or say `--task infer`")
     return workload
 
 

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from teraflock.base.errors import BadInput, unknown_name
-from teraflock.workload.model import Workload
+from teraflock.workload.model import Workload, checked
 from teraflock.workload.trace import Trace, read_trace
 
 FOLDER: Final = f"{os.path.dirname(__file__)}/data/traces"  # noqa: PTH120
@@ -83,10 +83,17 @@ def variant(workload: Workload) -> str:
     return "+".join(words)
 
 
-def trace_for(workload: Workload) -> Trace:
-    """The recorded step of a zoo model. What was not recorded is said, with what was."""
+def check(workload: Workload) -> Entry:
+    """The model's entry, or one sentence on what cannot be asked of it; no trace is read for that."""
+    checked(workload)
     known = entry(workload.model)
     _check_sizes(known, workload)
+    return known
+
+
+def trace_for(workload: Workload) -> Trace:
+    """The recorded step of a zoo model. What was not recorded is said, with what was."""
+    known = check(workload)
     wanted = variant(workload)
     found = _read(known.name, wanted)
     if found is None:
@@ -162,10 +169,24 @@ def _check_sizes(known: Entry, workload: Workload) -> None:
             f"{known.name} was recorded for images of {known.image} pixels only",
             hint="Leave `--image-size` out",
         )
+    multiple, least = IMAGE_STEPS.get(known.name, 1), IMAGE_LEAST.get(known.name, 0)
+    if workload.image_size is not None and workload.image_size % multiple:
+        raise BadInput(
+            f"{known.name} cuts images into patches, so {workload.image_size} pixels are no multiple of {multiple}",
+            hint=f"Say `--image-size {workload.image_size // multiple * multiple or multiple}`",
+        )
+    if workload.image_size is not None and workload.image_size < least:
+        raise BadInput(
+            f"{known.name} needs images of {least} pixels: {workload.image_size} leave nothing to its last layers",
+            hint=f"Say `--image-size {least}` or more",
+        )
     if workload.kv_cache:
         raise BadInput(f"{known.name} has no KV cache", hint="Leave `--kv-cache` out")
     if workload.lora_rank or workload.gradient_checkpointing:
         raise BadInput(f"LoRA and checkpointing are recorded for language models, and {known.name} is none")
 
 
+IMAGE_STEPS: Final = {"vit_b_16": 16, "vit_l_16": 16}
+IMAGE_LEAST: Final = {"alexnet": 63, "inception_v3": 75}
+"""Where the smallest size that runs is above the smallest taken at all."""
 IMAGE_FIXED: Final = {"swin_t", "biggan-128", "dcgan", "unet-diffusion-sd15"}

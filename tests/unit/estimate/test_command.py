@@ -61,6 +61,34 @@ def test_a_plot_is_drawn(tmp_path: Path) -> None:
     assert drawn.read_text().startswith("<svg")
 
 
+def test_a_plot_shows_every_card_the_fastest_first(tmp_path: Path) -> None:
+    drawn = tmp_path / "out.svg"
+    done = tera("estimate", "resnet18", "--batch", "64", "--json", "--plot", str(drawn))
+    assert done.returncode == 0, done.stderr
+    timed = [row for row in json.loads(done.stdout)["gpus"] if row["step_seconds"]]
+    text = drawn.read_text()
+    places = [
+        text.index(f">{row['gpu']}{'' if row['fits'] else ' (too small)'}<")
+        for row in sorted(timed, key=lambda each: each["step_seconds"]["p50"])
+    ]
+    assert places == sorted(places)
+
+
+def test_hours_asked_for_are_seen_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    done = tera("estimate", "resnet18", "--batch", "64", "--steps", "1000", "--gpu", "H200", "--gpu", "T4")
+    assert "hours" in done.stdout.splitlines()[0]
+
+
+def test_a_wrong_row_is_told_before_any_is_answered(tmp_path: Path) -> None:
+    source = tmp_path / "jobs.csv"
+    source.write_text("model,batch,seq\nresnet18,8,\nbert-base,4,600\n")
+    done = tera("estimate", "--from", str(source))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "line 3: bert-base has 512 positions" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -72,6 +100,11 @@ def test_a_plot_is_drawn(tmp_path: Path) -> None:
         (["resnet50", "--batch", "1", "--precision", "fp8"], "precision"),
         (["resnet50", "--batch", "1", "--gpu", "Z9000"], "Z9000"),
         (["resnet50", "--batch", "1", "--memory-limit", "much"], "memory"),
+        (["resnet50", "--batch", "1", "--steps", "-5"], "--steps"),
+        (["resnet50", "--batch", "1", "--plot", "nowhere/out.svg"], "cannot be written"),
+        (["gpt2", "--batch", "1", "--kv-cache"], "inference"),
+        (["train.py"], "tera trace train.py"),
+        (["job.trace", "--precision", "bf16"], "--precision"),
     ],
 )
 def test_a_mistake_gets_one_sentence_and_exit_code_2(words: list[str], says: str, tmp_path: Path) -> None:
@@ -99,6 +132,12 @@ def test_what_fits_nowhere_is_told_what_would_help() -> None:
     assert done.returncode == 0, done.stderr
     assert "LoRA" in done.stderr
     assert "checkpointing" in done.stderr
+
+
+def test_a_batch_too_large_for_one_card_is_spread_over_several() -> None:
+    done = tera("estimate", "vgg16", "--batch", "512", "--gpu", "L4")
+    assert done.returncode == 0, done.stderr
+    assert "2 GPUs with a batch of 256 on each: " in done.stderr
 
 
 def test_tracing_needs_a_script_that_is_there(tmp_path: Path) -> None:

@@ -115,3 +115,52 @@ def test_a_script_that_cannot_be_traced_names_its_line(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "line 3" in done.stderr
     assert not (tmp_path / "job.trace").exists()
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("import torch\nx = torch.randn(4)\nx[x > 0]\n", ["train.py, line 3", "values of a tensor"]),
+        ("import torch\ntorch.randn(4).numpy()\n", ["train.py, line 2", "leaves PyTorch"]),
+        ("import torch\n\ntorch.load('weights.pt')\n", ["train.py, line 3", "a file is missing"]),
+        ("import own\nown.fault()\n", ["own.py, line 3"]),
+        ("import torch\ndef f(:\n", ["train.py, line 2"]),
+        ("import torch\nraise SystemExit(3)\n", ["train.py, line 2", "exit code 3"]),
+        ("import torch\ntorch.mm(torch.randn(2, 3), torch.randn(4, 5))\n", ["train.py, line 2"]),
+        ("print(1)\n", ["computed nothing"]),
+    ],
+)
+def test_the_reason_and_the_line_of_the_users_own_code_are_told(
+    script: str, says: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "own.py").write_text("import torch\ndef fault():\n    return torch.randn(3).nonzero()\n")
+    (tmp_path / "train.py").write_text(script)
+    done = run(tmp_path, "trace", "train.py", "-o", "job.trace")
+    assert done.returncode == 2
+    assert all(each in done.stderr for each in says), done.stderr
+    assert len(done.stderr.strip().splitlines()) <= 3
+
+
+ENTRIES = """import torch
+def needs(batch, rate): ...
+def depends(batch):
+    x = torch.randn(batch, 4, device="cuda")
+    return x[x > 0]
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ("train:needs", "needs `rate`"),
+        ("train:depends", "train.py, line 5"),
+        ("train:nothing", "no function `nothing`"),
+        ("nowhere:main", "no module `nowhere`"),
+        ("train", "module:function"),
+    ],
+)
+def test_an_entry_that_cannot_be_traced_is_told_why(entry: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(ENTRIES)
+    done = run(tmp_path, "trace", "--entry", entry, "-o", "job.trace")
+    assert done.returncode == 2
+    assert says in done.stderr

@@ -67,6 +67,10 @@ def test_names_are_found_however_they_are_written() -> None:
         {"model": "resnet50", "batch": 1, "precision": "int8"},
         {"model": "resnet50", "batch": 1, "lora_rank": 16},
         {"model": "swin_t", "batch": 1, "image_size": 256},
+        {"model": "vit_b_16", "batch": 1, "image_size": 230},
+        {"model": "alexnet", "batch": 1, "image_size": 62},
+        {"model": "inception_v3", "batch": 1, "image_size": 74},
+        {"model": "gpt2", "batch": 1, "kv_cache": True},
     ],
 )
 def test_what_cannot_be_is_refused(wrong: dict[str, object]) -> None:

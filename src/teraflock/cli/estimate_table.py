@@ -1,0 +1,86 @@
+"""What `tera estimate` shows: a table of cards on stdout; on stderr the peak, its parts and what would make it fit."""
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from teraflock.base.quantities import GIB
+from teraflock.cli.output import columns, remark
+from teraflock.cli.table import Column, render
+
+if TYPE_CHECKING:
+    from teraflock.estimate.answer import Estimate, OnGpu
+
+_COLUMNS: Final = [
+    Column("GPU"),
+    Column("fits"),
+    Column("room", right=True, worth=6),
+    Column("largest batch", right=True, worth=7),
+    Column("step p10–p50–p90", right=True),
+    Column("samples/s", right=True, worth=5),
+    Column("hours", right=True, worth=8),
+    Column("evidence", flexible=True, worth=2),
+]
+
+
+def show(estimate: "Estimate") -> None:
+    click.echo(render(_COLUMNS, [_cells(row, estimate.workload.batch) for row in estimate.gpus], columns()))
+    memory = estimate.memory
+    parts = sorted(memory.breakdown.items(), key=lambda each: -each[1])
+    remark(
+        f"\nPeak: {_gib(memory.live_peak_bytes)} live, {_gib(memory.reserved_peak_bytes)} reserved if it may,"
+        f" {_gib(memory.device_peak_bytes)} on the device"
+    )
+    if estimate.gpus:
+        remark(f"A tight fit needs {_gib(estimate.gpus[0].need_bytes)}, without convolution workspaces")
+    remark(
+        "At the peak: "
+        + ", ".join(f"{_gib(size)} {name.replace('_', ' ')}" for name, size in parts if size > 1 << 20)
+    )
+    remark("The data pipeline is assumed not to limit; hours hold for steps back to back")
+    if estimate.gpus and not any(row.fits for row in estimate.gpus):
+        _suggest(estimate)
+
+
+def _suggest(estimate: "Estimate") -> None:
+    """What would make it fit, with the numbers."""
+    from teraflock.estimate.advice import advice
+
+    room = max(row.memory_bytes for row in estimate.gpus)
+    remark(
+        f"\nNone of these cards has room: the largest leaves {_gib(room)} to PyTorch. What would change that:"
+    )
+    for line in advice(estimate, room):
+        remark(f"  {line}")
+
+
+def _cells(row: "OnGpu", batch: int) -> list[str]:
+    spare = row.memory_bytes - row.need_bytes
+    return [
+        row.gpu,
+        ("yes" if row.fits else "no")
+        + (f", OOM {row.oom_probability:.0%}" if 0.01 < row.oom_probability < 0.99 else ""),
+        f"{spare / GIB:+.1f} GB",
+        "?" if row.largest_batch is None else f"{row.largest_batch:,}",
+        _interval(row),
+        "" if row.samples_per_second is None else _figure(row.samples_per_second, 4),
+        "" if row.hours is None else "–".join(map(_figure, (row.hours.p10, row.hours.p50, row.hours.p90))),
+        row.evidence,
+    ]
+
+
+def _interval(row: "OnGpu") -> str:
+    if row.step_seconds is None:
+        return ""
+    each = row.step_seconds
+    unit, scale = ("s", 1.0) if each.p90 >= 1 else ("ms", 1e3)
+    return "–".join(_figure(value * scale) for value in (each.p10, each.p50, each.p90)) + f" {unit}"
+
+
+def _figure(value: float, digits: int = 3) -> str:
+    """So many digits that count, and never an exponent."""
+    return f"{value:,.0f}" if value >= 10 ** (digits - 1) else f"{value:.{digits}g}"
+
+
+def _gib(size: int) -> str:
+    return f"{size / GIB:.2f} GB" if size < 10 * GIB else f"{size / GIB:.1f} GB"
