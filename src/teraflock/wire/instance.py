@@ -82,6 +82,8 @@ class SnapshotAnswer(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
     state: str
+    size_bytes: int
+    """What it keeps that neither the image nor a snapshot before it had; it is paid for until it is deleted."""
     created_at: datetime
 
 

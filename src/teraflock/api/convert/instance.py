@@ -127,7 +127,11 @@ def named_shape_answer(shape: NamedShape) -> NamedShapeAnswer:
 
 def snapshot_answer(snapshot: Snapshot) -> SnapshotAnswer:
     return SnapshotAnswer(
-        id=snapshot.id, name=snapshot.name, state=snapshot.state, created_at=snapshot.created_at
+        id=snapshot.id,
+        name=snapshot.name,
+        state=snapshot.state,
+        size_bytes=snapshot.size_bytes,
+        created_at=snapshot.created_at,
     )
 
 

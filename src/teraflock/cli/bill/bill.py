@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from teraflock.base.errors import BadInput, TeraflockError
+from teraflock.base.quantities import memory_text
 from teraflock.cli.bill.words import amount_text, month_option
 from teraflock.cli.cloud.connection import connected, mark_simulated
 from teraflock.cli.cloud.options import json_option, project_option
@@ -129,7 +130,7 @@ def _cells(line: "LineAnswer") -> list[str]:
         time_text(line.starts_at),
         time_text(line.ends_at),
         line.name or line.subject,
-        line.kind,
+        f"{memory_text(line.egress_bytes)} sent" if line.egress_bytes > 0 else line.kind,
         cards_text(line) if line.gpus else "",  # type: ignore[arg-type]
         line.mode if line.mode != "on-demand" else "",
         f"{line.discount_percent:g}%" if line.discount_percent else "",

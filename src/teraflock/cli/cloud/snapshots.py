@@ -6,6 +6,7 @@ import click
 
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput
+from teraflock.base.quantities import memory_text
 from teraflock.cli.cloud.asking import confirm
 from teraflock.cli.cloud.connection import connected, mark_simulated
 from teraflock.cli.cloud.lifecycle import act_on, tell
@@ -39,6 +40,7 @@ Example:
 COLUMNS: Final = (
     Column("SNAPSHOT"),
     Column("STATE"),
+    Column("KEEPS", right=True, worth=6),
     Column("MADE AT (UTC)", worth=5),
     Column("AGE", right=True),
 )
@@ -103,7 +105,13 @@ def _write(snapshots: "tuple[SnapshotAnswer, ...]", as_json: bool) -> None:
     elif snapshots:
         now = SystemClock().now()
         rows = [
-            [each.name, each.state, time_text(each.created_at), age_text(each.created_at, now)]
+            [
+                each.name,
+                each.state,
+                memory_text(each.size_bytes),
+                time_text(each.created_at),
+                age_text(each.created_at, now),
+            ]
             for each in snapshots
         ]
         click.echo(render(COLUMNS, rows, columns()))
