@@ -24,6 +24,7 @@ from teraflock.reconcile.hosts import HostLoop
 from teraflock.reconcile.images import ImageLoop
 from teraflock.reconcile.instances import InstanceLoop
 from teraflock.reconcile.loops import WORKER_TIME
+from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Database
 from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.service import TenantService
@@ -54,19 +55,23 @@ class Worker:
         self.dies_in: int | None = None
         self.dies_at = ""
         self._alive_until = house.clock.now()
-        around = (house.database, house.clock, house.engines)
-        self.instances = InstanceLoop(
-            *around,
-            worker=name,
+        self.around = around = Surroundings(
+            database=house.database,
+            clock=house.clock,
+            engines=house.engines,
             random_bytes=house.random_bytes,
+        )
+        self.instances = InstanceLoop(
+            around,
+            worker=name,
             fault=self._reach,
             pause=house.wait,
             alive=lambda: house.clock.now() < self._alive_until,
         )
-        self.hosts = HostLoop(*around, random_bytes=house.random_bytes)
-        self.drift = DriftLoop(*around, random_bytes=house.random_bytes)
-        self.commands = CommandLoop(*around, random_bytes=house.random_bytes)
-        self.images = ImageLoop(house.database, house.engines)
+        self.hosts = HostLoop(around)
+        self.drift = DriftLoop(around)
+        self.commands = CommandLoop(around)
+        self.images = ImageLoop(around)
 
     def beat(self) -> None:
         now = self._house.clock.now()

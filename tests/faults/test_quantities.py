@@ -48,7 +48,7 @@ class Lab:
         self.house = House(database, MemoryWorld(), clock)
         self.bills = BillService(database, clock, RATES, self.house.random_bytes)
         self.bills.prices.take(BOOK, name="prices.yaml", member="mem")
-        self.traffic = TrafficLoop(database, clock, self.house.engines)
+        self.traffic = TrafficLoop(self.house.workers[0].around)
         self.sent = 0
         self.ask("launch", Order(name="one", shape=ShapeWish(gpu="V100")))
         self.house.settle()

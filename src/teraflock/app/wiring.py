@@ -79,8 +79,7 @@ class Cloud:
         self.rates = house_rates(at)
         self.services = self._services(random_bytes)
         self.loops.also("bills", BillLoop(self.services.nouns.bills, self.clock).turn, BILLS_SECONDS)
-        traffic = TrafficLoop(self.database, self.clock, self.engines)
-        self.loops.also("traffic", traffic.turn, settings.traffic_seconds)
+        self.loops.also("traffic", TrafficLoop(self.loops.around).turn, settings.traffic_seconds)
         self._ending = threading.Event()
         self._started = False
 

@@ -20,17 +20,16 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from teraflock.base.clock import Clock
 from teraflock.base.errors import TeraflockError
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId, new_id
 from teraflock.instance import store
 from teraflock.instance.driver import Capability, ComputeDriver, Handle, Seen, Sighting
-from teraflock.instance.engines import Engines
 from teraflock.instance.model import Instance, InstanceId, Operation, Request
 from teraflock.instance.rules import moved, settled
 from teraflock.instance.states import Phase, Wanted
-from teraflock.storage.database import Database, Transaction
+from teraflock.reconcile.surroundings import Surroundings
+from teraflock.storage.database import Transaction
 from teraflock.storage.events import record_event
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
@@ -127,26 +126,14 @@ def has_other_cards(kept: Kept, sighting: Sighting) -> bool:
 
 
 class DriftLoop:
-    def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        engines: Engines,
-        *,
-        random_bytes: Callable[[int], bytes],
-        wake: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._database = database
-        self._clock = clock
-        self._engines = engines
-        self._random_bytes = random_bytes
-        self._wake = wake
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
         self._told: set[str] = set()
         self._tried: dict[str, tuple[Sighting, datetime]] = {}
         """What the engine showed of an instance when it was last put right, and when that was."""
 
     def turn(self) -> None:
-        for driver in self._engines:
+        for driver in self._around.engines:
             try:
                 self._turn(driver)
             except TeraflockError as error:
@@ -176,7 +163,7 @@ class DriftLoop:
 
     def _worth_trying(self, driver: ComputeDriver, drift: Drift, seen: Mapping[str, Sighting]) -> Drift:
         """Without limits that this engine cannot change while a guest runs, and what it did not put back just now."""
-        now = self._clock.now()
+        now = self._around.clock.now()
         live = drift.refit if Capability.LIVE_RESIZE in driver.capabilities else ()
         refit = tuple(id for id in live if id not in self._tried)
         exchange = tuple(id for id in drift.exchange if id not in self._tried)
@@ -185,7 +172,7 @@ class DriftLoop:
 
     def _forget_tried(self, seen: Mapping[str, Sighting]) -> None:
         """What looks otherwise by now was put right, or changed anew."""
-        now = self._clock.now()
+        now = self._around.clock.now()
         self._tried = {
             id: (sighting, at)
             for id, (sighting, at) in self._tried.items()
@@ -193,7 +180,7 @@ class DriftLoop:
         }
 
     def _kept(self, site: str) -> list[Kept]:
-        with self._database.read() as tx:
+        with self._around.database.read() as tx:
             rows = store.on_site_in_all_projects(tx, site)
             slots = store.slots_on_site_in_all_projects(tx, site)
         return [
@@ -219,19 +206,19 @@ class DriftLoop:
                 )
 
         if drift.repairs:
-            self._database.write(work)
-            self._wake()
+            self._around.database.write(work)
+            self._around.wake()
         self._clear(driver, drift.strange)
 
     def _change(self, tx: Transaction, id: str, reason: str, change: Callable[[Instance], Instance]) -> None:
         before = store.by_id_in_all_projects(tx, InstanceId(id))
         if before is None or before.progress or not before.settled:
             return  # somebody works on it meanwhile
-        now = self._clock.now()
+        now = self._around.clock.now()
         after = replace(settled(change(before)), due_at=now)
         if after.settled and reason and after.request == before.request and after.phase == before.phase:
             return  # told already, and nothing to be done until it is wanted running
-        store.put(tx, before, after, now=now, random_bytes=self._random_bytes)
+        store.put(tx, before, after, now=now, random_bytes=self._around.random_bytes)
         if reason:
             self._tell(tx, before, "instance.drifted", {"name": before.name, "reason": reason})
 
@@ -240,7 +227,7 @@ class DriftLoop:
         for sighting in leaving:
             if (id := f"{sighting.instance_id} {sighting.leaving_at}") not in self._told:
                 self._told.add(id)
-                self._database.write(partial(self._note_leaving, sighting))
+                self._around.database.write(partial(self._note_leaving, sighting))
 
     def _note_leaving(self, sighting: Sighting, tx: Transaction) -> None:
         instance = store.by_id_in_all_projects(tx, sighting.instance_id)
@@ -249,11 +236,11 @@ class DriftLoop:
             self._tell(tx, instance, "instance.leaving", {"name": instance.name, "leaving_at": at})
 
     def _tell(self, tx: Transaction, instance: Instance, kind: str, details: dict[str, Detail]) -> None:
-        now = self._clock.now()
+        now = self._around.clock.now()
         record_event(
             tx,
             Event(
-                id=EventId(new_id("evt", now, self._random_bytes)),
+                id=EventId(new_id("evt", now, self._around.random_bytes)),
                 at=now,
                 kind=kind,
                 subject=instance.id,
@@ -265,7 +252,7 @@ class DriftLoop:
     def _clear(self, driver: ComputeDriver, strange: Sequence[Sighting]) -> None:
         if not strange:
             return
-        with self._database.read() as tx:
+        with self._around.database.read() as tx:
             phases = store.ids_known_in_all_projects(tx, [sighting.instance_id for sighting in strange])
         for sighting in strange:
             id = sighting.instance_id

@@ -5,40 +5,34 @@ shows healthy hosts as lost. What runs there is then nobody's to tell, and is no
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from teraflock.base.clock import Clock
 from teraflock.base.errors import Unavailable
 from teraflock.base.ids import new_id
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import Host, HostId, HostReport, HostState
 from teraflock.instance import store
 from teraflock.instance.driver import ComputeDriver
-from teraflock.instance.engines import Engines
 from teraflock.instance.rules import moved
 from teraflock.instance.states import Phase
-from teraflock.storage.database import Database, Transaction
+from teraflock.reconcile.surroundings import Surroundings
+from teraflock.storage.database import Transaction
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
 STRIKES_MAX: Final = 2
 
 
 class HostLoop:
-    def __init__(
-        self, database: Database, clock: Clock, engines: Engines, *, random_bytes: Callable[[int], bytes]
-    ) -> None:
-        self._database = database
-        self._clock = clock
-        self._engines = engines
-        self._random_bytes = random_bytes
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
         self._strikes: dict[tuple[str, str], int] = {}
         self._known: dict[str, Mapping[str, HostReport]] = {}
         """The last reports written, by site: what did not change is not written again."""
 
     def turn(self) -> None:
-        for driver in self._engines:
+        for driver in self._around.engines:
             try:
                 reports = driver.hosts()
             except Unavailable as error:
@@ -53,12 +47,12 @@ class HostLoop:
         here = {report.name: report for report in reports}
         before = self._known.get(driver.site, {})
         changed = [report for name, report in here.items() if before.get(name) != report]
-        with self._database.read() as tx:
+        with self._around.database.read() as tx:
             kept = [host for host in fleet.outlines(tx) if host.site == driver.site]
         back = {host.name for host in kept if host.state == HostState.AWAY and host.name in here}
         lost = self._lost(driver.site, kept, here)
         if changed or back or lost or here:
-            self._database.write(lambda tx: self._write(tx, driver, changed, back, here, lost))
+            self._around.database.write(lambda tx: self._write(tx, driver, changed, back, here, lost))
         self._known[driver.site] = here
 
     def _lost(self, site: str, kept: Sequence[Host], here: Mapping[str, HostReport]) -> list[Host]:
@@ -79,9 +73,9 @@ class HostLoop:
         here: Mapping[str, HostReport],
         lost: Sequence[Host],
     ) -> None:
-        now = self._clock.now()
+        now = self._around.clock.now()
         for report in {report.name: report for report in (*changed, *(here[name] for name in back))}.values():
-            id = HostId(new_id("hst", now, self._random_bytes))
+            id = HostId(new_id("hst", now, self._around.random_bytes))
             fleet.put_report(tx, driver.site, report, id, simulated=driver.simulated, now=now)
         if not lost and here:
             fleet.mark_seen(tx, driver.site, now)
@@ -99,5 +93,10 @@ class HostLoop:
             if instance.phase == Phase.RUNNING and instance.settled:
                 after = moved(instance, Phase.AWAY)
                 store.put(
-                    tx, instance, after, now=now, random_bytes=self._random_bytes, last_seen=host.seen_at
+                    tx,
+                    instance,
+                    after,
+                    now=now,
+                    random_bytes=self._around.random_bytes,
+                    last_seen=host.seen_at,
                 )

@@ -7,19 +7,17 @@ from teraflock.base.errors import TeraflockError, Unavailable
 from teraflock.image import store
 from teraflock.image.model import Image, ImageState
 from teraflock.instance.driver import Capability
-from teraflock.instance.engines import Engines
-from teraflock.storage.database import Database
+from teraflock.reconcile.surroundings import Surroundings
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
 
 
 class ImageLoop:
-    def __init__(self, database: Database, engines: Engines) -> None:
-        self._database = database
-        self._engines = engines
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
 
     def turn(self) -> None:
-        with self._database.read() as tx:
+        with self._around.database.read() as tx:
             due = store.to_build_in_all_projects(tx)
         for image in due:
             try:
@@ -41,18 +39,18 @@ class ImageLoop:
     def _build(self, image: Image) -> None:
         """The same recipe built twice is built once: engines keep what they have."""
         size = 0
-        for driver in self._engines:
+        for driver in self._around.engines:
             if Capability.BUILDS in driver.capabilities:
                 driver.build_image(image.id, image.recipe)
                 size = max(size, driver.images().get(image.id, 0))
         self._set(image, ImageState.READY, size_bytes=size)
 
     def _remove(self, image: Image) -> None:
-        for driver in self._engines:
+        for driver in self._around.engines:
             driver.delete_image(image.id)
-        self._database.write(lambda tx: store.remove(tx, image.id))
+        self._around.database.write(lambda tx: store.remove(tx, image.id))
 
     def _set(self, image: Image, state: ImageState, *, problem: str = "", size_bytes: int = 0) -> None:
-        self._database.write(
+        self._around.database.write(
             lambda tx: store.set_state(tx, image.id, state, problem=problem, size_bytes=size_bytes)
         )

@@ -24,14 +24,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from teraflock.base.clock import Clock
 from teraflock.base.errors import TeraflockError, Unavailable
 from teraflock.fleet import store as fleet
 from teraflock.image import store as images
 from teraflock.image.model import ImageState
 from teraflock.instance import store
 from teraflock.instance.driver import ComputeDriver, EngineRefused, Network
-from teraflock.instance.engines import Engines
 from teraflock.instance.machines import Places, machine_of, network_of
 from teraflock.instance.model import Instance, Operation, Progress
 from teraflock.instance.rules import (
@@ -58,7 +56,8 @@ from teraflock.instance.steps import (
 from teraflock.reconcile import store as leases
 from teraflock.reconcile import traffic
 from teraflock.reconcile.hands import Hands
-from teraflock.storage.database import Database, Transaction
+from teraflock.reconcile.surroundings import Surroundings
+from teraflock.storage.database import Transaction
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
 LEASES_PER_TURN: Final = 200
@@ -81,23 +80,17 @@ def no_faults(point: str) -> None:
 class InstanceLoop:
     def __init__(
         self,
-        database: Database,
-        clock: Clock,
-        engines: Engines,
+        around: Surroundings,
         *,
         worker: str,
-        random_bytes: Callable[[int], bytes],
         fault: Callable[[str], None] = no_faults,
         pause: Callable[[float], None] = time.sleep,
         crowded: Callable[[], bool] = lambda: False,
         alive: Callable[[], bool] = lambda: True,
     ) -> None:
         """`crowded` says whether others wait for a thread, `alive` whether this worker is still taken for alive."""
-        self._database = database
-        self._clock = clock
-        self._engines = engines
+        self._around = around
         self._worker = worker
-        self._random_bytes = random_bytes
         self._fault = fault
         self._pause = pause
         self._crowded = crowded
@@ -113,19 +106,19 @@ class InstanceLoop:
         """Take what is due in hand, and begin on it what should be done."""
 
         def work(tx: Transaction) -> tuple[Instance, ...]:
-            now = self._clock.now()
+            now = self._around.clock.now()
             due = leases.lease_due_in_all_projects(tx, self._worker, now=now, limit=LEASES_PER_TURN)
             return tuple(begun for each in due if (begun := self._begin_alone(tx, each, now)))
 
-        with self._database.read() as tx:  # most turns find nothing, and a read disturbs nobody
-            if not leases.is_any_due_in_all_projects(tx, self._clock.now()):
+        with self._around.database.read() as tx:  # most turns find nothing, and a read disturbs nobody
+            if not leases.is_any_due_in_all_projects(tx, self._around.clock.now()):
                 return ()
-        leased = self._database.write(work)
+        leased = self._around.database.write(work)
         self._hands.take(leased)
         return leased
 
     def next_due(self) -> datetime | None:
-        with self._database.read() as tx:
+        with self._around.database.read() as tx:
             return leases.next_due_in_all_projects(tx)
 
     # Decide
@@ -147,7 +140,7 @@ class InstanceLoop:
             operation = next_operation(instance)
             after = begun(instance, operation, now) if operation else settled(instance)
         if after is not instance:
-            after = store.put(tx, instance, after, now=now, random_bytes=self._random_bytes)
+            after = store.put(tx, instance, after, now=now, random_bytes=self._around.random_bytes)
         if after.progress is None:
             leases.let_go(tx, after.id, self._worker)
             return None
@@ -185,11 +178,13 @@ class InstanceLoop:
             or progress.undoing
         ):
             return None
-        now = self._clock.now()
+        now = self._around.clock.now()
         after = replace(progress, step=step.name, attempts=0, since=now)
         if _step_of(after) is None or not self._hands.hold(instance):
             return None
-        noted = self._database.write(lambda tx: leases.note_step(tx, instance, self._worker, step.name, now))
+        noted = self._around.database.write(
+            lambda tx: leases.note_step(tx, instance, self._worker, step.name, now)
+        )
         return replace(instance, progress=after) if noted else None
 
     def _run_patiently(self, step: Step, instance: Instance) -> Outcome:
@@ -222,9 +217,9 @@ class InstanceLoop:
             machine=machine_of(instance, host_name, self._network(instance)),
             subject=instance.request.subject if instance.request else "",
             since=progress.since,
-            now=self._clock.now(),
+            now=self._around.clock.now(),
         )
-        return self._engines.at(site), task
+        return self._around.engines.at(site), task
 
     def _write(
         self,
@@ -239,7 +234,7 @@ class InstanceLoop:
         """
 
         def work(tx: Transaction) -> Instance | None:
-            now = self._clock.now()
+            now = self._around.clock.now()
             fresh = leases.held_by(tx, instance.id, self._worker)
             if fresh is None or _point(fresh) != _point(instance) or not self._hands.hold(instance):
                 return None
@@ -250,18 +245,18 @@ class InstanceLoop:
             if fresh.progress is not None and after.progress is None:
                 _close_books(tx, fresh, fresh.progress, done)
                 after = _with_snapshots(after, snapshots.kept_bytes(tx, after.id))
-            stored = store.put(tx, fresh, after, now=now, random_bytes=self._random_bytes)
+            stored = store.put(tx, fresh, after, now=now, random_bytes=self._around.random_bytes)
             if after.due_at > now:
                 leases.let_go(tx, instance.id, self._worker)
                 return None
             return self._begin(tx, stored, now)
 
-        return self._database.write(work)
+        return self._around.database.write(work)
 
     def _place(self, instance: Instance) -> tuple[str, str]:
         host_id = instance.host_id or ""
         if self._places.of(host_id) is None:
-            with self._database.read() as tx:
+            with self._around.database.read() as tx:
                 host = fleet.host(tx, host_id)
             assert host is not None, "an instance in work has a host"
             self._places.learn(host)
@@ -272,7 +267,7 @@ class InstanceLoop:
     def _network(self, instance: Instance) -> Network:
         project = instance.project_id
         if project not in self._networks:
-            with self._database.read() as tx:
+            with self._around.database.read() as tx:
                 self._networks[project] = network_of(project, store.project_network_number(tx, project))
         return self._networks[project]
 

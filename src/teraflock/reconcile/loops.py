@@ -23,6 +23,7 @@ from teraflock.reconcile.hosts import HostLoop
 from teraflock.reconcile.images import ImageLoop
 from teraflock.reconcile.instances import LEASES_PER_TURN, InstanceLoop, no_faults
 from teraflock.reconcile.networks import NetworkLoop
+from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Database
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
@@ -77,21 +78,21 @@ class Loops:
         """As far as others know; also by a clock that nobody sets back."""
         self._waiting: set[str] = set()
         """The instances in hand for which there is no thread yet."""
+        self.around = around = Surroundings(
+            database=database, clock=clock, engines=engines, random_bytes=random_bytes, wake=self.wake
+        )
         self.instances = InstanceLoop(
-            database,
-            clock,
-            engines,
+            around,
             worker=self.worker,
-            random_bytes=random_bytes,
             fault=fault,
             crowded=lambda: bool(self._waiting),
             alive=self._is_alive,
         )
-        self.hosts = HostLoop(database, clock, engines, random_bytes=random_bytes)
-        self.drift = DriftLoop(database, clock, engines, random_bytes=random_bytes, wake=self.wake)
-        self.commands = CommandLoop(database, clock, engines, random_bytes=random_bytes, wake=self.wake)
-        self.images = ImageLoop(database, engines)
-        self.networks = NetworkLoop(database, engines)
+        self.hosts = HostLoop(around)
+        self.drift = DriftLoop(around)
+        self.commands = CommandLoop(around)
+        self.images = ImageLoop(around)
+        self.networks = NetworkLoop(around)
 
     def also(self, name: str, turn: Callable[[], None], seconds: float) -> None:
         """One more loop, to be started with the others."""

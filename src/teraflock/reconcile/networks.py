@@ -4,22 +4,20 @@ import logging
 from typing import Final
 
 from teraflock.base.errors import TeraflockError
-from teraflock.instance.engines import Engines
 from teraflock.instance.machines import network_of
 from teraflock.network import store
-from teraflock.storage.database import Database
+from teraflock.reconcile.surroundings import Surroundings
 from teraflock.tenant.model import ProjectId
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
 
 
 class NetworkLoop:
-    def __init__(self, database: Database, engines: Engines) -> None:
-        self._database = database
-        self._engines = engines
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
 
     def turn(self) -> None:
-        with self._database.read() as tx:
+        with self._around.database.read() as tx:
             idle = store.of_removed_projects(tx)
         for project, number in idle:
             try:
@@ -28,6 +26,6 @@ class NetworkLoop:
                 LOG.warning("the network of %s stays for now: %s", project, error.sentence)
 
     def _retire(self, project: ProjectId, number: int) -> None:
-        for driver in self._engines:
+        for driver in self._around.engines:
             driver.retire(network_of(project, number))
-        self._database.write(lambda tx: store.take_down(tx, project))
+        self._around.database.write(lambda tx: store.take_down(tx, project))

@@ -11,13 +11,13 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from teraflock.base.clock import Clock, microseconds
+from teraflock.base.clock import microseconds
 from teraflock.base.errors import TeraflockError
 from teraflock.bill import store as bill_store
 from teraflock.instance.driver import Capability, Sent
-from teraflock.instance.engines import Engines
 from teraflock.meter.reading import store as readings
-from teraflock.storage.database import Database, Transaction
+from teraflock.reconcile.surroundings import Surroundings
+from teraflock.storage.database import Transaction
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
 BYTES_MIN: Final = 1 << 20
@@ -25,13 +25,11 @@ BYTES_MIN: Final = 1 << 20
 
 
 class TrafficLoop:
-    def __init__(self, database: Database, clock: Clock, engines: Engines) -> None:
-        self._database = database
-        self._clock = clock
-        self._engines = engines
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
 
     def turn(self) -> None:
-        for driver in self._engines:
+        for driver in self._around.engines:
             if Capability.TRAFFIC not in driver.capabilities:
                 continue
             try:
@@ -40,8 +38,8 @@ class TrafficLoop:
                 LOG.warning("%s: its counters cannot be read: %s", driver.site, error.sentence)
                 continue
             if counters:
-                now = self._clock.now()
-                self._database.write(partial(keep, counters=counters, now=now, bytes_min=BYTES_MIN))
+                now = self._around.clock.now()
+                self._around.database.write(partial(keep, counters=counters, now=now, bytes_min=BYTES_MIN))
 
 
 def keep(tx: Transaction, counters: Sequence[Sent], now: datetime, *, bytes_min: int = 1) -> int:

@@ -1,0 +1,18 @@
+"""What every loop works with, and all it is given: what there is to do, it reads."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from teraflock.base.clock import Clock
+from teraflock.instance.engines import Engines
+from teraflock.storage.database import Database
+
+
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+    database: Database
+    clock: Clock
+    engines: Engines
+    random_bytes: Callable[[int], bytes]
+    wake: Callable[[], None] = lambda: None
+    """Called by a loop that made something due for the instances' loop."""
