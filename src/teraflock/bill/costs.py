@@ -33,20 +33,34 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the price book has a price for its card."""
 
 
-def cost(tx: Transaction, desk: Desk, instance_id: str, project_id: str, now_us: int) -> Cost:
-    meter = meter_store.meter(tx, instance_id)
+def costs_of(
+    tx: Transaction, desk: Desk, project_id: str, instance_ids: Iterable[str], now_us: int
+) -> dict[str, Cost]:
+    """What instances of a project cost, with all that happened to them, however far behind the meter is."""
+    stands = ahead(tx, project_id, bill_store.cursor(tx).intervals)
+    opened = {meter.instance_id: interval_of(meter) for meter in stands.open}
+    closed: dict[str, int] = {}
+    for interval in stands.closed:
+        due = desk.booking(interval, interval.until_us, FROM_ANY_DAY_US)
+        closed[interval.instance_id] = closed.get(interval.instance_id, 0) + sum(each.micros for each in due)
+    return {
+        id: _cost(tx, desk, project_id, id, opened.get(id), closed.get(id, 0), now_us) for id in instance_ids
+    }
+
+
+def _cost(
+    tx: Transaction, desk: Desk, project_id: str, id: str, held: Interval | None, closed: int, now_us: int
+) -> Cost:
     currency = desk.currency(project_id)
-    booked = charge_store.micros_of(tx, instance_id).get(currency, 0)
-    due = traffic_due(tx, desk, instance_id=instance_id)
-    booked += sum(charge.micros for charge in due)
-    if meter is None or meter.open is None or meter.project_id != project_id:
-        return Cost(currency=currency, micros_per_hour=0, micros=booked, is_priced=True)
-    interval = interval_of(meter)
+    micros = charge_store.micros_of(tx, id).get(currency, 0) + closed
+    micros += sum(charge.micros for charge in traffic_due(tx, desk, instance_id=id))
+    if held is None:
+        return Cost(currency=currency, micros_per_hour=0, micros=micros, is_priced=True)
     return Cost(
         currency=currency,
-        micros_per_hour=hourly(desk, interval, now_us),
-        micros=booked + unbooked(tx, desk, interval, now_us),
-        is_priced=has_price(desk, interval.held, project_id, now_us),
+        micros_per_hour=hourly(desk, held, now_us),
+        micros=micros + unbooked(tx, desk, held, now_us),
+        is_priced=has_price(desk, held.held, project_id, now_us),
     )
 
 
@@ -96,7 +110,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def month_so_far(tx: Transaction, desk: Desk, project_id: str, month: str, now_us: int) -> Spent:
-    """What a month has cost a project, however far behind the meter and the biller are."""
+    """What a month has cost a project, however far behind the meter is."""
     booked = charge_store.spent(tx, project_id, month).get(desk.currency(project_id), 0)
     pending = not_booked(tx, desk, project_id, now_us, month)
     return Spent(

@@ -113,8 +113,7 @@ class BillService:
         """By the hour and so far, of instances of one project."""
         now_us = self._now_us()
         with self._database.read() as tx:
-            desk = Desk(tx)
-            return {id: costs.cost(tx, desk, id, project_id, now_us) for id in instance_ids}
+            return costs.costs_of(tx, Desk(tx), project_id, instance_ids, now_us)
 
     def quote(
         self,

@@ -349,3 +349,23 @@ def test_a_quote_is_what_is_charged(house: Bills) -> None:
     house.world.book()
     assert house.world.charged("ins_1") == quote.micros_until_deadline
     assert verify(house.world.database).is_sound
+
+
+@given(seconds=st.integers(1, 200_000), metered=st.booleans(), billed=st.booleans())
+def test_what_a_stop_tells_is_what_is_charged_whoever_is_behind(
+    seconds: int, metered: bool, billed: bool
+) -> None:
+    house = Bills()
+    house.run()
+    house.world.wait(seconds)
+    house.world.move("ins_1", Phase.STOPPING)
+    house.world.move("ins_1", Phase.STOPPED)
+    if metered:
+        house.bills.meter.catch_up()
+    if metered and billed:
+        house.world.book()
+    cost = house.bills.costs("prj_1", ["ins_1"])["ins_1"]
+    disk = house.bills.quote("prj_1", Holding(disk_bytes=100 << 30))
+    assert cost.micros_per_hour == disk.micros_per_hour, "of what stands still only the disk costs"
+    house.world.book()
+    assert house.world.charged("ins_1") == cost.micros

@@ -88,7 +88,9 @@ def check_sides(entry: Named, sides: Mapping[str, Sides], project_id: str, curre
         yield Fault(where=where, what="has a key that no entry of its kind has")
     if entry["kind"] in ("granted", "tax") and entry["sequence"]:
         yield Fault(where=where, what="is the only one of its kind, and yet numbered")
-    own = entry["kind"] in ("paid-in", "settled", "payment", "cleared") or entry["subject"].startswith("balance/")
+    own = entry["kind"] in ("paid-in", "settled", "payment", "cleared") or entry["subject"].startswith(
+        "balance/"
+    )
     if own and entry["sequence"] != entry["number"]:
         yield Fault(where=where, what=f"its key is {entry['sequence']}, not its number")
 
