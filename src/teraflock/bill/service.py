@@ -16,6 +16,7 @@ from teraflock.bill.biller import Biller
 from teraflock.bill.budget.service import BudgetService
 from teraflock.bill.charge import store as charge_store
 from teraflock.bill.charge.store import Booked
+from teraflock.bill.credit import store as credit_store
 from teraflock.bill.credit.service import CreditService
 from teraflock.bill.desk import Desk, interval_of
 from teraflock.bill.export.focus import focus_csv, focus_rows
@@ -186,10 +187,12 @@ class BillService:
             period = desk.book.at(self._now_us())
             if period and profile.currency not in period.prices.rates:
                 raise BadInput(f"`{profile.currency}` has no exchange rate in the price book")
-            if profile.currency != desk.currency(profile.project_id) and charge_store.has_cost(
-                tx, profile.project_id
+            if profile.currency != desk.currency(profile.project_id) and _has_money(
+                tx, desk, profile.project_id
             ):
-                raise Conflict("The currency of a project with charges cannot change")
+                raise Conflict(
+                    "The currency of a project with charges, credits or money paid ahead cannot change"
+                )
             store.set_profile(tx, profile)
             return profile
 
@@ -201,6 +204,13 @@ class BillService:
 
     def _now_us(self) -> int:
         return microseconds(self._clock.now())
+
+
+def _has_money(tx: Transaction, desk: Desk, project_id: str) -> bool:
+    """Whether anything is kept in the currency of a project: it would be of no use in another."""
+    balance = ledger_store.account(tx, paid_ahead(project_id), desk.currency(project_id)).owed
+    credits = any(grant.left_micros for grant in credit_store.grants(tx, project_id))
+    return charge_store.has_cost(tx, project_id) or bool(balance) or credits
 
 
 def _unbooked(tx: Transaction, desk: Desk, project_id: str, month: str, now_us: int) -> int:

@@ -158,6 +158,19 @@ def test_dues_are_the_oldest_first_and_not_more_than_is_owed(unpaid: dict[str, i
     assert all(due.micros == positive[due.month] for due in dues[:-1])
 
 
+def test_a_currency_in_which_there_is_money_does_not_change(house: Bills) -> None:
+    euros = Profile(project_id="prj_1", currency="EUR")
+    house.bills.credits.grant("prj_1", 5_000_000, "gift", house.world.clock.now() + timedelta(days=1))
+    with pytest.raises(Conflict, match="credits"):
+        house.bills.set_profile(euros)
+    until(house, 2026, 1, 20)
+    house.bills.set_profile(euros)  # it has lapsed
+    house.bills.invoices.pay_in("prj_1", 1)
+    with pytest.raises(Conflict, match="paid ahead"):
+        house.bills.set_profile(Profile(project_id="prj_1", currency="USD"))
+    house.check()
+
+
 # -- the border of a month ---------------------------------------------------------------------------------------------
 
 

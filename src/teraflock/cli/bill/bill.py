@@ -80,8 +80,10 @@ def lines(month: str, project: str | None, as_json: bool) -> None:
         found = client.all_bill_lines(month=month)
     if as_json:
         write_json(found)
-    else:
+    elif found:
         click.echo(render(LINES, [_cells(line) for line in found], columns()))
+    else:
+        remark("Nothing was charged; what is held is booked when it is given back or the day is over")
 
 
 @command.command(help="Work every charge out again from the events, and compare. For operators.")

@@ -6,7 +6,7 @@ import click
 
 from teraflock.base.errors import BadInput
 from teraflock.base.money import MICROS, parse_micros
-from teraflock.cli.bill.words import amount_text, parse_amount
+from teraflock.cli.bill.words import amount_text, checked_month, parse_amount
 from teraflock.cli.cloud.connection import connected
 from teraflock.cli.cloud.options import json_option, project_option
 from teraflock.cli.lazy import NamingGroup
@@ -63,12 +63,14 @@ def set_billing(project: str | None, as_json: bool, **words: Any) -> None:
 
 @command.command(help="Note money that came in: in advance, or for an invoice. For operators.")
 @click.argument("amount")
-@click.option("--month", default="", metavar="YYYY-MM", help="Of the invoice that is paid.")
+@click.option(
+    "--month", default="", metavar="YYYY-MM", callback=checked_month, help="Of the invoice that is paid."
+)
 @project_option
 @json_option
 def pay(amount: str, month: str, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        _write(client.pay(parse_amount(amount), month=month), as_json)
+        _write(client.pay(parse_amount(amount, at_least=1), month=month), as_json)
 
 
 def _tax(text: str) -> tuple[str, int]:

@@ -1,6 +1,6 @@
 """`tera credits`: what was given to a project, and what is left of it."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -27,7 +27,7 @@ COLUMNS: Final = (
     Column("LEFT", right=True),
     Column("OF", right=True),
     Column("REASON", flexible=True),
-    Column("EXPIRES"),
+    Column("LAST DAY (UTC)"),
 )
 
 
@@ -57,7 +57,7 @@ def command(ctx: click.Context, project: str | None, as_json: bool) -> None:
 def give(amount: str, reason: str, expires: str | None, project: str | None, as_json: bool) -> None:
     expires_at = _day(expires) if expires else None
     with connected(project) as client:
-        made = client.give_credit(parse_amount(amount), reason, expires_at=expires_at)
+        made = client.give_credit(parse_amount(amount, at_least=1), reason, expires_at=expires_at)
     if as_json:
         write_json(made)
     else:
@@ -73,7 +73,7 @@ def _day(text: str) -> datetime:
 
 
 def _cells(credit: "CreditAnswer") -> list[str]:
-    expires = f"{credit.expires_at:%Y-%m-%d %H:%M} UTC" if credit.expires_at else "never"
+    expires = f"{credit.expires_at - timedelta(seconds=1):%Y-%m-%d}" if credit.expires_at else "never expires"
     return [
         amount_text(credit.left_micros, credit.currency),
         amount_text(credit.micros, credit.currency),

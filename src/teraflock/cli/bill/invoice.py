@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from teraflock.base.errors import BadInput
-from teraflock.cli.bill.words import amount_text
+from teraflock.cli.bill.words import amount_text, month_argument
 from teraflock.cli.cloud.connection import connected
 from teraflock.cli.cloud.options import json_option, project_option
 from teraflock.cli.lazy import NamingGroup
@@ -58,7 +58,7 @@ def list_(project: str | None, as_json: bool) -> None:
 
 
 @command.command(help="Issue the invoice of a month that is over. For operators.")
-@click.argument("month")
+@month_argument
 @project_option
 @json_option
 def issue(month: str, project: str | None, as_json: bool) -> None:
@@ -71,7 +71,7 @@ def issue(month: str, project: str | None, as_json: bool) -> None:
 
 
 @command.command(help="An invoice to print or send: a page (HTML), or a PDF.")
-@click.argument("month")
+@month_argument
 @click.option("--out", type=click.Path(), metavar="FILE", help="Write the page there; else to stdout.")
 @click.option("--pdf", type=click.Path(), metavar="FILE", help="Write it as a PDF there.")
 @project_option

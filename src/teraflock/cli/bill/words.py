@@ -1,5 +1,6 @@
 """Amounts as people write and read them. All pure."""
 
+import re
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -10,9 +11,25 @@ from teraflock.base.money import decimal_text, parse_micros
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_MONTH: Final = re.compile(r"20\d\d-(0[1-9]|1[0-2])")
+
+
+def checked_month(_: click.Context, parameter: click.Parameter, text: str) -> str:
+    """For options and arguments that are months: nothing is asked of the server with one that is none."""
+    if text and not _MONTH.fullmatch(text):
+        name = f"--month {text}" if isinstance(parameter, click.Option) else text
+        raise BadInput(f"`{name}` is no month", hint="Write it as year and month: `2026-10`")
+    return text
+
+
 month_option = click.option(
-    "--month", metavar="YYYY-MM", default="", help="In UTC; left out: the present one."
+    "--month",
+    metavar="YYYY-MM",
+    default="",
+    callback=checked_month,
+    help="In UTC; left out: the present one.",
 )
+month_argument = click.argument("month", callback=checked_month)
 SMALL_MICROS: Final = 1_000_000  # below one unit, two decimals would hide what a vCPU costs
 
 
@@ -26,12 +43,14 @@ def hourly_text(micros: int, currency: str) -> str:
     return f"{decimal_text(micros, 4)} {currency}/h"
 
 
-def parse_amount(text: str) -> int:
+def parse_amount(text: str, *, at_least: int = 0) -> int:
     """`"500"`, `"12.50"` → micro-units."""
     try:
         micros = parse_micros(text)
     except ValueError:
         micros = -1
+    if 0 <= micros < at_least:
+        raise BadInput("The amount must be above zero")
     if micros < 0:
         raise BadInput(
             f"`{text}` is no amount", hint="Write it as `500` or `12.50`, in the project's currency"
