@@ -93,7 +93,8 @@ def check(workload: Workload) -> Entry:
 
 def trace_for(workload: Workload) -> Trace:
     """The recorded step of a zoo model. What was not recorded is said, with what was."""
-    known = check(workload)
+    known = entry(workload.model)
+    _check_sizes(known, workload)
     wanted = variant(workload)
     found = _read(known.name, wanted)
     if found is None:
