@@ -52,7 +52,9 @@ class ImageService:
     def build(self, actor: Actor, project: Project, name: str, recipe: str) -> Image:
         """Build a recipe, for all projects where an operator asks. One that failed is tried again."""
         if recipe not in recipe_names():
-            raise unknown_name("recipe", recipe, recipe_names(), see=f"There are: {', '.join(recipe_names())}")
+            raise unknown_name(
+                "recipe", recipe, recipe_names(), see=f"There are: {', '.join(recipe_names())}"
+            )
         scope = "" if actor.is_operator else project.id
 
         def work(tx: Transaction) -> Image:
