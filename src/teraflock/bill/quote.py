@@ -71,7 +71,12 @@ def dearest(
         )
         for key, place in sorted(told.items() or [(Place(), Place())])
     ]  # fmt: skip
-    return max(quotes, key=lambda each: (each.micros_per_hour, each.micros_per_month))
+    most = max(quotes, key=lambda each: (each.micros_per_hour, each.micros_per_month))
+    return msgspec.structs.replace(
+        most,
+        egress_micros_per_gb=max(each.egress_micros_per_gb for each in quotes),
+        snapshot_micros_per_gb=max(each.snapshot_micros_per_gb for each in quotes),
+    )
 
 
 def quote(

@@ -118,7 +118,7 @@ def export(focus: bool, month: str, project: str | None) -> None:
 def _write(bill: "BillAnswer") -> None:
     rows = [[group.name, str(group.lines), amount_text(group.micros, bill.currency)] for group in bill.groups]
     if bill.unbooked_micros:
-        rows.append(["held now, not booked yet", "", amount_text(bill.unbooked_micros, bill.currency)])
+        rows.append(["held and sent, not booked yet", "", amount_text(bill.unbooked_micros, bill.currency)])
     total = bill.micros + bill.unbooked_micros
     rows.append([f"{bill.month} in all", str(bill.lines), amount_text(total, bill.currency)])
     click.echo(render(GROUPS, rows, columns()))
