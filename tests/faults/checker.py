@@ -27,6 +27,8 @@ class Books(msgspec.Struct, kw_only=True):
     """By instance: host name, port of the host, port of the guest."""
     snapshots: dict[str, dict[str, str]]
     """By instance: the states of its snapshots."""
+    kept: dict[str, int]
+    """By instance: what it is said to hold for them."""
     images: dict[str, str]
     hosts: dict[str, Row]
     events: dict[str, list[int]]
@@ -86,6 +88,7 @@ def _books(tx: Transaction) -> Books:
         cards=cards,
         ports=ports,
         snapshots=snapshots,
+        kept={row[0]: row[1] for row in tx.all("SELECT id, held_snapshots_bytes FROM instance")},
         images={row[0]: row[1] for row in tx.all("SELECT id, state FROM image")},
         hosts={row[0]: row for row in tx.all("SELECT name, ram_bytes, state FROM host")},
         events=events,
@@ -122,6 +125,9 @@ def _of_instance(books: Books, row: Row, guest: Guest | None, now: datetime) -> 
         ready = {name for name, state in books.snapshots[id].items() if state == "ready"}
         if set(guest.snapshots) != ready:
             yield f"its snapshots are {sorted(guest.snapshots)} on the engine and {books.snapshots[id]} in the rows"
+        kept_bytes = sum(disk.own_bytes for disk in guest.snapshots.values())
+        if books.kept[id] != kept_bytes:
+            yield f"its snapshots keep {kept_bytes} bytes, and it holds {books.kept[id]} for them"
 
 
 def _of_nothing(books: Books, row: Row, guest: Guest | None) -> Iterator[str]:
@@ -131,7 +137,7 @@ def _of_nothing(books: Books, row: Row, guest: Guest | None) -> Iterator[str]:
         yield f"still holds {books.cards[row[0]]} {books.ports[row[0]]}"
     if any(row[8:11]) or row[11] or row[12]:
         yield f"still holds {row[8:13]}"
-    if books.snapshots[row[0]]:
+    if books.snapshots[row[0]] or books.kept[row[0]]:
         yield "still has snapshots"
     if row[2] == "failed" and not row[18]:
         yield "failed without a reason"

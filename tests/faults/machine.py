@@ -99,6 +99,8 @@ class HouseMachine(RuleBasedStateMachine):
         self.named += 1
         made = f"kept-{self.named}"
         if what == "snapshot":
+            words = ("fill", f"{self.named}GB")
+            self._ask(lambda: service.run(tenant.project.id, name, words))
             self._ask(lambda: service.snapshot(tenant.actor, tenant.project, name, made))
         elif what == "publish":
             self._ask(lambda: self.house.images.from_instance(tenant.actor, tenant.project, made, name))
@@ -178,7 +180,9 @@ class HouseMachine(RuleBasedStateMachine):
         if ids := self._on_engine():
             self.house.trouble.limits_changed_by_hand(ids[pick % len(ids)], vcpus=vcpus, ram_bytes=ram << 30)
 
-    @rule(pick=PICK, what=st.sampled_from(["stopped_by_hand", "deleted_by_hand", "dies", "cards_taken_by_hand"]))
+    @rule(
+        pick=PICK, what=st.sampled_from(["stopped_by_hand", "deleted_by_hand", "dies", "cards_taken_by_hand"])
+    )
     def meddle(self, pick: int, what: str) -> None:
         if ids := self._on_engine():
             getattr(self.house.trouble, what)(ids[pick % len(ids)])

@@ -76,6 +76,14 @@ DAMAGE: dict[str, tuple[Callable[[House], object], str]] = {
     "a stray guest": (stray, "in no row"),
     "ports closed": (lambda h: on_engine(h, "runs", ports=()), "open ports"),
     "a snapshot lost": (lambda h: on_engine(h, "runs", snapshots={}), "its snapshots are"),
+    "what snapshots keep": (
+        lambda h: in_rows(h, "UPDATE instance SET held_snapshots_bytes = 1 WHERE name = 'runs'"),
+        "its snapshots keep",
+    ),
+    "what snapshots of one gone keep": (
+        lambda h: in_rows(h, "UPDATE instance SET held_snapshots_bytes = 1 WHERE name = 'gone'"),
+        "still has snapshots",
+    ),
     "other limits": (other_limits, "has the limits"),
     "an address": (lambda h: put(h, AddressTaken(key="x/y/10.0.0.1", instance_id="i")), "taken by nobody"),
     "an image": (lambda h: put(h, Image(key="i", mark="m", recipe="", size_bytes=1)), "image in no row"),
