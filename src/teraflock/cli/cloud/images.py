@@ -29,6 +29,8 @@ Examples:
   tera image create my-setup --from web
   tera launch --image my-setup
 """
+BUILD_SECONDS_MAX: Final = 3600.0
+"""Frameworks with CUDA are gigabytes to fetch, install and pack."""
 COLUMNS: Final = (
     Column("IMAGE"),
     Column("STATE"),
@@ -65,7 +67,7 @@ def list_images(project: str | None, as_json: bool) -> None:
 )
 @click.argument("recipe")
 @click.option("--name", help="Call it so. [default: as its recipe]")
-@wait_option(default=True)
+@wait_option(default=True, seconds_max=BUILD_SECONDS_MAX)
 @project_option
 @json_option
 def build(
@@ -79,7 +81,7 @@ def build(
 @command.command(help="Make an image from an instance's disk as it is now.")
 @click.argument("name")
 @click.option("--from", "instance", required=True, metavar="INSTANCE", help="The instance.")
-@wait_option(default=True)
+@wait_option(default=True, seconds_max=BUILD_SECONDS_MAX)
 @project_option
 @json_option
 def create(name: str, instance: str, project: str | None, wait: bool, timeout: float, as_json: bool) -> None:

@@ -17,14 +17,14 @@ organisation_option = click.option(
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
-def wait_option(default: bool) -> Callable[[F], F]:
+def wait_option(default: bool, seconds_max: float = 600.0) -> Callable[[F], F]:
     """`--wait`, `--no-wait`: whether the command returns when the work is done, or when it is taken."""
 
     def decorate(function: F) -> F:
         function = click.option(
             "--timeout",
             type=click.FloatRange(0, 86400),
-            default=600.0,
+            default=seconds_max,
             show_default=True,
             metavar="SECONDS",
             help="Wait no longer than this.",
