@@ -1,0 +1,58 @@
+"""What a tenant keeps in snapshots and sends out of the house costs what was said, by the region it is in."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.story.cloud import Cloud
+from tests.story.test_billing import told, until
+
+GB = 1 << 30
+PRICES = """\
+- from: 2026-01-01
+  currency: USD
+  snapshot: 7300/month
+  egress: 50
+  regions: {north: {egress: 90}}
+"""
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    cloud = Cloud(tmp_path_factory.mktemp("quantities") / "home")
+    try:
+        cloud.ok("up")
+        yield cloud
+    finally:
+        cloud.ok("down")
+
+
+def test_snapshots_traffic_and_regions(cloud: Cloud, tmp_path: Path) -> None:
+    book = tmp_path / "prices.yaml"
+    book.write_text(f"{PRICES}  address: 0.004/hour\n")
+    assert "only ports of their host" in cloud.fails("price", "set", book).err
+    book.write_text(PRICES)
+    cloud.ok("price", "set", book)
+    host = told(cloud, "host", "list")[0]["name"]
+    assert "region north" in cloud.ok("host", "set", host, "--region", "north").out
+    assert "cannot be the name of a region" in cloud.fails("host", "set", host, "--region", "No rth").err
+    assert told(cloud, "host", "show", host)["region"] == "north"
+    quote = told(cloud, "quote")
+    assert (quote["egress_micros_per_gb"], quote["snapshot_micros_per_gb"]) == (90_000_000, 7_300_000_000)
+    cloud.ok("launch", "--name", "box", "--host", host, "--wait", "--yes")
+    cloud.ok("exec", "box", "--", "send", "2GB")
+    cloud.ok("exec", "box", "--", "fill", "3GB")
+    cloud.ok("snapshot", "box", "before")
+    (kept,) = until(cloud, lambda all: all[0]["state"] == "ready", "snapshot", "box")
+    assert kept["size_bytes"] == 3 * GB
+    assert "3 GB" in cloud.ok("snapshot", "box").out
+    cloud.ok("stop", "box", "--wait")
+    bill = until(cloud, lambda bill: bill["unbooked_micros"] >= 180_000_000, "bill")
+    assert bill["unbooked_micros"] < 182_000_000, (
+        "two GB at the price of the region, and seconds of a snapshot"
+    )
+    (box,) = until(cloud, lambda all: all[0]["cost"]["micros_per_hour"] == 30_000_000, "ps")
+    assert box["cost"]["micros"] >= 180_000_000, "the snapshot costs while it stands still"
+    cloud.ok("snapshot", "box", "before", "--delete")
+    until(cloud, lambda all: all[0]["cost"]["micros_per_hour"] == 0, "ps")
+    assert "are right, to the micro-unit" in cloud.ok("bill", "verify").err
