@@ -1,0 +1,31 @@
+"""An invoice over the API: issued once, and sent as a page or as a PDF to who may see bills."""
+
+from tests.api.asking import House, Tenants
+from tests.api.test_idempotency import month_that_is_over
+
+
+def test_an_invoice_is_a_page_and_a_pdf(house: House, tenants: Tenants) -> None:
+    query, operator = f"?project={tenants.ids['project']}", tenants.keys["operator"]
+    month = month_that_is_over(house)
+    made = house.ask("POST", f"/v1/invoices{query}", operator, body={"month": month})
+    assert made.status == 201
+    assert made.json["open_micros"] == made.json["due_micros"]
+    page = house.ask("GET", f"/v1/invoices/{month}{query}", operator)
+    assert (page.status, page.headers["content-type"]) == (200, "text/html")
+    assert made.json["number"].encode() in page.body
+    paper = house.ask("GET", f"/v1/invoices/{month}/pdf{query}", operator)
+    assert (paper.status, paper.headers["content-type"]) == (200, "application/pdf")
+    assert paper.body.startswith(b"%PDF-")
+    assert house.ask("GET", f"/v1/invoices/2020-01/pdf{query}", operator).code == "not_found"
+
+
+def test_letters_that_the_pdf_lacks_are_told(house: House, tenants: Tenants) -> None:
+    query, operator = f"?project={tenants.ids['project']}", tenants.keys["operator"]
+    profile = house.ask("GET", f"/v1/billing{query}", operator).json
+    kept = {name: profile[name] for name in ("currency", "pays", "tax_name", "tax_basis_points")}
+    assert house.ask("PUT", f"/v1/billing{query}", operator, body={**kept, "customer": "서울"}).status == 200
+    month = month_that_is_over(house)
+    house.ask("POST", f"/v1/invoices{query}", operator, body={"month": month})
+    refused = house.ask("GET", f"/v1/invoices/{month}/pdf{query}", operator)
+    assert refused.code == "refused"
+    assert house.ask("GET", f"/v1/invoices/{month}{query}", operator).status == 200
