@@ -18,8 +18,9 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
 from recording.lora import add_lora
 from teraflock.workload.trace import Mark, Trace, write_trace
-from teraflock.workload.tracing.cuda import CudaChoices, pretending
+from teraflock.workload.tracing.cuda import CudaChoices
 from teraflock.workload.tracing.eager import transformers_eager
+from teraflock.workload.tracing.pretending import pretending
 from teraflock.workload.tracing.recorder import Recorder
 
 HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -51,7 +52,7 @@ def record(name: str, variant: Variant, build: Any, hints: dict[str, int]) -> Tr
     if variant.lora:
         hints = {**hints, "rank": LORA_RANK_HINT}
     recorder, choices = Recorder(), CudaChoices()
-    choices.on_copy = lambda copy: recorder.tag([copy], "c")
+    choices.autocast.on_copy = lambda copy: recorder.tag([copy], "c")
     with pretending(choices), FakeTensorMode(shape_env=env), recorder, choices:
         sizes = {key: symbol(env, key, value) for key, value in hints.items()}
         net, forward, inputs = build(variant, sizes)

@@ -22,8 +22,9 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from teraflock.base.errors import BadInput
 from teraflock.workload.trace import Mark, Trace
-from teraflock.workload.tracing.cuda import CudaChoices, pretending
+from teraflock.workload.tracing.cuda import CudaChoices
 from teraflock.workload.tracing.failure import explained
+from teraflock.workload.tracing.pretending import pretending
 from teraflock.workload.tracing.recorder import DTYPES, Recorder
 
 STEPS = 2
@@ -110,7 +111,7 @@ class _Session:
         self.symbols: dict[str, int] = {}
         self._env: Any = None
         self._names: dict[str, str] = {}
-        self.choices.on_copy = self._copied
+        self.choices.autocast.on_copy = self._copied
 
     def symbol(self, name: str, hint: int) -> Any:
         from torch._dynamo.source import ConstantSource
@@ -232,8 +233,8 @@ class _Session:
                 handle.remove()
 
     def _before_forward(self, module: Any, inputs: Any) -> None:
-        if self.choices.autocast_dtype is not None:
-            self.autocast = self.choices.autocast_dtype
+        if self.choices.autocast.dtype is not None:
+            self.autocast = self.choices.autocast.dtype
         tensor = next((each for each in inputs if isinstance(each, torch.Tensor) and each.dim() > 1), None)
         if not self.samples and tensor is not None:
             self.samples = 0 if isinstance(tensor.shape[0], torch.SymInt) else int(tensor.shape[0])

@@ -1,0 +1,96 @@
+"""What CUDA computes otherwise than the CPU: the kernels it takes, and what they keep for the backward pass.
+
+Each was checked against the sequence of operations recorded on an H200 (docs/estimate.md).
+"""
+
+from typing import Any
+
+import torch
+
+CUDNN_HEAD_MAX = 128
+
+
+def attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Any:
+    """Attention by the kernel CUDA takes on Hopper: cuDNN's in 16 bits, the memory-efficient one in 32."""
+    aten = torch.ops.aten
+    keep = torch.is_grad_enabled() and any(each.requires_grad for each in (query, key, value))
+    head = query.shape[-1]
+    half = query.dtype in (torch.bfloat16, torch.float16)
+    mask_needs_gradient = attn_mask is not None and attn_mask.requires_grad and torch.is_grad_enabled()
+    if attn_mask is not None and attn_mask.dtype not in (torch.bool, query.dtype):
+        attn_mask = attn_mask.to(query.dtype)
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill_(
+            attn_mask.logical_not(), float("-inf")
+        )
+    fusable = query.dim() == 4 and (attn_mask is None or attn_mask.stride(-1) == 1)
+    if fusable and half and head % 8 == 0 and head <= CUDNN_HEAD_MAX and not mask_needs_gradient:
+        return aten._scaled_dot_product_cudnn_attention(
+            query, key, value, attn_mask, keep, dropout_p, is_causal, False, scale=scale
+        )[0]
+    grouped = enable_gqa and query.shape[-3] != key.shape[-3]
+    if fusable and not grouped and head % (8 if half else 4) == 0:
+        if attn_mask is not None:
+            attn_mask = attn_mask.expand(query.shape[0], query.shape[1], query.shape[2], key.shape[2])
+        return aten._scaled_dot_product_efficient_attention(
+            query, key, value, attn_mask, keep, dropout_p, is_causal, scale=scale
+        )[0]
+    if dropout_p == 0.0:
+        return aten._scaled_dot_product_attention_math(
+            query, key, value, attn_mask, 0.0, is_causal, None, scale=scale, enable_gqa=enable_gqa
+        )[0]
+    return _with_dropout(query, key, value, attn_mask, dropout_p, is_causal, scale)
+
+
+def _with_dropout(
+    query: Any, key: Any, value: Any, mask: Any, dropout_p: float, is_causal: bool, scale: float | None
+) -> Any:
+    """The unfused path written out, since its dropout would otherwise keep a mask as wide as its input."""
+    dtype = query.dtype
+    if dtype != torch.float32:
+        query, key, value = query.float(), key.float(), value.float()
+    root = (scale if scale is not None else 1.0) ** 0.5
+    weights = torch.matmul(query * root, key.transpose(-2, -1) * root)
+    if is_causal:
+        mask = torch.zeros(query.shape[-2], key.shape[-2]).triu_(1)
+    if mask is not None:
+        weights = weights.add(mask)
+    weights = torch.ops.aten._safe_softmax(weights, -1)
+    weights = torch.native_dropout(weights, dropout_p, True)[0]
+    return torch.matmul(weights, value).to(dtype)
+
+
+def cross_entropy(input: Any, target: Any, weight: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """Under autocast the logarithm stays in 16 bits and only the choice of the label is cast."""
+    kwargs.pop("label_smoothing", None)
+    logarithm = torch.log_softmax(input, 1 if input.dim() > 1 else 0)
+    return torch.nn.functional.nll_loss(logarithm.float(), target, weight, *args, **kwargs)
+
+
+def dropout(
+    input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, train: Any = None
+) -> Any:
+    active = training if train is None else train
+    if not active or p == 0:
+        return input
+    return torch.native_dropout(input, p, True)[0]
+
+
+def nearest(input: Any, size: Any = None, scale_factor: Any = None, **rest: Any) -> Any:
+    """The overload that keeps symbols symbols."""
+    if size is None:
+        factors = scale_factor if isinstance(scale_factor, (list, tuple)) else (scale_factor, scale_factor)
+        size = [int(factor) * side if factor == int(factor) else int(factor * side)
+                for factor, side in zip(factors, input.shape[2:], strict=True)]  # fmt: skip
+    elif isinstance(size, int):
+        size = [size, size]
+    return torch.ops.aten.upsample_nearest2d.default(input, list(size))
