@@ -1,7 +1,7 @@
 """All SQL about hosts, their cards and their ports. What is held is summed from the instances: it cannot drift."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Final
@@ -145,8 +145,18 @@ def regions(tx: Transaction) -> tuple[str, ...]:
     return tuple(row[0] for row in tx.all("SELECT DISTINCT region FROM host ORDER BY region"))
 
 
-def mark_seen(tx: Transaction, site: str, now: datetime) -> None:
-    tx.run("UPDATE host SET seen_at_us = :now WHERE site = :site", now=microseconds(now), site=site)
+def mark_seen(
+    tx: Transaction, site: str, names: Collection[str], now: datetime, *, all_of_site: bool
+) -> None:
+    """Of these hosts alone: when one that is lost was last seen is when its instances cease to be charged."""
+    now_us = microseconds(now)
+    if all_of_site:  # one statement where every host answers, as most of the time
+        tx.run("UPDATE host SET seen_at_us = :now WHERE site = :site", now=now_us, site=site)
+    else:
+        tx.run_many(
+            "UPDATE host SET seen_at_us = :now WHERE site = :site AND name = :name",
+            [(now_us, site, name) for name in names],
+        )
 
 
 def rooms(

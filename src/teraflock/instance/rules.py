@@ -120,6 +120,8 @@ def finished(instance: Instance, *, now: datetime) -> Instance:
         after = _with_cards(after, instance.request, undone=progress.undoing)
     if progress.undoing:
         after = _taken_back(after, instance.request, progress.operation)
+    if after.wanted != instance.wanted:
+        after = replace(after, wanted_at=now)
     if after.phase == Phase.RUNNING and instance.phase != Phase.RUNNING:
         after = replace(after, running_since=now)
     if after.phase != Phase.RUNNING:

@@ -127,6 +127,8 @@ class InstanceService:
             self._check_can(tx, instance, Capability.STOP, "be stopped and keep its disk")
             if instance.phase in (Phase.FAILED, Phase.GONE) or instance.wanted == Wanted.GONE:
                 raise _cannot("be stopped", instance)
+            if instance.wanted == Wanted.STOPPED:
+                return instance  # what was asked first counts: it is charged until then
             after = replace(instance, wanted=Wanted.STOPPED, wanted_at=now)
             not_begun = instance.phase == Phase.STOPPED and instance.progress is None
             # a start that is taken back gives back what was set aside for it
@@ -156,11 +158,13 @@ class InstanceService:
 
     def delete(self, actor: Actor, project: Project, ref: str) -> Instance:
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
-            return (
-                replace(instance, wanted=Wanted.GONE, wanted_at=now)
-                if instance.wanted != Wanted.GONE
-                else instance
-            )
+            if instance.wanted == Wanted.GONE:
+                return instance
+            is_stopping = instance.wanted == Wanted.STOPPED and instance.phase != Phase.STOPPED
+            asked_at = (
+                instance.wanted_at if is_stopping else now
+            )  # it is charged until the stop was asked for
+            return replace(instance, wanted=Wanted.GONE, wanted_at=asked_at)
 
         return self._change(actor, project, ref, "delete", change)
 

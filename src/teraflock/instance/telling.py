@@ -68,6 +68,7 @@ def event_of(
         "member": after.created_by,
         "mode": after.spec.mode,
         "labels": msgspec.json.encode(after.spec.labels).decode(),
+        "wanted": after.wanted,
         "asked_at_us": microseconds(after.wanted_at),
     }
     if after.problem:

@@ -9,6 +9,7 @@ What holds, whatever the clocks that stamped the events did:
   first and last change took effect, however many changes and steps lie between;
 - a change that ends a run takes effect when the tenant asked for it, or when the lost host was last seen, if that is
   earlier; it reaches back to the beginning of the run at most, behind changes that were made since, too (`recut`);
+  a disk is kept until its deletion was asked for, also where it is stopped twice;
 - a change that alters nothing that is charged closes nothing: a restart does not cut an interval.
 
 RUNNING and CHANGING hold everything, STOPPED holds its disk, its snapshots and its address, all other phases are the
@@ -22,9 +23,6 @@ from msgspec.structs import replace
 
 from teraflock.instance.states import BILLABLE, Phase
 from teraflock.meter.model import Change, Holding, Interval, Meter, Open, Step
-
-ASKED: Final = frozenset({Phase.STOPPING, Phase.DELETING})
-"""Phases that only a wish leads to. What leads elsewhere bears the time of an older wish: that of the launch, say."""
 
 OVER: Final = frozenset({Phase.DELETING, Phase.GONE, Phase.FAILED})
 """Nothing comes after these but each other: when the first of them was reached is when it was over."""
@@ -50,7 +48,9 @@ def effect_us(meter: Meter, change: Change) -> int:
     at_us = max(change.at_us, meter.at_us)
     if meter.open is None or change.phase in BILLABLE:
         return at_us
-    asked_us = change.asked_at_us if change.phase in ASKED else None
+    ends_run = meter.open.run_us is not None and change.phase in (Phase.STOPPING, Phase.STOPPED)
+    is_asked = ends_run or change.phase is Phase.DELETING
+    asked_us = change.asked_at_us if is_asked else None
     said = [us for us in (asked_us, change.last_seen_us) if us is not None]
     began_us = meter.open.from_us if meter.open.run_us is None else meter.open.run_us
     return max(began_us, min([at_us, *said]))

@@ -63,6 +63,7 @@ class _Details(msgspec.Struct, kw_only=True):
     name: str = ""
     member: str = ""
     labels: str = "{}"
+    wanted: str = ""
     asked_at_us: int | None = None
     last_seen_us: int | None = None
 
@@ -145,9 +146,11 @@ def _change_from(row: Row) -> Change:
         snapshots_bytes=said.snapshots_bytes, addresses=said.public_address, mode=said.mode, host=said.host,
         region=said.region, name=said.name, member=said.member, labels=said.labels or "{}",
     )  # fmt: skip
+    is_asked = said.to != Phase.STOPPED or said.wanted in ("stopped", "gone")
     return Change(
         instance_id=subject, project_id=project, sequence=said.sequence, generation=said.generation, at_us=at_us,
-        phase=Phase(said.to), held=held, asked_at_us=said.asked_at_us, last_seen_us=said.last_seen_us,
+        phase=Phase(said.to), held=held, asked_at_us=said.asked_at_us if is_asked else None,
+        last_seen_us=said.last_seen_us,
     )  # fmt: skip
 
 

@@ -77,8 +77,9 @@ class HostLoop:
         for report in {report.name: report for report in (*changed, *(here[name] for name in back))}.values():
             id = HostId(new_id("hst", now, self._around.random_bytes))
             fleet.put_report(tx, driver.site, report, id, simulated=driver.simulated, now=now)
-        if not lost and here:
-            fleet.mark_seen(tx, driver.site, now)
+        if here:
+            known = {host.name for host in fleet.outlines(tx) if host.site == driver.site}
+            fleet.mark_seen(tx, driver.site, here.keys(), now, all_of_site=known <= here.keys())
         for host in lost:
             LOG.warning("the host %s of %s is away", host.name, host.site)
             fleet.set_state(tx, host.id, HostState.AWAY)

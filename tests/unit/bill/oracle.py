@@ -65,7 +65,8 @@ class Oracle:
             self.pass_time(at_us, now_us)
             return
         if life.held is not None and not runs:
-            back = [asked_us] if asked_us is not None and phase in ("stopping", "deleting") else []
+            asked = phase == "deleting" or (phase == "stopping" and life.run_us is not None)
+            back = [asked_us] if asked_us is not None and asked else []
             back += [lost_us] if lost_us is not None else []
             at_us = max(min([at_us, *back]), life.open_us if life.run_us is None else life.run_us)
         if life.held is not None:

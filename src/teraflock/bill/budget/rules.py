@@ -27,9 +27,12 @@ def decide(budget: Budget, purse: Purse, told: Told, *, now_us: int) -> Decision
     reached = tuple(
         level for level in budget.levels if spent * 100 >= level * limit and level not in told.levels
     )
-    if not budget.hard_stop or rate <= 0:
+    left = max(0, limit - purse.committed_micros)
+    if not budget.hard_stop or (rate <= 0 and left):
         return Decision(levels=reached)
-    left_us = max(0, limit - purse.committed_micros) * HOUR_US // rate
+    left_us = (
+        left * HOUR_US // rate if left else 0
+    )  # with nothing left, what is away or to start is stopped too
     stands = told.announced_us is not None and limit <= told.announced_limit_micros
     announces = not stands and left_us <= max(budget.notice_seconds * 1_000_000, 2 * LOOK_US)
     was_announced = stands and told.announced_us != now_us

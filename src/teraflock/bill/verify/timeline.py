@@ -80,7 +80,11 @@ def _end_us(now: Span, said: Said, clock_us: int, runs: bool) -> int:
     if runs:
         return clock_us
     times = [clock_us]
-    if said["to"] in ("stopping", "deleting") and said.get("asked_at_us") is not None:
+    stops = said["to"] == "stopping" or (
+        said["to"] == "stopped" and said.get("wanted") in ("stopped", "gone")
+    )
+    asked = said["to"] == "deleting" or (stops and now.run_us is not None)
+    if asked and said.get("asked_at_us") is not None:
         times.append(said["asked_at_us"])
     if said.get("last_seen_us") is not None:
         times.append(said["last_seen_us"])

@@ -1,0 +1,399 @@
+"""A whole cloud in one process: real services and loops, the simulated engine, a clock that is moved, an oracle beside.
+
+Nothing runs by itself: `turn` is one turn of every loop. When the process dies, all that was in memory is dropped and
+made anew on the same database and the same world, as a restart would.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from random import Random
+from typing import Any
+
+import msgspec
+from tests.simulation.intake import Intake
+from tests.simulation.mortal import Mortal
+from tests.simulation.oracle import Cover, Held, Oracle, Price
+from tests.simulation.watch import Watch
+from tests.unit.bill.world import RATES, START
+
+from teraflock.base.clock import FixedClock
+from teraflock.base.errors import TeraflockError
+from teraflock.bill.budget.admission import admission
+from teraflock.bill.budget.model import Budget
+from teraflock.bill.budget.rules import LOOK_SECONDS
+from teraflock.bill.service import BillService
+from teraflock.bill.store import Profile
+from teraflock.bill.times import microseconds, month_bounds
+from teraflock.drivers.simulated.engine import SimulatedEngine
+from teraflock.drivers.simulated.faults import Killed
+from teraflock.drivers.simulated.fleet import fleet
+from teraflock.drivers.simulated.trouble import Trouble
+from teraflock.drivers.simulated.world import MemoryWorld
+from teraflock.fleet.model import HostReport
+from teraflock.image.service import ImageService
+from teraflock.instance.engines import Engines
+from teraflock.instance.model import Instance
+from teraflock.instance.orders import Order, ShapeWish
+from teraflock.instance.service import InstanceService
+from teraflock.reconcile import store as leases
+from teraflock.reconcile.bills import BillLoop, stopper
+from teraflock.reconcile.commands import CommandLoop
+from teraflock.reconcile.drift import DriftLoop
+from teraflock.reconcile.hosts import HostLoop
+from teraflock.reconcile.images import ImageLoop
+from teraflock.reconcile.instances import InstanceLoop
+from teraflock.reconcile.loops import WORKER_TIME
+from teraflock.reconcile.surroundings import Surroundings
+from teraflock.storage.database import Database, Transaction
+from teraflock.storage.memory import MemoryDatabase
+from teraflock.storage.migrate import migrate
+from teraflock.tenant.model import Actor, MemberId, Project
+from teraflock.tenant.service import TenantService
+
+HOSTS = "2x4xV100,1x2xA100-80,1x0"
+PROJECTS = ("default", "cny", "ahead")
+DAY_S = 86_400
+FAR_S = 6 * 3600
+"""So long at most passes without a turn of the loops, where nothing is near."""
+
+
+class Cloud:
+    def __init__(self, database: Database | None = None, seed: int = 0) -> None:
+        self.clock = FixedClock(START)
+        self.random_bytes = Random(seed).randbytes
+        self.world = MemoryWorld()
+        self.trouble = Trouble(self.world)
+        self.oracle = Oracle()
+        self.count: Counter[str] = Counter()
+        self.seen_us: dict[str, int] = {}
+        """By host: when a reading of the hosts' loop last found it."""
+        self._rows: dict[str, tuple[Any, ...]] = {}
+        self.looks: list[int] = []
+        self.intake = Intake()
+        self.watch = Watch()
+        inner = database or MemoryDatabase()
+        migrate(inner, self.clock)
+        self.database = Mortal(inner, _rows, self._saw)
+        self._named = 0
+        tenants = TenantService(self.database, self.clock, self.random_bytes)
+        self.mark = tenants.install().installation_id
+        actor = tenants.authenticate(tenants.operator_key().secret)
+        self.actors: list[Actor] = [actor, msgspec.structs.replace(actor, member_id=MemberId("mem_other"))]
+        for name in PROJECTS[1:]:
+            tenants.projects.make(actor, name)
+        self.projects: dict[str, Project] = {name: tenants.project_for(actor, name) for name in PROJECTS}
+        self.names = {project.id: name for name, project in self.projects.items()}
+        self.boot()
+        self.bills.set_profile(Profile(project_id=self.id("cny"), currency="CNY"))
+        ahead = Profile(
+            project_id=self.id("ahead"), currency="USD", pays="prepaid", tax_name="VAT", tax_bp=1900
+        )
+        self.bills.set_profile(ahead)
+        images = ImageService(
+            self.database, self.clock, publish=self.service.publish, random_bytes=self.random_bytes
+        )
+        images.build(actor, self.projects["default"], "base", "base")
+        for project in (self.projects["cny"], self.projects["ahead"]):
+            with suppress(TeraflockError):  # of the whole house already
+                images.build(actor, project, "base", "base")
+        self.turn()
+
+    @property
+    def now_us(self) -> int:
+        return microseconds(self.clock.now())
+
+    def id(self, project: str) -> str:
+        return self.projects[project].id
+
+    # -- the process -------------------------------------------------------------------------------------------
+
+    def boot(self) -> None:
+        """Everything that lives in memory, new. SQLite's one process takes over whatever was in hand."""
+        self.database.live()
+        around = (self.database, self.clock)
+        engine = _Watched(self.world, self.clock, fleet(HOSTS), mark=self.mark, boot_seconds=0.4)
+        engine.read = None
+        self._engine = engine
+        engines = Engines([engine])
+        self.service = InstanceService(
+            *around, engines, random_bytes=self.random_bytes, admits=admission(self.clock)
+        )
+        self.bills = BillService(
+            *around,
+            RATES,
+            self.random_bytes,
+            stopper(self.database, self.service),
+        )
+        self.loop = BillLoop(self.bills, self.clock)
+        self._look = self.bills.budgets.turn
+        self.bills.budgets.turn = self._looked  # type: ignore[method-assign]
+        self._named += 1
+        self.worker = f"worker-{self._named}"
+        self._alive_until = self.clock.now()
+        loops = Surroundings(
+            database=self.database, clock=self.clock, engines=engines, random_bytes=self.random_bytes
+        )
+        self.instances = InstanceLoop(
+            loops, worker=self.worker, pause=self.wait, alive=lambda: self.clock.now() < self._alive_until
+        )
+        self.hosts, self.drift, self.commands = HostLoop(loops), DriftLoop(loops), CommandLoop(loops)
+        self.image_loop = ImageLoop(loops)
+        self.database.write(leases.let_go_all)
+
+    def survives(self, act: Callable[[], object]) -> bool:
+        """Do it; where the process dies over it, start another."""
+        try:
+            act()
+        except Killed:
+            self.count["kills"] += 1
+            self.boot()
+            return False
+        return True
+
+    def ask(self, act: Callable[[], object]) -> object:
+        """A wish of a tenant: it may be refused, in a sentence. If the server dies over it, he does not ask again."""
+        try:
+            return act()
+        except TeraflockError:
+            self.count["refused"] += 1
+        except Killed:
+            self.count["kills"] += 1
+            self.boot()
+        return None
+
+    def turn(self) -> None:
+        """One turn of every loop."""
+        for act in (self._beat, self._read_hosts, self.image_loop.turn, self.drift.turn, self.commands.turn,
+                    self._serve, self.loop.turn):  # fmt: skip
+            if not self.survives(act):
+                return
+
+    def _beat(self) -> None:
+        now = self.clock.now()
+        self.database.write(lambda tx: leases.heartbeat(tx, self.worker, now + WORKER_TIME, now))
+        self._alive_until = now + WORKER_TIME
+
+    def _read_hosts(self) -> None:
+        self._engine.read = ()
+        self.hosts.turn()
+        self.seen_us.update(dict.fromkeys(self._engine.read, self.now_us))
+
+    def _serve(self) -> None:
+        for instance in self.instances.lease():
+            self.instances.advance(instance)
+
+    def _looked(self) -> list[str]:
+        stopped = self._look()
+        self.looks.append(self.now_us)
+        self.watch.looked(self)
+        return stopped
+
+    # -- time --------------------------------------------------------------------------------------------------
+
+    def wait(self, seconds: float) -> None:
+        self.clock.move(timedelta(seconds=seconds))
+
+    def pass_time(self, seconds: float) -> None:
+        """Time with the loops at work: in long strides, but look by look where a purse nears its end."""
+        end_us = self.now_us + int(seconds * 10**6)
+        while self.now_us < end_us:
+            stride_us = min(end_us - self.now_us, self._stride_us())
+            self.clock.move(timedelta(microseconds=stride_us))
+            self.turn()
+
+    def _stride_us(self) -> int:
+        now_us, step_us = self.now_us, LOOK_SECONDS * 10**6
+        month = f"{self.clock.now():%Y-%m}"
+        stride_us = min(FAR_S * 10**6, month_bounds(month)[1] - now_us)
+        for name, limit in self.limits().items():
+            rate = self.oracle.rate(name, now_us)
+            if rate > 0 and self._is_any_wanted(name):
+                left_us = int(max(0, limit - self.spent(name)) / rate) - 4 * step_us
+                stride_us = min(stride_us, max(step_us, left_us))
+        with self.database.read() as tx:
+            due = tx.one("SELECT MIN(due_us) FROM purchase WHERE ended = 0")
+        if due and due[0] is not None and due[0] > now_us:
+            stride_us = min(stride_us, int(due[0]) - now_us)
+        return max(stride_us, 1)
+
+    def _is_any_wanted(self, project: str) -> bool:
+        return any(
+            life.project == project and life.wanted == "running" and life.phase != "failed"
+            for life in self.oracle.lives.values()
+        )
+
+    # -- what is watched ---------------------------------------------------------------------------------------
+
+    def _saw(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        for row in rows:
+            id, project, phase, wanted, gpu, gpus, vcpus, ram, disk, kept, spec, host, _ = row
+            if self._rows.get(id) == row:
+                continue
+            before = self._rows.get(id)
+            self._rows[id] = row
+            host = host or (before[11] if before else "") or ""
+            mode = "spot" if '"mode":"spot"' in spec else "on-demand"
+            held = Held(gpu, gpus, vcpus, ram, disk, kept, mode, host)
+            lost_us = self.seen_us.get(before[12] or "") if phase == "away" and before else None
+            self.oracle.see(id, self.names[project], phase, wanted, held, self.now_us, lost_us)
+            if before is None:
+                self.count["launched"] += 1
+            elif before[2] != phase:
+                self.count[str(phase)] += 1
+
+    def spent(self, project: str) -> int:
+        """By the oracle: of the present month where there is a budget, of all time for what was paid ahead."""
+        month = f"{self.clock.now():%Y-%m}"
+        from_us, until_us = month_bounds(month)
+        usage = sum(
+            self.oracle.cost(id, self.now_us, from_us, until_us)
+            for id, life in self.oracle.lives.items()
+            if life.project == project
+        )
+        with self.database.read() as tx:
+            fees = tx.one(
+                "SELECT COALESCE(SUM(t.fee_micros), 0) FROM purchase_term t JOIN purchase p ON p.id = t.purchase_id"
+                " WHERE p.project_id = :project AND t.from_us >= :a AND t.from_us < :b",
+                project=self.id(project), a=from_us, b=until_us,
+            )  # fmt: skip
+        return usage + int(fees[0] if fees else 0)
+
+    def limits(self) -> dict[str, int]:
+        """Of the projects with a hard budget."""
+        with self.database.read() as tx:
+            rows = tx.all("SELECT project_id, micros FROM budget WHERE hard_stop = 1")
+        return {self.names[row[0]]: int(row[1]) for row in rows}
+
+    # -- what tenants and operators do ---------------------------------------------------------------------------
+
+    def launch(self, project: str, shape: ShapeWish, count: int, mode: str, label: str, who: int) -> None:
+        self._named += 1
+        order = Order(
+            name=f"one-{self._named}", shape=shape, instances=count, mode=mode, labels={"team": label}
+        )
+        self.ask(lambda: self.service.launch(self.actors[who], self.projects[project], order))
+
+    def act(self, act: str, instance: Instance) -> None:
+        call, project = getattr(self.service, act), self.projects[self.names[instance.project_id]]
+        self.ask(lambda: call(self.actors[0], project, instance.id))
+
+    def resize(self, instance: Instance, wish: ShapeWish) -> None:
+        project = self.projects[self.names[instance.project_id]]
+        self.ask(lambda: self.service.resize(self.actors[0], project, instance.id, wish))
+
+    def snapshot(self, instance: Instance) -> None:
+        self._named += 1
+        project = self.projects[self.names[instance.project_id]]
+        self.ask(lambda: self.service.snapshot(self.actors[0], project, instance.id, f"kept-{self._named}"))
+
+    def instances_there(self) -> list[Instance]:
+        return [
+            view.instance
+            for project in self.projects.values()
+            for view in self.service.page(project.id, limit=100)
+        ]
+
+    def set_prices(self, gpu: int, part: int, minimum: int, off: int) -> None:
+        text = _book(gpu, part, minimum, off)
+        periods: Any = self.ask(partial(self.bills.prices.take, text, name="book", member="mem_1"))
+        with self.database.read() as tx:
+            row = tx.one("SELECT from_us, version FROM price_period ORDER BY version DESC LIMIT 1")
+        if row and int(row[1]) > len(self.oracle.prices):  # taken, though the process may have died after it
+            self.count["price changes"] += 1
+            units = {"V100": 730 * gpu, "A100": 10 * gpu, "vcpu": 730 * part, "ram": part, "disk": 10 * part,
+                     "snapshot": part}  # fmt: skip
+            discounts = ((2, off * 100), (5, min(100, off + 9) * 100))
+            self.oracle.prices.append(
+                Price(from_us=int(row[0]), units=units, minimum_us=minimum * 10**6, long_term=discounts)
+            )
+        assert periods is None or periods[0].from_us == self.oracle.prices[-1].from_us
+
+    def buy(self, instance: Instance, *, reserved: bool, upfront: bool) -> None:
+        mode: Any = "reserved" if reserved else "monthly"
+        self.ask(
+            lambda: self.bills.purchases.buy(
+                instance.project_id, instance.id, mode, years=int(reserved), upfront=reserved and upfront
+            )
+        )
+
+    def change_purchase(self, pick: int, act: str) -> None:
+        with self.database.read() as tx:
+            rows = tx.all("SELECT project_id, id FROM purchase WHERE ended = 0 ORDER BY id")
+        if rows:
+            project, id = rows[pick % len(rows)]
+            self.ask(lambda: getattr(self.bills.purchases, act)(project, id))
+
+    def set_budget(self, project: str, micros: int, hard_stop: bool, notice: int) -> None:
+        budget = Budget(
+            project_id=self.id(project),
+            currency="",
+            micros=micros,
+            hard_stop=hard_stop,
+            notice_seconds=notice,
+        )
+        self.ask(lambda: self.bills.budgets.set(budget))
+        self.watch.forget(project)
+
+    def learn_covers(self) -> None:
+        """What purchases pay for, from their terms: the fees of which are checked apart."""
+        with self.database.read() as tx:
+            rows = tx.all(
+                "SELECT instance_id, purchase_id, kind, from_us, until_us, gpu, gpus, vcpus, ram_bytes, disk_bytes"
+                " FROM purchase_term ORDER BY purchase_id, sequence"
+            )
+        self.oracle.covers.clear()
+        for row, later in zip(rows, [*rows[1:], None], strict=False):
+            id, purchase, kind, from_us, until_us, *held = row
+            if later and later[1] == purchase:
+                until_us = min(until_us, later[3])
+            if kind != "ended" and until_us > from_us:
+                cover = Cover(from_us=from_us, until_us=until_us, held=tuple(held))
+                self.oracle.covers.setdefault(id, []).append(cover)
+
+
+class _Watched(SimulatedEngine):
+    """Says which hosts it told of."""
+
+    read: Sequence[str] | None
+
+    def hosts(self) -> Sequence[HostReport]:
+        there = super().hosts()
+        self.read = [host.name for host in there]
+        return there
+
+
+def _rows(tx: Transaction) -> list[tuple[Any, ...]]:
+    cards: dict[str, int] = dict(
+        tx.all(
+            "SELECT instance_id, COUNT(*) FROM host_gpu WHERE instance_id IS NOT NULL GROUP BY instance_id"
+        )
+    )
+    rows = tx.all(
+        "SELECT i.id, i.project_id, i.phase, i.wanted, i.gpu, i.held_vcpus, i.held_ram_bytes, i.held_disk_bytes,"
+        " i.held_snapshots_bytes,"
+        " i.spec, i.host_id, h.name FROM instance i LEFT JOIN host h ON h.id = i.host_id ORDER BY i.id"
+    )
+    return [(*row[:5], int(cards.get(row[0], 0)), *row[5:]) for row in rows]
+
+
+def _book(gpu: int, part: int, minimum: int, off: int) -> str:
+    return f"""
+- from: 2020-01-01
+  currency: USD
+  gpu: {{V100: {gpu / 10**6:.6f}/hour, A100: {gpu / 10**5:.6f}/month}}
+  vcpu: {part / 10**6:.6f}/hour
+  ram: {part / 10**6:.6f}/month
+  disk: {part / 10**5:.6f}/month
+  snapshot: {part / 10**6:.6f}/month
+  minimum: {minimum} s
+  spot: 60%
+  monthly: 30%
+  refund: 50%
+  reserved: {{1 year: 25%}}
+  upfront: 5%
+  long-term: {{2 days: {off}%, 5 days: {min(100, off + 9)}%}}
+  tax: {{VAT: 20%}}
+"""

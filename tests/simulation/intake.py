@@ -1,0 +1,73 @@
+"""Events on their way to the meter: some come late, some twice, in any order.
+
+The event table itself delivers each event once and never loses one: it is written in the transaction of the change it
+tells of. But it is read by the ids of events, and a transaction may take long or a clock step back: so an event may
+show behind others that follow it. And whoever reads the overlap reads it again. Here all of that happens more often.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from teraflock.meter import store
+from teraflock.meter.service import MeterService
+
+Found = list[tuple[str, Any]]
+
+
+class Intake:
+    """Stands between the meter's loop and the event table while it is `installed`. Who decides by what is committed
+    (`meter/ahead.py`) reads the table itself: a meter that is days behind must not let a budget be passed."""
+
+    def __init__(self) -> None:
+        self.late: set[tuple[str, int]] = set()
+        self.chance = Random(0)
+        self.late_percent = 0
+        self.twice_percent = 0
+        self.delayed = 0
+        self.doubled = 0
+        self.metering = False
+        self._known: set[tuple[str, int]] = set()
+
+    def arrive(self) -> None:
+        """All that was late is there."""
+        self.late.clear()
+
+    def changes_after(self, plain: Callable[..., Found], *args: Any, **more: Any) -> Found:
+        found = plain(*args, **more)
+        if not self.metering:
+            return found
+        found = [each for each in found if not self._is_late(each[1])]
+        twice = [each for each in found if self.chance.randrange(100) < self.twice_percent]
+        self.doubled += len(twice)
+        return found + twice
+
+    def changes_of(self, plain: Callable[..., list[Any]], *args: Any, **more: Any) -> list[Any]:
+        return [each for each in plain(*args, **more) if not (self.metering and self._is_late(each))]
+
+    def meters(self, plain: Callable[..., int], *args: Any, **more: Any) -> int:
+        self.metering = True
+        try:
+            return plain(*args, **more)
+        finally:
+            self.metering = False
+
+    def _is_late(self, change: Any) -> bool:
+        key = (change.instance_id, change.sequence)
+        if key not in self._known:
+            self._known.add(key)
+            if self.chance.randrange(100) < self.late_percent:
+                self.late.add(key)
+                self.delayed += 1
+        return key in self.late
+
+
+def installed(monkeypatch: Any, intake: Callable[[], Intake]) -> None:
+    """From now on, the meter reads through the intake that is current."""
+    after, of, turn, sweep = store.changes_after, store.changes_of, MeterService.turn, MeterService.sweep
+    monkeypatch.setattr(
+        store, "changes_after", lambda *args, **more: intake().changes_after(after, *args, **more)
+    )
+    monkeypatch.setattr(store, "changes_of", lambda *args, **more: intake().changes_of(of, *args, **more))
+    monkeypatch.setattr(MeterService, "turn", lambda *args, **more: intake().meters(turn, *args, **more))
+    monkeypatch.setattr(MeterService, "sweep", lambda *args, **more: intake().meters(sweep, *args, **more))

@@ -1,0 +1,48 @@
+"""Random lives of a cloud, as hypothesis draws and shrinks them: each step is a move and the seed it decides by."""
+
+from random import Random
+from typing import ClassVar
+
+from hypothesis import note
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from tests.simulation.checks import balance, check
+from tests.simulation.cloud import Cloud
+from tests.simulation.intake import Intake
+from tests.simulation.moves import MOVES, Move
+from tests.simulation.walk import CHECK_EVERY, begin
+
+
+class CloudMachine(RuleBasedStateMachine):
+    cloud: Cloud | None = None
+    current = Intake()
+    """What the meter of the cloud of the present life reads through."""
+    totals: ClassVar[dict[str, int]] = {}
+
+    @initialize(seed=st.integers(0, 1 << 16))
+    def move_in(self, seed: int) -> None:
+        CloudMachine.current = Intake()
+        self.cloud = Cloud(seed=seed)
+        CloudMachine.current = self.cloud.intake
+        begin(self.cloud)
+
+    @rule(move=st.sampled_from(MOVES), seed=st.integers(0, 1 << 32))
+    def move(self, move: Move, seed: int) -> None:
+        assert self.cloud is not None
+        note(move.__name__)
+        move(self.cloud, Random(seed))
+        self.cloud.count["moves"] += 1
+        if self.cloud.count["moves"] % CHECK_EVERY == 0:
+            check(self.cloud)
+
+    @invariant()
+    def books_balance(self) -> None:
+        if self.cloud is not None:
+            balance(self.cloud)
+
+    def teardown(self) -> None:
+        if self.cloud is not None:
+            check(self.cloud)
+            for name, count in self.cloud.count.items():
+                CloudMachine.totals[name] = CloudMachine.totals.get(name, 0) + count
+            self.cloud.database.close()

@@ -1,0 +1,186 @@
+"""All that may happen to a cloud, one function each: what tenants do, operators, the clock, the engine, and fate."""
+
+from collections.abc import Callable
+from random import Random
+
+from tests.simulation.cloud import DAY_S, PROJECTS, Cloud
+
+from teraflock.drivers.simulated.faults import FOREVER, Fault, Kind, When
+from teraflock.drivers.simulated.model import Guest
+from teraflock.instance.model import Instance
+from teraflock.instance.orders import ShapeWish
+
+Move = Callable[[Cloud, Random], None]
+SHAPES = (
+    ShapeWish(gpu="V100"), ShapeWish(gpu="V100", gpus=2), ShapeWish(gpu="A100-80"),
+    ShapeWish(vcpus=2, ram_bytes=3 << 30),
+    ShapeWish(gpu="V100", vcpus=3, ram_bytes=(7 << 30) + 12345, disk_bytes=(40 << 30) + 1),
+)  # fmt: skip
+SIZES = (
+    ShapeWish(gpus=1), ShapeWish(gpus=2), ShapeWish(gpus=0), ShapeWish(vcpus=5), ShapeWish(ram_bytes=9 << 30),
+    ShapeWish(disk_bytes=300 << 30), ShapeWish(vcpus=1, ram_bytes=1 << 30),
+)  # fmt: skip
+CALLS = ("create", "start", "ready", "stop", "delete", "resize", "snapshot", "sightings", "hosts", "*")
+KINDS = (Kind.ENGINE_DOWN, Kind.BUSY, Kind.REFUSED, Kind.DOES_NOT_BOOT, Kind.KILLED)
+HOST_NAMES = tuple(f"simulated-{number:04d}" for number in range(1, 5))
+
+
+def launch(cloud: Cloud, chance: Random) -> None:
+    mode = chance.choice(["on-demand", "on-demand", "spot"])
+    cloud.launch(chance.choice(PROJECTS), chance.choice(SHAPES), chance.choice([1, 1, 2]), mode,
+                 chance.choice("ab"), chance.randrange(2))  # fmt: skip
+    work(cloud, chance)
+
+
+def act(cloud: Cloud, chance: Random) -> None:
+    if one := _one(cloud, chance):
+        cloud.act(chance.choice(["stop", "stop", "start", "start", "restart", "restart", "delete"]), one)
+
+
+def resize(cloud: Cloud, chance: Random) -> None:
+    if one := _one(cloud, chance):
+        cloud.resize(one, chance.choice(SIZES))
+
+
+def snapshot(cloud: Cloud, chance: Random) -> None:
+    if one := _one(cloud, chance):
+        cloud.snapshot(one)
+
+
+def work(cloud: Cloud, chance: Random) -> None:
+    for _ in range(chance.choice([1, 2, 4])):
+        cloud.wait(chance.choice([0.3, 1, 2.5]))
+        cloud.turn()
+
+
+def pass_time(cloud: Cloud, chance: Random) -> None:
+    most = chance.choice([60, 3600, DAY_S, 6 * DAY_S, 6 * DAY_S, 33 * DAY_S])
+    cloud.pass_time(chance.uniform(0, most))
+
+
+def step_clock(cloud: Cloud, chance: Random) -> None:
+    """Forward or back, at once: no loop has its turn meanwhile."""
+    cloud.watch.forget()
+    cloud.count["clock steps"] += 1
+    cloud.wait(chance.choice([-1, 1]) * chance.choice([0.5, 40, 7200 * chance.random()]))
+
+
+def outage(cloud: Cloud, chance: Random) -> None:
+    """The server is down, and guests run on."""
+    cloud.wait(chance.uniform(1, 20_000))
+    cloud.boot()
+    cloud.count["kills"] += 1
+
+
+def set_prices(cloud: Cloud, chance: Random) -> None:
+    cloud.set_prices(
+        chance.randrange(10**7), chance.randrange(10**5), chance.choice([0, 60, 900]), chance.randrange(90)
+    )
+
+
+def buy(cloud: Cloud, chance: Random) -> None:
+    if one := _one(cloud, chance):
+        cloud.buy(one, reserved=chance.random() < 0.4, upfront=chance.random() < 0.5)
+
+
+def change_purchase(cloud: Cloud, chance: Random) -> None:
+    cloud.change_purchase(chance.randrange(9), chance.choice(["end", "upgrade"]))
+
+
+def set_budget(cloud: Cloud, chance: Random) -> None:
+    project = chance.choice(PROJECTS)
+    spent = cloud.spent(project)
+    micros = chance.choice([spent // 2, spent + chance.randrange(10**7), spent + chance.randrange(10**9)])
+    cloud.set_budget(project, micros, chance.random() < 0.8, chance.choice([0, 60, 3600]))
+
+
+def remove_budget(cloud: Cloud, chance: Random) -> None:
+    project = chance.choice(PROJECTS)
+    cloud.ask(lambda: cloud.bills.budgets.remove(cloud.id(project)))
+    cloud.watch.forget(project)
+
+
+def give(cloud: Cloud, chance: Random) -> None:
+    micros = chance.randrange(1, 10**9)
+    if chance.random() < 0.6:
+        cloud.ask(lambda: cloud.bills.invoices.pay_in(cloud.id("ahead"), micros))
+    else:
+        project = cloud.id(chance.choice(PROJECTS))
+        cloud.ask(lambda: cloud.bills.credits.grant(project, micros, "gift"))
+
+
+def die_soon(cloud: Cloud, chance: Random) -> None:
+    cloud.database.dies_in = chance.randrange(1, 12)
+    cloud.database.dies_after_commit = chance.random() < 0.5
+
+
+def fault(cloud: Cloud, chance: Random) -> None:
+    if chance.random() < 0.5:
+        cloud.trouble.no_more_faults()
+    call, kind = chance.choice(CALLS), chance.choice(KINDS)
+    cloud.trouble.faults(
+        Fault(call=call, when=chance.choice(list(When)), kind=kind, times=chance.randrange(1, 4))
+    )
+
+
+def hang(cloud: Cloud, chance: Random) -> None:
+    """Something is asked for, and the engine does not get on with it, while more is asked for and time passes."""
+    call, kind = (
+        chance.choice(["stop", "start", "ready", "snapshot", "resize", "delete"]),
+        chance.choice(KINDS[:2]),
+    )
+    cloud.trouble.faults(Fault(call=call, kind=kind, times=FOREVER))
+    for move in chance.choices(
+        (act, resize, snapshot, work, wait_a_little, trouble_host), k=chance.randrange(3, 9)
+    ):
+        move(cloud, chance)
+    cloud.trouble.no_more_faults()
+    if chance.random() < 0.3:
+        cloud.trouble.faults(Fault(call=call, kind=Kind.REFUSED))
+    work(cloud, chance)
+    cloud.count["hangs"] += 1
+
+
+def wait_a_little(cloud: Cloud, chance: Random) -> None:
+    cloud.pass_time(chance.uniform(1, chance.choice([4_000, 4_000, 2 * DAY_S])))
+
+
+def trouble_host(cloud: Cloud, chance: Random) -> None:
+    host = chance.choice(HOST_NAMES)
+    if chance.random() < 0.5:
+        cloud.trouble.host_goes_away(host)
+        cloud.count["hosts lost"] += 1
+    else:
+        cloud.trouble.host_comes_back(host, rebooted=chance.random() < 0.5)
+    work(cloud, chance)
+
+
+def meddle(cloud: Cloud, chance: Random) -> None:
+    with cloud.world.read() as turn:
+        ids = [guest.key for guest in turn.every(Guest)]
+    if ids:
+        getattr(cloud.trouble, chance.choice(["stopped_by_hand", "deleted_by_hand", "dies"]))(
+            chance.choice(ids)
+        )
+
+
+def delay_events(cloud: Cloud, chance: Random) -> None:
+    cloud.intake.late_percent = chance.choice([0, 30])
+    cloud.intake.twice_percent = chance.choice([0, 50])
+
+
+def deliver_events(cloud: Cloud, chance: Random) -> None:
+    cloud.intake.arrive()
+
+
+def _one(cloud: Cloud, chance: Random) -> Instance | None:
+    found = cloud.instances_there()
+    return chance.choice(found) if found else None
+
+
+WEIGHTS: dict[Move, int] = {
+    launch: 6, act: 8, resize: 4, snapshot: 2, hang: 4, work: 5, pass_time: 6, step_clock: 1, outage: 1, set_prices: 1,
+    buy: 3, change_purchase: 1, set_budget: 2, remove_budget: 1, give: 2, die_soon: 2, fault: 2, trouble_host: 2,
+    meddle: 1, delay_events: 1, deliver_events: 1,
+}  # fmt: skip
+MOVES: tuple[Move, ...] = tuple(move for move, weight in WEIGHTS.items() for _ in range(weight))

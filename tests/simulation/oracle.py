@@ -1,0 +1,253 @@
+"""What everything must cost, told by watching: what each instance was, at every commit, and when its tenant asked.
+
+It reads no event, no interval and no charge. What it knows is what a bystander sees: the phase of a row, what is set
+aside for it, when somebody wished it otherwise, when its host last answered; and the rules of docs/bill.md.
+"""
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import pairwise
+
+import msgspec
+
+DAY_US = 86_400 * 10**6
+MONTH_US = 730 * 3600 * 10**6
+GB = 1 << 30
+BASIS = 10_000
+PER_CNY = Fraction(7_250_000, 1_000_000)
+RUNS = ("running", "changing")
+OVER = ("deleting", "gone", "failed")
+PARTS = ("gpu", "vcpu", "ram", "disk", "snapshot")
+BY_GB = ("ram", "disk", "snapshot")
+
+
+class Held(msgspec.Struct, frozen=True):
+    gpu: str
+    gpus: int
+    vcpus: int
+    ram_bytes: int
+    disk_bytes: int
+    snapshots_bytes: int
+    mode: str
+    host: str
+
+    @property
+    def amounts(self) -> tuple[int, ...]:
+        return (self.gpus, self.vcpus, self.ram_bytes, self.disk_bytes, self.snapshots_bytes)
+
+
+class Stretch(msgspec.Struct, kw_only=True):
+    """One holding, from when until when."""
+
+    held: Held
+    from_us: int
+    until_us: int | None = None
+    run_us: int | None = None
+    run: int = 0
+    short_us: int | None = None
+    """The run ended here, when it had lasted so long; None: it did not, or the house is to blame."""
+
+
+class Life(msgspec.Struct, kw_only=True):
+    project: str
+    phase: str = ""
+    wanted: str = "running"
+    since_us: int = 0
+    asked_us: int | None = None
+    """When its tenant asked for the end of what it does now."""
+    runs: int = 0
+    stretches: list[Stretch] = []
+
+    @property
+    def open(self) -> Stretch | None:
+        last = self.stretches[-1] if self.stretches else None
+        return last if last and last.until_us is None else None
+
+
+class Price(msgspec.Struct, kw_only=True):
+    from_us: int
+    units: dict[str, int]
+    """Micro-units a month: of a card by the beginning of its name, `vcpu`, `ram`, `disk`, `snapshot`."""
+    minimum_us: int
+    long_term: tuple[tuple[int, int], ...]
+
+    def unit(self, part: str, gpu: str, mode: str, project: str) -> int:
+        name = gpu.partition("-")[0] if part == "gpu" else part
+        micros = self.units.get(name, 0)
+        off = {"spot": 60, "monthly": 30}.get(mode, 0)
+        if off:
+            micros = round(Fraction(micros * (100 - off), 100))
+        return round(micros * PER_CNY) if project == "cny" else micros
+
+
+class Cover(msgspec.Struct, kw_only=True):
+    from_us: int
+    until_us: int
+    held: tuple[str, int, int, int, int]
+
+
+class Oracle:
+    def __init__(self) -> None:
+        self.lives: dict[str, Life] = {}
+        self.prices: list[Price] = []
+        self.covers: dict[str, list[Cover]] = {}
+
+    # -- watching ----------------------------------------------------------------------------------------------
+
+    def see(
+        self, id: str, project: str, phase: str, wanted: str, held: Held, now_us: int, lost_us: int | None
+    ) -> None:
+        """A row as it stands after a commit. Of wishes for an end, what was asked first counts until it is reached."""
+        life = self.lives.setdefault(id, Life(project=project, stretches=[]))
+        if wanted == "running":
+            life.asked_us = None
+        elif wanted != life.wanted and life.asked_us is None:
+            life.asked_us = now_us
+        life.wanted = wanted
+        self.change(id, phase, held, now_us, lost_us)
+        if phase == wanted == "stopped":
+            life.asked_us = None
+
+    def change(self, id: str, phase: str, held: Held, now_us: int, lost_us: int | None) -> None:
+        life = self.lives[id]
+        runs, opened = phase in RUNS, life.open
+        charged = held if runs else _kept(held) if phase == "stopped" else None
+        at_us = max(now_us, life.since_us)
+        if opened and charged == opened.held and runs == (opened.run_us is not None):
+            life.phase, life.since_us = phase, at_us
+            return
+        if opened and not runs:
+            times = [us for us in (life.asked_us, lost_us) if us is not None]
+            began_us = opened.from_us if opened.run_us is None else opened.run_us
+            at_us = max(began_us, min([at_us, *times]))
+        elif life.phase in OVER and phase in OVER:
+            at_us = life.since_us
+        if opened:
+            self._end(
+                life, opened, at_us, goes_on=runs and opened.run_us is not None, lost=lost_us is not None
+            )
+        if charged:
+            self._begin(life, opened, charged, at_us, runs)
+        life.phase, life.since_us = phase, at_us
+
+    def _end(self, life: Life, opened: Stretch, at_us: int, *, goes_on: bool, lost: bool) -> None:
+        if goes_on or opened.run_us is None:
+            opened.until_us = at_us
+            return
+        last = None
+        for each in life.stretches:
+            if each.run == opened.run:
+                each.until_us = max(each.from_us, min(at_us, each.until_us or at_us))
+                last = each if each.from_us < at_us or each.from_us == each.run_us else last
+        if last and not lost and at_us > opened.run_us:
+            last.short_us = at_us - opened.run_us
+
+    def _begin(self, life: Life, before: Stretch | None, held: Held, at_us: int, runs: bool) -> None:
+        run_us, run = None, 0
+        if runs and before and before.run_us is not None:
+            run_us, run = before.run_us, before.run
+        elif runs:
+            life.runs += 1
+            run_us, run = at_us, life.runs
+        life.stretches.append(Stretch(held=held, from_us=at_us, run_us=run_us, run=run))
+
+    # -- what it costs -----------------------------------------------------------------------------------------
+
+    def gpu_us(self, id: str, now_us: int) -> int:
+        return sum(
+            each.held.gpus * max(0, (now_us if each.until_us is None else each.until_us) - each.from_us)
+            for each in self.lives[id].stretches
+        )
+
+    def cost(self, id: str, now_us: int, from_us: int = 0, until_us: int = 1 << 62) -> int:
+        """To the micro-unit, of the time between two: floored once a part, from the beginning of each stretch."""
+        life, total = self.lives[id], 0
+        for each in life.stretches:
+            end_us = now_us if each.until_us is None else each.until_us
+            total += self._up_to(id, life, each, min(end_us, until_us)) - self._up_to(
+                id, life, each, min(end_us, from_us)
+            )
+            if each.short_us is not None and from_us <= max(each.from_us, end_us - 1) < until_us:
+                total += self.lacking(id, each)
+        return total
+
+    def rate(self, project: str, now_us: int) -> Fraction:
+        """Micro-units a microsecond, of all that is held now."""
+        found = Fraction(0)
+        for id, life in self.lives.items():
+            price = self.price(now_us)
+            if life.project == project and (now := life.open) and price:
+                for _, weight, scale in self._weights(id, life, now, price, now_us):
+                    found += Fraction(weight, scale)
+        return found
+
+    def committed(self, id: str, now_us: int) -> int:
+        """What a run that goes on will cost beyond its time, if it stops now."""
+        now = self.lives[id].open
+        if now is None or now.run_us is None or now_us <= now.run_us:
+            return 0
+        return self.lacking(id, msgspec.structs.replace(now, short_us=now_us - now.run_us))
+
+    def price(self, us: int) -> Price | None:
+        found = [price for price in self.prices if price.from_us <= us]
+        return found[-1] if found else None
+
+    def _up_to(self, id: str, life: Life, each: Stretch, until_us: int) -> int:
+        if until_us <= each.from_us:
+            return 0
+        exact: dict[str, Fraction] = dict.fromkeys(PARTS, Fraction(0))
+        for a, b in self._pieces(id, each, until_us):
+            price = self.price(a)
+            if price:
+                for part, weight, scale in self._weights(id, life, each, price, a):
+                    exact[part] += Fraction(weight * (b - a), scale)
+        return sum(int(amount) for amount in exact.values())
+
+    def _weights(
+        self, id: str, life: Life, each: Stretch, price: Price, us: int
+    ) -> Iterator[tuple[str, int, int]]:
+        off = 0
+        if each.run_us is not None and each.held.mode == "on-demand":
+            off = max((bp for days, bp in price.long_term if us >= each.run_us + days * DAY_US), default=0)
+        for part, amount in zip(PARTS, self._beyond(id, each.held, us), strict=True):
+            unit = price.unit(part, each.held.gpu, each.held.mode, life.project)
+            yield (
+                part,
+                unit * amount * (BASIS - off),
+                MONTH_US * BASIS * (GB if part in BY_GB else 1),
+            )
+
+    def _beyond(self, id: str, held: Held, us: int) -> Sequence[int]:
+        paid = next((each for each in self.covers.get(id, []) if each.from_us <= us < each.until_us), None)
+        if paid is None:
+            return held.amounts
+        gpu, *covered = paid.held
+        covered[0] = covered[0] if gpu == held.gpu else 0
+        return [max(0, amount - less) for amount, less in zip(held.amounts, [*covered, 0], strict=True)]
+
+    def _pieces(self, id: str, each: Stretch, until_us: int) -> Iterator[tuple[int, int]]:
+        cuts = {price.from_us for price in self.prices}
+        cuts |= {us for cover in self.covers.get(id, []) for us in (cover.from_us, cover.until_us)}
+        if each.run_us is not None:
+            cuts |= {each.run_us + days * DAY_US for price in self.prices for days, _ in price.long_term}
+        edges = [each.from_us, *sorted(us for us in cuts if each.from_us < us < until_us), until_us]
+        return pairwise(edges)
+
+    def lacking(self, id: str, each: Stretch) -> int:
+        """What a run that was too short costs beyond its time."""
+        life = self.lives[id]
+        assert each.run_us is not None
+        assert each.short_us is not None
+        price = self.price(each.run_us)
+        if price is None or (lacking_us := price.minimum_us - each.short_us) <= 0:
+            return 0
+        amounts = self._beyond(id, each.held, each.run_us)
+        return sum(
+            price.unit(part, each.held.gpu, each.held.mode, life.project) * amount * lacking_us
+            // (MONTH_US * (GB if part == "ram" else 1))
+            for part, amount in zip(PARTS[:3], amounts, strict=False)
+        )  # fmt: skip
+
+
+def _kept(held: Held) -> Held:
+    return msgspec.structs.replace(held, gpu="", gpus=0, vcpus=0, ram_bytes=0)
