@@ -1,6 +1,8 @@
 """Invoices over months: what stands on which, what pays which, and what is printed of it."""
 
 import re
+import subprocess
+import sys
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
@@ -281,6 +283,15 @@ def test_letters_of_many_lands_are_printed_and_others_refused_by_name() -> None:
         assert pdf(invoice(line(1), customer=name), issuer=name).startswith(b"%PDF-")
     with pytest.raises(Refused, match="no letters for `가 각`"):
         pdf(invoice(line(1), customer="각가"), issuer="House")
+
+
+def test_a_server_starts_without_what_only_a_pdf_needs() -> None:
+    code = "import sys, teraflock.app.server, teraflock.api.routes.all; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "teraflock.bill.invoice.html" in loaded
+    assert not {"fpdf", "fontTools", "PIL"} & set(loaded)
 
 
 @settings(max_examples=25, deadline=None)
