@@ -23,6 +23,7 @@ BENCHMARKS: Final = {
     "estimate": "bench.estimate",
     "plan": "bench.plan",
     "bill": "bench.bill",
+    "simulation": "bench.simulation",
     "bill_launch": "bench.bill_launch",
     "cloud_api": "bench.cloud_api",
     "cloud_lxd": "bench.cloud_lxd",

@@ -1,0 +1,59 @@
+"""The long simulation of the bill: many lives, each checked to the micro-unit, and what was tried in them.
+
+A life that finds a fault ends the benchmark with it: the seed is told.
+"""
+
+import logging
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+from tests.simulation.cloud import Cloud
+from tests.simulation.intake import Intake, installed
+from tests.simulation.walk import walk
+
+from bench.figures import Figure, Section
+from bench.processes import Fault
+
+LIVES: Final = int(os.environ.get("TERA_SIMULATIONS", "250"))
+MOVES_PER_LIFE: Final = 80
+SHOWN: Final = (
+    "launched", "stopped", "gone", "failed", "changing", "hosts lost", "away", "kills", "clock steps", "price changes",
+    "purchases", "renewals", "budget stops", "invoices", "events", "charges", "reversals", "entries", "checks",
+)  # fmt: skip
+
+
+def measure() -> Iterator[Section]:
+    totals: Counter[str] = Counter()
+    current = [Intake()]
+    seconds = []
+    logging.getLogger("teraflock").setLevel(logging.CRITICAL)
+    with pytest.MonkeyPatch.context() as patch:
+        installed(patch, lambda: current[0])
+        for seed in range(LIVES):
+            began = time.perf_counter()
+            totals += _life(seed, current)
+            seconds.append(time.perf_counter() - began)
+    tried = ", ".join(f"{totals[name]:,} {name}" for name in SHOWN)
+    yield Section(
+        title=f"simulation of the bill: {LIVES:,} lives, {totals['moves']:,} moves, no fault",
+        figures=(Figure(what="one life, with its checks", unit="s", samples=tuple(seconds)),),
+        notes=(tried,),
+    )
+
+
+def _life(seed: int, current: list[Intake]) -> Counter[str]:
+    cloud = Cloud(seed=seed)
+    current[0] = cloud.intake
+    try:
+        walk(cloud, seed, MOVES_PER_LIFE)
+    except AssertionError as wrong:
+        raise Fault(
+            f"the life with the seed {seed} went wrong after {cloud.count['moves']} moves: {wrong}"
+        ) from wrong
+    cloud.count["delayed events"], cloud.count["doubled events"] = cloud.intake.delayed, cloud.intake.doubled
+    cloud.database.close()
+    return cloud.count
