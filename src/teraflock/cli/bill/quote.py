@@ -32,7 +32,9 @@ COLUMNS: Final = (Column("WHAT"), Column("COSTS", right=True))
 @shape_options
 @click.option("--spot", is_flag=True, help="At the spot price.")
 @click.option("--instances", type=click.IntRange(1, 100), default=1, show_default=True, metavar="N")
-@click.option("--host", default="", metavar="NAME", help="On this host only; else the dearest it may come to.")
+@click.option(
+    "--host", default="", metavar="NAME", help="On this host only; else the dearest it may come to."
+)
 @click.option("--until", metavar="TIME", help="A deadline with its zone: `2026-12-01T18:00Z`.")
 @project_option
 @json_option
@@ -61,7 +63,9 @@ def command(
         if not quote.is_priced:
             remark(f"The price book has no price for {quote.gpu}: the card is not in these amounts")
         if quote.region:
-            remark(f"Prices depend on the place; these are of the dearest it may come to, in `{quote.region}`")
+            remark(
+                f"Prices depend on the place; these are of the dearest it may come to, in `{quote.region}`"
+            )
 
 
 def rows(quote: "QuoteAnswer", until: str | None = None) -> list[list[str]]:
