@@ -15,7 +15,9 @@ Devices = dict[str, dict[str, str]]
 
 
 def unfiltered(config: Config, devices: Devices) -> None:
-    devices["eth0"]["security.mac_filtering"] = "false"  # the other filter engines keep on where there is no DHCP
+    devices["eth0"]["security.mac_filtering"] = (
+        "false"  # the other filter engines keep on where there is no DHCP
+    )
 
 
 def a_device_more(config: Config, devices: Devices) -> None:

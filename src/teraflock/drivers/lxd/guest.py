@@ -202,8 +202,9 @@ def _gpu_config(gpus: tuple[GpuSlot, ...], driver: str) -> dict[str, str]:
 
 
 def _slot(device: Mapping[str, str]) -> str:
-    """Empty for a device that names no card: it brings in every one."""
-    return device.get("mig.uuid") or device.get("pci", "")
+    """What `gpu_device` was made of. Empty for a device that names no card: it brings in every one."""
+    address, slice_id = device.get("pci", ""), device.get("mig.uuid", "")
+    return f"{address}/{slice_id}" if slice_id else address
 
 
 def _number(text: str) -> int | None:
