@@ -1,4 +1,10 @@
-"""The rules of FOCUS 1.2 for a dataset of cost and usage, written down from the specification.
+"""The rules of FOCUS 1.2 for a dataset of cost and usage, as far as they could be had.
+
+Eleven columns were written from texts of the specification's repository that are of about 1.2 and not all of its final
+state: CommitmentDiscountQuantity and -Status, PricingQuantity, PricingCategory, ContractedUnitPrice, EffectiveCost,
+PricingCurrencyEffectiveCost, ConsumedQuantity (whose draft asks for it only where a commitment is used; we ask for it of
+all usage), SkuId, SkuMeter, ChargeClass. The others, and the names of subcategories, were written from knowledge and want
+to be compared with the published text.
 
 It knows nothing of the exporter: it is given the text of a CSV file, as any reader of it would be, and says what is
 wrong with it. A rule that the specification makes depend on what a provider supports is asked as far as we support it.
