@@ -2,9 +2,9 @@
 
 Eleven columns were written from texts of the specification's repository that are of about 1.2 and not all of its final
 state: CommitmentDiscountQuantity and -Status, PricingQuantity, PricingCategory, ContractedUnitPrice, EffectiveCost,
-PricingCurrencyEffectiveCost, ConsumedQuantity (whose draft asks for it only where a commitment is used; we ask for it of
-all usage), SkuId, SkuMeter, ChargeClass. The others, and the names of subcategories, were written from knowledge and want
-to be compared with the published text.
+PricingCurrencyEffectiveCost, ConsumedQuantity (whose draft asks for it only where a commitment is used; we ask for it
+of all usage), SkuId, SkuMeter, ChargeClass. The others, and the names of subcategories, were written from knowledge and
+want to be compared with the published text.
 
 It knows nothing of the exporter: it is given the text of a CSV file, as any reader of it would be, and says what is
 wrong with it. A rule that the specification makes depend on what a provider supports is asked as far as we support it.
