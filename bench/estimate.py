@@ -24,8 +24,9 @@ from bench.figures import Figure, Section
 from teraflock.base.errors import BadInput
 from teraflock.base.quantities import GIB
 from teraflock.catalog.cards import card
-from teraflock.estimate.answer import Estimate, Limit, Question, answer
+from teraflock.estimate.answer import answer
 from teraflock.estimate.cards import MEASURED_ID
+from teraflock.estimate.model import Estimate, Limit, Question
 from teraflock.workload.model import Workload
 
 ROOT = Path(__file__).parents[1]

@@ -16,8 +16,9 @@ from typing import Any
 from recording.rows import as_job, read_rows
 from teraflock.base.errors import BadInput
 from teraflock.catalog.cards import card
-from teraflock.estimate.answer import Question, answer
+from teraflock.estimate.answer import answer
 from teraflock.estimate.cards import MEASURED_ID
+from teraflock.estimate.model import Question
 from teraflock.workload.model import OPTIMIZERS, PRECISIONS, Workload
 from teraflock.workload.zoo import ENTRIES, IMAGE_FIXED, Entry
 

@@ -104,7 +104,7 @@ def command(model: str | None, **options: Any) -> None:
     _refuse_all(question.cards, workload.precision)
     estimate = answer(workload, question)
     if options["plot"] is not None:
-        from teraflock.estimate.answer import Estimator
+        from teraflock.estimate.estimator import Estimator
         from teraflock.estimate.plot import drawn
 
         try:

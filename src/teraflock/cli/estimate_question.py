@@ -8,11 +8,11 @@ from teraflock.base.quantities import parse_memory_bytes
 
 if TYPE_CHECKING:
     from teraflock.catalog.model import Card
-    from teraflock.estimate.answer import Estimate, Question
+    from teraflock.estimate.model import Estimate, Question
 
 
 def question_from(options: dict[str, Any], *, cards: "Sequence[Card]") -> "Question":
-    from teraflock.estimate.answer import Limit, Question
+    from teraflock.estimate.model import Limit, Question
 
     if (options["epochs"] is None) != (options["samples"] is None):
         raise BadInput("`--epochs` and `--samples` belong together", hint="Or say `--steps`")

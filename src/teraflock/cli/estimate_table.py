@@ -9,7 +9,7 @@ from teraflock.cli.output import columns, remark
 from teraflock.cli.table import Column, render
 
 if TYPE_CHECKING:
-    from teraflock.estimate.answer import Estimate, OnGpu
+    from teraflock.estimate.model import Estimate, OnGpu
 
 _COLUMNS: Final = [
     Column("GPU"),

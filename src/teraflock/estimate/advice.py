@@ -7,8 +7,9 @@ import msgspec
 
 from teraflock.base.errors import BadInput
 from teraflock.base.quantities import GIB
-from teraflock.estimate.answer import Estimate, Estimator
 from teraflock.estimate.batch import LIMIT_SHARE
+from teraflock.estimate.estimator import Estimator
+from teraflock.estimate.model import Estimate
 from teraflock.workload.model import Workload
 
 

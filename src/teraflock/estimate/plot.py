@@ -4,8 +4,8 @@ from html import escape
 from typing import Final
 
 from teraflock.base.quantities import GIB
-from teraflock.estimate.answer import Estimate, OnGpu
 from teraflock.estimate.memory import Memory
+from teraflock.estimate.model import Estimate, OnGpu
 from teraflock.estimate.step import Seconds
 
 WIDTH: Final = 900

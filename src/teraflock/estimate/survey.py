@@ -12,16 +12,10 @@ from typing import Final
 import msgspec
 
 from teraflock.catalog.model import Card
-from teraflock.estimate.answer import (
-    Estimator,
-    finder_for,
-    need_bytes,
-    reference_bytes,
-    seconds_on,
-    step_of,
-)
+from teraflock.estimate.answer import reference_bytes
 from teraflock.estimate.batch import LIMIT_SHARE, BatchFinder
 from teraflock.estimate.cards import reservable_bytes
+from teraflock.estimate.estimator import Estimator, finder_for, need_bytes, seconds_on, step_of
 from teraflock.estimate.memory import optimizer_state
 from teraflock.estimate.step import Seconds, StepWork
 from teraflock.workload.model import Workload

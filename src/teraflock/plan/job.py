@@ -65,7 +65,8 @@ class Job:
     def advice(self) -> Iterator[str]:
         """What would make the job fit on the largest card there is."""
         from teraflock.estimate.advice import advice
-        from teraflock.estimate.answer import Question, answer
+        from teraflock.estimate.answer import answer
+        from teraflock.estimate.model import Question
 
         largest = max(all_cards(), key=lambda card: card.memory_bytes if card.cuda else 0)
         estimate = answer(self._workload, Question(cards=[largest]))

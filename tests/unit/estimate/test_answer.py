@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from teraflock.base.quantities import GIB
 from teraflock.catalog.cards import all_cards, card
-from teraflock.estimate.answer import Estimator, Limit, Question, answer
+from teraflock.estimate.answer import answer
+from teraflock.estimate.estimator import Estimator
+from teraflock.estimate.model import Limit, Question
 from teraflock.workload.model import Workload
 
 MEASURED = [  # live and reserved peak in bytes, seconds, measured on an H200

@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 
 from teraflock.catalog.cards import all_cards, card
 from teraflock.estimate.allocator import OutOfMemory
-from teraflock.estimate.answer import Estimator, Question, answer
+from teraflock.estimate.answer import answer
 from teraflock.estimate.cards import refuses
+from teraflock.estimate.estimator import Estimator
 from teraflock.estimate.fitting import fits_within
 from teraflock.estimate.memory import Scene, replay
+from teraflock.estimate.model import Question
 from teraflock.estimate.survey import Survey
 from teraflock.workload.model import Workload
 

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from teraflock.catalog.cards import all_cards
 from teraflock.catalog.model import Card
-from teraflock.estimate.answer import Question, answer
+from teraflock.estimate.answer import answer
+from teraflock.estimate.model import Question
 from teraflock.offer.model import Shape
 from teraflock.plan.job import Job
 from teraflock.plan.model import Hours, Misfit

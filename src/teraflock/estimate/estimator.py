@@ -1,0 +1,161 @@
+"""One workload with its trace: what it needs, and how long it takes, asked piece by piece."""
+
+from math import hypot
+
+import msgspec
+
+from teraflock.base.errors import BadInput
+from teraflock.catalog.model import Card
+from teraflock.estimate import parallel
+from teraflock.estimate.batch import LIMIT_SHARE, BatchFinder
+from teraflock.estimate.cards import MEASURED_ID, generation, peaks
+from teraflock.estimate.memory import Memory, Scene, plain_peak, replay
+from teraflock.estimate.reach import CHIP_DOUBT, is_measured
+from teraflock.estimate.speed import measured
+from teraflock.estimate.step import Seconds, StepWork
+from teraflock.estimate.workspace import CUBLAS_WORKSPACE_BYTES
+from teraflock.workload import zoo
+from teraflock.workload.expression import folded_all
+from teraflock.workload.model import Workload, checked, is_trace
+from teraflock.workload.trace import DTYPE_BYTES, Trace, read_trace_file
+
+
+class Estimator:
+    """One workload with its trace; asks the replay and the clock only for what is wanted."""
+
+    def __init__(self, workload: Workload) -> None:
+        self.is_trace = is_trace(workload.model)
+        if self.is_trace:
+            self.trace = read_trace_file(workload.model)
+            self.workload = _of_trace(workload, self.trace)
+        else:
+            self.workload = zoo.with_sizes(checked(workload))
+            self.trace = zoo.trace_for(self.workload)
+        # Of all symbols only the batch is ever asked for in several sizes.
+        fixed = {
+            name: size for name, size in zoo.symbols_for(self.workload, self.trace).items() if name != "batch"
+        }
+        self.trace = msgspec.structs.replace(
+            self.trace, expressions=folded_all(self.trace.expressions, fixed)
+        )
+        self.known = measured()
+        self.optimizer = self.workload.optimizer if self.workload.task == "train" else "none"
+        self.cublas_bytes = CUBLAS_WORKSPACE_BYTES["Hopper"]
+        self._lean_scenes: dict[int, Scene] = {}
+
+    @property
+    def is_generator(self) -> bool:
+        return not self.is_trace and zoo.entry(self.workload.model).kind == "generator"
+
+    def scene(self, batch: int | None = None) -> Scene:
+        workload = self.workload if batch is None else msgspec.structs.replace(self.workload, batch=batch)
+        symbols = zoo.symbols_for(workload, self.trace)
+        return Scene(self.trace, symbols, self.known.workspace)
+
+    def lean_scene(self, batch: int) -> Scene:
+        """As short of memory; kept, since every search looks at the same few batches again."""
+        if batch not in self._lean_scenes:
+            workload = msgspec.structs.replace(self.workload, batch=batch)
+            symbols = zoo.symbols_for(workload, self.trace)
+            self._lean_scenes[batch] = Scene(self.trace, symbols, self.known.workspace, lean=True)
+        return self._lean_scenes[batch]
+
+    def memory(self, *, expandable_segments: bool = False) -> Memory:
+        return replay(
+            self.scene(),
+            self.optimizer,
+            cublas_bytes=self.cublas_bytes,
+            expandable_segments=expandable_segments,
+            held=self.held(),
+        )
+
+    def held(self) -> dict[str, int]:
+        """What the trace does not show, by kind."""
+        return {"k": self.kv_cache_bytes()}
+
+    def kv_cache_bytes(self) -> int:
+        if not self.workload.kv_cache or self.is_trace:
+            return 0
+        size = 2 if self.workload.precision != "fp32" else 4
+        tokens = self.workload.batch * (self.workload.seq or 0)
+        return zoo.entry(self.workload.model).kv_elements_per_token * tokens * size
+
+    def gradient_bytes(self) -> int:
+        scene = self.scene()
+        total = 0
+        for shape, dtype in scene.parameter_sizes():
+            size = DTYPE_BYTES[dtype]
+            for each in shape:
+                size *= each
+            total += size
+        return total
+
+
+def step_of(estimator: Estimator, scene: Scene) -> StepWork:
+    return StepWork(
+        scene,
+        estimator.optimizer,
+        estimator.known,
+        tf32=estimator.workload.precision == "tf32",
+        drag=estimator.known.drag[0] if estimator.is_generator else 1.0,
+    )
+
+
+def finder_for(estimator: Estimator, extra_bytes: int) -> BatchFinder | None:
+    """`None` for a trace that stands for one batch only."""
+    if "batch" not in estimator.trace.symbols:
+        return None
+    return BatchFinder(
+        estimator.lean_scene,
+        estimator.optimizer,
+        estimator.cublas_bytes,
+        extra_bytes=extra_bytes + sum(estimator.held().values()),
+        near=estimator.workload.batch,
+        share=LIMIT_SHARE
+        if any(each.name.startswith("convolution") for each in estimator.trace.operations)
+        else 1.0,
+    )
+
+
+def need_bytes(estimator: Estimator, finder: BatchFinder | None) -> int:
+    if finder is not None:
+        return finder.need_bytes(estimator.workload.batch)
+    scene = estimator.lean_scene(estimator.workload.batch)
+    return plain_peak(scene, estimator.optimizer, cublas_bytes=estimator.cublas_bytes)
+
+
+def seconds_on(
+    estimator: Estimator, step: StepWork, card: Card, buckets: int = 0, gpus: int = 1
+) -> Seconds | None:
+    """One step on each of so many GPUs; `None` for a card whose time cannot be told."""
+    there, known = peaks(card), generation(card)
+    if there is None or known is None:
+        return None
+    width = 1.0 if card.id == MEASURED_ID else known.width
+    alone = step.seconds(there)
+    doubt = 0.0 if card.id == MEASURED_ID or is_measured(card) else CHIP_DOUBT
+    if estimator.is_generator:
+        doubt = hypot(doubt, estimator.known.drag[1])
+    spread = step.interval(alone, there, estimator.known, width, doubt)
+    middle = parallel.step_seconds(alone, buckets, card, gpus)
+    factor = middle / alone
+    return Seconds(spread.p10 * factor, middle, spread.p90 * factor)
+
+
+def _of_trace(workload: Workload, trace: Trace) -> Workload:
+    """A trace says itself what it is; the batch may be chosen where it is a symbol."""
+    if workload.batch < 0:
+        raise BadInput(f"A batch holds at least one sample, not {workload.batch}")
+    batch = workload.batch or trace.symbols.get("batch") or trace.samples
+    if "batch" not in trace.symbols and workload.batch and trace.samples and workload.batch != trace.samples:
+        raise BadInput(
+            f"This trace was recorded with a batch of {trace.samples} and cannot answer for {workload.batch}",
+            hint="Record it again with that batch, or let `--entry` take the batch as an argument",
+        )
+    return msgspec.structs.replace(
+        workload,
+        batch=batch,
+        precision=trace.precision,
+        task="train" if trace.has_backward else "infer",
+        optimizer=workload.optimizer if not trace.has_optimizer else "",
+    )

@@ -1,0 +1,55 @@
+"""What is asked of an estimate, and what it says: everything the command line and others read."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from teraflock.catalog.model import Card
+from teraflock.estimate.step import Seconds
+from teraflock.workload.model import Workload
+
+
+class Limit(msgspec.Struct, frozen=True):
+    """A bare budget in place of a card: what PyTorch may reserve."""
+
+    text: str
+    size_bytes: int
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    cards: Sequence[Card] = ()
+    limits: Sequence[Limit] = ()
+    gpus: int = 1
+    steps: float | None = None
+    samples: float | None = None
+    """Samples to see in all: epochs times samples."""
+    expandable_segments: bool = False
+    coarse: bool = False
+    """Largest batches on cards to two per cent, for many workloads in one go. Limits stay exact."""
+
+
+class OnGpu(msgspec.Struct, frozen=True, kw_only=True):
+    gpu: str
+    fits: bool
+    oom_probability: float
+    largest_batch: int | None
+    step_seconds: Seconds | None
+    samples_per_second: float | None
+    evidence: str
+    memory_bytes: int
+    """What PyTorch may reserve there."""
+    need_bytes: int
+    hours: Seconds | None = None
+
+
+class Peak(msgspec.Struct, frozen=True, kw_only=True):
+    live_peak_bytes: int
+    reserved_peak_bytes: int
+    device_peak_bytes: int
+    breakdown: dict[str, int]
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    workload: Workload
+    memory: Peak
+    gpus: list[OnGpu]
