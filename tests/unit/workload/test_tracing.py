@@ -109,6 +109,14 @@ def test_a_script_of_a_zoo_model_is_estimated_as_the_zoo_is(
     assert times[0] == pytest.approx(times[1], rel=0.03)
 
 
+def test_frozen_weights_count_as_parameters(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(NET + LORA + LOOP.format(step=PLAIN))
+    traced = run(tmp_path, "trace", "train.py", "-o", "job.trace")
+    assert traced.returncode == 0, traced.stderr
+    frozen = 4 * (256 * 512 + 512 + 512 * 256 + 256)
+    assert estimated(tmp_path, "job.trace")["memory"]["breakdown"]["parameters"] > frozen
+
+
 def test_a_script_that_cannot_be_traced_names_its_line(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import torch\n\nraise ValueError('no data here')\n")
     done = run(tmp_path, "trace", "train.py", "-o", "job.trace")

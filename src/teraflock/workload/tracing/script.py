@@ -106,6 +106,7 @@ class _Session:
         self.samples = 0
         self.views_before = 0
         self.has_input = False
+        self.has_model = False
         self.parameters: list[Any] = []
         self.autocast: Any = None
         self.symbols: dict[str, int] = {}
@@ -235,6 +236,10 @@ class _Session:
     def _before_forward(self, module: Any, inputs: Any) -> None:
         if self.choices.autocast.dtype is not None:
             self.autocast = self.choices.autocast.dtype
+        if not self.has_model:
+            self.has_model = True  # the outermost is called first; its frozen parameters no optimizer names
+            self.recorder.tag(module.parameters(), "p")
+            self.recorder.tag(module.buffers(), "b")
         tensor = next((each for each in inputs if isinstance(each, torch.Tensor) and each.dim() > 1), None)
         if not self.samples and tensor is not None:
             self.samples = 0 if isinstance(tensor.shape[0], torch.SymInt) else int(tensor.shape[0])
@@ -258,6 +263,7 @@ class _Session:
             raise _Enough
         self.views_before = self.recorder.views
         self.has_input = False
+        self.has_model = False
         self.recorder.mark(Mark.STEP)
 
     def _copied(self, copy: Any) -> None:
