@@ -33,11 +33,13 @@ class MeterService:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
+        self._seen: set[str] = set()
+        """Events of the last `OVERLAP` that are known to be taken: once taken, for ever taken."""
 
     def turn(self, *, limit: int = CHANGES_PER_TURN) -> int:
         """Read on once; how many changes were taken. None: nothing is left to take."""
         with self._database.read() as tx:
-            found = _found(tx, self._clock.now(), limit)
+            found = _found(tx, self._clock.now(), limit, self._seen)
         if not (found.changes or found.behind):
             return 0
         return self._database.write(lambda tx: _take_found(tx, found))
@@ -66,12 +68,12 @@ class _Found(msgspec.Struct, frozen=True, kw_only=True):
     behind: tuple[str, ...]
 
 
-def _found(tx: Transaction, now: datetime, limit: int) -> _Found:
+def _found(tx: Transaction, now: datetime, limit: int, seen: set[str]) -> _Found:
     event_id = store.cursor(tx).event_id
     fresh = store.changes_after(tx, event_id, limit=limit)
     changes = [change for _, change in fresh]
     if len(fresh) < limit:
-        changes += [each for each in _overlapped(tx, event_id, now, limit) if _is_new(tx, each)]
+        changes += _overlapped(tx, event_id, now, limit, seen)
     return _Found(
         changes=tuple(changes),
         newest=fresh[-1][0] if fresh else event_id,
@@ -79,17 +81,19 @@ def _found(tx: Transaction, now: datetime, limit: int) -> _Found:
     )
 
 
-def _overlapped(tx: Transaction, event_id: str, now: datetime, limit: int) -> Iterator[Change]:
-    """What lies a little before the cursor, or before now where the clock stepped back, up to the cursor."""
-    position = before(min(event_id, floor_id(now)), OVERLAP) if event_id else ""
-    while position < event_id:
-        page = [
-            (id, change) for id, change in store.changes_after(tx, position, limit=limit) if id <= event_id
-        ]
-        if not page:
-            return
-        yield from (change for _, change in page)
-        position = page[-1][0]
+def _overlapped(
+    tx: Transaction, event_id: str, now: datetime, limit: int, seen: set[str]
+) -> Iterator[Change]:
+    """What is new a little before the cursor, or before now where the clock stepped back, up to the cursor."""
+    start = before(min(event_id, floor_id(now)), OVERLAP) if event_id else ""
+    ids = store.ids_between(tx, start, event_id)
+    seen.intersection_update(ids)
+    unseen = [id for id in ids if id not in seen]
+    for id, change in store.changes_with(tx, unseen):
+        if _is_new(tx, change):
+            yield change
+        else:
+            seen.add(id)
 
 
 def _is_new(tx: Transaction, change: Change) -> bool:

@@ -90,6 +90,25 @@ def changes_after(tx: Transaction, event_id: str, *, limit: int) -> list[tuple[s
     return [(row[0], _change_from(row)) for row in rows[:limit]]
 
 
+def ids_between(tx: Transaction, after: str, until: str) -> list[str]:
+    """Of changes behind one event up to another: without what they say, which is where the time goes."""
+    found: list[str] = []
+    for kind in KINDS:
+        rows = tx.all(
+            "SELECT id FROM event WHERE kind = :kind AND id > :after AND id <= :until",
+            kind=kind, after=after, until=until,
+        )  # fmt: skip
+        found += [row[0] for row in rows]
+    return sorted(found)
+
+
+def changes_with(tx: Transaction, ids: Iterable[str]) -> Iterator[tuple[str, Change]]:
+    for id in ids:
+        row = tx.one("SELECT id, at_us, subject, project_id, details FROM event WHERE id = :id", id=id)
+        if row is not None:
+            yield id, _change_from(row)
+
+
 def changes_of(tx: Transaction, instance_id: str, behind: int) -> list[Change]:
     """The changes of one instance whose sequence is above `behind`, in its order."""
     rows = tx.all(
