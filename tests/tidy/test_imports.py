@@ -5,6 +5,7 @@ Unchecked, folders do not layer Python: most large code bases end with their pac
 
 import ast
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,30 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
                 yield node.lineno, parts[1]
 
 
+def modules() -> dict[str, set[str]]:
+    """Every module of ours with those it imports, inside functions too."""
+    paths = {_module(path): path for path in PACKAGE.rglob("*.py")}
+    found = {name: set[str]() for name in paths}
+    for name, path in paths.items():
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                targets = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                targets = [f"{node.module}.{alias.name}" for alias in node.names]
+            else:
+                continue
+            for target in targets:
+                known = target if target in paths else target.rpartition(".")[0]
+                if known in paths and known != name:
+                    found[name].add(known)
+    return found
+
+
+def _module(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
 def allowed(folder: str) -> set[str]:
     if folder in EDGES:
         return {*DOMAIN, folder, *EDGES[folder]}
@@ -66,6 +91,21 @@ def test_imports_point_one_way(folder: str) -> None:
         if target not in allowed(folder)
     ]
     assert wrong == []
+
+
+def test_no_module_imports_itself_in_a_circle() -> None:
+    """Inside a folder too, and not hidden in a function."""
+    TopologicalSorter(modules()).prepare()
+
+
+def test_a_store_knows_no_service() -> None:
+    """Stores lie below all acts: so any noun may read another's rows, whichever of them builds on the other."""
+    stores = {name: targets for name, targets in modules().items() if name.endswith(".store")}
+    assert len(stores) > 20, "they are found"
+    wrong = {
+        name: targets for name, targets in stores.items() if any(t.endswith(".service") for t in targets)
+    }
+    assert wrong == {}
 
 
 def test_the_check_sees_imports_of_every_kind(tmp_path: Path) -> None:

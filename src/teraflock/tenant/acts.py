@@ -1,11 +1,18 @@
-"""What the acts on every noun here need: a database, the time, new ids, and the audit log beside what they change."""
+"""What the acts on every noun here need: a database, the time, new ids, and the audit log beside what they change.
+
+Nouns build on each other: audit, project, member, key, organisation, installation, each on those before it. Their
+stores know no acts, so all may read all of them.
+"""
 
 from collections.abc import Callable
 from os import urandom
 
 from teraflock.base.clock import Clock
-from teraflock.storage.database import Database
+from teraflock.base.errors import NotFound
+from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.audit.service import Audit
+from teraflock.tenant.model import Actor, OrganisationId
+from teraflock.tenant.organisation.store import organisation
 
 
 class Acts:
@@ -16,3 +23,8 @@ class Acts:
         self._clock = clock
         self._random_bytes = random_bytes
         self._audit = Audit(clock, random_bytes)
+
+    def _check_there(self, tx: Transaction, actor: Actor, home: OrganisationId) -> None:
+        """One's own organisation is there; of others, only operators come to ask."""
+        if home != actor.organisation_id and organisation(tx, home) is None:
+            raise NotFound("There is no such organisation")

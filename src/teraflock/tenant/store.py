@@ -1,4 +1,4 @@
-"""A part of the SQL of several nouns here; each has all of its own in its folder."""
+"""What the SQL of several nouns has in common. The SQL of each is in its folder."""
 
 from collections.abc import Iterable, Mapping
 

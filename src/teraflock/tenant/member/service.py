@@ -17,7 +17,6 @@ from teraflock.tenant.acts import Acts
 from teraflock.tenant.member import store
 from teraflock.tenant.model import Actor, Member, MemberId, OrganisationId, Role
 from teraflock.tenant.names import check_member_name
-from teraflock.tenant.organisation.store import organisation as organisation_of
 from teraflock.tenant.project.service import project_in
 from teraflock.tenant.rules import Permission
 
@@ -124,8 +123,7 @@ class Members(Acts):
             raise Conflict(
                 f"`{name}` is a member already", hint="Give another role with `tera member set-role`"
             )
-        if home != actor.organisation_id and organisation_of(tx, home) is None:
-            raise NotFound("There is no such organisation")
+        self._check_there(tx, actor, home)
         now = self._clock.now()
         removed = store.removed_member(tx, home, name)
         member = Member(

@@ -11,7 +11,6 @@ from teraflock.tenant import rules
 from teraflock.tenant.acts import Acts
 from teraflock.tenant.model import Actor, OrganisationId, Project, ProjectId, Quota
 from teraflock.tenant.names import check_name
-from teraflock.tenant.organisation.store import organisation as organisation_of
 from teraflock.tenant.project import store
 from teraflock.tenant.rules import Permission
 
@@ -84,8 +83,7 @@ class Projects(Acts):
     def _made(self, tx: Transaction, actor: Actor, home: OrganisationId, name: str, quota: Quota) -> Project:
         if store.project(tx, home, name) is not None:
             raise Conflict(f"There is a project `{name}` already", hint="Choose another name")
-        if home != actor.organisation_id and organisation_of(tx, home) is None:
-            raise NotFound("There is no such organisation")
+        self._check_there(tx, actor, home)
         now = self._clock.now()
         project = Project(
             id=ProjectId(new_id("prj", now, self._random_bytes)),
