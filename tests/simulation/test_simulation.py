@@ -8,7 +8,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.simulation.intake import Intake, installed
 from tests.simulation.machine import CloudMachine
 
-LIVES = int(os.environ.get("TERA_SIMULATIONS", "40"))
+LIVES = int(os.environ.get("TERA_SIMULATIONS", "24"))
 STEPS = int(os.environ.get("TERA_SIMULATION_STEPS", "60"))
 
 
