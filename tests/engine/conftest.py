@@ -54,7 +54,7 @@ def driver_of_house(house: House, base_image: Path) -> Iterator[Lxd]:
         report=lambda: report,
         image_cache=IMAGES,
         now=lambda: 1,
-        pool=PoolWish(size_bytes=10 * GIB),
+        pool=PoolWish(size_bytes=40 * GIB),
         way_out=False,
     )
     with house.inside():

@@ -1,6 +1,7 @@
 """Images other than the base, booted for real."""
 
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -79,3 +80,33 @@ def test_processes_that_build_the_same_image_at_once_make_one(
         for number in range(2):
             driver.delete_image(f"img_same{number}")
     assert set(driver.images()) == {"img_base"}
+
+
+LARGE = {
+    "pytorch": "import torch; print(int((torch.ones(64, 64) @ torch.ones(64, 64)).sum()))",
+    "tensorflow": (
+        "import tensorflow as tf; print(int(tf.reduce_sum(tf.ones((64, 64)) @ tf.ones((64, 64))).numpy()))"
+    ),
+}
+
+
+@pytest.fixture(params=LARGE)
+def large_image(request: pytest.FixtureRequest) -> str:
+    """Several gigabytes and minutes each, so only where it is asked for."""
+    name: str = request.param
+    if name not in os.environ.get("TERA_LARGE_IMAGES", "").split(","):
+        pytest.skip("large images are built only where TERA_LARGE_IMAGES names them (pytorch,tensorflow)")
+    build.build(recipe.read(name), IMAGES, created_at=1)
+    return name
+
+
+def test_a_large_image_computes(large_image: str, driver: Lxd, a_machine: MachineMaker) -> None:
+    driver.build_image("img_large", large_image)
+    machine = a_machine(image="img_large", ram_bytes=4 * GIB, disk_bytes=12 * GIB)
+    launched(driver, machine)
+    told = driver.run(
+        machine.handle, ("/opt/jupyter/bin/python", "-c", LARGE[large_image]), stdin=b"", seconds_max=300
+    )
+    assert (told.exit_code, told.stdout) == (0, b"262144\n"), told
+    driver.delete(machine.handle)
+    driver.delete_image("img_large")

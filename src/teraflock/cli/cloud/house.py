@@ -149,7 +149,7 @@ def _down_sentences(fallen: "Fallen", keep_guests: bool) -> Iterator[str]:
     elif keep_guests:
         yield "Instances run on"
     if fallen.daemon:
-        yield "Our LXD is stopped"
+        yield "Our engine is stopped"
     elif fallen.foreign:
         yield "The engine was here before us and runs on"
 

@@ -157,6 +157,7 @@ class Networks:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
+        self._lock.parent.mkdir(exist_ok=True)  # a system without an init of its own may lack it
         with self._lock.open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
