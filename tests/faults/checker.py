@@ -58,6 +58,16 @@ def faults(database: Database, world: World, now: datetime) -> list[str]:
     return found
 
 
+def charged_on_lost_hosts(database: Database) -> list[str]:
+    """At any time, not only at rest: nothing is told to run, and so charged, on a host that is away in the books."""
+    with database.read() as tx:
+        rows = tx.all(
+            "SELECT i.id, i.phase, i.operation FROM instance i JOIN host h ON h.id = i.host_id"
+            " WHERE h.state = 'away' AND i.phase IN ('running', 'changing') ORDER BY i.id"
+        )
+    return [f"{id} ({phase}, {operation or 'at rest'}): its host is away" for id, phase, operation in rows]
+
+
 def _books(tx: Transaction) -> Books:
     names = {row[0]: row[1] for row in tx.all("SELECT id, name FROM host")}
     cards: dict[str, set[tuple[str, str]]] = defaultdict(set)

@@ -54,6 +54,8 @@ class Worker:
         self.in_hand: list[Instance] = []
         self.dies_in: int | None = None
         self.dies_at = ""
+        self.befalls: Callable[[str], None] = lambda point: None
+        """Told of every point of every operation that is reached."""
         self._alive_until = house.clock.now()
         self.around = around = Surroundings(
             database=house.database,
@@ -97,6 +99,7 @@ class Worker:
             self.advance()
 
     def _reach(self, point: str) -> None:
+        self.befalls(point)
         if self.dies_in is not None:
             self.dies_in -= 1
         if self.dies_in == 0 or point == self.dies_at:

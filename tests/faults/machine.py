@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import note
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
-from tests.faults.checker import faults
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from tests.faults.checker import charged_on_lost_hosts, faults
 from tests.faults.house import House
 
 from teraflock.base.clock import FixedClock
@@ -186,6 +186,30 @@ class HouseMachine(RuleBasedStateMachine):
     def meddle(self, pick: int, what: str) -> None:
         if ids := self._on_engine():
             getattr(self.house.trouble, what)(ids[pick % len(ids)])
+
+    @invariant()
+    def nothing_is_charged_on_lost_hosts(self) -> None:
+        if hasattr(self, "house"):
+            wrong = charged_on_lost_hosts(self.house.database)
+            assert not wrong, "\n".join(wrong)
+
+    @rule(pick=PICK, points=st.integers(1, 8))
+    def lose_host_in_the_middle(self, pick: int, points: int) -> None:
+        """Of whatever is worked on then; and it is noticed."""
+        host, left = f"simulated-{pick % 3 + 1:04d}", [points]
+
+        def befalls(point: str) -> None:
+            left[0] -= 1
+            if left[0] == 0:
+                self.house.trouble.host_goes_away(host)
+
+        for number, worker in enumerate(self.house.workers):
+            worker.befalls = befalls
+            worker.beat()
+            self.house.survive(worker.turn, number)
+            worker.befalls = lambda point: None
+        for _ in range(2):
+            self.house.survive(self.house.workers[0].look, 0)
 
     def _on_engine(self) -> list[str]:
         with self.house.world.read() as turn:

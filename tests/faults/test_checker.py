@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 from msgspec.structs import replace
-from tests.faults.checker import faults
+from tests.faults.checker import charged_on_lost_hosts, faults
 from tests.faults.house import House
 from tests.faults.machine import fresh_sqlite
 
@@ -118,6 +118,13 @@ DAMAGE: dict[str, tuple[Callable[[House], object], str]] = {
     ),
     "an event": (lambda h: in_rows(h, "DELETE FROM event WHERE kind = 'instance.moved'"), "its events are"),
 }
+
+
+def test_what_runs_on_a_lost_host_is_told(house: House) -> None:
+    assert charged_on_lost_hosts(house.database) == []
+    in_rows(house, "UPDATE host SET state = 'away'")
+    (told,) = charged_on_lost_hosts(house.database)
+    assert told.startswith(by_name(house, "runs"))
 
 
 @pytest.mark.parametrize("kind", DAMAGE)

@@ -130,6 +130,10 @@ def set_state(tx: Transaction, id: HostId, state: HostState) -> None:
     tx.run("UPDATE host SET state = :state WHERE id = :id", state=state, id=id)
 
 
+def is_away(tx: Transaction, id: str) -> bool:
+    return tx.one("SELECT 1 FROM host WHERE id = :id AND state = 'away'", id=id) is not None
+
+
 def set_region(tx: Transaction, id: HostId, region: str) -> None:
     tx.run("UPDATE host SET region = :region WHERE id = :id", region=region, id=id)
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from teraflock.instance.model import Held, Instance, Operation, Progress, Request
-from teraflock.instance.states import MOVES, Phase, Wanted
+from teraflock.instance.states import BILLABLE, MOVES, Phase, Wanted
 
 
 class Course(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,8 +63,6 @@ def next_operation(instance: Instance) -> Operation | None:
         return Operation.DELETE
     if phase == Phase.FAILED:
         return None
-    if phase == Phase.AWAY:
-        return request.operation if request else None  # a repair, ordered when its host came back without it
     if phase == Phase.QUEUED:
         return Operation.LAUNCH
     if phase == Phase.STOPPED:
@@ -88,7 +86,10 @@ def _of_stopped(wanted: Wanted, request: Request | None) -> Operation | None:
 def begun(instance: Instance, operation: Operation, now: datetime) -> Instance:
     """The instance with an operation under way."""
     during = COURSES[operation].during
-    started = moved(instance, during) if during else instance
+    waits = (
+        instance.phase == Phase.AWAY and during == Phase.CHANGING
+    )  # until its host is back, see `returned`
+    started = moved(instance, during) if during and not waits else instance
     return replace(
         started,
         progress=Progress(operation=operation, since=now),
@@ -124,11 +125,31 @@ def finished(instance: Instance, *, now: datetime) -> Instance:
         after = replace(after, wanted_at=now)
     if after.phase == Phase.RUNNING and instance.phase != Phase.RUNNING:
         after = replace(after, running_since=now)
-    if after.phase != Phase.RUNNING:
+    if after.phase not in (Phase.RUNNING, Phase.AWAY):
         after = replace(after, running_since=None)
     if after.phase == Phase.GONE:
         after = replace(after, gone_at=now)
     return _settled(holding(after))
+
+
+def lost(instance: Instance) -> Instance:
+    """The instance when its host is lost: what ran is away, whatever was being done on it. Journal and cards stay."""
+    return moved(instance, Phase.AWAY) if instance.phase in BILLABLE else instance
+
+
+def returned(instance: Instance, now: datetime) -> Instance:
+    """The instance that was away, when its host is back.
+
+    The work under way begins anew, for the host may have rebooted since a step was done; steps may be run twice. On
+    the way back that would be the wrong direction: it goes on where it was.
+    """
+    progress = instance.progress
+    during = COURSES[progress.operation].during if progress else None
+    back = moved(instance, during or Phase.RUNNING)
+    if progress is not None:
+        step = progress.step if progress.undoing else ""
+        progress = replace(progress, step=step, since=now, attempts=0)
+    return replace(back, progress=progress, running_since=instance.running_since or now, due_at=now)
 
 
 def _answers(operation: Operation, request: Request | None) -> bool:

@@ -23,7 +23,7 @@ class Phase(StrEnum):
     CHANGING = "changing"
     """Between two runs on the same disk: restart, restore, a change of cards."""
     AWAY = "away"
-    """Its host does not answer: nobody knows whether it runs."""
+    """Its host does not answer: nobody knows whether it runs. What was being done on it waits, and goes on after."""
     STOPPING = "stopping"
     STOPPED = "stopped"
     """Its disk is kept; cards, processors and memory are free for others."""
@@ -37,8 +37,15 @@ MOVES: Final[Mapping[Phase, Set[Phase]]] = {
     Phase.QUEUED: {Phase.STARTING, Phase.DELETING},
     Phase.STARTING: {Phase.RUNNING, Phase.STOPPED, Phase.FAILED, Phase.DELETING},
     Phase.RUNNING: {Phase.CHANGING, Phase.STARTING, Phase.AWAY, Phase.STOPPING, Phase.DELETING},
-    Phase.CHANGING: {Phase.RUNNING, Phase.STOPPED, Phase.DELETING},
-    Phase.AWAY: {Phase.RUNNING, Phase.STARTING, Phase.STOPPING, Phase.DELETING},
+    Phase.CHANGING: {Phase.RUNNING, Phase.AWAY, Phase.STOPPED, Phase.DELETING},
+    Phase.AWAY: {
+        Phase.RUNNING,
+        Phase.CHANGING,
+        Phase.STARTING,
+        Phase.STOPPING,
+        Phase.STOPPED,
+        Phase.DELETING,
+    },
     Phase.STOPPING: {Phase.STOPPED, Phase.DELETING},
     Phase.STOPPED: {Phase.STARTING, Phase.STOPPING, Phase.DELETING},
     Phase.FAILED: {Phase.DELETING},
@@ -61,4 +68,4 @@ ON_ENGINE: Final = frozenset(
 )
 """Something of it may exist on an engine."""
 BILLABLE: Final = frozenset({Phase.RUNNING, Phase.CHANGING})
-"""Starting and stopping are the house's cost, not the tenant's."""
+"""Starting and stopping are the house's cost, not the tenant's. None of these on a host that is away in the books."""

@@ -191,9 +191,12 @@ def by_id_in_all_projects(tx: Transaction, id: InstanceId) -> Instance | None:
 
 
 def on_site_in_all_projects(tx: Transaction, site: str) -> list[Row]:
-    """Of all instances on a site's hosts: id, phase, wanted, host name, whether work is under way, and their shape."""
+    """Of all instances on a site's hosts: id, phase, wanted, host name, whether work is under way or the host is away
+    in the books, and their shape.
+    """
     return tx.all(
-        "SELECT i.id, i.phase, i.wanted, h.name, CASE WHEN i.operation = '' AND i.settled = 1 THEN 0 ELSE 1 END,"
+        "SELECT i.id, i.phase, i.wanted, h.name,"
+        " CASE WHEN i.operation = '' AND i.settled = 1 AND h.state <> 'away' THEN 0 ELSE 1 END,"
         " i.vcpus, i.ram_bytes, i.disk_bytes"
         " FROM instance i JOIN host h ON h.id = i.host_id WHERE h.site = :site",
         site=site,
@@ -215,6 +218,16 @@ def slots_on_site_in_all_projects(tx: Transaction, site: str) -> dict[str, tuple
 
 def on_host_in_all_projects(tx: Transaction, host_id: HostId) -> tuple[Instance, ...]:
     return instances_from(tx, tx.all(f"SELECT {COLUMNS} FROM instance WHERE host_id = :id", id=host_id))
+
+
+def away_in_work_in_all_projects(tx: Transaction, site: str) -> list[tuple[InstanceId, str]]:
+    """Instances that are away in the middle of an operation, and the names of their hosts."""
+    rows = tx.all(
+        "SELECT i.id, h.name FROM instance i JOIN host h ON h.id = i.host_id WHERE i.settled = 0"
+        " AND i.phase = 'away' AND i.operation <> '' AND h.site = :site ORDER BY i.id",
+        site=site,
+    )
+    return [(InstanceId(row[0]), row[1]) for row in rows]
 
 
 def ids_known_in_all_projects(tx: Transaction, ids: Sequence[str]) -> dict[str, str]:

@@ -23,10 +23,11 @@ from msgspec.structs import replace
 from teraflock.base.errors import TeraflockError
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId, new_id
+from teraflock.fleet import store as fleet
 from teraflock.instance import store
 from teraflock.instance.driver import Capability, ComputeDriver, Handle, Seen, Sighting
 from teraflock.instance.model import Instance, InstanceId, Operation, Request
-from teraflock.instance.rules import moved, settled
+from teraflock.instance.rules import returned, settled
 from teraflock.instance.states import Phase, Wanted
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
@@ -78,7 +79,8 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decide(kept: Iterable[Kept], seen: Mapping[str, Sighting], hosts_answering: frozenset[str]) -> Drift:
-    """Say what differs. Busy instances are left to their operation, and hosts that do not answer to `hosts.py`."""
+    """Say what differs. Busy instances are left to their operation, and hosts that do not answer, or are away in the
+    books, to `hosts.py`."""
     start, stop, remake, back, refit, exchange, known = [], [], [], [], [], [], set()
     for each in kept:
         known.add(each.id)
@@ -191,7 +193,7 @@ class DriftLoop:
     def _apply(self, driver: ComputeDriver, drift: Drift) -> None:
         def work(tx: Transaction) -> None:
             for id in drift.back:
-                self._change(tx, id, "", lambda instance: moved(instance, Phase.RUNNING))
+                self._change(tx, id, "", partial(returned, now=self._around.clock.now()))
             for id in drift.start:
                 self._change(tx, id, "It stood still, though nobody asked for it; started again", _to_start)
             for id in drift.remake:
@@ -214,6 +216,8 @@ class DriftLoop:
         before = store.by_id_in_all_projects(tx, InstanceId(id))
         if before is None or before.progress or not before.settled:
             return  # somebody works on it meanwhile
+        if fleet.is_away(tx, before.host_id or ""):
+            return  # nothing runs there, as far as the books go, until `hosts.py` has found it again
         now = self._around.clock.now()
         after = replace(settled(change(before)), due_at=now)
         if after.settled and reason and after.request == before.request and after.phase == before.phase:

@@ -2,6 +2,11 @@
 
 A host is away when two readings in a row did not find it: one may be a hiccup, and an engine that has just come back
 shows healthy hosts as lost. What runs there is then nobody's to tell, and is not charged from the last reading on.
+
+What holds after every commit: nothing on a host that is away in the books is running or changing, whatever was being
+done on it. An operation waits with its journal, cards and ports, and begins anew when the host is back; an instance at
+rest comes back by `drift.py`, when its engine has shown what became of it; a stop or a delete waits as stopping or
+deleting. What stands still keeps its disk, as far as anybody knows, and stays as it is.
 """
 
 import logging
@@ -15,8 +20,10 @@ from teraflock.fleet import store as fleet
 from teraflock.fleet.model import Host, HostId, HostReport, HostState
 from teraflock.instance import store
 from teraflock.instance.driver import ComputeDriver
-from teraflock.instance.rules import moved
-from teraflock.instance.states import Phase
+from teraflock.instance.model import InstanceId
+from teraflock.instance.rules import lost, returned, settled
+from teraflock.instance.states import Phase, Wanted
+from teraflock.reconcile import store as leases
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 
@@ -49,20 +56,26 @@ class HostLoop:
         changed = [report for name, report in here.items() if before.get(name) != report]
         with self._around.database.read() as tx:
             kept = [host for host in fleet.outlines(tx) if host.site == driver.site]
+            waiting = store.away_in_work_in_all_projects(tx, driver.site)
         back = {host.name for host in kept if host.state == HostState.AWAY and host.name in here}
-        lost = self._lost(driver.site, kept, here)
-        if changed or back or lost or here:
-            self._around.database.write(lambda tx: self._write(tx, driver, changed, back, here, lost))
+        gone = self._lost(driver.site, kept, here)
+        to_return = [id for id, host in waiting if host in here]
+        if gone or here:
+            self._around.database.write(
+                lambda tx: self._write(tx, driver, changed, back, here, gone, to_return)
+            )
+            if to_return:
+                self._around.wake()
         self._known[driver.site] = here
 
     def _lost(self, site: str, kept: Sequence[Host], here: Mapping[str, HostReport]) -> list[Host]:
-        lost = []
+        found = []
         for host in kept:
             key = (site, host.name)
             self._strikes[key] = 0 if host.name in here else self._strikes.get(key, 0) + 1
             if self._strikes[key] >= STRIKES_MAX and host.state != HostState.AWAY:
-                lost.append(host)
-        return lost
+                found.append(host)
+        return found
 
     def _write(
         self,
@@ -71,7 +84,8 @@ class HostLoop:
         changed: Sequence[HostReport],
         back: set[str],
         here: Mapping[str, HostReport],
-        lost: Sequence[Host],
+        gone: Sequence[Host],
+        to_return: Sequence[InstanceId],
     ) -> None:
         now = self._around.clock.now()
         for report in {report.name: report for report in (*changed, *(here[name] for name in back))}.values():
@@ -80,24 +94,27 @@ class HostLoop:
         if here:
             known = {host.name for host in fleet.outlines(tx) if host.site == driver.site}
             fleet.mark_seen(tx, driver.site, here.keys(), now, all_of_site=known <= here.keys())
-        for host in lost:
+        for instance_id in to_return:
+            self._return(tx, instance_id, now)
+        for host in gone:
             LOG.warning("the host %s of %s is away", host.name, host.site)
             fleet.set_state(tx, host.id, HostState.AWAY)
             self._leave_unknown(tx, host, now)
 
     def _leave_unknown(self, tx: Transaction, host: Host, now: datetime) -> None:
-        """Nobody knows whether what ran there runs. It comes back with its host, see `drift.py`.
-
-        Where something was just asked for, its operation waits for the host.
-        """
+        """Nobody knows whether what ran there runs. Where its tenant asked for its end before, that counts."""
         for instance in store.on_host_in_all_projects(tx, host.id):
-            if instance.phase == Phase.RUNNING and instance.settled:
-                after = moved(instance, Phase.AWAY)
+            if (after := lost(instance)) is not instance:
+                is_asked = instance.wanted != Wanted.RUNNING
+                last_seen = min(host.seen_at, instance.wanted_at) if is_asked else host.seen_at
+                random_bytes = self._around.random_bytes
                 store.put(
-                    tx,
-                    instance,
-                    after,
-                    now=now,
-                    random_bytes=self._around.random_bytes,
-                    last_seen=host.seen_at,
+                    tx, instance, settled(after), now=now, random_bytes=random_bytes, last_seen=last_seen
                 )
+
+    def _return(self, tx: Transaction, id: InstanceId, now: datetime) -> None:
+        instance = store.by_id_in_all_projects(tx, id)
+        if instance is None or instance.phase != Phase.AWAY or instance.progress is None:
+            return  # it was finished or overtaken meanwhile
+        store.put(tx, instance, returned(instance, now), now=now, random_bytes=self._around.random_bytes)
+        leases.take_away(tx, id)

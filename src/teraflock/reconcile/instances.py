@@ -36,6 +36,7 @@ from teraflock.instance.rules import (
     IllegalMove,
     begun,
     finished,
+    lost,
     next_operation,
     overtaken,
     retry_after,
@@ -245,6 +246,8 @@ class InstanceLoop:
             if fresh.progress is not None and after.progress is None:
                 _close_books(tx, fresh, fresh.progress, done)
                 after = _with_snapshots(after, snapshots.kept_bytes(tx, after.id))
+                if fleet.is_away(tx, after.host_id or ""):  # it was lost while this was done
+                    after = lost(after)
             stored = store.put(tx, fresh, after, now=now, random_bytes=self._around.random_bytes)
             if after.due_at > now:
                 leases.let_go(tx, instance.id, self._worker)

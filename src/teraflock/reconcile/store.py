@@ -70,6 +70,11 @@ def let_go(tx: Transaction, id: InstanceId, worker: str) -> None:
     )
 
 
+def take_away(tx: Transaction, id: InstanceId) -> None:
+    """From whoever has it in hand: the work on it begins at another point, and what he did is of the past."""
+    tx.run("UPDATE instance SET lease_owner = '' WHERE id = :id", id=id)
+
+
 def let_go_all(tx: Transaction) -> None:
     """For the only worker there is, when it starts: nobody has anything in hand."""
     tx.run("UPDATE instance SET lease_owner = '' WHERE lease_owner <> ''")

@@ -12,8 +12,8 @@ ALLOWED = """
 queued    > starting deleting
 starting  > running stopped failed deleting
 running   > changing starting away stopping deleting
-changing  > running stopped deleting
-away      > running starting stopping deleting
+changing  > running away stopped deleting
+away      > running changing starting stopping stopped deleting
 stopping  > stopped deleting
 stopped   > starting stopping deleting
 failed    > deleting

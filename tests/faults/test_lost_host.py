@@ -1,0 +1,165 @@
+"""A walk over hosts that are lost at every point of every operation, and come back, or do not before all is deleted.
+
+While a host is away in the books nothing on it runs as far as anybody can tell, so nothing is charged; the operation
+waits with all it holds. When the host is back, as it was or rebooted, what was asked for is done after all, and no
+card, port, snapshot or image is left over. A delete is taken at any time, and ends with the host's return.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+import pytest
+from tests.faults.checker import charged_on_lost_hosts, faults
+from tests.faults.house import House
+
+from teraflock.base.clock import FixedClock
+from teraflock.drivers.simulated.faults import Fault, Kind, When
+from teraflock.drivers.simulated.world import MemoryWorld
+from teraflock.instance.model import Instance, Operation
+from teraflock.instance.orders import Order, ShapeWish
+from teraflock.instance.rules import COURSES
+from teraflock.instance.states import BILLABLE, Phase, Wanted
+from teraflock.reconcile.rehearsal import points
+from teraflock.storage.memory import MemoryDatabase
+from teraflock.storage.migrate import migrate
+
+ENDINGS = ("back", "rebooted", "deleted")
+
+
+def ask(house: House, act: str, *words: object) -> None:
+    getattr(house.service, act)(house.tenant.actor, house.tenant.project, *words)
+
+
+def launched(house: House) -> None:
+    ask(house, "launch", Order(name="one", shape=ShapeWish(gpu="V100")))
+    house.settle()
+
+
+def stopped(house: House) -> None:
+    launched(house)
+    ask(house, "stop", "one")
+    house.settle()
+
+
+def kept(house: House) -> None:
+    launched(house)
+    ask(house, "snapshot", "one", "before")
+    house.settle()
+
+
+def kept_and_stopped(house: House) -> None:
+    kept(house)
+    ask(house, "stop", "one")
+    house.settle()
+
+
+def limits_changed(house: House) -> None:
+    house.trouble.limits_changed_by_hand(one(house).id, vcpus=7, ram_bytes=1 << 30)
+    house.workers[0].look()
+
+
+def publish(house: House) -> None:
+    house.images.from_instance(house.tenant.actor, house.tenant.project, "mine", "one")
+
+
+DOES_NOT_COME_UP = Fault(call="ready", kind=Kind.DOES_NOT_BOOT)
+SCENES: dict[Operation, tuple[Callable[[House], None], Callable[[House], None], Fault | None]] = {
+    Operation.LAUNCH: (
+        lambda house: None,
+        lambda house: ask(house, "launch", Order(name="one", shape=ShapeWish(gpu="V100"))),
+        DOES_NOT_COME_UP,
+    ),
+    Operation.START: (stopped, lambda house: ask(house, "start", "one"), DOES_NOT_COME_UP),
+    Operation.STOP: (launched, lambda house: ask(house, "stop", "one"), None),
+    Operation.RESTART: (launched, lambda house: ask(house, "restart", "one"), DOES_NOT_COME_UP),
+    Operation.RESIZE: (
+        launched,
+        lambda house: ask(house, "resize", "one", ShapeWish(vcpus=3, disk_bytes=256 << 30)),
+        Fault(call="resize", when=When.HALF, kind=Kind.REFUSED),
+    ),
+    Operation.REFIT: (launched, limits_changed, None),
+    Operation.RESIZE_RESTART: (
+        launched,
+        lambda house: ask(house, "resize", "one", ShapeWish(gpus=2)),
+        DOES_NOT_COME_UP,
+    ),
+    Operation.SNAPSHOT: (
+        launched,
+        lambda house: ask(house, "snapshot", "one", "now"),
+        Fault(call="snapshot", when=When.HALF, kind=Kind.REFUSED),
+    ),
+    Operation.RESTORE: (kept_and_stopped, lambda house: ask(house, "restore", "one", "before"), None),
+    Operation.RESTORE_RESTART: (
+        kept,
+        lambda house: ask(house, "restore", "one", "before"),
+        DOES_NOT_COME_UP,
+    ),
+    Operation.PUBLISH: (launched, publish, Fault(call="publish", when=When.HALF, kind=Kind.REFUSED)),
+    Operation.DELETE: (kept, lambda house: ask(house, "delete", "one"), None),
+}
+WALK = [(operation, point) for operation in Operation for point in points(operation)]
+
+
+@pytest.fixture
+def house() -> Iterator[House]:
+    clock, database = FixedClock(datetime(2026, 11, 15, tzinfo=UTC)), MemoryDatabase()
+    migrate(database, clock)
+    house = House(database, MemoryWorld(), clock)
+    yield house
+    database.close()
+
+
+def one(house: House) -> Instance:
+    (view,) = house.service.page(house.tenant.project.id, limit=9, gone=True)
+    return view.instance
+
+
+def turn(house: House) -> None:
+    house.workers[0].look()
+    house.workers[0].turn()
+    house.wait(5)
+
+
+def lose_at(house: House, point: str) -> str:
+    """Work until the point is reached, where the host is lost; and on, until that is noticed. The host."""
+    (view,) = house.service.page(house.tenant.project.id, limit=9)
+    host, reached = view.host_name or "", []
+
+    def befalls(there: str) -> None:
+        if there == point:
+            reached.append(there)
+            house.trouble.host_goes_away(host)
+
+    house.workers[0].befalls = befalls
+    for _ in range(9):
+        turn(house)
+    assert reached, f"{point} was never reached"
+    return host
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize(("operation", "point"), WALK, ids=[point for _, point in WALK])
+def test_a_host_lost_there_is_not_charged_and_leaves_nothing_wrong(
+    house: House, operation: Operation, point: str, ending: str
+) -> None:
+    set_up, wish, turn_back = SCENES[operation]
+    set_up(house)
+    if ":undo:" in point:
+        assert turn_back is not None
+        house.trouble.faults(turn_back)
+    wish(house)
+    host = lose_at(house, point)
+    assert charged_on_lost_hosts(house.database) == []
+    assert one(house).phase not in BILLABLE
+    if ending == "deleted" and one(house).phase != Phase.GONE:
+        ask(house, "delete", "one")
+        turn(house)
+        assert one(house).phase in (Phase.DELETING, Phase.GONE)
+    elif ending == "rebooted":
+        house.trouble.host_comes_back(host, rebooted=True)
+    house.settle()
+    assert faults(house.database, house.world, house.clock.now()) == []
+    found = one(house)
+    if ending != "deleted" and COURSES[operation].during == Phase.CHANGING and ":undo:" not in point:
+        assert (found.phase, found.wanted) == (Phase.RUNNING, Wanted.RUNNING), found.problem
+    assert found.wanted == found.phase or found.phase == Phase.FAILED
