@@ -102,7 +102,7 @@ def _composed(scene: Scene, pools: dict[str, list[Latency]]) -> tuple[Composed, 
         count = counts.get(id(work), 0)
         if not count or not work.kernel:
             continue
-        seconds = count * seconds_h200(work, measured(), tf32=False)
+        seconds = count * seconds_h200(work, measured(), "fp32")
         total += seconds
         operator = _operator(work)
         if operator:
@@ -141,7 +141,7 @@ def judge(
 
     def seconds(parts: Composed, gpu: str) -> float:
         items = [
-            (each.work, 1, seconds_h200(each.work, measured(), tf32=False) if by_curve else each.h200 or 0.0)
+            (each.work, 1, seconds_h200(each.work, measured(), "fp32") if by_curve else each.h200 or 0.0)
             for each, _ in parts
         ]
         return sum(
@@ -161,7 +161,7 @@ def judge(
         said = {gpu: seconds(parts, gpu) for gpu in seen}
         for gpu in seen:
             errors[gpu].append(100 * abs(said[gpu] / truth[gpu] - 1))
-            low, high = (hypot(width[gpu] * each, CHIP_DOUBT) for each in measured().spread["gpu"])
+            low, high = (hypot(width[gpu] * each, CHIP_DOUBT) for each in measured().spread["gpu_unseen"])
             covered += -low <= log(truth[gpu] / said[gpu]) <= high
         for one, other in combinations(seen, 2):
             if max(truth[one], truth[other]) > DIFFERENT * min(truth[one], truth[other]):

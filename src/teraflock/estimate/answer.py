@@ -135,7 +135,7 @@ def _hours(seconds: Seconds | None, samples: int, question: Question) -> Seconds
 
 def _evidence(card: Card) -> str:
     if card.id == MEASURED_ID:
-        return "measured on this card: curves fitted on 102 runs, judged on others"
+        return "measured on this card: curves fitted on 177 runs, judged on others"
     known = generation(card)
     if peaks(card) is None:
         return "memory alone: no rates of this card are known"

@@ -1,7 +1,5 @@
 """One workload with its trace: what it needs, and how long it takes, asked piece by piece."""
 
-from math import hypot
-
 import msgspec
 
 from teraflock.base.errors import BadInput
@@ -91,13 +89,14 @@ class Estimator:
         return total
 
 
-def step_of(estimator: Estimator, scene: Scene) -> StepWork:
+def step_of(estimator: Estimator, scene: Scene, *, context: bool = False) -> StepWork:
     return StepWork(
         scene,
         estimator.optimizer,
         estimator.known,
-        tf32=estimator.workload.precision == "tf32",
-        drag=estimator.known.drag[0] if estimator.is_generator else 1.0,
+        estimator.workload.precision,
+        generator=estimator.is_generator,
+        context=context,
     )
 
 
@@ -134,9 +133,8 @@ def seconds_on(
     width = 1.0 if card.id == MEASURED_ID else known.width
     alone = step.seconds(there)
     doubt = 0.0 if card.id == MEASURED_ID or is_measured(card) else CHIP_DOUBT
-    if estimator.is_generator:
-        doubt = hypot(doubt, estimator.known.drag[1])
-    spread = step.interval(alone, there, estimator.known, width, doubt)
+    seen = card.id == MEASURED_ID and not estimator.is_trace
+    spread = step.interval(alone, there, estimator.known, width, doubt, seen=seen)
     middle = parallel.step_seconds(alone, buckets, card, gpus)
     factor = middle / alone
     return Seconds(spread.p10 * factor, middle, spread.p90 * factor)

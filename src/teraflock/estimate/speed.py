@@ -44,14 +44,15 @@ class Measured(msgspec.Struct, frozen=True):
     time: dict[str, list[float]]
     points: dict[str, msgspec.Raw]
     """Curve → what `near` reads: a workload uses a few of hundreds, and reading all would cost a cold start 4 ms."""
-    host: list[float]
-    """Seconds per operation, per view, per parameter tensor trained."""
+    host: dict[str, float]
+    """Seconds by kind of cost: see `estimate/host.py`."""
     serial: float
     """Seconds per parameter tensor of an optimizer that waits for the GPU at each."""
-    drag: tuple[float, float]
-    """How many times as long steps of generators take as their operations tell; how far off that is, as a logarithm."""
+    matrix: float
+    """Seconds of the GPU for one of the many tiny matrix products such an optimizer takes over a convolution."""
     spread: dict[str, list[float]]
-    """Logarithms of measured over predicted time, tenth and ninetieth percentile, models held out."""
+    """Logarithms of measured over predicted time, tenth and ninetieth percentile: `gpu` or `host`, whichever decides,
+    with rows held out; `…_unseen` with models held out."""
     points_read: dict[str, list[list[float]]] = {}
 
     def near(self, curve: str) -> list[list[float]]:
@@ -132,23 +133,38 @@ def place(work: Work, floor: float) -> tuple[float, ...]:
     return scale, *(log2(max(1.0, each)) / 10 for each in work.dims)
 
 
-def curve_keys(work: Work, *, tf32: bool) -> list[str]:
+def curve_keys(work: Work, precision: str) -> list[str]:
     """From the most particular curve to the most general."""
-    dtype = "t" if tf32 and work.family == "matmul" and work.dtype == "f" else work.dtype
+    dtype = work.dtype
     if work.family == "bytes":
         name = BATCH_NORMS.get(work.name, work.name)
-        return [f"{name}:{dtype}", f"bytes:{name}", "bytes"]
+        # cuDNN normalises float16 under autocast, where weights are float32, and bfloat16 never
+        own = (
+            [f"{name}:cudnn"]
+            if dtype == "h" and precision == "amp-fp16" and name in BATCH_NORMS.values()
+            else []
+        )
+        return [*own, f"{name}:{dtype}", f"bytes:{name}", "bytes"]
     if work.family == "matmul":
-        return [f"matmul:{dtype}", "matmul"]
+        return [f"matmul:{'t' if precision == 'tf32' and dtype == 'f' else dtype}", "matmul"]
     head, _, _ = work.family.partition(":")
-    return [f"{work.family}:{dtype}", work.family, head]
+    # and it has kernels for depthwise convolutions in float16 alone
+    own = (
+        [f"{work.family}:fp16"] if dtype == "h" and precision in FP16 and ":depthwise" in work.family else []
+    )
+    return [*own, f"{work.family}:{dtype}", work.family, head]
+
+
+FP16: Final = ("fp16", "amp-fp16")
 
 
 BATCH_NORMS: Final = {
     "cudnn_batch_norm": "native_batch_norm",
     "cudnn_batch_norm_backward": "native_batch_norm_backward",
 }
-LOG_MAX: Final = 6.0  # sorting a few thousand indices takes 200 microseconds; nothing measured was further above
+LOG_MAX: Final = (
+    6.0  # sorting a few thousand indices takes 200 microseconds; nothing measured was further above
+)
 
 
 PLAIN_PASSES: Final = 1.2
@@ -157,10 +173,10 @@ NEAR: Final = 0.06  # how far a measured operation still tells about another, in
 DOUBT: Final = 0.3  # one operation right on the spot counts 1 / (1 + DOUBT)
 
 
-def seconds_h200(work: Work, known: Measured, *, tf32: bool) -> float:
+def seconds_h200(work: Work, known: Measured, precision: str) -> float:
     """Time of one operation on the H200, its launch gap included."""
-    floor = floor_seconds(work, PEAKS_H200, tf32=tf32)
-    return exp(_above(work, floor, known, tf32=tf32)) * max(floor, FLOOR_SECONDS)
+    floor = floor_seconds(work, PEAKS_H200, tf32=precision == "tf32")
+    return exp(_above(work, floor, known, precision)) * max(floor, FLOOR_SECONDS)
 
 
 def seconds_on(work: Work, seconds_there: float, peaks: Peaks, *, tf32: bool) -> float:
@@ -212,9 +228,9 @@ def _plain_share(work: Work, reach: Reach) -> float:
     return exp(curve.at(shape(work.dims, work.flops / max(1.0, work.bytes))))
 
 
-def _above(work: Work, floor: float, known: Measured, *, tf32: bool) -> float:
+def _above(work: Work, floor: float, known: Measured, precision: str) -> float:
     """Logarithm of time over floor: the family's curve, and what its nearest measured operations add."""
-    for key in curve_keys(work, tf32=tf32):
+    for key in curve_keys(work, precision):
         curve = known.time.get(key)
         if curve:
             total = _on_curve(features(work, floor), curve, known.time[key + "|range"])

@@ -1,22 +1,22 @@
-"""The time of a step: the GPU's work, the host's work, whichever is more, as an interval.
+"""The time of a step as an interval: the GPU's operations and the host's, side by side.
 
-The host issues every operation in Python and C++; a short step waits for it. Its cost was fitted on runs
-that were bound by it, on one server CPU: a slower host is slower still.
+A short step waits for the host, which issues every operation in Python and C++ (`estimate/host.py`). Its costs were
+fitted on the servers the H200s stood in: a slower host is slower still.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from math import exp, hypot
+from math import exp, hypot, prod
 from typing import Final
 
 import msgspec
 
+from teraflock.estimate.host import Timelines, issued, seconds_of
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Work, work
 from teraflock.estimate.speed import PEAKS_H200, Measured, Peaks, Scaled, seconds_h200
 
-JOINT: Final = 6.0
-"""How sharply the larger of host and GPU wins; near the crossing each delays the other a little."""
+HOSTED_SHARE: Final = 0.9
+"""Where the GPU is busy for less of a step than this, the host decides."""
 
 
 class Seconds(msgspec.Struct, frozen=True):
@@ -25,63 +25,76 @@ class Seconds(msgspec.Struct, frozen=True):
     p90: float
 
 
-class _Part:
-    """Operations that run back to back, summed for any card."""
-
-    def __init__(self, items: Sequence[tuple[Work, int, float]], *, tf32: bool) -> None:
-        self._h200_seconds = sum(count * seconds for _, count, seconds in items)
-        self._scaled = Scaled(items, tf32=tf32)
-
-    def seconds_on(self, peaks: Peaks) -> float:
-        return self._h200_seconds if peaks is PEAKS_H200 else self._scaled.seconds_on(peaks)
-
-
 class StepWork:
     """The operations of one step with their time on the H200: made once, then scaled to any card."""
 
     def __init__(
-        self, scene: Scene, optimizer: str, known: Measured, *, tf32: bool, drag: float = 1.0
+        self,
+        scene: Scene,
+        optimizer: str,
+        known: Measured,
+        precision: str,
+        *,
+        generator: bool = False,
+        context: bool = False,
     ) -> None:
-        self._drag = drag
-        counts = Counter(id(each) for each in scene.step_works())
-        items: list[tuple[Work, int, float]] = [
-            (each, counts[id(each)], seconds_h200(each, known, tf32=tf32))
-            for each in scene.works
-            if counts.get(id(each)) and each.kernel
-        ]
-        trained = sum(each.trainable for each in scene.trace.parameters) if scene.trace.has_backward else 0
-        self._after: _Part | None = None
-        self._wait_seconds = 0.0
-        if scene.trace.has_backward and not scene.trace.has_optimizer:
-            lists = [
-                (each, 1, seconds_h200(each, known, tf32=tf32)) for each in optimizer_works(optimizer, scene)
+        """`context` for a step as some were measured, under `with torch.device(…)`."""
+        trains = scene.trace.has_backward and not scene.trace.has_optimizer
+        lists = optimizer_works(optimizer, scene) if trains else []
+        step = issued(scene, optimizer, len(lists), generator=generator, context=context)
+        counts = Counter(index for index, _ in step.order)
+        times = {
+            index: seconds_h200(each, known, precision)
+            for index, each in enumerate(scene.works)
+            if index in counts and each.kernel
+        }
+        ends = [seconds_h200(each, known, precision) for each in lists]
+        items = [(scene.works[index], counts[index], seconds) for index, seconds in times.items()]
+        items += [(each, 1, seconds) for each, seconds in zip(lists, ends, strict=True)]
+        self._scaled = Scaled(items, tf32=precision == "tf32")
+        paces = [seconds_of(each, known.host) for each in step.groups]
+        ending = seconds_of(step.ending, known.host)
+        start = known.host["start_forward" if scene.trace.has_backward else "start_infer"]
+        self._lines = Timelines(
+            [
+                (start, 0.0),
+                *((paces[group], times.get(index, 0.0)) for index, group in step.order),
+                *((ending, seconds) for seconds in ends),
             ]
-            if optimizer in SERIAL:
-                self._after, self._wait_seconds = _Part(lists, tf32=tf32), known.serial * trained
-            else:
-                items += lists
-        self._part = _Part(items, tf32=tf32)
-        # What a step over lists costs the host is in the rate per parameter.
-        singles = sum(counts[id(each)] for each in scene.works if not each.name.startswith(LISTS))
-        self.host_seconds = sum(
-            rate * count
-            for rate, count in zip(known.host, (singles, scene.trace.views, trained), strict=True)
         )
+        self._wait_seconds = self._wait_gpu_seconds = 0.0
+        if trains and optimizer in SERIAL:
+            shapes = [shape for shape, _ in scene.parameter_sizes()]
+            self._wait_seconds = known.serial * len(shapes)
+            self._wait_gpu_seconds = known.matrix * sum(prod(each[:-2]) for each in shapes if len(each) > 2)
 
     def gpu_seconds(self, peaks: Peaks) -> float:
-        return self._part.seconds_on(peaks)
+        if peaks is PEAKS_H200:
+            return self._lines.gpu_seconds
+        return self._scaled.seconds_on(peaks)
 
     def seconds(self, peaks: Peaks) -> float:
-        gpu = self.gpu_seconds(peaks)
-        after = self._after.seconds_on(peaks) + self._wait_seconds if self._after else 0.0
-        return self._drag * float((gpu**JOINT + self.host_seconds**JOINT) ** (1 / JOINT)) + after
+        slower = self.gpu_seconds(peaks) / max(self._lines.gpu_seconds, 1e-9)
+        return self._lines.seconds(slower) + self._wait_seconds + slower * self._wait_gpu_seconds
+
+    def hosted(self, peaks: Peaks) -> bool:
+        """Whether the host decides how long a step takes there."""
+        return self.gpu_seconds(peaks) < HOSTED_SHARE * self.seconds(peaks)
 
     def interval(
-        self, middle: float, peaks: Peaks, known: Measured, width: float, doubt: float = 0.0
+        self,
+        middle: float,
+        peaks: Peaks,
+        known: Measured,
+        width: float,
+        doubt: float = 0.0,
+        *,
+        seen: bool = True,
     ) -> Seconds:
-        """Wider where the host decides, which scatters more than kernels do, and by the doubt about a card."""
-        hosted = self.host_seconds > 0.8 * self.gpu_seconds(peaks)
-        low, high = known.spread["host" if hosted else "gpu"]
+        """Wider where the host decides, which scatters more than kernels do; where nothing of the model was `seen`;
+        and by the doubt about a card."""
+        kind = "host" if self.hosted(peaks) else "gpu"
+        low, high = known.spread[kind if seen else f"{kind}_unseen"]
         return Seconds(
             middle * exp(-hypot(low * width, doubt)), middle, middle * exp(hypot(high * width, doubt))
         )
@@ -128,7 +141,5 @@ FOREACH: Final = {
         ("add_", 3),
     ),
 }
-LISTS: Final = ("_foreach", "_fused")
-"""How operations on whole lists of tensors begin; among recorded ones, those of a script's own optimizer."""
 SERIAL: Final = frozenset({"adafactor"})
 """Goes from parameter to parameter and reads two norms of each back: host and GPU wait for each other."""

@@ -32,9 +32,7 @@ WORKS = [
 def seconds(one: Card) -> float:
     there = peaks(one)
     assert there is not None
-    return sum(
-        seconds_on(each, seconds_h200(each, measured(), tf32=False), there, tf32=False) for each in WORKS
-    )
+    return sum(seconds_on(each, seconds_h200(each, measured(), "fp32"), there, tf32=False) for each in WORKS)
 
 
 @pytest.mark.parametrize("one", NVIDIA, ids=lambda each: each.id)

@@ -1,0 +1,144 @@
+"""What was measured to fit on: runs, their scenes, and their operations as far as their times can be believed.
+
+The files named judge are never opened here.
+"""
+
+import gzip
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from teraflock.base.errors import BadInput
+from teraflock.estimate.memory import Scene
+from teraflock.estimate.operation import Shaped, Work, work
+from teraflock.workload.model import Workload
+from teraflock.workload.trace import DTYPE_BYTES
+from teraflock.workload.zoo import symbols_for, trace_for
+
+MEASURED = Path(__file__).parent / "measured"
+FILES = ("fit", "fit_more", "fit_drawn")
+IN_CONTEXT = ("fit_more", "fit_drawn")
+"""Steps ran under `with torch.device("cuda")`, which sees every call of Python."""
+TENSOR = re.compile(r"^([a-z?])([TC]?)\[([\d,]*)\]$")
+GROUP = re.compile(r"^([a-z?])\*(\d+):(\d+)$")
+STEADY = {2: 1.03, 3: 1.15}
+"""How many times its best an operation's mean may be, by how often it ran: beyond, the host did not keep ahead."""
+LONG_MICROSECONDS = 1000
+"""Longer than the host takes over any one operation."""
+TINY = 8
+
+
+class Run:
+    """One measured step with its scene."""
+
+    def __init__(self, file: str, row: dict[str, Any], scene: Scene) -> None:
+        self.file = file
+        self.job = row["job"]
+        self.seconds: float = row["median"]
+        self.scene = scene
+        self.operations = row.get("ops", [])
+
+    @property
+    def precision(self) -> str:
+        return str(self.job["precision"])
+
+
+class Timed:
+    """One distinct operation of a run: microseconds, and bytes beyond its outputs while it ran."""
+
+    def __init__(self, run: Run, view: Work, microseconds: float, hidden: int, images: int) -> None:
+        self.run = run
+        self.view = view
+        self.microseconds = microseconds
+        self.hidden = hidden
+        self.images = images
+        self.is_bound = False
+        """The host may have been late: it took at most so long."""
+
+
+def runs() -> list[Run]:
+    found = []
+    for file in FILES:
+        with gzip.open(MEASURED / f"{file}.jsonl.gz", "rt") as lines:
+            rows = [json.loads(line) for line in lines]
+        for row in rows:
+            if "median" not in row:
+                continue
+            try:
+                found.append(Run(file, row, scene_of(row["job"])))
+            except BadInput as error:
+                print("left out:", error.sentence)
+    return found
+
+
+def scene_of(job: dict[str, Any]) -> Scene:
+    workload = Workload(
+        model=job["model"], task=job["task"], batch=job["batch"], seq=job["seq"], image_size=job["px"],
+        precision=job["precision"], optimizer=job["optimizer"] or "sgd",
+        gradient_checkpointing=bool(job["ckpt"]), lora_rank=job["lora"] or None,
+    )  # fmt: skip
+    trace = trace_for(workload)
+    return Scene(trace, symbols_for(workload, trace), {})
+
+
+def operations(run: Run) -> Iterator[Timed]:
+    for name, given, made, count, total, best, peak, kept in run.operations:
+        if name.startswith(("profiler", "_local_scalar_dense", "_foreach_sqrt")):
+            continue  # not on the GPU; or its host takes a hundred allocations' time, and gets it counted
+        name = name if name.startswith(("sum.", "mul.", "div.", "add.")) else name.split(".")[0]
+        inputs, outputs = tensors(given), tensors(made)
+        if not (inputs or outputs):
+            continue
+        if name.startswith("_foreach"):
+            outputs = []
+        if name.endswith("batch_norm") and " False " in given:
+            outputs = [outputs[0], ("f", [0], True)]  # nothing is kept of a batch that is not trained on
+        view = work(name, inputs, outputs, attributes(name, given))
+        if view.family == "matmul" and max(view.dims[:3]) <= TINY:
+            continue  # Adafactor's: see `fit_matrix`
+        microseconds = min(total / count, 1.1 * best) if run.file == "fit" else best
+        timed = Timed(run, view, microseconds, peak - max(kept, 0), _images(name, inputs, outputs))
+        steady = total / count <= STEADY.get(min(count, 3), 0.0) * best
+        timed.is_bound = run.file == "fit_drawn" and not steady and best < LONG_MICROSECONDS
+        yield timed
+
+
+def _images(name: str, inputs: list[Shaped], outputs: list[Shaped]) -> int:
+    """Bytes of a convolution's images, its weight counted twice: what its workspace is a share of."""
+    if not name.startswith("convolution"):
+        return 0
+    sizes = [int(np.prod(shape)) * DTYPE_BYTES[dtype] for dtype, shape, _ in inputs]
+    if name.endswith("backward"):
+        return sizes[0] + sizes[1] + 2 * sizes[2]
+    dtype, shape, _ = outputs[0]
+    return sizes[0] + int(np.prod(shape)) * DTYPE_BYTES[dtype] + 2 * sizes[1]
+
+
+def tensors(text: str) -> list[Shaped]:
+    found: list[Shaped] = []
+    for word in text.split(" "):
+        word = word.split("=")[-1]
+        if match := TENSOR.match(word):
+            found.append((match[1], [int(n) for n in match[3].split(",") if n], match[2] == ""))
+        elif match := GROUP.match(word):
+            found.append((match[1], [int(match[3])], True))
+    return found
+
+
+def attributes(name: str, text: str) -> list[int]:
+    if not name.startswith("convolution"):
+        return []
+    words = text.split(" ")
+    at = 4 if name == "convolution_backward" else 3
+    first = [int(words[at + i].strip("()").split(",")[0]) for i in range(3)]
+    groups = int(words[at + 5])
+    mask = (
+        [int(w == "True") for w in words[at + 6].strip("()").split(",")]
+        if name == "convolution_backward"
+        else []
+    )
+    return [*first, int(words[at + 3] == "True"), groups, *mask]

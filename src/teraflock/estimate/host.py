@@ -1,0 +1,176 @@
+"""What the host spends on issuing a step, and how its timeline and the GPU's make the step's time.
+
+The host issues operations in order at its own pace; the GPU runs them in order, none before it was issued; the step
+ends when both have. What an operation costs the host depends on who issues it: Python without gradients (`infer`),
+Python that also notes what the backward pass needs (`forward`), or autograd's own thread (`backward`). The seconds per
+kind were fitted by `recording/fit.py` on several servers, whose processors differ.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from teraflock.estimate.memory import Scene
+from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark
+
+Weights = dict[str, float]
+"""How often each kind of cost falls on one operation, on average. Kinds:
+
+- `infer_`, `forward_`, `backward_` with `operation`, `convolution`, `cast`; `nothing` for one that starts no kernel;
+- `infer_view`, `forward_view`: what only looks at a tensor otherwise, its backward pass included;
+- `gradient` per parameter, `sgd` and `adam` per parameter of these optimizers;
+- `segment` per part that checkpointing computes again, beside its operations;
+- `generator_infer`, `generator` per operation of the zoo's generators;
+- `context` per call of Python and `context_parameter` per parameter of an optimizer: what `with torch.device(…)` adds,
+  under which some of the steps to fit and judge by were measured. Nobody's estimate has them.
+"""
+
+OPERATE: Final = int(EventKind.OPERATE)
+MARK: Final = int(EventKind.MARK)
+BACKWARD: Final = int(Mark.BACKWARD)
+OPTIMIZER: Final = int(Mark.OPTIMIZER)
+LISTS: Final = ("_foreach", "_fused")
+"""How operations on whole lists of tensors begin; among recorded ones, those of a script's own optimizer."""
+ADAM_LISTS_MIN: Final = 5
+"""An optimizer of a script's own with fewer list operations costs the host what SGD does."""
+
+
+class Issued(msgspec.Struct, frozen=True):
+    """A step as the host sees it."""
+
+    order: list[tuple[int, int]]
+    """Operation by operation: its index in the trace, and its group."""
+    groups: list[Weights]
+    ending: Weights
+    """Of each list operation of the optimizer, where the trace does not hold it."""
+
+
+def issued(
+    scene: Scene, optimizer: str, lists: int, *, generator: bool = False, context: bool = False
+) -> Issued:
+    """With `lists` operations of the optimizer."""
+    steps = list(_phases(scene))
+    keys = sorted({(phase, kind) for _, phase, kind in steps})
+    at = {key: index for index, key in enumerate(keys)}
+    trains = scene.trace.has_backward
+    trained = sum(each.trainable for each in scene.trace.parameters) if trains else 0
+    counts = Counter(phase for _, phase, _ in steps)
+    again, segments = _recomputed(scene, steps)
+    again = min(1.0, again * counts["forward"] / max(1, counts["backward"]))
+    side = "forward" if trains else "infer"
+    listed = sum(kind == "list" for _, _, kind in steps)
+    groups = []
+    for phase, kind in keys:
+        weights: Weights = {f"{side}_view": scene.trace.views / len(steps)}
+        by_python = {"forward": 1.0, "backward": again}.get(phase, 0.0)
+        if kind == "nothing":
+            weights["nothing"] = 1.0
+        elif phase == "optimizer":
+            own = "adam" if listed >= ADAM_LISTS_MIN else "sgd"
+            weights |= {own: trained / listed} if kind == "list" else {f"infer_{kind}": 1.0}
+        else:
+            weights |= {f"{side}_{kind}": by_python, f"backward_{kind}": 1 - by_python}
+        if phase == "backward":
+            weights |= {"gradient": trained / counts[phase], "segment": segments / counts[phase]}
+        if generator and phase == "forward":
+            weights["generator" if trains else "generator_infer"] = 1.0
+        if context:
+            weights["context"] = by_python * (1 + scene.trace.views / len(steps))
+        groups.append({name: weight for name, weight in weights.items() if weight})
+    return Issued(
+        [(index, at[phase, kind]) for index, phase, kind in steps],
+        groups,
+        _ending(optimizer, trained / lists, context=context) if lists else {},
+    )
+
+
+def _ending(optimizer: str, parameters: float, *, context: bool) -> Weights:
+    kind = {"sgd": "sgd", "adam": "adam", "adamw": "adam"}.get(optimizer)
+    if kind is None:
+        return {}
+    return {kind: parameters, "context_parameter": parameters if context and kind == "adam" else 0.0}
+
+
+def seconds_of(weights: Mapping[str, float], host: Mapping[str, float]) -> float:
+    return sum(weight * host.get(kind, 0.0) for kind, weight in weights.items())
+
+
+class Timelines:
+    """Host and GPU side by side: the step's time for a GPU so many times as slow as the one given.
+
+    The GPU ends when the last operation that it had to wait for was issued, and all from there on have run. Which one
+    that is depends on the GPU; of all operations only few can be it, the corners of a convex line.
+    """
+
+    def __init__(self, pairs: Sequence[tuple[float, float]]) -> None:
+        """`pairs` of seconds, of the host to issue and of the GPU to run, operation by operation."""
+        rest = sum(gpu for _, gpu in pairs)
+        self.gpu_seconds = rest
+        issued = 0.0
+        points: list[tuple[float, float]] = []
+        for host, gpu in pairs:
+            issued += host
+            _add_corner(points, rest, issued)
+            rest -= gpu
+        _add_corner(points, 0.0, issued)
+        self.host_seconds = issued
+        self._points = points
+
+    def seconds(self, factor: float) -> float:
+        return max(issued + factor * rest for rest, issued in self._points)
+
+
+def _add_corner(points: list[tuple[float, float]], rest: float, issued: float) -> None:
+    """Keeps the upper convex line; `rest` never rises from one point to the next, `issued` never falls."""
+    while points and points[-1][0] <= rest:
+        points.pop()
+    while len(points) > 1:
+        (x0, y0), (x1, y1) = points[-2:]
+        if (y1 - y0) * (x1 - rest) > (issued - y1) * (x0 - x1):
+            break
+        points.pop()
+    points.append((rest, issued))
+
+
+def _phases(scene: Scene) -> Iterator[tuple[int, str, str]]:
+    """Index, phase and kind of each operation of the step."""
+    kinds = [_kind(each.name, kernel=each.kernel) for each in scene.works]
+    phase = "forward"
+    for event in scene.step:
+        kind, argument = event % EVENT_KINDS, event // EVENT_KINDS
+        if kind == OPERATE:
+            yield argument, phase, kinds[argument]
+        elif kind == MARK:
+            phase = {BACKWARD: "backward", OPTIMIZER: "optimizer"}.get(argument, "forward")
+
+
+def _kind(name: str, *, kernel: bool) -> str:
+    if not kernel:
+        return "nothing"
+    if name.startswith(LISTS):
+        return "list"
+    if name.startswith("convolution"):
+        return "convolution"
+    return "cast" if name == "_to_copy" else "operation"
+
+
+def _recomputed(scene: Scene, steps: Sequence[tuple[int, str, str]]) -> tuple[float, int]:
+    """What share of the forward pass runs again within the backward pass, and in how many parts.
+
+    Told by operations that have a counterpart of their own in the backward pass: without checkpointing none of them
+    runs there.
+    """
+    forward = Counter(scene.works[index].name for index, phase, _ in steps if phase == "forward")
+    backward = [scene.works[index].name for index, phase, _ in steps if phase == "backward"]
+    counterparts = {f"{name}_backward": name for name in forward}
+    paired = {counterparts[name] for name in set(backward) & counterparts.keys()}
+    segments, computing = 0, False
+    for name in backward:
+        if name in paired and not computing:
+            segments, computing = segments + 1, True
+        elif counterparts.get(name) in paired:
+            computing = False
+    total = sum(forward[name] for name in paired)
+    return sum(name in paired for name in backward) / max(1, total), segments

@@ -1,0 +1,94 @@
+"""Host and GPU side by side: the corners that are kept say what a replay of every operation says."""
+
+from math import isclose
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teraflock.estimate.host import Timelines, issued, seconds_of
+from teraflock.estimate.memory import Scene
+from teraflock.estimate.speed import PEAKS_H200, measured
+from teraflock.estimate.step import StepWork, optimizer_works
+from teraflock.workload.model import Workload
+from teraflock.workload.zoo import symbols_for, trace_for
+
+SECONDS = st.floats(0, 1e-3) | st.just(0.0)
+
+
+def scene(model: str, *, seq: int | None = None, **words: object) -> Scene:
+    workload = Workload(model=model, batch=4, seq=seq, **words)  # type: ignore[arg-type]
+    trace = trace_for(workload)
+    return Scene(trace, symbols_for(workload, trace), {})
+
+
+@given(pairs=st.lists(st.tuples(SECONDS, SECONDS), min_size=1, max_size=40), factor=st.floats(0.05, 20))
+def test_corners_say_what_a_replay_says(pairs: list[tuple[float, float]], factor: float) -> None:
+    host = gpu = 0.0
+    for issue, run in pairs:
+        host += issue
+        gpu = max(gpu, host) + factor * run
+    assert isclose(Timelines(pairs).seconds(factor), max(host, gpu), rel_tol=1e-9, abs_tol=1e-12)
+
+
+@given(pairs=st.lists(st.tuples(SECONDS, SECONDS), min_size=1, max_size=40), factor=st.floats(0.05, 20))
+def test_a_step_is_as_long_as_either_and_no_longer_than_both(
+    pairs: list[tuple[float, float]], factor: float
+) -> None:
+    lines = Timelines(pairs)
+    least = max(lines.host_seconds, factor * lines.gpu_seconds)
+    assert least - 1e-12 <= lines.seconds(factor) <= lines.host_seconds + factor * lines.gpu_seconds + 1e-12
+
+
+@pytest.mark.parametrize(("model", "segments"), [("gpt2", 12), ("llama-1b", 16), ("t5-base", 24)])
+def test_each_layer_computed_again_is_one_segment(model: str, segments: int) -> None:
+    plain, again = (
+        scene(model, seq=128, task="train", precision="bf16", gradient_checkpointing=checkpoint)
+        for checkpoint in (False, True)
+    )
+    assert _total(again)["segment"] == pytest.approx(segments)
+    assert "segment" not in _total(plain)
+    # what runs again is issued by Python, and autograd's own share stays what it was
+    assert _total(again)["forward_operation"] > 1.5 * _total(plain)["forward_operation"]
+    assert _total(again)["backward_operation"] == pytest.approx(_total(plain)["backward_operation"], rel=0.1)
+
+
+@pytest.mark.parametrize("model", ["resnet50", "bert-base"])
+def test_every_operation_view_and_parameter_is_paid_for_once(model: str) -> None:
+    known = scene(model, seq=128 if model == "bert-base" else None, task="train", precision="amp-bf16")
+    total = _total(known)
+    count = sum(1 for _ in known.step_works())
+    ends = ("operation", "convolution", "cast", "nothing")
+    assert sum(weight for kind, weight in total.items() if kind.endswith(ends)) == pytest.approx(count)
+    assert total["forward_view"] == pytest.approx(known.trace.views)
+    assert total["gradient"] == pytest.approx(len(known.parameter_sizes()))
+    step = issued(known, "adamw", 8)
+    assert 8 * step.ending["adam"] == pytest.approx(len(known.parameter_sizes()))
+
+
+def test_gradients_cost_the_host_and_a_device_context_costs_more() -> None:
+    known = measured()
+    look = scene("resnet50", task="infer", precision="fp32")
+    train = scene("resnet50", task="train", precision="fp32")
+    forward = {kind: each for kind, each in _total(train).items() if kind.startswith(("forward", "nothing"))}
+    assert seconds_of(forward, known.host) > seconds_of(_total(look), known.host)
+    plain, context = (
+        StepWork(train, "adamw", known, "fp32", context=each).seconds(PEAKS_H200) for each in (False, True)
+    )
+    assert context > plain
+
+
+def test_an_optimizer_of_more_lists_costs_more() -> None:
+    known = scene("resnet50", task="train", precision="fp32")
+    sgd, adam = (StepWork(known, each, measured(), "fp32").seconds(PEAKS_H200) for each in ("sgd", "adam"))
+    assert len(optimizer_works("adam", known)) > len(optimizer_works("sgd", known))
+    assert adam > sgd
+
+
+def _total(known: Scene) -> dict[str, float]:
+    step = issued(known, "", 0)
+    total: dict[str, float] = {}
+    for _, group in step.order:
+        for kind, weight in step.groups[group].items():
+            total[kind] = total.get(kind, 0.0) + weight
+    return total
