@@ -58,7 +58,7 @@ class InstancePageQuery(PageInProject, frozen=True, kw_only=True):
 
 
 class EventPageQuery(PageInProject, frozen=True, kw_only=True):
-    newest_first: Annotated[bool, Meta(description="From the latest back; `next` leads to older ones.")] = False
+    newest_first: Annotated[bool, Meta(description="From the latest back; `next` is older.")] = False
 
 
 class MonthQuery(InProject, frozen=True, kw_only=True):
