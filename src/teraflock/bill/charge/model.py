@@ -25,7 +25,7 @@ class Amounts(NamedTuple):
         return Amounts(*(-micros for micros in self))
 
 
-class Slice(NamedTuple):
+class Slice(msgspec.Struct, frozen=True, order=True, gc=False):
     """A part of an interval in which nothing changes: not the day, not the prices, not the discount."""
 
     from_us: int

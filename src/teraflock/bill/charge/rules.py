@@ -14,6 +14,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final
 
+from msgspec.structs import replace
+
 from teraflock.base.money import HOURS_PER_MONTH
 from teraflock.base.quantities import GIB
 from teraflock.bill.charge.model import Amounts, Charge, Covered, Slice, Subject
@@ -40,6 +42,21 @@ class Tariff:
         self.book = book
         self.currency = currency
         self._priced: dict[tuple[int, int], PricedPeriod] = {}
+        self._found: PricedPeriod | None = None
+        self._found_from_us = self._found_until_us = 0
+
+    def at(self, us: int) -> PricedPeriod | None:
+        """What counts at a time. The last answer is kept: of a million intervals, most ask for the same."""
+        if not self._found_from_us <= us < self._found_until_us:
+            period = self.book.at(us)
+            self._found = self.priced(period) if period else None
+            self._found_from_us, self._found_until_us = us, self.book.until(us)
+        return self._found
+
+    def until(self, us: int) -> int:
+        """When what counts at a time ceases to, at the latest."""
+        self.at(us)
+        return self._found_until_us
 
     def priced(self, period: Period) -> PricedPeriod:
         key = (period.version, period.from_us)
@@ -52,43 +69,33 @@ class Tariff:
 def slices(interval: Interval, until_us: int, tariff: Tariff, covers: Sequence[Covered] = ()) -> list[Slice]:
     """What an interval costs up to `until_us`: the whole of it, or of an open one as far as it got."""
     held, quantities = interval.held, _quantities(interval.held)
-    place = Place(held.host, held.region)
-    exact = exact_listed = _NOTHING
-    done, done_listed = _NOTHING, 0
+    gpu, mode, place = held.gpu, held.mode, Place(held.host, held.region)
+    exact = exact_listed = done = _NOTHING
+    done_listed = 0
     made: list[Slice] = []
-    for from_us, to_us in _stretches(interval, until_us, tariff.book, covers):
-        period = tariff.book.at(from_us)
-        if period is None:
+    for from_us, to_us in _stretches(interval, until_us, tariff, covers):
+        priced = tariff.at(from_us)
+        if priced is None:
             made.append(Slice(from_us, to_us, "", _EMPTY, 0, 0, 0, 0, ""))
             continue
-        priced = tariff.priced(period)
         cover = cover_at(covers, from_us) if covers else None
-        discount_bp = discount_at(interval, period, from_us)
-        listed = _more(
-            _NOTHING, priced.units(held.gpu, "on-demand", place), quantities, BASIS * (to_us - from_us)
-        )
-        if cover is None and not discount_bp and held.mode == "on-demand":
-            added = listed
-        else:
-            units, weight = (
-                priced.units(held.gpu, held.mode, place),
-                (BASIS - discount_bp) * (to_us - from_us),
-            )
-            added = _more(_NOTHING, units, beyond_cover(held, cover), weight)
+        discount_bp = discount_at(interval, priced.period, from_us)
+        added = listed = _cost(priced.units(gpu, "on-demand", place), quantities, BASIS * (to_us - from_us))
+        if cover is not None or discount_bp or mode != "on-demand":
+            weight = (BASIS - discount_bp) * (to_us - from_us)
+            added = _cost(priced.units(gpu, mode, place), beyond_cover(held, cover), weight)
         exact, exact_listed = _sum(exact, added), _sum(exact_listed, listed)
         now = _floored(exact)
         now_listed = sum(now) if exact == exact_listed else sum(_floored(exact_listed))
-        amounts = Amounts(
-            now[0] - done[0], now[1] - done[1], now[2] - done[2], now[3] - done[3], now[4] - done[4], now[5] - done[5]
-        )  # fmt: skip
         made.append(
             Slice(
-                from_us, to_us, tariff.currency, amounts, now_listed - done_listed, 0, period.version, discount_bp,
-                cover.purchase_id if cover else "",
+                from_us, to_us, tariff.currency, Amounts(*_less(now, done)), now_listed - done_listed, 0,
+                priced.period.version, discount_bp, cover.purchase_id if cover else "",
             )
         )  # fmt: skip
         done, done_listed = now, now_listed
-    return _with_end(interval, made, tariff, covers) if until_us == interval.until_us else made
+    is_end = interval.ends_run and until_us == interval.until_us
+    return _with_end(interval, made, tariff, covers) if is_end else made
 
 
 def booking(
@@ -110,8 +117,8 @@ def booking(
     made = [
         Charge(
             subject=charge.subject, segment=segment, kind="reversal", reverses=charge.segment,
-            slice=charge.slice._replace(
-                amounts=charge.slice.amounts.negated(), list_micros=-charge.slice.list_micros,
+            slice=replace(
+                charge.slice, amounts=charge.slice.amounts.negated(), list_micros=-charge.slice.list_micros,
                 egress_bytes=-charge.slice.egress_bytes,
             ),
         )
@@ -139,14 +146,14 @@ def subject_of(interval: Interval) -> Subject:
 
 
 def _stretches(
-    interval: Interval, until_us: int, book: PriceBook, covers: Sequence[Covered]
+    interval: Interval, until_us: int, tariff: Tariff, covers: Sequence[Covered]
 ) -> Iterable[tuple[int, int]]:
-    from_us = interval.from_us
+    from_us, book = interval.from_us, tariff.book
     if until_us <= from_us:
         return ()
     next_day_us = from_us - from_us % DAY_US + DAY_US
     is_long = interval.run_us is not None and until_us - interval.run_us > DAY_US
-    if until_us <= next_day_us and not (covers or is_long) and until_us <= book.until(from_us):
+    if until_us <= next_day_us and not (covers or is_long) and until_us <= tariff.until(from_us):
         return ((from_us, until_us),)  # as most are
     cuts = set(book.changes(from_us, until_us))
     cuts.update(range(next_day_us, until_us, DAY_US))
@@ -179,10 +186,6 @@ def discount_at(interval: Interval, period: Period, at_us: int) -> int:
     return max(bp for after, bp in period.prices.long_term if after <= days)
 
 
-def _units(tariff: Tariff, period: Period, held: Holding) -> Units:
-    return tariff.priced(period).units(held.gpu, held.mode, Place(held.host, held.region))
-
-
 def _quantities(held: Holding) -> Six:
     return (held.gpus, held.vcpus, held.ram_bytes, held.disk_bytes, held.snapshots_bytes, held.addresses)
 
@@ -205,12 +208,11 @@ def beyond_cover(held: Holding, cover: Covered | None) -> Six:
     )
 
 
-def _more(before: Six, units: Units, q: Six, weight: int) -> Six:
-    """Written out: a million intervals pass through here."""
-    u = units
+def _cost(u: Units, q: Six, weight: int) -> Six:
+    """Exact, before it is divided. Written out: a million intervals pass through here."""
     return (
-        before[0] + u[0] * q[0] * weight, before[1] + u[1] * q[1] * weight, before[2] + u[2] * q[2] * weight,
-        before[3] + u[3] * q[3] * weight, before[4] + u[4] * q[4] * weight, before[5] + u[5] * q[5] * weight,
+        u[0] * q[0] * weight, u[1] * q[1] * weight, u[2] * q[2] * weight, u[3] * q[3] * weight, u[4] * q[4] * weight,
+        u[5] * q[5] * weight,
     )  # fmt: skip
 
 
@@ -218,6 +220,12 @@ def _sum(a: Six, b: Six) -> Six:
     if a is _NOTHING:
         return b
     return (a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3], a[4] + b[4], a[5] + b[5])
+
+
+def _less(a: Six, b: Six) -> Six:
+    if b is _NOTHING:
+        return a
+    return (a[0] - b[0], a[1] - b[1], a[2] - b[2], a[3] - b[3], a[4] - b[4], a[5] - b[5])
 
 
 def _floored(exact: Six) -> Six:
@@ -230,7 +238,7 @@ def _with_end(
     interval: Interval, made: list[Slice], tariff: Tariff, covers: Sequence[Covered]
 ) -> list[Slice]:
     """Add to the last slice what is due once, at the end: what a short run lacks to the minimum."""
-    minimum = _minimum_micros(interval, tariff, covers) if interval.ends_run else 0
+    minimum = _minimum_micros(interval, tariff, covers)
     if not minimum:
         return made
     if not made:  # a run ended where its last shape began: the prices are those of the moment before
@@ -238,26 +246,24 @@ def _with_end(
         version, currency = (period.version, tariff.currency) if period else (0, "")
         made = [Slice(interval.until_us, interval.until_us, currency, _EMPTY, 0, 0, version, 0, "")]
     last = made[-1]
-    ended = last._replace(
-        amounts=last.amounts._replace(minimum=minimum), list_micros=last.list_micros + minimum
-    )
+    amounts = last.amounts._replace(minimum=minimum)
+    ended = replace(last, amounts=amounts, list_micros=last.list_micros + minimum)
     return [*made[:-1], ended]
 
 
 def _minimum_micros(interval: Interval, tariff: Tariff, covers: Sequence[Covered]) -> int:
     """Cards, processors and memory for the time that a run fell short, as the prices were when it began."""
-    if interval.run_us is None or not interval.ends_run or interval.house_fault:
+    run_us, held = interval.run_us, interval.held
+    if run_us is None or interval.house_fault or interval.until_us == run_us:
+        return 0  # the last: the tenant had asked to stop before it ran
+    priced = tariff.at(run_us)
+    if priced is None:
         return 0
-    if interval.until_us == interval.run_us:
-        return 0  # the tenant had asked to stop before it ran
-    period = tariff.book.at(interval.run_us)
-    if period is None:
-        return 0
-    missing_us = period.prices.minimum_seconds * SECOND_US - (interval.until_us - interval.run_us)
+    missing_us = priced.period.prices.minimum_seconds * SECOND_US - (interval.until_us - run_us)
     if missing_us <= 0:
         return 0
-    units = _units(tariff, period, interval.held)
-    beyond = beyond_cover(interval.held, cover_at(covers, interval.run_us))
+    units = priced.units(held.gpu, held.mode, Place(held.host, held.region))
+    beyond = beyond_cover(held, cover_at(covers, run_us))
     return sum(
         units[index] * beyond[index] * BASIS * missing_us // _SCALES[index]
         for index in range(3)

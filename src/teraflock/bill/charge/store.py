@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import astuple
 
 from teraflock.base.clock import at_microseconds
 from teraflock.bill.charge.model import Amounts, Charge, Slice, Subject
@@ -18,16 +20,15 @@ _SLICE: Final = (
     "snapshot_micros", "address_micros", "egress_micros", "minimum_micros", "fee_micros", "list_micros", "egress_bytes",
     "version", "discount_bp", "purchase_id",
 )  # fmt: skip
-_HELD: Final = (
-    "gpu", "gpus", "vcpus", "ram_bytes", "disk_bytes", "snapshots_bytes", "addresses", "mode", "host", "region", "name",
-    "member", "labels",
-)  # fmt: skip
+_HELD: Final = Holding.__struct_fields__
 COLUMNS: Final = ("number", *_KEY, *_SLICE, *_HELD, "booked_at_us")
 _INSERT: Final = (
     f"INSERT INTO charge ({', '.join(COLUMNS)}) VALUES ({', '.join(':' + name for name in COLUMNS)})"
 )
 _SELECT: Final = f"SELECT {', '.join(COLUMNS)} FROM charge"
-_AT: Final = {name: index for index, name in enumerate(COLUMNS)}
+_SUMMED: Final = ("project_id", "month", "currency", "gpu", "member", "labels", "kind")
+_alike: Final = itemgetter(*map(COLUMNS.index, _SUMMED))
+_amounts: Final = itemgetter(COLUMNS.index("micros"), COLUMNS.index("list_micros"))
 
 
 class Booked(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,20 +135,14 @@ def sums(tx: Transaction, project_id: str, month: str) -> list[Sum]:
 def _add_sums(tx: Transaction, rows: Sequence[tuple[Any, ...]]) -> None:
     totals: dict[tuple[str, ...], list[int]] = {}
     for row in rows:
-        key = (
-            row[_AT["project_id"]],
-            row[_AT["month"]],
-            row[_AT["currency"]],
-            row[_AT["gpu"]],
-            row[_AT["member"]],
-        )
-        whole = (*key, row[_AT["labels"]], row[_AT["kind"]])
-        total = totals.get(whole)
+        key, (micros, list_micros) = _alike(row), _amounts(row)
+        total = totals.get(key)
         if total is None:
-            total = totals[whole] = [0, 0, 0]
-        total[0] += 1
-        total[1] += row[_AT["micros"]]
-        total[2] += row[_AT["list_micros"]]
+            totals[key] = [1, micros, list_micros]
+        else:
+            total[0] += 1
+            total[1] += micros
+            total[2] += list_micros
     tx.run_many(
         "INSERT INTO charge_sum (project_id, month, currency, gpu, member, labels, kind, lines, micros, list_micros)"
         " VALUES (:project_id, :month, :currency, :gpu, :member, :labels, :kind, :lines, :micros, :list_micros)"
@@ -196,13 +191,12 @@ def month_of(us: int) -> str:
 
 
 def _row(number: int, charge: Charge, now_us: int) -> tuple[Any, ...]:
-    s, part, h = charge.subject, charge.slice, charge.subject.held
+    s, part = charge.subject, charge.slice
     return (
         number, s.id, s.generation, s.sequence, charge.segment, charge.kind, charge.reverses, s.project_id,
         _month_of_day(part.from_us // DAY_US), part.from_us, part.until_us, part.currency, sum(part.amounts),
-        *part.amounts, part.list_micros, part.egress_bytes, part.version, part.discount_bp, part.purchase_id, h.gpu,
-        h.gpus, h.vcpus, h.ram_bytes, h.disk_bytes, h.snapshots_bytes, h.addresses, h.mode, h.host, h.region, h.name,
-        h.member, h.labels, now_us,
+        *part.amounts, part.list_micros, part.egress_bytes, part.version, part.discount_bp, part.purchase_id,
+        *astuple(s.held), now_us,
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ What holds:
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -138,11 +138,8 @@ class PricedPeriod:
     def __init__(self, period: Period, currency: str) -> None:
         self.period = period
         self.currency = currency
-        self._units = lru_cache(maxsize=4096)(self._worked_out)
-
-    def units(self, gpu: str, mode: str, place: Place) -> Units:
-        """`mode` is on-demand, spot or monthly."""
-        return self._units(gpu, mode, place)
+        self.units: Callable[[str, str, Place], Units] = lru_cache(maxsize=4096)(self._worked_out)
+        """Of a card in a mode (on-demand, spot or monthly) at a place."""
 
     def _worked_out(self, gpu: str, mode: str, place: Place) -> Units:
         prices = self.period.prices
