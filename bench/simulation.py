@@ -21,8 +21,10 @@ from bench.processes import Fault
 LIVES: Final = int(os.environ.get("TERA_SIMULATIONS", "250"))
 MOVES_PER_LIFE: Final = 80
 SHOWN: Final = (
-    "launched", "stopped", "gone", "failed", "changing", "hosts lost", "away", "kills", "clock steps", "price changes",
-    "purchases", "renewals", "budget stops", "invoices", "events", "charges", "reversals", "entries", "checks",
+    "launched", "stopped", "gone", "failed", "changing", "hosts lost", "away", "away in work", "kills", "clock steps",
+    "delayed events", "doubled events", "price changes", "region changes", "readings", "days of traffic", "purchases",
+    "renewals", "upgrades", "refunds", "budget stops", "stops of what was paid ahead", "invoices", "events", "charges",
+    "reversals", "entries", "checks", "checks while late",
 )  # fmt: skip
 
 

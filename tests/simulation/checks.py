@@ -23,15 +23,44 @@ TOTALS = {
     "invoices": "SELECT COUNT(*) FROM invoice",
     "purchases": "SELECT COUNT(*) FROM purchase",
     "renewals": "SELECT COUNT(*) FROM purchase_term WHERE kind IN ('renewed', 'continued')",
+    "upgrades": "SELECT COUNT(*) FROM purchase_term WHERE kind = 'upgraded'",
+    "refunds": "SELECT COUNT(*) FROM charge WHERE kind = 'refund'",
+    "days of traffic": "SELECT COUNT(*) FROM charge WHERE egress_micros > 0",
+    "charges in the north": "SELECT COUNT(*) FROM charge WHERE region = 'north' AND micros > 0",
+    "stops of what was paid ahead": "SELECT COUNT(*) FROM budget_notice WHERE kind = 'stopped' AND level = 1",
     "budget stops": "SELECT COUNT(*) FROM event WHERE kind = 'budget.stopped'",
 }
 
 
 def check(cloud: Cloud) -> None:
-    """Let the loops catch up with all there is, and compare."""
+    """Let the loops catch up with all there is, and compare: before what is late has arrived, and after."""
     cloud.database.live()
-    cloud.intake.late_percent = 0
+    if cloud.intake.late:
+        check_while_late(cloud)
+    late_percent, cloud.intake.late_percent = cloud.intake.late_percent, 0
     cloud.intake.arrive()
+    _catch_up(cloud)
+    cloud.intake.late_percent = late_percent
+    verdict = verify(cloud.database)
+    assert verdict.is_sound, verdict.faults[:5]
+    assert verdict.changes_to_come == 0
+    _compare(cloud)
+
+
+def check_while_late(cloud: Cloud) -> None:
+    """What is late stays late: what was told of costs holds all the same, for it is read from the events themselves.
+
+    But for what is gone: of that only events behind the meter's cursor are looked for, else all that ever was would be.
+    """
+    cloud.database.live()
+    _catch_up(cloud)
+    verdict = verify(cloud.database)
+    assert verdict.is_sound, verdict.faults[:5]
+    cloud.count["checks while late"] += bool(verdict.changes_to_come)
+    costs(cloud, late=True)
+
+
+def _catch_up(cloud: Cloud) -> None:
     bills = cloud.bills
     bills.meter.catch_up()
     bills.meter.sweep()
@@ -39,12 +68,14 @@ def check(cloud: Cloud) -> None:
     bills.biller.catch_up()
     cloud.learn_covers()
     balance(cloud)
-    verdict = verify(cloud.database)
-    assert verdict.is_sound, verdict.faults[:5]
-    assert verdict.changes_to_come == 0
+
+
+def _compare(cloud: Cloud) -> None:
     costs(cloud)
     slicings(cloud)
     fees(cloud)
+    balances(cloud)
+    traffic(cloud)
     cloud.count["checks"] += 1
     with cloud.database.read() as tx:
         for words, sql in TOTALS.items():
@@ -58,18 +89,19 @@ def balance(cloud: Cloud) -> None:
             assert debits == credits, currency
 
 
-def costs(cloud: Cloud) -> None:
+def costs(cloud: Cloud, *, late: bool = False) -> None:
     """Every life costs what the oracle says, to the micro-unit, and every GPU-microsecond is charged once."""
     by_project: dict[str, list[str]] = defaultdict(list)
     for id, life in cloud.oracle.lives.items():
-        by_project[life.project].append(id)
+        if not (late and life.phase == "gone"):
+            by_project[life.project].append(id)
     sign = {"usage": 1, "reversal": -1}
     for project, ids in by_project.items():
         booked = cloud.bills.costs(cloud.id(project), ids)
         for id in ids:
             life, exact = cloud.oracle.lives[id], cloud.oracle.cost(id, cloud.now_us)
             assert booked[id].micros == exact, (id, life, booked[id].micros, exact)
-            if life.open is None:
+            if life.open is None and not late:
                 with cloud.database.read() as tx:
                     rows = tx.all(
                         "SELECT kind, gpus, until_us - from_us FROM charge WHERE subject = :id AND egress_micros = 0",
@@ -135,38 +167,77 @@ def fees(cloud: Cloud) -> None:
     """Every month costs what the prices of its day say; terms follow each other without a hole."""
     with cloud.database.read() as tx:
         rows = tx.all(
-            "SELECT p.project_id, p.years, p.upfront, t.purchase_id, t.kind, t.from_us, t.until_us, t.gpu, t.gpus,"
-            " t.vcpus, t.ram_bytes, t.disk_bytes, t.month_micros, t.fee_micros FROM purchase_term t"
-            " JOIN purchase p ON p.id = t.purchase_id ORDER BY t.purchase_id, t.sequence"
+            "SELECT p.project_id, p.years, p.upfront, t.purchase_id, t.kind, t.from_us, t.until_us, c.region, t.gpu,"
+            " t.gpus, t.vcpus, t.ram_bytes, t.disk_bytes, t.month_micros, t.fee_micros FROM purchase_term t"
+            " JOIN purchase p ON p.id = t.purchase_id LEFT JOIN charge c ON c.subject = p.id"
+            " AND c.sequence = t.sequence ORDER BY t.purchase_id, t.sequence"
         )
         charged: dict[str, int] = dict(
             tx.all("SELECT subject, SUM(micros) FROM charge WHERE kind IN ('fee', 'refund') GROUP BY subject")
         )
     paid: dict[str, int] = defaultdict(int)
     until: dict[str, int] = {}
+    whole: dict[str, int] = {}
     months: dict[str, int] = {}
-    for project, years, upfront, id, kind, from_us, until_us, gpu, *amounts, month, fee in rows:
+    for project, years, upfront, id, kind, from_us, until_us, region, gpu, *amounts, month, fee in rows:
         paid[id] += fee
         if kind in ("renewed", "continued"):
             assert from_us == until[id], "a term begins where the one before ended"
-        if kind in ("bought", "renewed"):
-            expected = _months(cloud, cloud.names[project], from_us, gpu, amounts, years)
-            assert month in expected, (id, kind, month, expected)
+        if kind in ("bought", "renewed", "upgraded"):
+            expected = _months(cloud, cloud.names[project], from_us, region or "", gpu, amounts, years)
+            before = months.get(id, 0) if kind == "upgraded" else 0
+            assert month in [max(each, before) for each in expected], (id, kind, month, expected)
         elif kind == "continued":
             assert month == months[id]
         if kind in ("bought", "renewed", "continued"):
+            whole[id] = from_us
             assert fee == (round(Fraction(month * 12 * years * 95, 100)) if upfront else month)
+        else:  # by the microsecond, of what is left of what was last paid for whole
+            left = Fraction(max(0, until[id] - from_us), until[id] - whole[id])
+            more = (month - months[id]) * (12 * years if upfront else 1)
+            assert fee == round(more * left if kind == "upgraded" else -months[id] * left / 2), (id, kind)
         until[id], months[id] = until_us, month
     assert {id: m for id, m in paid.items() if m} == {id: int(m) for id, m in charged.items() if m}
 
 
-def _months(cloud: Cloud, project: str, us: int, gpu: str, amounts: list[int], years: int) -> list[int]:
+def _months(
+    cloud: Cloud, project: str, us: int, region: str, gpu: str, amounts: list[int], years: int
+) -> list[int]:
     """What a month costs that is bought at a time. A book that was taken at that very moment may count or not."""
     before = [price for price in cloud.oracle.prices if price.from_us < us][-1:]
     made = []
     for price in before + [price for price in cloud.oracle.prices if price.from_us == us]:
-        units = [price.unit(part, gpu, "monthly", project) for part in ("gpu", "vcpu", "ram", "disk")]
+        units = [price.unit(part, gpu, "monthly", project, region) for part in ("gpu", "vcpu", "ram", "disk")]
         scales = (1, 1, 1 << 30, 1 << 30)
         exact = sum(Fraction(u * q, s) for u, q, s in zip(units, amounts, scales, strict=True))
         made.append(round(exact * Fraction(75 if years else 100, 100)))
     return made
+
+
+def balances(cloud: Cloud) -> None:
+    """What a project owes, less what it has paid in advance: all charges and tax, less credits used and payments."""
+    with cloud.database.read() as tx:
+        accounts = {account.name: account.owed for account in ledger_store.accounts(tx)}
+        charged: dict[str, int] = dict(
+            tx.all("SELECT project_id, SUM(micros) FROM charge GROUP BY project_id")
+        )
+        taxed: dict[str, int] = dict(
+            tx.all("SELECT project_id, SUM(tax_micros) FROM invoice GROUP BY project_id")
+        )
+        grants = tx.all(
+            "SELECT project_id, SUM(micros), SUM(drawn_micros) FROM credit_grant GROUP BY project_id"
+        )
+    credits = {row[0]: (int(row[1]), int(row[2])) for row in grants}
+    for name, project in cloud.projects.items():
+        stands = accounts.get(f"project/{project.id}", 0) + accounts.get(f"balance/{project.id}", 0)
+        given, used = credits.get(project.id, (0, 0))
+        due = int(charged.get(project.id) or 0) + int(taxed.get(project.id) or 0)
+        assert given == cloud.given[name], name
+        assert stands == due - used - cloud.paid[name], (name, stands, due, used, cloud.paid[name])
+
+
+def traffic(cloud: Cloud) -> None:
+    """Nothing is read that was not sent."""
+    for id, life in cloud.oracle.lives.items():
+        read = sum(each.sent_bytes for each in life.sent)
+        assert read <= cloud.sent_bytes[id], (id, read, cloud.sent_bytes[id])

@@ -5,7 +5,7 @@ made anew on the same database and the same world, as a restart would.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
@@ -15,8 +15,9 @@ from typing import Any
 import msgspec
 from tests.simulation.intake import Intake
 from tests.simulation.mortal import Mortal
-from tests.simulation.oracle import Cover, Held, Oracle, Price
+from tests.simulation.oracle import Cover, Oracle, Price
 from tests.simulation.watch import Watch
+from tests.simulation.witness import WatchedEngine, Witness
 from tests.unit.bill.world import RATES, START
 
 from teraflock.base.clock import FixedClock
@@ -27,12 +28,10 @@ from teraflock.bill.budget.rules import LOOK_SECONDS
 from teraflock.bill.service import BillService
 from teraflock.bill.store import Profile
 from teraflock.bill.times import microseconds, month_bounds
-from teraflock.drivers.simulated.engine import SimulatedEngine
 from teraflock.drivers.simulated.faults import Killed
 from teraflock.drivers.simulated.fleet import fleet
 from teraflock.drivers.simulated.trouble import Trouble
 from teraflock.drivers.simulated.world import MemoryWorld
-from teraflock.fleet.model import HostReport
 from teraflock.image.service import ImageService
 from teraflock.instance.engines import Engines
 from teraflock.instance.model import Instance
@@ -47,7 +46,8 @@ from teraflock.reconcile.images import ImageLoop
 from teraflock.reconcile.instances import InstanceLoop
 from teraflock.reconcile.loops import WORKER_TIME
 from teraflock.reconcile.surroundings import Surroundings
-from teraflock.storage.database import Database, Transaction
+from teraflock.reconcile.traffic import TrafficLoop
+from teraflock.storage.database import Database
 from teraflock.storage.memory import MemoryDatabase
 from teraflock.storage.migrate import migrate
 from teraflock.tenant.model import Actor, MemberId, Project
@@ -67,16 +67,20 @@ class Cloud:
         self.world = MemoryWorld()
         self.trouble = Trouble(self.world)
         self.oracle = Oracle()
-        self.count: Counter[str] = Counter()
-        self.seen_us: dict[str, int] = {}
-        """By host: when a reading of the hosts' loop last found it."""
-        self._rows: dict[str, tuple[Any, ...]] = {}
-        self.looks: list[int] = []
+        self.names: dict[str, str] = {}
+        """Of projects, by their ids."""
+        self.witness = Witness(self.oracle, self.names, lambda: self.now_us)
+        self.count = self.witness.count
+        self.sent_bytes: Counter[str] = Counter()
+        """By instance: what its guest was told to send out of the house."""
+        self.paid: Counter[str] = Counter()
+        self.given: Counter[str] = Counter()
+        """By project: what was paid in advance, and given as credits."""
         self.intake = Intake()
         self.watch = Watch()
         inner = database or MemoryDatabase()
         migrate(inner, self.clock)
-        self.database = Mortal(inner, _rows, self._saw)
+        self.database = Mortal(inner, self.witness.look, self.witness.saw)
         self._named = 0
         tenants = TenantService(self.database, self.clock, self.random_bytes)
         self.mark = tenants.install().installation_id
@@ -85,7 +89,7 @@ class Cloud:
         for name in PROJECTS[1:]:
             tenants.projects.make(actor, name)
         self.projects: dict[str, Project] = {name: tenants.project_for(actor, name) for name in PROJECTS}
-        self.names = {project.id: name for name, project in self.projects.items()}
+        self.names.update({project.id: name for name, project in self.projects.items()})
         self.boot()
         self.bills.set_profile(Profile(project_id=self.id("cny"), currency="CNY"))
         ahead = Profile(
@@ -114,8 +118,8 @@ class Cloud:
         """Everything that lives in memory, new. SQLite's one process takes over whatever was in hand."""
         self.database.live()
         around = (self.database, self.clock)
-        engine = _Watched(self.world, self.clock, fleet(HOSTS), mark=self.mark, boot_seconds=0.4)
-        engine.read = None
+        self.witness.began()
+        engine = WatchedEngine(self.world, self.clock, fleet(HOSTS), mark=self.mark, boot_seconds=0.4)
         self._engine = engine
         engines = Engines([engine])
         self.service = InstanceService(
@@ -140,7 +144,7 @@ class Cloud:
             loops, worker=self.worker, pause=self.wait, alive=lambda: self.clock.now() < self._alive_until
         )
         self.hosts, self.drift, self.commands = HostLoop(loops), DriftLoop(loops), CommandLoop(loops)
-        self.image_loop = ImageLoop(loops)
+        self.image_loop, self.traffic = ImageLoop(loops), TrafficLoop(loops)
         self.database.write(leases.let_go_all)
 
     def survives(self, act: Callable[[], object]) -> bool:
@@ -167,7 +171,7 @@ class Cloud:
     def turn(self) -> None:
         """One turn of every loop."""
         for act in (self._beat, self._read_hosts, self.image_loop.turn, self.drift.turn, self.commands.turn,
-                    self._serve, self.loop.turn):  # fmt: skip
+                    self._serve, self.traffic.turn, self.loop.turn):  # fmt: skip
             if not self.survives(act):
                 return
 
@@ -177,9 +181,14 @@ class Cloud:
         self._alive_until = now + WORKER_TIME
 
     def _read_hosts(self) -> None:
-        self._engine.read = ()
-        self.hosts.turn()
-        self.seen_us.update(dict.fromkeys(self._engine.read, self.now_us))
+        self._engine.forget()
+        try:
+            self.hosts.turn()
+        except Killed:
+            if self.database.dies_after_commit:
+                self.witness.found_hosts(self._engine.read or ())
+            raise
+        self.witness.read_hosts(self._engine.read, self.database)
 
     def _serve(self) -> None:
         for instance in self.instances.lease():
@@ -187,7 +196,6 @@ class Cloud:
 
     def _looked(self) -> list[str]:
         stopped = self._look()
-        self.looks.append(self.now_us)
         self.watch.looked(self)
         return stopped
 
@@ -227,23 +235,6 @@ class Cloud:
 
     # -- what is watched ---------------------------------------------------------------------------------------
 
-    def _saw(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        for row in rows:
-            id, project, phase, wanted, gpu, gpus, vcpus, ram, disk, kept, spec, host, _ = row
-            if self._rows.get(id) == row:
-                continue
-            before = self._rows.get(id)
-            self._rows[id] = row
-            host = host or (before[11] if before else "") or ""
-            mode = "spot" if '"mode":"spot"' in spec else "on-demand"
-            held = Held(gpu, gpus, vcpus, ram, disk, kept, mode, host)
-            lost_us = self.seen_us.get(before[12] or "") if phase == "away" and before else None
-            self.oracle.see(id, self.names[project], phase, wanted, held, self.now_us, lost_us)
-            if before is None:
-                self.count["launched"] += 1
-            elif before[2] != phase:
-                self.count[str(phase)] += 1
-
     def spent(self, project: str) -> int:
         """By the oracle: of the present month where there is a budget, of all time for what was paid ahead."""
         month = f"{self.clock.now():%Y-%m}"
@@ -260,6 +251,16 @@ class Cloud:
                 project=self.id(project), a=from_us, b=until_us,
             )  # fmt: skip
         return usage + int(fees[0] if fees else 0)
+
+    def instalments_since(self, project: str, us: int) -> int:
+        """Of reservations: they are owed, whatever a budget says."""
+        with self.database.read() as tx:
+            row = tx.one(
+                "SELECT COALESCE(SUM(t.fee_micros), 0) FROM purchase_term t JOIN purchase p ON p.id = t.purchase_id"
+                " WHERE p.project_id = :project AND t.kind = 'continued' AND t.from_us >= :us",
+                project=self.id(project), us=us,
+            )  # fmt: skip
+        return int(row[0]) if row else 0
 
     def limits(self) -> dict[str, int]:
         """Of the projects with a hard budget."""
@@ -289,6 +290,39 @@ class Cloud:
         project = self.projects[self.names[instance.project_id]]
         self.ask(lambda: self.service.snapshot(self.actors[0], project, instance.id, f"kept-{self._named}"))
 
+    def send(self, instance: Instance, size: int) -> None:
+        """Of traffic the guest is asked itself, so whether it was sent is known though the server may die over it."""
+        with suppress(TeraflockError):
+            ran = self.service.run(instance.project_id, instance.id, ("send", str(size)))
+            self.sent_bytes[instance.id] += size if ran.exit_code == 0 else 0
+
+    def move_host(self, host: str, region: str) -> None:
+        self.ask(lambda: self.service.set_region(self.actors[0], host, region))
+        self.count["region changes"] += 1
+
+    def pay(self, project: str, micros: int) -> None:
+        if self._is_done(lambda: self.bills.invoices.pay_in(self.id(project), micros)):
+            self.paid[project] += micros
+
+    def give(self, project: str, micros: int) -> None:
+        if self._is_done(lambda: self.bills.credits.grant(self.id(project), micros, "gift")):
+            self.given[project] += micros
+
+    def _is_done(self, act: Callable[[], object]) -> bool:
+        """Whether it was, of something done in one write: a process that dies after its commit has done it."""
+        try:
+            act()
+        except Killed:
+            self.count["kills"] += 1
+            self.boot()
+            return self.database.dies_after_commit
+        return True
+
+    def host_of(self, instance: Instance) -> str:
+        with self.database.read() as tx:
+            row = tx.one("SELECT name FROM host WHERE id = :id", id=instance.host_id or "")
+        return str(row[0]) if row else ""
+
     def instances_there(self) -> list[Instance]:
         return [
             view.instance
@@ -304,7 +338,8 @@ class Cloud:
         if row and int(row[1]) > len(self.oracle.prices):  # taken, though the process may have died after it
             self.count["price changes"] += 1
             units = {"V100": 730 * gpu, "A100": 10 * gpu, "vcpu": 730 * part, "ram": part, "disk": 10 * part,
-                     "snapshot": part}  # fmt: skip
+                     "snapshot": part, "egress": 3 * part, "north/V100": 730 * (gpu // 2), "north/disk": 7 * part,
+                     "north/egress": part}  # fmt: skip
             discounts = ((2, off * 100), (5, min(100, off + 9) * 100))
             self.oracle.prices.append(
                 Price(from_us=int(row[0]), units=units, minimum_us=minimum * 10**6, long_term=discounts)
@@ -354,31 +389,6 @@ class Cloud:
                 self.oracle.covers.setdefault(id, []).append(cover)
 
 
-class _Watched(SimulatedEngine):
-    """Says which hosts it told of."""
-
-    read: Sequence[str] | None
-
-    def hosts(self) -> Sequence[HostReport]:
-        there = super().hosts()
-        self.read = [host.name for host in there]
-        return there
-
-
-def _rows(tx: Transaction) -> list[tuple[Any, ...]]:
-    cards: dict[str, int] = dict(
-        tx.all(
-            "SELECT instance_id, COUNT(*) FROM host_gpu WHERE instance_id IS NOT NULL GROUP BY instance_id"
-        )
-    )
-    rows = tx.all(
-        "SELECT i.id, i.project_id, i.phase, i.wanted, i.gpu, i.held_vcpus, i.held_ram_bytes, i.held_disk_bytes,"
-        " i.held_snapshots_bytes,"
-        " i.spec, i.host_id, h.name FROM instance i LEFT JOIN host h ON h.id = i.host_id ORDER BY i.id"
-    )
-    return [(*row[:5], int(cards.get(row[0], 0)), *row[5:]) for row in rows]
-
-
 def _book(gpu: int, part: int, minimum: int, off: int) -> str:
     return f"""
 - from: 2020-01-01
@@ -388,6 +398,12 @@ def _book(gpu: int, part: int, minimum: int, off: int) -> str:
   ram: {part / 10**6:.6f}/month
   disk: {part / 10**5:.6f}/month
   snapshot: {part / 10**6:.6f}/month
+  egress: {3 * part / 10**6:.6f}
+  regions:
+    north:
+      gpu: {{V100: {gpu // 2 / 10**6:.6f}/hour}}
+      disk: {7 * part / 10**6:.6f}/month
+      egress: {part / 10**6:.6f}
   minimum: {minimum} s
   spot: 60%
   monthly: 30%

@@ -2,10 +2,11 @@
 
 The event table itself delivers each event once and never loses one: it is written in the transaction of the change it
 tells of. But it is read by the ids of events, and a transaction may take long or a clock step back: so an event may
-show behind others that follow it. And whoever reads the overlap reads it again. Here all of that happens more often.
+show behind others that follow it. And whoever reads the overlap reads it again. Here all of that happens more often,
+at each of the meter's ways to an event: on from its cursor, behind its cursor, and by its instance.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
@@ -22,8 +23,8 @@ class Intake:
     def __init__(self) -> None:
         self.late: set[tuple[str, int]] = set()
         self.chance = Random(0)
-        self.late_percent = 0
-        self.twice_percent = 0
+        self.late_percent = 20
+        self.twice_percent = 20
         self.delayed = 0
         self.doubled = 0
         self.metering = False
@@ -37,6 +38,14 @@ class Intake:
         found = plain(*args, **more)
         if not self.metering:
             return found
+        return self._delivered(found)
+
+    def changes_with(self, plain: Callable[..., Any], *args: Any, **more: Any) -> Iterator[tuple[str, Any]]:
+        """What lies behind the cursor. One that is late is not there: neither told, nor noted as seen."""
+        found = list(plain(*args, **more))
+        return iter(self._delivered(found) if self.metering else found)
+
+    def _delivered(self, found: Found) -> Found:
         found = [each for each in found if not self._is_late(each[1])]
         twice = [each for each in found if self.chance.randrange(100) < self.twice_percent]
         self.doubled += len(twice)
@@ -65,8 +74,12 @@ class Intake:
 def installed(monkeypatch: Any, intake: Callable[[], Intake]) -> None:
     """From now on, the meter reads through the intake that is current."""
     after, of, turn, sweep = store.changes_after, store.changes_of, MeterService.turn, MeterService.sweep
+    behind = store.changes_with
     monkeypatch.setattr(
         store, "changes_after", lambda *args, **more: intake().changes_after(after, *args, **more)
+    )
+    monkeypatch.setattr(
+        store, "changes_with", lambda *args, **more: intake().changes_with(behind, *args, **more)
     )
     monkeypatch.setattr(store, "changes_of", lambda *args, **more: intake().changes_of(of, *args, **more))
     monkeypatch.setattr(MeterService, "turn", lambda *args, **more: intake().meters(turn, *args, **more))

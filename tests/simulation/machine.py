@@ -10,7 +10,7 @@ from tests.simulation.checks import balance, check
 from tests.simulation.cloud import Cloud
 from tests.simulation.intake import Intake
 from tests.simulation.moves import MOVES, Move
-from tests.simulation.walk import CHECK_EVERY, begin
+from tests.simulation.walk import CHECK_EVERY, begin, checks
 
 
 class CloudMachine(RuleBasedStateMachine):
@@ -33,7 +33,7 @@ class CloudMachine(RuleBasedStateMachine):
         move(self.cloud, Random(seed))
         self.cloud.count["moves"] += 1
         if self.cloud.count["moves"] % CHECK_EVERY == 0:
-            check(self.cloud)
+            checks(self.cloud.count["moves"])(self.cloud)
 
     @invariant()
     def books_balance(self) -> None:
@@ -43,6 +43,7 @@ class CloudMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         if self.cloud is not None:
             check(self.cloud)
+            self.cloud.count.update(late=self.cloud.intake.delayed, doubled=self.cloud.intake.doubled)
             for name, count in self.cloud.count.items():
                 CloudMachine.totals[name] = CloudMachine.totals.get(name, 0) + count
             self.cloud.database.close()

@@ -47,6 +47,15 @@ def snapshot(cloud: Cloud, chance: Random) -> None:
         cloud.snapshot(one)
 
 
+def send(cloud: Cloud, chance: Random) -> None:
+    if one := _one(cloud, chance, "running"):
+        cloud.send(one, chance.choice([chance.randrange(1 << 20), chance.randrange(1 << 31), 5 << 30]))
+
+
+def move_host(cloud: Cloud, chance: Random) -> None:
+    cloud.move_host(chance.choice(HOST_NAMES), chance.choice(["home", "north"]))
+
+
 def work(cloud: Cloud, chance: Random) -> None:
     for _ in range(chance.choice([1, 2, 4])):
         cloud.wait(chance.choice([0.3, 1, 2.5]))
@@ -79,8 +88,16 @@ def set_prices(cloud: Cloud, chance: Random) -> None:
 
 
 def buy(cloud: Cloud, chance: Random) -> None:
-    if one := _one(cloud, chance):
+    if one := _one(cloud, chance, "running"):
         cloud.buy(one, reserved=chance.random() < 0.4, upfront=chance.random() < 0.5)
+
+
+def months(cloud: Cloud, chance: Random) -> None:
+    """Something is bought, and months go by: what was bought is renewed, if there is money."""
+    launch(cloud, chance)
+    for _ in range(3):
+        buy(cloud, chance)
+    cloud.pass_time(chance.uniform(20, 75) * DAY_S)
 
 
 def change_purchase(cloud: Cloud, chance: Random) -> None:
@@ -103,10 +120,9 @@ def remove_budget(cloud: Cloud, chance: Random) -> None:
 def give(cloud: Cloud, chance: Random) -> None:
     micros = chance.randrange(1, 10**9)
     if chance.random() < 0.6:
-        cloud.ask(lambda: cloud.bills.invoices.pay_in(cloud.id("ahead"), micros))
+        cloud.pay("ahead", micros)
     else:
-        project = cloud.id(chance.choice(PROJECTS))
-        cloud.ask(lambda: cloud.bills.credits.grant(project, micros, "gift"))
+        cloud.give(chance.choice(PROJECTS), micros)
 
 
 def die_soon(cloud: Cloud, chance: Random) -> None:
@@ -155,6 +171,33 @@ def trouble_host(cloud: Cloud, chance: Random) -> None:
     work(cloud, chance)
 
 
+def lose_in_work(cloud: Cloud, chance: Random) -> None:
+    """A host is lost while something is done on it that does not come to an end; time passes, and it returns or not."""
+    one = _one(cloud, chance, "running")
+    if one is None:
+        return
+    wish, call = chance.choice(
+        [("snapshot", "snapshot"), ("resize", "resize"), ("restart", "ready"), ("cards", "ready")]
+    )
+    cloud.trouble.faults(Fault(call=call, kind=Kind.BUSY, times=FOREVER))
+    if wish == "snapshot":
+        cloud.snapshot(one)
+    elif wish == "restart":
+        cloud.act("restart", one)
+    else:
+        cloud.resize(one, ShapeWish(gpus=2) if wish == "cards" else ShapeWish(vcpus=chance.randrange(1, 9)))
+    work(cloud, chance)
+    if host := cloud.host_of(one):
+        cloud.trouble.host_goes_away(host)
+        cloud.count["hosts lost"] += 1
+    for move in chance.choices((work, wait_a_little, act), k=chance.randrange(1, 5)):
+        move(cloud, chance)
+    cloud.trouble.no_more_faults()
+    if host and chance.random() < 0.7:
+        cloud.trouble.host_comes_back(host, rebooted=chance.random() < 0.5)
+    work(cloud, chance)
+
+
 def meddle(cloud: Cloud, chance: Random) -> None:
     with cloud.world.read() as turn:
         ids = [guest.key for guest in turn.every(Guest)]
@@ -165,22 +208,24 @@ def meddle(cloud: Cloud, chance: Random) -> None:
 
 
 def delay_events(cloud: Cloud, chance: Random) -> None:
-    cloud.intake.late_percent = chance.choice([0, 30])
-    cloud.intake.twice_percent = chance.choice([0, 50])
+    cloud.intake.late_percent = chance.choice([0, 20, 60])
+    cloud.intake.twice_percent = chance.choice([0, 20, 50])
 
 
 def deliver_events(cloud: Cloud, chance: Random) -> None:
     cloud.intake.arrive()
 
 
-def _one(cloud: Cloud, chance: Random) -> Instance | None:
+def _one(cloud: Cloud, chance: Random, phase: str = "") -> Instance | None:
+    """Any there is; rather one in this phase, if there is one."""
     found = cloud.instances_there()
+    found = [each for each in found if each.phase == phase] or found
     return chance.choice(found) if found else None
 
 
 WEIGHTS: dict[Move, int] = {
     launch: 6, act: 8, resize: 4, snapshot: 2, hang: 4, work: 5, pass_time: 6, step_clock: 1, outage: 1, set_prices: 1,
-    buy: 3, change_purchase: 1, set_budget: 2, remove_budget: 1, give: 2, die_soon: 2, fault: 2, trouble_host: 2,
-    meddle: 1, delay_events: 1, deliver_events: 1,
+    buy: 3, months: 1, change_purchase: 2, set_budget: 2, remove_budget: 1, give: 2, die_soon: 2, fault: 2,
+    trouble_host: 2, lose_in_work: 2, meddle: 1, delay_events: 1, deliver_events: 1, send: 3, move_host: 1,
 }  # fmt: skip
 MOVES: tuple[Move, ...] = tuple(move for move, weight in WEIGHTS.items() for _ in range(weight))

@@ -30,6 +30,7 @@ class Held(msgspec.Struct, frozen=True):
     snapshots_bytes: int
     mode: str
     host: str
+    region: str
 
     @property
     def amounts(self) -> tuple[int, ...]:
@@ -48,6 +49,14 @@ class Stretch(msgspec.Struct, kw_only=True):
     """The run ended here, when it had lasted so long; None: it did not, or the house is to blame."""
 
 
+class Sent(msgspec.Struct, frozen=True, kw_only=True):
+    """What was read of a counter of traffic since the reading before."""
+
+    held: Held
+    sent_bytes: int
+    at_us: int
+
+
 class Life(msgspec.Struct, kw_only=True):
     project: str
     phase: str = ""
@@ -57,6 +66,8 @@ class Life(msgspec.Struct, kw_only=True):
     """When its tenant asked for the end of what it does now."""
     runs: int = 0
     stretches: list[Stretch] = []
+    held: Held | None = None
+    sent: list[Sent] = []
 
     @property
     def open(self) -> Stretch | None:
@@ -67,14 +78,16 @@ class Life(msgspec.Struct, kw_only=True):
 class Price(msgspec.Struct, kw_only=True):
     from_us: int
     units: dict[str, int]
-    """Micro-units a month: of a card by the beginning of its name, `vcpu`, `ram`, `disk`, `snapshot`."""
+    """Micro-units a month: of a card by the beginning of its name, `vcpu`, `ram`, `disk`, `snapshot`; `egress` of a GB.
+    With the name of a region and a slash before it, what counts there instead.
+    """
     minimum_us: int
     long_term: tuple[tuple[int, int], ...]
 
-    def unit(self, part: str, gpu: str, mode: str, project: str) -> int:
+    def unit(self, part: str, gpu: str, mode: str, project: str, region: str) -> int:
         name = gpu.partition("-")[0] if part == "gpu" else part
-        micros = self.units.get(name, 0)
-        off = {"spot": 60, "monthly": 30}.get(mode, 0)
+        micros = self.units.get(f"{region}/{name}", self.units.get(name, 0))
+        off = {"spot": 60, "monthly": 30}.get(mode, 0) if part != "egress" else 0
         if off:
             micros = round(Fraction(micros * (100 - off), 100))
         return round(micros * PER_CNY) if project == "cny" else micros
@@ -98,7 +111,8 @@ class Oracle:
         self, id: str, project: str, phase: str, wanted: str, held: Held, now_us: int, lost_us: int | None
     ) -> None:
         """A row as it stands after a commit. Of wishes for an end, what was asked first counts until it is reached."""
-        life = self.lives.setdefault(id, Life(project=project, stretches=[]))
+        life = self.lives.setdefault(id, Life(project=project, stretches=[], sent=[]))
+        life.held = held
         if wanted == "running":
             life.asked_us = None
         elif wanted != life.wanted and life.asked_us is None:
@@ -169,7 +183,33 @@ class Oracle:
             )
             if each.short_us is not None and from_us <= max(each.from_us, end_us - 1) < until_us:
                 total += self.lacking(id, each)
-        return total
+        return total + self._traffic(life, from_us, until_us)
+
+    def traffic_since(self, id: str, from_us: int) -> int:
+        """At the most: what was read since, each reading for itself, and a micro-unit for what floors may add."""
+        life = self.lives[id]
+        return sum(
+            each.sent_bytes * self._egress(life, each) // GB + 1
+            for each in life.sent
+            if each.at_us >= from_us
+        )
+
+    def _traffic(self, life: Life, from_us: int, until_us: int) -> int:
+        """Floored once for a day, a price and a sender; of the time between two, as it begins."""
+        lines: dict[tuple[object, ...], list[int]] = {}
+        for each in life.sent:
+            day_us = each.at_us - each.at_us % DAY_US
+            begins_us = max([day_us, *(p.from_us for p in self.prices if p.from_us <= each.at_us)])
+            if from_us <= begins_us < until_us:
+                held = each.held
+                key = (begins_us, held.gpu, held.mode, held.host, held.region)
+                line = lines.setdefault(key, [0, self._egress(life, each)])
+                line[0] += each.sent_bytes
+        return sum(sent * unit // GB for sent, unit in lines.values())
+
+    def _egress(self, life: Life, each: Sent) -> int:
+        price = self.price(each.at_us)
+        return price.unit("egress", "", each.held.mode, life.project, each.held.region) if price else 0
 
     def rate(self, project: str, now_us: int) -> Fraction:
         """Micro-units a microsecond, of all that is held now."""
@@ -210,7 +250,7 @@ class Oracle:
         if each.run_us is not None and each.held.mode == "on-demand":
             off = max((bp for days, bp in price.long_term if us >= each.run_us + days * DAY_US), default=0)
         for part, amount in zip(PARTS, self._beyond(id, each.held, us), strict=True):
-            unit = price.unit(part, each.held.gpu, each.held.mode, life.project)
+            unit = price.unit(part, each.held.gpu, each.held.mode, life.project, each.held.region)
             yield (
                 part,
                 unit * amount * (BASIS - off),
@@ -243,7 +283,7 @@ class Oracle:
             return 0
         amounts = self._beyond(id, each.held, each.run_us)
         return sum(
-            price.unit(part, each.held.gpu, each.held.mode, life.project) * amount * lacking_us
+            price.unit(part, each.held.gpu, each.held.mode, life.project, each.held.region) * amount * lacking_us
             // (MONTH_US * (GB if part == "ram" else 1))
             for part, amount in zip(PARTS[:3], amounts, strict=False)
         )  # fmt: skip

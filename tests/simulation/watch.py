@@ -76,6 +76,8 @@ class Watch:
         """What was held since costs by its time; of runs that came back by themselves, their minimum too."""
         lives = [(id, life) for id, life in cloud.oracle.lives.items() if life.project == project]
         total = sum(cloud.oracle.cost(id, cloud.now_us, from_us) for id, _ in lives)
+        total += sum(cloud.oracle.traffic_since(id, from_us) for id, _ in lives)
+        total += cloud.instalments_since(project, from_us)
         short = sum(cloud.oracle.lacking(id, each) for id, life in lives for each in life.stretches
                     if each.short_us is not None and each.run == 1 and (each.until_us or 0) > from_us)  # fmt: skip
         return total - short + len(lives)
