@@ -5,7 +5,8 @@ It reads the files of `recording/measured/` named fit; those named judge are nev
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from math import hypot
 from pathlib import Path
 from statistics import median
 
@@ -23,7 +24,7 @@ from teraflock.estimate.speed import (
     place,
     seconds_h200,
 )
-from teraflock.estimate.step import HOSTED_SHARE
+from teraflock.estimate.step import HOSTED_SHARE, regime
 
 OUT = Path(__file__).parent.parent / "src/teraflock/estimate/data/h200.json"
 POINTS_MIN = 6
@@ -138,25 +139,40 @@ def fit_all(rows: Sequence[Timed], found: Sequence[Run], matrix: float) -> tuple
 
 
 def fit_spread(rows: Sequence[Timed], found: Sequence[Run], matrix: float) -> dict[str, list[float]]:
-    """Residuals of whole steps, each predicted by curves and constants that never saw it; or never its model."""
+    """Residuals of whole steps, each predicted by curves and constants that never saw it; or never its model.
+
+    Each file was measured on a machine of its own, and the next one differs from these as they do from each other.
+    """
     models = sorted({run.job["model"] for run in found})
     by_run = {id(run): index % FOLDS for index, run in enumerate(found)}
     by_model = {id(run): models.index(run.job["model"]) % FOLDS for run in found}
     spread = {}
-    for ending, folds in (("", by_run), ("_unseen", by_model)):
-        residuals = _held_out(rows, found, matrix, folds)
-        for kind, values in residuals.items():
-            spread[kind + ending] = [round(float(np.quantile(values, q)), 4) for q in (0.1, 0.9)]
-            _tell(kind + ending, values)
-        _tell("all" + ending, residuals["gpu"] + residuals["host"])
+    for name_of, folds in ((regime, by_run), (lambda kind, _: f"{kind}_unseen", by_model)):
+        residuals: dict[str, list[float]] = defaultdict(list)
+        by_file: dict[str, list[float]] = defaultdict(list)
+        for run, kind, predicted in _held_out(rows, found, matrix, folds):
+            residuals[name_of(kind, predicted)].append(float(np.log(run.seconds / predicted)))
+            by_file[run.file].append(float(np.log(run.seconds / predicted)))
+        machines = float(np.std([np.mean(each) for each in by_file.values()], ddof=1))
+        for name, values in sorted(residuals.items()):
+            low, high = (float(np.quantile(values, q)) for q in (0.1, 0.9))
+            doubt = machines * TENTH
+            spread[name] = [round(-hypot(min(low, 0), doubt), 4), round(hypot(max(high, 0), doubt), 4)]
+            _tell(name, values)
+        _tell(
+            f"all, machines {machines:.3f} apart", [each for values in residuals.values() for each in values]
+        )
     return spread
+
+
+TENTH = 1.28
+"""Standard deviations from the middle to the tenth and to the ninetieth percentile."""
 
 
 def _held_out(
     rows: Sequence[Timed], found: Sequence[Run], matrix: float, folds: dict[int, int]
-) -> dict[str, list[float]]:
-    """Logarithms of measured over predicted, by what decides."""
-    residuals: dict[str, list[float]] = {"gpu": [], "host": []}
+) -> Iterator[tuple[Run, str, float]]:
+    """Each run with what decides, and its predicted seconds."""
     for fold in range(FOLDS):
         known, constants = fit_all(
             [row for row in rows if folds[id(row.run)] != fold],
@@ -167,9 +183,7 @@ def _held_out(
             if folds[id(run)] == fold:
                 replay = Replay(run, known, matrix)
                 seconds, _ = replay.predicted(constants)
-                hosted = replay.gpu_seconds < HOSTED_SHARE * seconds
-                residuals["host" if hosted else "gpu"].append(float(np.log(run.seconds / seconds)))
-    return residuals
+                yield run, "host" if replay.gpu_seconds < HOSTED_SHARE * seconds else "gpu", seconds
 
 
 def _tell(what: str, values: Sequence[float]) -> None:

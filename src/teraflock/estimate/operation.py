@@ -121,7 +121,7 @@ def _convolution(
     if kind == "depthwise" and not x[2]:
         family += "n"  # channels last: other kernels
     if kind == "plain" and channels_in <= 4:
-        family = f"conv{'b' if backward else 'f'}:stem"
+        family = f"conv{'b' if backward else 'f'}:{_stem(weight[1][-1], stride)}"
     elif kernel == 1 and prod(y[1][2:]) == 1:
         family = f"conv{'b' if backward else 'f'}:point"
     dtype = {"b": "h", "h": "h"}.get(x[0], "f")
@@ -134,6 +134,16 @@ def _convolution(
         moved,
         (rows, float(channels_out), channels_in / groups * kernel, float(groups)),
     )
+
+
+def _stem(side: int, stride: int) -> str:
+    """The layer that reads images: cuDNN lays them out anew for windows that overlap widely, and for none else."""
+    if side == stride > 1:
+        return "patch"
+    return "wide" if side > STEM_SIDE_MAX else "stem"
+
+
+STEM_SIDE_MAX: Final = 4
 
 
 def _attention(base: str, inputs: Sequence[Shaped], moved: float) -> Work:

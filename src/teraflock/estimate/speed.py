@@ -52,7 +52,7 @@ class Measured(msgspec.Struct, frozen=True):
     """Seconds of the GPU for one of the many tiny matrix products such an optimizer takes over a convolution."""
     spread: dict[str, list[float]]
     """Logarithms of measured over predicted time, tenth and ninetieth percentile: `gpu` or `host`, whichever decides,
-    with rows held out; `…_unseen` with models held out."""
+    and `…_short` for short steps, with rows held out; `…_unseen` for all with models held out."""
     points_read: dict[str, list[list[float]]] = {}
 
     def near(self, curve: str) -> list[list[float]]:

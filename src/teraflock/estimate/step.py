@@ -91,13 +91,23 @@ class StepWork:
         *,
         seen: bool = True,
     ) -> Seconds:
-        """Wider where the host decides, which scatters more than kernels do; where nothing of the model was `seen`;
-        and by the doubt about a card."""
+        """Wider where the host decides, which scatters more than kernels do; for short steps; where nothing of the
+        model was `seen`; and by the doubt about a card."""
         kind = "host" if self.hosted(peaks) else "gpu"
-        low, high = known.spread[kind if seen else f"{kind}_unseen"]
+        kinds = [regime(kind, self.seconds(PEAKS_H200)), *([] if seen else [f"{kind}_unseen"])]
+        low = min(known.spread[each][0] for each in kinds)
+        high = max(known.spread[each][1] for each in kinds)
         return Seconds(
             middle * exp(-hypot(low * width, doubt)), middle, middle * exp(hypot(high * width, doubt))
         )
+
+
+SHORT_SECONDS: Final = 0.03
+"""On the H200. Shorter steps are made of kernels and waits too small to be told well."""
+
+
+def regime(kind: str, h200_seconds: float) -> str:
+    return f"{kind}_short" if h200_seconds < SHORT_SECONDS else kind
 
 
 def optimizer_works(optimizer: str, scene: Scene) -> list[Work]:
