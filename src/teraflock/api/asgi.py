@@ -24,6 +24,7 @@ from teraflock.api.call import Raw
 from teraflock.api.endpoint import Reply, admitted, failed, reply_to
 from teraflock.api.errors import BodyTooLarge, MalformedRequest, MethodNotAllowed
 from teraflock.api.gate import Gate, request_id_of
+from teraflock.api.pieces import Pieces, SentInPieces
 from teraflock.api.route import Route, Scope, Work
 from teraflock.api.routes.all import ROUTES
 from teraflock.api.services import Services
@@ -78,7 +79,7 @@ class Application:
             route = by_method[request.scope["method"]]  # type: ignore[index]  # Litestar lets no other through
             try:
                 body = await self._body(route, request) if route.body else b""
-                run = self._stream if route.stream else self._answer
+                run = self._stream if route.stream else self._in_pieces if route.in_pieces else self._answer
                 return await run(route, _raw(request, body))
             except Exception as error:
                 return _Sent(failed(error, request_id_of(request.scope)))
@@ -111,6 +112,13 @@ class Application:
         still_good = partial(self._run, Work.READ, partial(admitted, route, services, raw))
         content = self.streams.follow(turn, still_good)
         return cast(ASGIApp, Stream(content, media_type=route.media_type))  # Litestar takes both
+
+    async def _in_pieces(self, route: Route, raw: Raw) -> ASGIApp:
+        call, query = await self._run(Work.READ, partial(admitted, route, self.services, raw))
+        pieces = Pieces(route.handler(call, query=query))
+        making = asyncio.ensure_future(self._run(route.work, pieces.make))
+        making.add_done_callback(pieces.ended)
+        return SentInPieces(await pieces.next(), pieces, route.media_type)
 
     async def _run(self, work: Work, act: Callable[[], T]) -> T:
         if work == Work.READ and self.services.reads_inline:

@@ -11,7 +11,7 @@ What holds:
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -66,6 +66,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     secret: bool
     """Its answer holds a secret, so it is sealed where it is kept for a retry."""
     stream: bool
+    in_pieces: bool
+    """Its handler makes the answer piece by piece, and it is sent meanwhile."""
     media_type: str
     query: type[msgspec.Struct] | None
     body: type[msgspec.Struct] | None
@@ -134,6 +136,7 @@ class Routes:
             returned = hints["return"]
             if get_origin(returned) is Annotated:  # JSON that is encoded already, and of what
                 returned = get_args(returned)[1]
+            in_pieces = get_origin(returned) is Generator
             route = Route(
                 method=method,
                 path=path,
@@ -146,10 +149,11 @@ class Routes:
                 creates=creates,
                 secret=secret,
                 stream=stream,
+                in_pieces=in_pieces,
                 media_type=media_type,
                 query=hints.get("query"),
                 body=hints.get("body"),
-                answer=None if returned is type(None) else returned,
+                answer=bytes if in_pieces else None if returned is type(None) else returned,
                 errors=errors,
             )
             _check(route, set(hints) - {"call", "query", "body", "return"})

@@ -9,7 +9,7 @@ What holds:
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
@@ -26,6 +26,7 @@ ATTEMPTS_MAX: Final = 4
 PAUSE_SECONDS: Final = 0.1  # before the second attempt; doubled at each further one
 AWAY: Final = frozenset({502, 503, 504})  # the statuses of what may be back in a moment
 SECONDS_MAX: Final = 30.0  # for one answer
+PIECE_BYTES: Final = 1 << 16
 HEADERS: Final = {"Accept": "application/json", "User-Agent": f"teraflock/{__version__}"}
 
 
@@ -129,6 +130,17 @@ class Transport:
             connection.close()
             raise
         return connection, response
+
+    def pieces(self, path: str, query: Mapping[str, object], seconds_max: float) -> Iterator[bytes]:
+        """A long answer as it comes. One that breaks off before its end is an error."""
+        connection, response = self.open(path, {"Accept": "*/*"}, query, seconds_max)
+        try:
+            while piece := response.read(PIECE_BYTES):
+                yield piece
+        except (OSError, HTTPException) as error:
+            raise self._no_answer(error) from error
+        finally:
+            connection.close()
 
     def _once(
         self,

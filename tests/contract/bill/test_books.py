@@ -42,7 +42,7 @@ def test_a_month_with_everything_is_sound(database: Database) -> None:
         assert sum(group.micros for group in groups) == bill.micros
     assert len(bills.lines("prj_1", "2026-01")) == bill.lines
     account = Account(organisation_id="org_1", organisation="lab", project_id="prj_1", project="default")
-    assert sum(1 for _ in bills.focus(account, "2026-01")) > bill.lines
+    assert "".join(bills.focus(account, "2026-01")).count("\n") > bill.lines
 
 
 def test_the_database_itself_refuses_what_does_not_balance(database: Database) -> None:

@@ -1,12 +1,14 @@
 """The export holds to FOCUS 1.2, adds up to the invoices, and spreads what was bought ahead to the last millionth."""
 
 import csv
+import gzip
 import io
 from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,7 +18,9 @@ from tests.unit.bill.test_paying import Bills
 from tests.unit.bill.world import GB, labels
 
 from teraflock.bill.export.amortised import Amortised
+from teraflock.bill.export.focus import focus_csv
 from teraflock.bill.export.model import COLUMNS, Account
+from teraflock.bill.export.text import money, number
 from teraflock.bill.purchase.model import Cover, Purchase, Term
 from teraflock.bill.store import Profile
 from teraflock.instance.states import Phase
@@ -114,6 +118,32 @@ def test_the_example_has_something_of_everything(house: Bills) -> None:
     assert {row["SkuId"].partition("/")[0] for row in rows} >= {
         "gpu", "vcpu", "ram", "disk", "snapshot", "address", "egress", "minimum", "committed", "monthly", "reserved",
     }  # fmt: skip
+
+
+def test_the_text_is_what_it_always_was(house: Bills) -> None:
+    """Whoever compares two exports of a month must find nothing."""
+    kept = gzip.decompress((Path(__file__).parent / "focus_2026.csv.gz").read_bytes()).decode()
+    assert "".join(exported(house, project, month) for project in PROJECTS for month in MONTHS) == kept
+
+
+@given(
+    st.lists(
+        st.dictionaries(st.sampled_from(COLUMNS), st.text(st.sampled_from("ab,\"\n\r 'é{}:"), max_size=4)),
+        max_size=4,
+    )
+)
+def test_rows_are_quoted_as_csv_is(rows: list[dict[str, str]]) -> None:
+    whole = [{**dict.fromkeys(COLUMNS, ""), **row, "Tags": row.get("Tags") or "{}"} for row in rows]
+    expected = io.StringIO()
+    writer = csv.DictWriter(expected, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(whole)
+    assert "".join(focus_csv(whole)) == expected.getvalue()
+
+
+@given(micros=st.integers(-(10**15), 10**15))
+def test_money_is_written_as_the_decimal_it_is(micros: int) -> None:
+    assert money(micros) == number(Decimal(micros) / 1_000_000)
 
 
 @pytest.mark.parametrize("project", PROJECTS)

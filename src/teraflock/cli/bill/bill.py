@@ -112,7 +112,7 @@ def export(focus: bool, month: str, project: str | None) -> None:
     if not focus:
         raise BadInput("It is not said in which form", hint="`--focus` is there")
     with connected(project) as client:
-        sys.stdout.buffer.write(client.focus(month=month))
+        sys.stdout.buffer.writelines(client.focus(month=month))
 
 
 def _write(bill: "BillAnswer") -> None:

@@ -1,0 +1,96 @@
+"""An answer that is sent while it is made: however long it is, little of it is held in memory.
+
+What holds:
+- one thread makes it, with all that it holds for that, and waits while `AHEAD` pieces are not sent: so it goes as fast
+  as its reader;
+- a reader who goes, or takes nothing for `SECONDS_MAX`, is given up, and what was held for him is let go;
+- what fails before the first piece is answered like any other error; what fails later breaks the answer off before its
+  end, which the reader sees.
+"""
+
+import asyncio
+from collections.abc import Generator
+from typing import Any, Final
+
+AHEAD: Final = 4
+SECONDS_MAX: Final = 30.0
+
+
+class Gone(Exception):
+    """Nobody reads on."""
+
+
+class Pieces:
+    """Between the thread that makes an answer and the loop that sends it."""
+
+    def __init__(self, source: Generator[bytes, None, None]) -> None:
+        self._source = source
+        self._loop = asyncio.get_running_loop()
+        self._made: asyncio.Queue[bytes | None] = asyncio.Queue(AHEAD)
+        self._end: BaseException | None = None
+        """Why nothing follows what was made."""
+        self._gone = False
+
+    def make(self) -> None:
+        """All of it, in the thread that calls this."""
+        try:
+            for piece in self._source:
+                self._hand_over(piece)
+            self._hand_over(b"")
+        finally:
+            self._source.close()
+
+    def ended(self, making: "asyncio.Task[None]") -> None:
+        """Called when `make` is over, or could not begin."""
+        self._end = Gone() if making.cancelled() else making.exception() or Gone()
+        if not self._made.full():
+            self._made.put_nowait(None)  # whoever waits for a piece is told
+
+    async def next(self) -> bytes:
+        """The next piece; an empty one is the end."""
+        piece = None if self._end and self._made.empty() else await self._made.get()
+        if piece is None:
+            assert self._end is not None
+            raise self._end
+        return piece
+
+    def leave(self) -> None:
+        """Let the thread come to its end: it may wait for room."""
+        self._gone = True
+        while not self._made.empty():
+            self._made.get_nowait()
+
+    def _hand_over(self, piece: bytes) -> None:
+        if self._gone:
+            raise Gone
+        asyncio.run_coroutine_threadsafe(self._made.put(piece), self._loop).result(SECONDS_MAX)
+
+
+class SentInPieces:
+    """An answer whose first piece is there."""
+
+    def __init__(self, first: bytes, pieces: Pieces, media_type: str) -> None:
+        self._first = first
+        self._pieces = pieces
+        self._media_type = media_type
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        gone = asyncio.ensure_future(_gone(receive))
+        try:
+            headers = [(b"content-type", self._media_type.encode())]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            piece = self._first
+            while piece and not gone.done():
+                sent = send({"type": "http.response.body", "body": piece, "more_body": True})
+                await asyncio.wait_for(sent, SECONDS_MAX)
+                piece = await self._pieces.next()
+            if not piece:
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            gone.cancel()
+            self._pieces.leave()
+
+
+async def _gone(receive: Any) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        continue

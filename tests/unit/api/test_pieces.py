@@ -1,0 +1,128 @@
+"""A long answer reaches its reader whole, piece by piece, and nothing is held for one who has gone."""
+
+import asyncio
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teraflock.api.pieces import AHEAD, Gone, Pieces, SentInPieces
+
+
+class Reader:
+    """What the server is to an answer. Goes after `stays` pieces."""
+
+    def __init__(self, stays: int = 1_000_000) -> None:
+        self.stays = stays
+        self.messages: list[dict[str, Any]] = []
+        self._left = asyncio.Event()
+
+    async def receive(self) -> dict[str, Any]:
+        await self._left.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: dict[str, Any]) -> None:
+        self.messages.append(message)
+        if len(self.messages) > self.stays:
+            self._left.set()
+        await asyncio.sleep(0)
+
+    @property
+    def content(self) -> list[bytes]:
+        return [message["body"] for message in self.messages[1:] if message["body"]]
+
+    @property
+    def has_end(self) -> bool:
+        return not self.messages[-1].get("more_body", True)
+
+
+class Source:
+    """Makes `count` pieces, then fails if it is told to."""
+
+    def __init__(self, count: int, fails: bool = False) -> None:
+        self.count, self.fails = count, fails
+        self.made = 0
+        self.is_closed = False
+
+    def pieces(self) -> Generator[bytes, None, None]:
+        try:
+            for number in range(self.count):
+                self.made += 1
+                yield b"%d\n" % number
+            if self.fails:
+                raise ValueError("no more")
+        finally:
+            self.is_closed = True
+
+
+async def sent(source: Source, reader: Reader) -> None:
+    pieces = Pieces(source.pieces())
+    making = asyncio.ensure_future(asyncio.to_thread(pieces.make))
+    making.add_done_callback(pieces.ended)
+    try:
+        answer = SentInPieces(await pieces.next(), pieces, "text/csv")
+        await answer({}, reader.receive, reader.send)
+    finally:
+        await asyncio.wait([making])
+
+
+@given(count=st.integers(1, 40))
+def test_all_pieces_come_in_their_order(count: int) -> None:
+    async def story() -> None:
+        source, reader = Source(count), Reader()
+        await sent(source, reader)
+        assert reader.content == [b"%d\n" % number for number in range(count)]
+        assert reader.has_end
+        assert source.is_closed
+
+    asyncio.run(story())
+
+
+def test_what_fails_before_the_first_piece_is_an_error_like_any_other() -> None:
+    async def story() -> None:
+        reader = Reader()
+        with pytest.raises(ValueError, match="no more"):
+            await sent(Source(0, fails=True), reader)
+        assert reader.messages == []
+
+    asyncio.run(story())
+
+
+@given(count=st.integers(1, 20))
+def test_what_fails_later_breaks_off_before_the_end(count: int) -> None:
+    async def story() -> None:
+        source, reader = Source(count, fails=True), Reader()
+        with pytest.raises(ValueError, match="no more"):
+            await sent(source, reader)
+        assert len(reader.content) == count
+        assert not reader.has_end
+
+    asyncio.run(story())
+
+
+@given(stays=st.integers(1, 20))
+def test_little_is_made_for_a_reader_who_goes(stays: int) -> None:
+    async def story() -> None:
+        source, reader = Source(10_000), Reader(stays)
+        await sent(source, reader)
+        assert not reader.has_end
+        assert source.is_closed
+        assert source.made <= len(reader.content) + 2 * AHEAD + 4, "what was ready, and one round more"
+
+    asyncio.run(story())
+
+
+def test_who_could_not_begin_is_told_why() -> None:
+    async def story() -> None:
+        pieces = Pieces(Source(3).pieces())
+
+        async def refused() -> None:
+            raise Gone
+
+        asyncio.ensure_future(refused()).add_done_callback(pieces.ended)
+        with pytest.raises(Gone):
+            await pieces.next()
+
+    asyncio.run(story())
