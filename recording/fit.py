@@ -141,7 +141,7 @@ def fit_all(rows: Sequence[Timed], found: Sequence[Run], matrix: float) -> tuple
 def fit_spread(rows: Sequence[Timed], found: Sequence[Run], matrix: float) -> dict[str, list[float]]:
     """Residuals of whole steps, each predicted by curves and constants that never saw it; or never its model.
 
-    Each file was measured on a machine of its own, and the next one differs from these as they do from each other.
+    Each file was measured at another time, and the next machine differs from theirs as they do from each other.
     """
     models = sorted({run.job["model"] for run in found})
     by_run = {id(run): index % FOLDS for index, run in enumerate(found)}
