@@ -121,7 +121,7 @@ class Cloud:
         self.witness.began()
         engine = WatchedEngine(self.world, self.clock, fleet(HOSTS), mark=self.mark, boot_seconds=0.4)
         self._engine = engine
-        engines = Engines([engine])
+        self.engines = engines = Engines([engine])
         self.service = InstanceService(
             *around, engines, random_bytes=self.random_bytes, admits=admission(self.clock)
         )

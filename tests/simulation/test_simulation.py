@@ -5,15 +5,39 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
+from tests.simulation.cloud import Cloud
 from tests.simulation.intake import Intake, installed
 from tests.simulation.machine import CloudMachine
+from tests.simulation.walk import walk
+from tests.unit.bill.world import START
+
+from teraflock.base.clock import FixedClock
+from teraflock.storage.open import open_database
 
 LIVES = int(os.environ.get("TERA_SIMULATIONS", "24"))
+TRIED = (
+    "launched", "kills", "clock steps", "price changes", "region changes", "budget stops", "away", "away in work",
+    "changing", "gone", "renewals", "reversals", "upgrades", "refunds", "days of traffic", "charges in the north",
+    "stops of what was paid ahead", "checks while late",
+)  # fmt: skip
+LATE_MIN = 100
+POSTGRES_SEEDS = (1, 3, 4)
+POSTGRES_MOVES = 25
 STEPS = int(os.environ.get("TERA_SIMULATION_STEPS", "60"))
 
 
 def _current() -> Intake:
     return CloudMachine.current
+
+
+@pytest.mark.parametrize("seed", POSTGRES_SEEDS)
+def test_the_same_on_postgres(postgres_address: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = open_database(postgres_address, FixedClock(START))
+    cloud = Cloud(database, seed=seed)
+    installed(monkeypatch, lambda: cloud.intake)
+    walk(cloud, seed, POSTGRES_MOVES)
+    assert cloud.count["charges"]
+    database.close()
 
 
 def test_whatever_happens_every_second_is_charged_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,14 +52,7 @@ def test_whatever_happens_every_second_is_charged_once(monkeypatch: pytest.Monke
     )  # fmt: skip
     totals = CloudMachine.totals
     print("; ".join(f"{count} {name}" for name, count in sorted(totals.items())))
-    for what in (
-        "launched",
-        "kills",
-        "clock steps",
-        "price changes",
-        "budget stops",
-        "away",
-        "changing",
-        "gone",
-    ):
+    for what in TRIED:
         assert totals.get(what), f"nothing was tried of: {what}"
+    assert totals["late"] >= LATE_MIN
+    assert totals["doubled"] >= LATE_MIN
