@@ -220,30 +220,30 @@ def _unbooked(tx: Transaction, desk: Desk, project_id: str, month: str, now_us: 
 def _groups(
     tx: Transaction, sums: list[charge_store.Sum], project_id: str, month: str, by: By, label: str
 ) -> tuple[Group, ...]:
-    found: dict[str, list[int]] = {}
-    if by in ("gpu", "user"):
-        rows = [
-            ((each.gpu or "no card") if by == "gpu" else each.member, each.lines, each.micros)
-            for each in sums
-        ]
-    elif by == "instance":
-        rows = charge_store.sums_by_name(tx, project_id, month)
-    else:
-        rows = [(_label(each.labels, label), each.lines, each.micros) for each in sums]
-    for name, lines, micros in rows:
-        total = found.setdefault(name, [0, 0])
-        total[0] += lines
-        total[1] += micros
-    groups = [Group(name=name, lines=lines, micros=micros) for name, (lines, micros) in found.items()]
-    return _bounded(sorted(groups, key=lambda group: (-group.micros, group.name)))
+    if by == "instance":
+        return _bounded(charge_store.sums_by_name(tx, project_id, month))
+    found: dict[str, tuple[int, int]] = {}
+    for each in sums:
+        name = (
+            each.member
+            if by == "user"
+            else each.gpu or "no card"
+            if by == "gpu"
+            else _label(each.labels, label)
+        )
+        lines, micros = found.get(name, (0, 0))
+        found[name] = (lines + each.lines, micros + each.micros)
+    return _bounded([(name, *total) for name, total in found.items()])
 
 
-def _bounded(groups: list[Group]) -> tuple[Group, ...]:
-    """The dearest, and all others as one: names are the tenant's, and as many as he likes."""
-    shown, others = groups[:GROUPS_MAX], groups[GROUPS_MAX:]
+def _bounded(groups: list[tuple[str, int, int]]) -> tuple[Group, ...]:
+    """The dearest first, and beyond a bound all others as one: names are the tenant's, and as many as he likes."""
+    groups.sort(key=lambda group: (-group[2], group[0]))
+    shown = tuple(Group(name=name, lines=lines, micros=micros) for name, lines, micros in groups[:GROUPS_MAX])
+    others = groups[GROUPS_MAX:]
     if not others:
-        return tuple(shown)
-    lines, micros = sum(each.lines for each in others), sum(each.micros for each in others)
+        return shown
+    lines, micros = sum(group[1] for group in others), sum(group[2] for group in others)
     return (*shown, Group(name=f"{len(others):,} others", lines=lines, micros=micros))
 
 

@@ -156,11 +156,11 @@ def _add_sums(tx: Transaction, rows: Sequence[tuple[Any, ...]]) -> None:
 def sums_by_name(tx: Transaction, project_id: str, month: str) -> list[tuple[str, int, int]]:
     rows = tx.all(
         "SELECT name, COUNT(*), SUM(micros) FROM charge WHERE project_id = :project AND month = :month"
-        " GROUP BY name ORDER BY name",
+        " GROUP BY name",
         project=project_id,
         month=month,
     )
-    return [(row[0], int(row[1]), int(row[2])) for row in rows]
+    return [(name, lines, int(micros)) for name, lines, micros in rows]  # PostgreSQL adds up to a NUMERIC
 
 
 def has_cost(tx: Transaction, project_id: str) -> bool:
