@@ -15,6 +15,7 @@ from teraflock.base.errors import Conflict, Forbidden, NotAuthenticated, NotFoun
 from teraflock.client import Client
 from teraflock.client.errors import NoAnswer
 from teraflock.storage.open import open_database
+from teraflock.wire.bill import BudgetRequest
 from teraflock.wire.event import EventAnswer
 from teraflock.wire.image import ImageRequest
 from teraflock.wire.instance import (
@@ -151,6 +152,31 @@ def test_events_come_as_they_happen(server: Server) -> None:
     moves = [event.details["to"] for event in came if event.details.get("name") == "second"]
     assert moves == ["queued", "starting", "running"]
     assert len({event.id for event in came}) == len(came)
+
+
+def test_what_becomes_of_a_budget_is_told_as_it_happens(tmp_path: Path) -> None:
+    """A level that is reached and an end that is near are told when the budget is set, to whoever follows events."""
+    came: list[EventAnswer] = []
+    with running(tmp_path / "home") as server:
+        server.furnish()
+        key = tenant(server, "thrifty")
+        with server.client() as operator:
+            operator.set_prices("- {from: 2026-01-01, currency: USD, vcpu: 1000/hour}\n")
+        with server.client(key) as me, server.client(key) as follower:
+            made = me.launch(LaunchRequest(name="dear")).items[0]
+            me.wait_until(made.id, "running")
+            seen = me.event_page().items[-1].id
+            me.set_budget(BudgetRequest(micros=1, levels=(50, 100), hard_stop=True))
+            for event in follower.events(after=seen):
+                came += [event] if event.kind.startswith("budget.") else []
+                if len(came) == 3:  # of one moment, so in any order
+                    break
+    assert {(event.kind, event.details["level"]) for event in came} == {
+        ("budget.reached", 50),
+        ("budget.reached", 100),
+        ("budget.ending", 0),
+    }
+    assert all(event.details["limit_micros"] == 1 and event.details["currency"] == "USD" for event in came)
 
 
 def test_ten_megabytes_are_refused_in_a_sentence_and_not_by_a_broken_line(server: Server) -> None:
