@@ -19,6 +19,8 @@ from bench.figures import Figure, Section
 from bench.processes import Fault
 
 LIVES: Final = int(os.environ.get("TERA_SIMULATIONS", "250"))
+FIRST: Final = int(os.environ.get("TERA_SIMULATION_FIRST", "0"))
+"""The seed of the first life: others follow it."""
 MOVES_PER_LIFE: Final = 80
 SHOWN: Final = (
     "launched", "stopped", "gone", "failed", "changing", "hosts lost", "away", "away in work", "kills", "clock steps",
@@ -35,7 +37,7 @@ def measure() -> Iterator[Section]:
     logging.getLogger("teraflock").setLevel(logging.CRITICAL)
     with pytest.MonkeyPatch.context() as patch:
         installed(patch, lambda: current[0])
-        for seed in range(LIVES):
+        for seed in range(FIRST, FIRST + LIVES):
             began = time.perf_counter()
             totals += _life(seed, current)
             seconds.append(time.perf_counter() - began)
