@@ -27,6 +27,13 @@ _INSERT: Final = (
 )
 _SELECT: Final = f"SELECT {', '.join(COLUMNS)} FROM charge"
 _SUMMED: Final = ("project_id", "month", "currency", "gpu", "member", "labels", "kind")
+_ADD_SUM: Final = (
+    "INSERT INTO charge_sum (project_id, month, currency, gpu, member, labels, kind, lines, micros, list_micros)"
+    " VALUES (:project_id, :month, :currency, :gpu, :member, :labels, :kind, :lines, :micros, :list_micros)"
+    " ON CONFLICT (project_id, month, currency, gpu, member, labels, kind) DO UPDATE SET"
+    " lines = charge_sum.lines + excluded.lines, micros = charge_sum.micros + excluded.micros,"
+    " list_micros = charge_sum.list_micros + excluded.list_micros"
+)
 _alike: Final = itemgetter(*map(COLUMNS.index, _SUMMED))
 _amounts: Final = itemgetter(COLUMNS.index("micros"), COLUMNS.index("list_micros"))
 
@@ -55,9 +62,10 @@ class Sum(msgspec.Struct, frozen=True, kw_only=True):
 
 def add(tx: Transaction, charges: Iterable[Charge], *, first_number: int, now_us: int) -> None:
     """Add them, with the numbers from `first_number` on, and to the sums of their months."""
-    rows = [_row(number, each, now_us) for number, each in enumerate(charges, start=first_number)]
-    tx.run_many(_INSERT, rows)
-    _add_sums(tx, rows)
+    totals: dict[tuple[str, ...], list[int]] = {}
+    rows = (_row(number, each, now_us) for number, each in enumerate(charges, start=first_number))
+    tx.run_many(_INSERT, _summed(rows, totals))
+    tx.run_many(_ADD_SUM, [(*key, *total) for key, total in sorted(totals.items())])
 
 
 def charges_of(tx: Transaction, subject: str, sequence: int) -> list[Charge]:
@@ -132,8 +140,10 @@ def sums(tx: Transaction, project_id: str, month: str) -> list[Sum]:
     ]  # fmt: skip
 
 
-def _add_sums(tx: Transaction, rows: Sequence[tuple[Any, ...]]) -> None:
-    totals: dict[tuple[str, ...], list[int]] = {}
+def _summed(
+    rows: Iterable[tuple[Any, ...]], totals: dict[tuple[str, ...], list[int]]
+) -> Iterator[tuple[Any, ...]]:
+    """The rows, each added to the totals as it passes: none of them has to be kept."""
     for row in rows:
         key, (micros, list_micros) = _alike(row), _amounts(row)
         total = totals.get(key)
@@ -143,14 +153,7 @@ def _add_sums(tx: Transaction, rows: Sequence[tuple[Any, ...]]) -> None:
             total[0] += 1
             total[1] += micros
             total[2] += list_micros
-    tx.run_many(
-        "INSERT INTO charge_sum (project_id, month, currency, gpu, member, labels, kind, lines, micros, list_micros)"
-        " VALUES (:project_id, :month, :currency, :gpu, :member, :labels, :kind, :lines, :micros, :list_micros)"
-        " ON CONFLICT (project_id, month, currency, gpu, member, labels, kind) DO UPDATE SET"
-        " lines = charge_sum.lines + excluded.lines, micros = charge_sum.micros + excluded.micros,"
-        " list_micros = charge_sum.list_micros + excluded.list_micros",
-        [(*key, *total) for key, total in sorted(totals.items())],
-    )
+        yield row
 
 
 def sums_by_name(tx: Transaction, project_id: str, month: str) -> list[tuple[str, int, int]]:

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec.structs import astuple
+
 from teraflock.bill.ledger.model import Account, Entry
 from teraflock.bill.ledger.rules import movements
 from teraflock.storage.database import Row, Transaction
 
-_FIELDS: Final = (
-    "kind", "project_id", "debit", "credit", "currency", "micros", "subject", "generation", "sequence", "segment",
-)  # fmt: skip
+_FIELDS: Final = Entry.__struct_fields__
 _INSERT: Final = (
     f"INSERT INTO ledger (number, at_us, {', '.join(_FIELDS)})"
     f" VALUES (:number, :at_us, {', '.join(':' + name for name in _FIELDS)})"
@@ -21,14 +21,8 @@ def add(tx: Transaction, entries: Sequence[Entry], *, first_number: int, now_us:
         return
     tx.run_many(
         _INSERT,
-        [
-            (
-                number, now_us, each.kind, each.project_id, each.debit, each.credit, each.currency, each.micros,
-                each.subject, each.generation, each.sequence, each.segment,
-            )
-            for number, each in enumerate(entries, start=first_number)
-        ],
-    )  # fmt: skip
+        ((number, now_us, *astuple(each)) for number, each in enumerate(entries, start=first_number)),
+    )
     moved = movements(entries)
     tx.run_many(
         "INSERT INTO account (name, currency, debits, credits) VALUES (:name, :currency, :debits, :credits)"
