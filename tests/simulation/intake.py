@@ -23,7 +23,7 @@ class Intake:
     def __init__(self) -> None:
         self.late: set[tuple[str, int]] = set()
         self.chance = Random(0)
-        self.late_percent = 20
+        self.late_percent = 30
         self.twice_percent = 20
         self.delayed = 0
         self.doubled = 0

@@ -97,6 +97,11 @@ def months(cloud: Cloud, chance: Random) -> None:
     launch(cloud, chance)
     for _ in range(3):
         buy(cloud, chance)
+    if one := _one(cloud, chance, "running"):
+        cloud.resize(one, ShapeWish(vcpus=17 + chance.randrange(9)))
+        work(cloud, chance)
+    for pick in range(chance.randrange(4)):
+        cloud.change_purchase(pick, "upgrade")
     cloud.pass_time(chance.uniform(20, 75) * DAY_S)
 
 

@@ -108,9 +108,13 @@ class Oracle:
     # -- watching ----------------------------------------------------------------------------------------------
 
     def see(
-        self, id: str, project: str, phase: str, wanted: str, held: Held, now_us: int, lost_us: int | None
-    ) -> None:
-        """A row as it stands after a commit. Of wishes for an end, what was asked first counts until it is reached."""
+        self, id: str, project: str, phase: str, wanted: str, held: Held, now_us: int, lost_us: int | None, *,
+        is_told: bool,
+    ) -> None:  # fmt: skip
+        """A row as it stands after a commit. Of wishes for an end, what was asked first counts until it is reached.
+
+        `is_told` is whether this is a change that all are told of: nothing counts before the last of those.
+        """
         life = self.lives.setdefault(id, Life(project=project, stretches=[], sent=[]))
         life.held = held
         if wanted == "running":
@@ -118,7 +122,8 @@ class Oracle:
         elif wanted != life.wanted and life.asked_us is None:
             life.asked_us = now_us
         life.wanted = wanted
-        self.change(id, phase, held, now_us, lost_us)
+        if is_told or phase != life.phase:
+            self.change(id, phase, held, now_us, lost_us)
         if phase == wanted == "stopped":
             life.asked_us = None
 
