@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bench.cloud_api import serving
 from bench.figures import Figure, Section
-from bench.processes import Fault, own_peak_bytes, run_task
+from bench.processes import Fault, own_peak_bytes, peak_bytes_of, run_task
 from teraflock.base.clock import FixedClock
 from teraflock.base.events import Event
 from teraflock.base.exchange import Rates
@@ -96,14 +96,16 @@ def _shown() -> Section:
         with serving(home):
             key = (home / "cloud" / "operator.key").read_text().strip()
         run_task("bench.bill", "fill", str(LINES), home / "cloud" / "cloud.db")
-        with serving(home) as (_, server):
+        with serving(home) as (process, server):
             taken = {what: _asked(server, key, path) for what, path in asked.items()}
             export = _asked(server, key, "/v1/bill/focus?month=2026-03", times=1)
+            peak_bytes = peak_bytes_of(process.pid)
     return Section(
         title=f"GET /v1/bill of a project with {LINES:,} lines, over HTTP",
         figures=(
             *(Figure(what=what, unit="ms", samples=taken[what], bar=100.0) for what in asked),
             Figure(what="the whole month as FOCUS", unit="s", samples=(export[0] / 1000,)),
+            Figure(what="peak memory of the server", unit="MB", samples=(peak_bytes / 1e6,)),
         ),
         notes=("The answer holds sums, by what was asked for; the lines themselves come in pages.",),
     )

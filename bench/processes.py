@@ -77,7 +77,11 @@ def at_home(home: Path) -> dict[str, str]:
 
 def own_peak_bytes() -> int:
     """The most this process ever had, since its exec."""
-    for line in Path("/proc/self/status").read_text().splitlines():
+    return peak_bytes_of(os.getpid())
+
+
+def peak_bytes_of(process_id: int) -> int:
+    for line in Path(f"/proc/{process_id}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
     raise Fault("the kernel does not tell the peak of a process")
