@@ -1,6 +1,6 @@
 """How near the estimate comes to what was measured on an H200, beside the bars of its issue; and how fast it answers.
 
-Judged on rows that were never fitted on: `recording/measured/judge*.jsonl.gz` and, where a checkout has them beside
+Judged on rows that were never fitted on: `recording/measured/judge*` and, where a checkout has them beside
 it, `../shared/truth/h200.csv` and `h200_fits.csv`. The split is frozen: see docs/estimate.md. Cards other than the H200
 are judged by `bench/estimate_cards.py`.
 """
@@ -47,8 +47,7 @@ def measure() -> Iterator[Section]:
     for name in ("judge_blind", "judge_drawn"):
         rows = list(table_rows(MEASURED / f"{name}.csv"))
         yield _accuracy(f"drawn by a seed: {name}", rows, context=True)
-    if (MEASURED / "judge_fresh.csv").is_file():
-        yield _accuracy("drawn by a seed: judge_fresh", list(table_rows(MEASURED / "judge_fresh.csv")))
+    yield _accuracy("drawn by a seed: judge_fresh", list(table_rows(MEASURED / "judge_fresh.csv")))
     if (TRUTH / "h200.csv").is_file():
         yield _accuracy("rows of truth/h200.csv", list(table_rows(TRUTH / "h200.csv")))
     yield _fits("limits of recording/measured/judge_fits", list(own_fits()))
