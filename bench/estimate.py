@@ -44,9 +44,6 @@ def measure() -> Iterator[Section]:
     yield _accuracy(
         "Adafactor, LoRA ranks, generators, fp16: judge_more", list(own_rows("judge_more")), context=True
     )
-    for name in ("judge_blind", "judge_drawn"):
-        rows = list(table_rows(MEASURED / f"{name}.csv"))
-        yield _accuracy(f"drawn by a seed: {name}", rows, context=True)
     yield _accuracy("drawn by a seed: judge_fresh", list(table_rows(MEASURED / "judge_fresh.csv")))
     if (TRUTH / "h200.csv").is_file():
         yield _accuracy("rows of truth/h200.csv", list(table_rows(TRUTH / "h200.csv")))

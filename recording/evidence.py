@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from recording.rows import as_job, read_rows
 from teraflock.base.errors import BadInput
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Shaped, Work, work
@@ -21,7 +22,9 @@ from teraflock.workload.zoo import symbols_for, trace_for
 
 MEASURED = Path(__file__).parent / "measured"
 FILES = ("fit", "fit_more", "fit_drawn")
-IN_CONTEXT = ("fit_more", "fit_drawn")
+WIDTH_FILES = ("fit_blind", "fit_drawn_rows")
+"""Steps without operations: only how far inference scatters that waits for the host is drawn from them."""
+IN_CONTEXT = ("fit_more", "fit_drawn", *WIDTH_FILES)
 """Steps ran under `with torch.device("cuda")`, which sees every call of Python."""
 TENSOR = re.compile(r"^([a-z?])([TC]?)\[([\d,]*)\]$")
 GROUP = re.compile(r"^([a-z?])\*(\d+):(\d+)$")
@@ -72,6 +75,15 @@ def runs() -> list[Run]:
                 found.append(Run(file, row, scene_of(row["job"])))
             except BadInput as error:
                 print("left out:", error.sentence)
+    return found
+
+
+def width_runs() -> list[Run]:
+    found = []
+    for file in WIDTH_FILES:
+        for row in read_rows(MEASURED / f"{file}.csv"):
+            job = as_job(row)
+            found.append(Run(file, {"job": job, "median": float(row["step_seconds_median"])}, scene_of(job)))
     return found
 
 

@@ -13,7 +13,7 @@ from statistics import median
 import msgspec
 import numpy as np
 
-from recording.evidence import TINY, Run, Timed, operations, runs, tensors
+from recording.evidence import TINY, WIDTH_FILES, Run, Timed, operations, runs, tensors, width_runs
 from recording.fit_host import KINDS, Array, Replay, fit_host
 from teraflock.estimate.speed import (
     PEAKS_H200,
@@ -24,7 +24,7 @@ from teraflock.estimate.speed import (
     place,
     seconds_h200,
 )
-from teraflock.estimate.step import HOSTED_SHARE, regime
+from teraflock.estimate.step import HOSTED_SHARE, regimes
 
 OUT = Path(__file__).parent.parent / "src/teraflock/estimate/data/h200.json"
 POINTS_MIN = 6
@@ -138,30 +138,36 @@ def fit_all(rows: Sequence[Timed], found: Sequence[Run], matrix: float) -> tuple
     return known, fit_host([Replay(run, known, matrix) for run in found])
 
 
-def fit_spread(rows: Sequence[Timed], found: Sequence[Run], matrix: float) -> dict[str, list[float]]:
+def fit_spread(
+    rows: Sequence[Timed], found: Sequence[Run], later: Sequence[Run], matrix: float
+) -> dict[str, list[float]]:
     """Residuals of whole steps, each predicted by curves and constants that never saw it; or never its model.
 
     Each file was measured at another time, and the next machine differs from theirs as they do from each other.
     """
-    models = sorted({run.job["model"] for run in found})
-    by_run = {id(run): index % FOLDS for index, run in enumerate(found)}
-    by_model = {id(run): models.index(run.job["model"]) % FOLDS for run in found}
+    judged = [*found, *later]
+    models = sorted({run.job["model"] for run in judged})
+    by_run = {id(run): index % FOLDS for index, run in enumerate(judged)}
+    by_model = {id(run): models.index(run.job["model"]) % FOLDS for run in judged}
     spread = {}
-    for name_of, folds in ((regime, by_run), (lambda kind, _: f"{kind}_unseen", by_model)):
+    for is_seen, folds in ((True, by_run), (False, by_model)):
         residuals: dict[str, list[float]] = defaultdict(list)
         by_file: dict[str, list[float]] = defaultdict(list)
-        for run, kind, predicted in _held_out(rows, found, matrix, folds):
-            residuals[name_of(kind, predicted)].append(float(np.log(run.seconds / predicted)))
-            by_file[run.file].append(float(np.log(run.seconds / predicted)))
+        for run, kind, predicted in _held_out(rows, found, judged, matrix, folds):
+            residual = float(np.log(run.seconds / predicted))
+            own, *more = regimes(kind, predicted, infers=not run.scene.trace.has_backward)
+            for name in more if is_seen else ():
+                residuals[name].append(residual)
+            if run.file not in WIDTH_FILES:
+                residuals[own if is_seen else f"{kind}_unseen"].append(residual)
+                by_file[run.file].append(residual)
         machines = float(np.std([np.mean(each) for each in by_file.values()], ddof=1))
         for name, values in sorted(residuals.items()):
             low, high = (float(np.quantile(values, q)) for q in (0.1, 0.9))
             doubt = machines * TENTH
             spread[name] = [round(-hypot(min(low, 0), doubt), 4), round(hypot(max(high, 0), doubt), 4)]
             _tell(name, values)
-        _tell(
-            f"all, machines {machines:.3f} apart", [each for values in residuals.values() for each in values]
-        )
+        _tell(f"all, machines {machines:.3f} apart", [each for values in by_file.values() for each in values])
     return spread
 
 
@@ -170,16 +176,16 @@ TENTH = 1.28
 
 
 def _held_out(
-    rows: Sequence[Timed], found: Sequence[Run], matrix: float, folds: dict[int, int]
+    rows: Sequence[Timed], found: Sequence[Run], judged: Sequence[Run], matrix: float, folds: dict[int, int]
 ) -> Iterator[tuple[Run, str, float]]:
-    """Each run with what decides, and its predicted seconds."""
+    """Each run with what decides, and its seconds as predicted by those of `found` that are in other folds."""
     for fold in range(FOLDS):
         known, constants = fit_all(
             [row for row in rows if folds[id(row.run)] != fold],
             [run for run in found if folds[id(run)] != fold],
             matrix,
         )
-        for run in found:
+        for run in judged:
             if folds[id(run)] == fold:
                 replay = Replay(run, known, matrix)
                 seconds, _ = replay.predicted(constants)
@@ -209,7 +215,7 @@ def main() -> None:
         "host": host,
         "serial": serial,
         "matrix": matrix,
-        "spread": fit_spread(rows, found, matrix),
+        "spread": fit_spread(rows, found, width_runs(), matrix),
     }
     OUT.write_text(json.dumps(data, sort_keys=True, separators=(",", ":")) + "\n")
     print(len(found), "runs,", len(rows), "operations,", len(known.time) // 2, "curves")
