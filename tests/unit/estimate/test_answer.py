@@ -88,6 +88,18 @@ def test_every_card_gets_a_row_and_says_what_it_rests_on() -> None:
     )
 
 
+@pytest.mark.parametrize(("model", "batch", "many"), [("resnet18", 1, 2048), ("distilbert", 1, 512)])
+def test_inference_that_waits_for_the_host_is_told_least_surely(model: str, batch: int, many: int) -> None:
+    def width(task: str, samples: int) -> float:
+        workload = ask(model, samples, task=task, seq=128 if model == "distilbert" else None)
+        seconds = answer(workload, Question(cards=[card("H200-SXM")])).gpus[0].step_seconds
+        assert seconds is not None
+        return seconds.p90 / seconds.p10
+
+    assert width("infer", batch) > width("train", batch)
+    assert width("infer", batch) > width("infer", many)
+
+
 def test_bf16_is_refused_where_it_does_not_exist() -> None:
     row = answer(ask("resnet18", 64, precision="amp-bf16"), Question(cards=[card("P100-PCIe")])).gpus[0]
     assert not row.fits
