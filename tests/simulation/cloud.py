@@ -69,14 +69,14 @@ class Cloud:
         self.oracle = Oracle()
         self.names: dict[str, str] = {}
         """Of projects, by their ids."""
-        self.witness = Witness(self.oracle, self.names, lambda: self.now_us)
+        self.intake = Intake()
+        self.witness = Witness(self.oracle, self.names, lambda: self.now_us, self.intake.arrive_of)
         self.count = self.witness.count
         self.sent_bytes: Counter[str] = Counter()
         """By instance: what its guest was told to send out of the house."""
         self.paid: Counter[str] = Counter()
         self.given: Counter[str] = Counter()
         """By project: what was paid in advance, and given as credits."""
-        self.intake = Intake()
         self.watch = Watch()
         inner = database or MemoryDatabase()
         migrate(inner, self.clock)

@@ -40,8 +40,15 @@ class WatchedEngine(SimulatedEngine):
 
 
 class Witness:
-    def __init__(self, oracle: Oracle, names: dict[str, str], now_us: Callable[[], int]) -> None:
-        """`names` are those of projects, by their ids."""
+    def __init__(
+        self,
+        oracle: Oracle,
+        names: dict[str, str],
+        now_us: Callable[[], int],
+        gone: Callable[[str], None],
+    ) -> None:
+        """`names` are those of projects, by their ids; `gone` is told of every instance that is."""
+        self._gone = gone
         self.count: Counter[str] = Counter()
         self._oracle = oracle
         self._names = names
@@ -125,6 +132,8 @@ class Witness:
         if host is None:  # what is gone was on its last
             host, host_name, region = self._places.get(id, ("", "", ""))
         self._places[id] = (host, host_name, region)
+        if phase == "gone":
+            self._gone(id)
         mode = "spot" if '"mode":"spot"' in spec else "on-demand"
         held = Held(gpu, gpus, vcpus, ram, disk, kept, mode, host, region)
         lost_us = self._seen_us.get(host_name) if phase == "away" and before else None
