@@ -139,6 +139,9 @@ def instances_unmetered(tx: Transaction, project_id: str) -> list[str]:
     rows = tx.all(
         "SELECT i.id FROM instance i LEFT JOIN meter_instance m ON m.instance_id = i.id"
         " WHERE i.project_id = :project AND i.phase <> 'gone' AND i.sequence > COALESCE(m.sequence, 0)"
+        # Gone, and the meter has not heard of its end.
+        " UNION SELECT m.instance_id FROM meter_instance m JOIN instance i ON i.id = m.instance_id"
+        " WHERE m.project_id = :project AND m.open_sequence IS NOT NULL AND i.sequence > m.sequence"
         " UNION SELECT subject FROM event WHERE project_id = :project AND id > :id AND kind = 'instance.moved'",
         project=project_id,
         id=cursor(tx).event_id,

@@ -132,8 +132,8 @@ def test_what_is_not_billable_is_never_charged_for_a_card(life: list[Change]) ->
         opener = by_sequence[each.sequence]
         assert each.held == charged(opener)
         assert (each.run_us is not None) == (opener.phase in BILLABLE)
-        lost_us = opener.last_seen_us if opener.phase not in BILLABLE else None
-        assert each.from_us >= min(opener.at_us, opener.at_us if lost_us is None else lost_us)
+        ends = (opener.last_seen_us, opener.asked_at_us) if opener.phase not in BILLABLE else ()
+        assert each.from_us >= min((opener.at_us, *(end for end in ends if end is not None)))
 
 
 @given(life=lives())
