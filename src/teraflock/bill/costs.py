@@ -13,9 +13,8 @@ from teraflock.bill.charge.rules import beyond_cover, cover_at, discount_at, sli
 from teraflock.bill.desk import FROM_ANY_DAY_US, Desk, interval_of
 from teraflock.bill.price.model import BASIS, Place
 from teraflock.bill.traffic import traffic_due
-from teraflock.meter import store as meter_store
 from teraflock.meter.ahead import ahead
-from teraflock.meter.model import Holding, Interval, Meter
+from teraflock.meter.model import Holding, Interval
 from teraflock.storage.database import Transaction
 
 _HOUR_PARTS: Final = HOURS_PER_MONTH * BASIS
@@ -144,7 +143,3 @@ def _ended(interval: Interval, now_us: int) -> Interval:
     return msgspec.structs.replace(
         interval, until_us=max(now_us, interval.from_us), ends_run=interval.run_us is not None
     )
-
-
-def open_of(tx: Transaction, project_id: str) -> Iterable[Meter]:
-    return meter_store.open_meters(tx, project_id)

@@ -103,9 +103,8 @@ class Lxd:
         setup.ensure(self._host, self._ours, self._pool)
         self.networks.rebuild()
         if self._driver_folder and self._report().gpus:
-            nvidia.keep(
-                self._driver_folder
-            )  # before any guest starts with what may be the driver before this one
+            # Before any guest starts: it may have been replaced while the host was down.
+            nvidia.keep(self._driver_folder)
 
     def purge(self) -> None:
         """Remove all that this installation has in the engine and in the firewall."""
@@ -128,7 +127,7 @@ class Lxd:
         self.networks.ensure(machine.network)
 
     def create(self, machine: Machine) -> None:
-        driver = self._card_driver() if machine.gpus else ""
+        driver = self._card_driver(machine)
         mould = self._mould(machine.image)
         body = guest.body(machine, self._ours, new_host_key(), mould, driver, self._engine.server())
         self.networks.count(machine.address, machine.id)
@@ -194,7 +193,7 @@ class Lxd:
     def resize(self, machine: Machine) -> None:
         name = names.guest(machine.id)
         found = self._engine.get("instances", name)
-        driver = self._card_driver() if machine.gpus else ""
+        driver = self._card_driver(machine)
         body = guest.resized(found, machine, self._ours, driver, self._engine.server())
         self._engine.put("instances", name, body=body)
         for _ in range(SETTLE_TRIES_MAX):
@@ -296,12 +295,12 @@ class Lxd:
             return self._images.mould_of(image_id)
         except EngineMissing as error:
             raise EngineRefused(
-                f"The host does not have the image `{image_id}`", hint="`tera image ls` shows those it has"
+                f"The host does not have the image `{image_id}`", hint="`tera image list` shows those it has"
             ) from error
 
-    def _card_driver(self) -> str:
+    def _card_driver(self, machine: Machine) -> str:
         """The folder with the cards' libraries as they are now; empty where the engine brings them into guests."""
-        return str(nvidia.keep(self._driver_folder)) if self._driver_folder else ""
+        return str(nvidia.keep(self._driver_folder)) if self._driver_folder and machine.gpus else ""
 
     def _kept_bytes(self, name: str, snapshot: str) -> int:
         return int(self._engine.get("instances", name, "snapshots", snapshot)["config"].get(guest.KEPT, "0"))
