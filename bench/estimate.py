@@ -44,7 +44,9 @@ def measure() -> Iterator[Section]:
     yield _accuracy(
         "Adafactor, LoRA ranks, generators, fp16: judge_more", list(own_rows("judge_more")), context=True
     )
-    yield _accuracy("drawn by a seed: judge_fresh", list(table_rows(MEASURED / "judge_fresh.csv")))
+    drawn = list(table_rows(MEASURED / "judge_again.csv"))
+    yield _accuracy("drawn by a seed: judge_again, the middle of a job's processes", list(middles(drawn)))
+    yield _accuracy("the same, process by process", drawn)
     if (TRUTH / "h200.csv").is_file():
         yield _accuracy("rows of truth/h200.csv", list(table_rows(TRUTH / "h200.csv")))
     yield _fits("limits of recording/measured/judge_fits", list(own_fits()))
@@ -69,6 +71,15 @@ def table_rows(path: Path) -> Iterator[Row]:
             "seconds": float(row["step_seconds_median"]),
         }
         yield _workload(as_job(row)), known
+
+
+def middles(rows: list[Row]) -> Iterator[Row]:
+    """One row for each workload that several processes measured: hosts share their cores, and differ by the minute."""
+    by: dict[Workload, list[dict[str, float]]] = defaultdict(list)
+    for workload, known in rows:
+        by[workload].append(known)
+    for workload, each in by.items():
+        yield workload, {name: median(known[name] for known in each) for name in each[0]}
 
 
 def own_fits() -> Iterator[Row]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from recording.probe import UNDISTURBED_MICROSECONDS
 from recording.rows import as_job, read_rows
 from teraflock.base.errors import BadInput
 from teraflock.estimate.memory import Scene
@@ -21,15 +22,20 @@ from teraflock.workload.trace import DTYPE_BYTES
 from teraflock.workload.zoo import symbols_for, trace_for
 
 MEASURED = Path(__file__).parent / "measured"
-FILES = ("fit", "fit_more", "fit_drawn")
-WIDTH_FILES = ("fit_blind", "fit_drawn_rows")
-"""Steps without operations: only how far inference scatters that waits for the host is drawn from them."""
-IN_CONTEXT = ("fit_more", "fit_drawn", *WIDTH_FILES)
+FILES = ("fit", "fit_more", "fit_drawn", "fit_later")
+ROW_FILES = ("fit_blind", "fit_drawn_rows", "fit_fresh_rows")
+"""Steps without operations: only the pace of hosts and the width of the interval are drawn from them."""
+HOST_FILE = "fit_host"
+IN_CONTEXT = ("fit_more", "fit_drawn", "fit_blind", "fit_drawn_rows")
 """Steps ran under `with torch.device("cuda")`, which sees every call of Python."""
 TENSOR = re.compile(r"^([a-z?])([TC]?)\[([\d,]*)\]$")
 GROUP = re.compile(r"^([a-z?])\*(\d+):(\d+)$")
 STEADY = {2: 1.03, 3: 1.15}
 """How many times its best an operation's mean may be, by how often it ran: beyond, the host did not keep ahead."""
+AHEAD = ("fit", "fit_later")
+"""Where the host kept ahead of the GPU."""
+SKIPPED = ("profiler", "_local_scalar_dense", "_foreach_sqrt", "_native_multi_head_attention")
+"""Not on the GPU; or the host takes a hundred allocations' time, and gets it counted; or several operations in one."""
 LONG_MICROSECONDS = 1000
 """Longer than the host takes over any one operation."""
 TINY = 8
@@ -78,13 +84,45 @@ def runs() -> list[Run]:
     return found
 
 
-def width_runs() -> list[Run]:
+def row_runs() -> list[Run]:
     found = []
-    for file in WIDTH_FILES:
+    for file in ROW_FILES:
         for row in read_rows(MEASURED / f"{file}.csv"):
             job = as_job(row)
             found.append(Run(file, {"job": job, "median": float(row["step_seconds_median"])}, scene_of(job)))
     return found
+
+
+def host_runs() -> list[Run]:
+    """Steps that wait for the host, as long as they take where nobody disturbs it."""
+    with gzip.open(MEASURED / f"{HOST_FILE}.jsonl.gz", "rt") as lines:
+        rows = [json.loads(line) for line in lines]
+    return [
+        Run(HOST_FILE, {"job": row["job"], "median": _undisturbed(row)}, scene_of(row["job"])) for row in rows
+    ]
+
+
+QUICK_STEPS_MIN = {"infer": 5, "train": 10}
+SHARE_QUICK, SHARE_ANY = 0.2, 0.07
+PROBE_QUICK = 125
+PROBE_POWER = 0.75
+"""By which a step without gradients follows the probe; of those whose hosts were never undisturbed."""
+
+
+def _undisturbed(row: dict[str, Any]) -> float:
+    """Seconds. Training goes on in two threads, and the probe speaks for one: of its steps the quickest count."""
+    microseconds, probes = (np.array(each) for each in zip(*row["steps"], strict=True))
+    quick, task = microseconds[probes <= UNDISTURBED_MICROSECONDS], row["job"]["task"]
+    enough = len(quick) >= QUICK_STEPS_MIN[task]
+    if task == "train":
+        return 1e-6 * float(
+            np.quantile(quick, SHARE_QUICK) if enough else np.quantile(microseconds, SHARE_ANY)
+        )
+    if enough:
+        return 1e-6 * float(np.median(quick))
+    best = probes <= np.quantile(probes, SHARE_QUICK)
+    slower = float(np.median(probes[best])) / PROBE_QUICK
+    return 1e-6 * float(np.median(microseconds[best])) / slower**PROBE_POWER
 
 
 def scene_of(job: dict[str, Any]) -> Scene:
@@ -99,8 +137,8 @@ def scene_of(job: dict[str, Any]) -> Scene:
 
 def operations(run: Run) -> Iterator[Timed]:
     for name, given, made, count, total, best, peak, kept in run.operations:
-        if name.startswith(("profiler", "_local_scalar_dense", "_foreach_sqrt")):
-            continue  # not on the GPU; or its host takes a hundred allocations' time, and gets it counted
+        if name.startswith(SKIPPED):
+            continue
         name = name if name.startswith(("sum.", "mul.", "div.", "add.")) else name.split(".")[0]
         inputs, outputs = tensors(given), tensors(made)
         if not (inputs or outputs):
@@ -112,7 +150,7 @@ def operations(run: Run) -> Iterator[Timed]:
         view = work(name, inputs, outputs, attributes(name, given))
         if view.family == "matmul" and max(view.dims[:3]) <= TINY:
             continue  # Adafactor's: see `fit_matrix`
-        microseconds = min(total / count, 1.1 * best) if run.file == "fit" else best
+        microseconds = min(total / count, 1.1 * best) if run.file in AHEAD else best
         timed = Timed(run, view, microseconds, peak - max(kept, 0), _images(name, inputs, outputs))
         steady = total / count <= STEADY.get(min(count, 3), 0.0) * best
         timed.is_bound = run.file == "fit_drawn" and not steady and best < LONG_MICROSECONDS

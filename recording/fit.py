@@ -6,6 +6,7 @@ It reads the files of `recording/measured/` named fit; those named judge are nev
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from math import hypot
 from pathlib import Path
 from statistics import median
@@ -13,8 +14,8 @@ from statistics import median
 import msgspec
 import numpy as np
 
-from recording.evidence import TINY, WIDTH_FILES, Run, Timed, operations, runs, tensors, width_runs
-from recording.fit_host import KINDS, Array, Replay, fit_host
+from recording.evidence import IN_CONTEXT, TINY, Run, Timed, host_runs, operations, row_runs, runs, tensors
+from recording.fit_host import KINDS, PACES, Array, Replay, fit_host
 from teraflock.estimate.speed import (
     PEAKS_H200,
     Measured,
@@ -24,7 +25,7 @@ from teraflock.estimate.speed import (
     place,
     seconds_h200,
 )
-from teraflock.estimate.step import HOSTED_SHARE, regimes
+from teraflock.estimate.step import SHORT_SECONDS
 
 OUT = Path(__file__).parent.parent / "src/teraflock/estimate/data/h200.json"
 POINTS_MIN = 6
@@ -64,7 +65,7 @@ def _predicted(row: Timed, known: Measured) -> float:
 
 def _as_measured(curves: dict[str, list[float]], points: dict[str, list[list[float]]]) -> Measured:
     raw = {key: msgspec.Raw(msgspec.json.encode(each)) for key, each in points.items()}
-    return Measured({}, curves, raw, {}, 0.0, 0.0, {})
+    return Measured({}, curves, raw, {}, 0.0, [], {}, {})
 
 
 Points = list[tuple[list[float], float, float]]
@@ -123,102 +124,212 @@ def _near(
     return [[*spot, round(float(np.mean(each)), 2)] for spot, each in sorted(merged.items())]
 
 
-def fit_matrix(found: Sequence[Run]) -> float:
-    """Seconds for each of many tiny matrix products at once."""
-    each = []
+def fit_matrix(found: Sequence[Run]) -> list[float]:
+    """Seconds for each of many tiny matrix products at once: of one row and column, and of more."""
+    each: dict[bool, list[float]] = {False: [], True: []}
     for run in found:
         for name, given, _, _, _, best, _, _ in run.operations:
             if name == "bmm" and max((left := tensors(given)[0][1])[1:]) <= TINY and best > 100:
-                each.append(best * 1e-6 / left[0])
-    return round(float(median(each)), 13)
+                each[max(left[1:]) > 1].append(best * 1e-6 / left[0])
+    return [float(f"{median(values):.3g}") for values in each.values()]
 
 
-def fit_all(rows: Sequence[Timed], found: Sequence[Run], matrix: float) -> tuple[Measured, Array]:
-    known = fit_curves(rows)
-    return known, fit_host([Replay(run, known, matrix) for run in found])
+class Fitted:
+    """Everything, from such runs and operations as it is given."""
+
+    def __init__(
+        self, rows: Sequence[Timed], host: Sequence[Run], ordinary: Sequence[Run], matrix: list[float]
+    ) -> None:
+        self.known = msgspec.structs.replace(fit_curves(rows), matrix=matrix)
+        self.constants = fit_host([Replay(run, self.known) for run in host])
+        self.paces = fit_host([self.replay(run) for run in ordinary], PACES)
+
+    def replay(self, run: Run) -> Replay:
+        return Replay(run, self.known).paced(self.constants)
+
+    def pace(self, task: str) -> float:
+        return float(self.paces[list(PACES).index(task)])
+
+    def own_pace(self, run: Run, replay: Replay) -> float:
+        """At which it would have been met exactly."""
+        low, high = PACE_RANGE
+        at = list(PACES).index(run.job["task"])
+        for _ in range(PACE_TURNS):
+            middle = (low * high) ** 0.5
+            paces = self.paces.copy()
+            paces[at] = middle
+            low, high = (middle, high) if replay.predicted(paces)[0] < run.seconds else (low, middle)
+        return low
 
 
-def fit_spread(
-    rows: Sequence[Timed], found: Sequence[Run], later: Sequence[Run], matrix: float
-) -> dict[str, list[float]]:
-    """Residuals of whole steps, each predicted by curves and constants that never saw it; or never its model.
+PACE_RANGE = (0.3, 8.0)
+PACE_TURNS = 20
+HOSTED_SHARE = 0.75
+"""Where the GPU is busy for less of a step than this, the host decides, and its pace can be told."""
+BUSY_SHARE = 0.9
+"""Where it is busy for more, it decides."""
 
-    Each file was measured at another time, and the next machine differs from theirs as they do from each other.
+
+class Told:
+    """A run as it was predicted by what never saw it."""
+
+    def __init__(self, run: Run, fitted: Fitted) -> None:
+        replay = fitted.replay(run)
+        self.run, self.replay, self.paces = run, replay, fitted.paces
+        self.seconds, _ = replay.predicted(fitted.paces)
+        self.residual = float(np.log(run.seconds / self.seconds))
+        self.share = replay.gpu_seconds / self.seconds
+        self.pace = fitted.own_pace(run, replay) / fitted.pace(run.job["task"])
+        """Over the usual one."""
+
+    def covers(self, paces: Sequence[float], gpu: Sequence[float]) -> bool:
+        ends = []
+        for pace, residual in zip(paces, gpu, strict=True):
+            there = copy(self.replay)
+            there.rest, there.after = (
+                self.replay.rest * np.exp(residual),
+                self.replay.after * np.exp(residual),
+            )
+            ends.append(there.predicted(self.paces * [pace, pace, 1, 1])[0])
+        return ends[0] <= self.run.seconds <= ends[1]
+
+
+def fit_width(
+    rows: Sequence[Timed], host: Sequence[Run], ordinary: Sequence[Run], matrix: list[float]
+) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Paces over the usual one, and residuals of the GPU: tenth and ninetieth percentile over whole steps, each
+    predicted by what never saw it, or never its model. Then both are drawn together until four in five are covered.
+
+    Of steps measured as usual: what ran in a context took up to a tenth longer also where the GPU decides.
     """
-    judged = [*found, *later]
-    models = sorted({run.job["model"] for run in judged})
-    by_run = {id(run): index % FOLDS for index, run in enumerate(judged)}
-    by_model = {id(run): models.index(run.job["model"]) % FOLDS for run in judged}
-    spread = {}
-    for is_seen, folds in ((True, by_run), (False, by_model)):
-        residuals: dict[str, list[float]] = defaultdict(list)
-        by_file: dict[str, list[float]] = defaultdict(list)
-        for run, kind, predicted in _held_out(rows, found, judged, matrix, folds):
-            residual = float(np.log(run.seconds / predicted))
-            own, *more = regimes(kind, predicted, infers=not run.scene.trace.has_backward)
-            for name in more if is_seen else ():
-                residuals[name].append(residual)
-            if run.file not in WIDTH_FILES:
-                residuals[own if is_seen else f"{kind}_unseen"].append(residual)
-                by_file[run.file].append(residual)
-        machines = float(np.std([np.mean(each) for each in by_file.values()], ddof=1))
-        for name, values in sorted(residuals.items()):
-            low, high = (float(np.quantile(values, q)) for q in (0.1, 0.9))
-            doubt = machines * TENTH
-            spread[name] = [round(-hypot(min(low, 0), doubt), 4), round(hypot(max(high, 0), doubt), 4)]
-            _tell(name, values)
-        _tell(f"all, machines {machines:.3f} apart", [each for values in by_file.values() for each in values])
-    return spread
+    models = sorted({run.job["model"] for run in ordinary})
+    paces: dict[str, list[float]] = {}
+    spread: dict[str, list[float]] = {}
+    for ending, fold_of in (
+        ("", lambda index, run: index % FOLDS),
+        ("_unseen", lambda index, run: models.index(run.job["model"]) % FOLDS),
+    ):
+        folds = {id(run): fold_of(index, run) for index, run in enumerate(ordinary)}
+        every = _held_out(rows, host, ordinary, matrix, folds, with_models=bool(ending))
+        told = [each for each in every if each.run.file not in IN_CONTEXT]
+        _tell(f"all{ending}", [each.residual for each in told])
+        found = {
+            task: [each.pace for each in told if each.share < HOSTED_SHARE and each.run.job["task"] == task]
+            for task in TASKS
+        }
+        busy = [each for each in told if each.share > BUSY_SHARE]
+        gpu = {"gpu": [each.residual for each in busy]}
+        if not ending:
+            gpu["gpu_short"] = [each.residual for each in busy if each.seconds < SHORT_SECONDS]
+        for name, values in (
+            *gpu.items(),
+            *((f"pace of {task}", np.log(each)) for task, each in found.items()),
+        ):
+            _tell(name + ending, list(values))
+        ends = {task: np.quantile(each, (0.1, 0.9)) for task, each in found.items()}
+        edges = {name: np.quantile(each, (0.1, 0.9)) for name, each in gpu.items()}
+        share, machines = _share_covering(told, ends, edges), _machines(busy)
+        print(f"{share:.2f} of both widths cover {COVERED:.0%}; GPUs {machines:.3f} apart")
+        paces |= {task + ending: [float(v**share) for v in each] for task, each in ends.items()}
+        for name, each in edges.items():
+            low, high = (round(hypot(share * float(v), TENTH * machines), 4) for v in each)
+            spread[name + ending] = [-low, high]
+    return paces, spread
 
 
 TENTH = 1.28
 """Standard deviations from the middle to the tenth and to the ninetieth percentile."""
 
 
+def _machines(busy: Sequence[Told]) -> float:
+    """How far the files lie apart: each was measured at another time, and the next GPU differs from theirs as they do
+    from each other. Of hosts the paces tell that already."""
+    by_file: dict[str, list[float]] = defaultdict(list)
+    for each in busy:
+        by_file[each.run.file].append(each.residual)
+    return float(np.std([np.mean(each) for each in by_file.values()], ddof=1))
+
+
+TASKS = ("infer", "train")
+COVERED = 0.8
+
+
+def _share_covering(told: Sequence[Told], ends: dict[str, Array], edges: dict[str, Array]) -> float:
+    def covered(share: float) -> float:
+        count = 0
+        for each in told:
+            short = edges.get("gpu_short", edges["gpu"]) if each.seconds < SHORT_SECONDS else edges["gpu"]
+            count += each.covers(ends[each.run.job["task"]] ** share, share * short)
+        return count / len(told)
+
+    return min(np.arange(0.5, 1.5, 0.02), key=lambda share: (abs(covered(share) - COVERED), share))
+
+
 def _held_out(
-    rows: Sequence[Timed], found: Sequence[Run], judged: Sequence[Run], matrix: float, folds: dict[int, int]
-) -> Iterator[tuple[Run, str, float]]:
-    """Each run with what decides, and its seconds as predicted by those of `found` that are in other folds."""
+    rows: Sequence[Timed],
+    host: Sequence[Run],
+    ordinary: Sequence[Run],
+    matrix: list[float],
+    folds: dict[int, int],
+    *,
+    with_models: bool,
+) -> Iterator[Told]:
     for fold in range(FOLDS):
-        known, constants = fit_all(
+        out = {run.job["model"] for run in ordinary if folds[id(run)] == fold} if with_models else set()
+        fitted = Fitted(
             [row for row in rows if folds[id(row.run)] != fold],
-            [run for run in found if folds[id(run)] != fold],
+            [run for run in host if run.job["model"] not in out],
+            [run for run in ordinary if folds[id(run)] != fold],
             matrix,
         )
-        for run in judged:
-            if folds[id(run)] == fold:
-                replay = Replay(run, known, matrix)
-                seconds, _ = replay.predicted(constants)
-                yield run, "host" if replay.gpu_seconds < HOSTED_SHARE * seconds else "gpu", seconds
+        yield from (Told(run, fitted) for run in ordinary if folds[id(run)] == fold)
 
 
 def _tell(what: str, values: Sequence[float]) -> None:
     errors = np.abs(np.exp(-np.array(values)) - 1)
+    low, middle, high = np.quantile(values, (0.1, 0.5, 0.9))
     print(
-        f"{what}: {len(values)} held out, median error {np.median(errors):.3f}, p90 {np.quantile(errors, 0.9):.3f}",
+        f"{what}: {len(values)} held out, median error {np.median(errors):.3f}, p90 {np.quantile(errors, 0.9):.3f}; "
+        f"{low:+.3f} {middle:+.3f} {high:+.3f}",
         flush=True,
     )
 
 
 def main() -> None:
-    found = runs()
+    found, host = runs(), host_runs()
+    ordinary = [*found, *row_runs()]
     rows = [row for run in found for row in operations(run)]
     matrix = fit_matrix(found)
-    known, constants = fit_all(rows, found, matrix)
-    host = {kind: float(f"{value:.3g}") for kind, value in zip(KINDS, constants, strict=True)}
-    print(host)
-    serial = host.pop("serial")
+    fitted = Fitted(rows, host, ordinary, matrix)
+    costs = {kind: float(f"{value:.3g}") for kind, value in zip(KINDS, fitted.constants, strict=True)}
+    usual = dict(zip(PACES, map(float, fitted.paces), strict=True))
+    costs |= {kind: float(f"{usual[kind] / usual['train']:.3g}") for kind in ("context", "context_parameter")}
+    print(costs, usual)
+    paces, spread = fit_width(rows, host, ordinary, matrix)
     data = {
         "workspace": fit_workspace(row for row in rows if row.run.file == "fit"),
-        "time": known.time,
-        "points": {key: msgspec.json.decode(each) for key, each in known.points.items()},
-        "host": host,
-        "serial": serial,
+        "time": fitted.known.time,
+        "points": {key: msgspec.json.decode(each) for key, each in fitted.known.points.items()},
+        "serial": costs.pop("serial"),
+        "host": costs,
         "matrix": matrix,
-        "spread": fit_spread(rows, found, width_runs(), matrix),
+        "pace": {
+            key: [round(usual[key.split("_")[0]] * each, 3) for each in (low, 1, high)]
+            for key, (low, high) in paces.items()
+        },
+        "spread": spread,
     }
     OUT.write_text(json.dumps(data, sort_keys=True, separators=(",", ":")) + "\n")
-    print(len(found), "runs,", len(rows), "operations,", len(known.time) // 2, "curves")
+    print(
+        len(ordinary),
+        "runs,",
+        len(host),
+        "of the host,",
+        len(rows),
+        "operations,",
+        len(fitted.known.time) // 2,
+        "curves",
+    )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
 """Fits what the host spends per operation: constants by which the replay of two timelines meets measured steps.
 
 Least squares of logarithms, outliers counted less, every constant a positive number that starts from a plain guess and
-is held near it as far as nothing measured speaks against it.
+is held near it as far as nothing measured speaks against it. First the costs of an undisturbed host, on steps measured
+for that; then, on ordinary steps, how many times as long a host takes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +14,7 @@ import numpy.typing as npt
 from recording.evidence import IN_CONTEXT, Run
 from teraflock.estimate.host import issued
 from teraflock.estimate.speed import Measured, seconds_h200
-from teraflock.estimate.step import SERIAL, optimizer_works
+from teraflock.estimate.step import SERIAL, matrix_seconds, optimizer_works
 from teraflock.workload.zoo import ENTRIES
 
 GUESS = {
@@ -23,6 +25,8 @@ GUESS = {
     "context": 2e-6, "context_parameter": 1e-5, "start_infer": 1e-4, "start_forward": 2e-4, "serial": 2.8e-4,
 }  # fmt: skip
 KINDS = list(GUESS)
+PACES = {"infer": 1.3, "train": 1.3, "context": 2e-6, "context_parameter": 1e-5}
+"""Guesses likewise: of the pace by task, and of what `with torch.device(…)` adds."""
 DOUBT = 0.8
 """Of a guess, as a logarithm."""
 NOISE = 0.1
@@ -36,7 +40,7 @@ Array = npt.NDArray[np.float64]
 class Replay:
     """One run, laid out so that its time for any constants is one product: costs up to each operation, GPU after it."""
 
-    def __init__(self, run: Run, known: Measured, matrix: float) -> None:
+    def __init__(self, run: Run, known: Measured) -> None:
         scene, optimizer = run.scene, run.job["optimizer"]
         lists = optimizer_works(optimizer, scene) if scene.trace.has_backward else []
         is_generator = ENTRIES[run.job["model"]].kind == "generator"
@@ -54,9 +58,25 @@ class Replay:
         self.after, self.wait = 0.0, np.zeros(len(KINDS))
         if optimizer in SERIAL:
             shapes = [shape for shape, _ in scene.parameter_sizes()]
-            self.after = matrix * sum(float(np.prod(each[:-2])) for each in shapes if len(each) > 2)
-            self.wait = _vector({"serial": float(len(shapes))})
+            self.after = matrix_seconds(shapes, known.matrix)
+            in_context = len(shapes) if run.file in IN_CONTEXT else 0
+            self.wait = _vector({"serial": float(len(shapes)), "context_parameter": float(in_context)})
         self.seconds = run.seconds
+        self.task = run.job["task"]
+
+    def paced(self, constants: Array) -> "Replay":
+        """The same, as a product of the paces instead: these costs are those of an undisturbed host."""
+        plain = np.array(
+            [0.0 if kind in PACES else each for kind, each in zip(KINDS, constants, strict=True)]
+        )
+        made = copy(self)
+        made.costs, made.wait = (self._by_pace(each, plain) for each in (self.costs, self.wait))
+        return made
+
+    def _by_pace(self, costs: Array, plain: Array) -> Array:
+        own = costs @ plain
+        columns = [own if kind == self.task else np.zeros_like(own) for kind in ("infer", "train")]
+        return np.stack([*columns, *(costs[..., KINDS.index(each)] for each in list(PACES)[2:])], axis=-1)
 
     def predicted(self, constants: Array) -> tuple[float, Array]:
         """Seconds, and how they change with each constant."""
@@ -70,9 +90,9 @@ def _vector(weights: dict[str, float]) -> Array:
     return np.array([weights.get(kind, 0.0) for kind in KINDS])
 
 
-def fit_host(replays: Sequence[Replay]) -> Array:
-    """The constants, by kind as in `KINDS`: Levenberg and Marquardt's way on their logarithms."""
-    guess = np.log(list(GUESS.values()))
+def fit_host(replays: Sequence[Replay], guesses: Mapping[str, float] = GUESS) -> Array:
+    """The constants, one by one as the guesses are: Levenberg and Marquardt's way on their logarithms."""
+    guess = np.log(list(guesses.values()))
     at, damping = guess.copy(), 1e-2
     errors, slopes = _residuals(replays, at)
     cost = _cost(errors, at - guess)

@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from recording.probe import probe
 from recording.rows import append_row
 
 WARM, TIMED = 3, 10
@@ -102,10 +103,11 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
     torch.backends.cuda.matmul.allow_tf32 = job["precision"] == "tf32"
     with torch.device("cuda"):
         net, forward = build(job)
-    step = _step(net, forward, job)
-    seconds = []
-    with _drawing(job):
+    step = make_step(net, forward, job)
+    seconds, probes = [], []
+    with drawing(job):
         for _ in range(WARM + TIMED):
+            probes.append(probe())
             torch.cuda.synchronize()
             start = time.perf_counter()
             step()
@@ -119,17 +121,18 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
         "device": total - free,
         "median": statistics.median(seconds[WARM:]),
         "min": min(seconds[WARM:]),
+        "probe": statistics.median(probes[WARM:]),
         "parameters": sum(p.numel() for p in net.parameters()),
         "trainable": sum(p.numel() for p in net.parameters() if p.requires_grad),
     }
     if job["record"]:
-        with _drawing(job), Operations() as operations:
+        with drawing(job), Operations() as operations:
             step()
         found["ops"] = operations.rows()
     return found
 
 
-def _drawing(job: dict[str, Any]) -> AbstractContextManager[Any]:
+def drawing(job: dict[str, Any]) -> AbstractContextManager[Any]:
     """Generators draw noise in every step, where the model is. No other step may run under this: it sees every call
     of Python and takes a microsecond or two of each, 26 of every parameter that Adam steps."""
     from recording import others
@@ -137,7 +140,7 @@ def _drawing(job: dict[str, Any]) -> AbstractContextManager[Any]:
     return torch.device("cuda") if job["model"] in others.MODELS else nullcontext()
 
 
-def _step(net: Any, forward: Callable[[], Any], job: dict[str, Any]) -> Callable[[], Any]:
+def make_step(net: Any, forward: Callable[[], Any], job: dict[str, Any]) -> Callable[[], Any]:
     autocast = torch.autocast(
         "cuda", dtype=AMP.get(job["precision"], torch.bfloat16), enabled=job["precision"] in AMP
     )
@@ -220,10 +223,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("jobs", type=Path)
     parser.add_argument("out", type=Path)
+    parser.add_argument(
+        "--rounds", type=int, default=1, help="each job in so many processes, list after list"
+    )
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no job after so long")
     options = parser.parse_args()
     end = time.monotonic() + options.seconds
-    jobs = [json.loads(line) for line in options.jobs.read_text().splitlines()]
+    jobs = [json.loads(line) for line in options.jobs.read_text().splitlines()] * options.rounds
     import torchvision  # noqa: F401  # before the fork, so that no child pays for it
     import transformers  # noqa: F401
 

@@ -1,4 +1,5 @@
-"""Measured steps as a table: the columns of `truth/h200.csv`, and `image_size` where it is not the model's own.
+"""Measured steps as a table: the columns of `truth/h200.csv`, `image_size` where it is not the model's own, and how
+quick the host was (`recording/probe.py`).
 
 Plain Python: it is read on machines that have PyTorch and nothing of ours.
 """
@@ -11,7 +12,7 @@ from typing import Any
 COLUMNS = (
     "model", "task", "batch", "seq", "precision", "optimizer", "gradient_checkpointing", "lora_rank", "parameters",
     "trainable_parameters", "live_peak_bytes", "reserved_peak_bytes", "device_used_bytes", "step_seconds_median",
-    "step_seconds_min", "gpu", "torch", "image_size",
+    "step_seconds_min", "gpu", "torch", "image_size", "probe_microseconds",
 )  # fmt: skip
 
 
@@ -33,6 +34,7 @@ def append_row(path: Path, found: dict[str, Any], *, gpu: str, torch: str) -> No
         "gpu": gpu,
         "torch": torch,
         "image_size": job["px"] or "",
+        "probe_microseconds": f"{found['probe']:.0f}",
     }
     is_new = not path.exists()
     with path.open("a", newline="") as lines:

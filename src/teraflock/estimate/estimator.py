@@ -134,10 +134,10 @@ def seconds_on(
     alone = step.seconds(there)
     doubt = 0.0 if card.id == MEASURED_ID or is_measured(card) else CHIP_DOUBT
     seen = card.id == MEASURED_ID and not estimator.is_trace
-    spread = step.interval(alone, there, estimator.known, width, doubt, seen=seen)
+    low, high = step.interval(there, estimator.known, width, doubt, seen=seen)
     middle = parallel.step_seconds(alone, buckets, card, gpus)
     factor = middle / alone
-    return Seconds(spread.p10 * factor, middle, spread.p90 * factor)
+    return Seconds(low * factor, middle, high * factor)
 
 
 def _of_trace(workload: Workload, trace: Trace) -> Workload:

@@ -1,9 +1,10 @@
 """What the host spends on issuing a step, and how its timeline and the GPU's make the step's time.
 
-The host issues operations in order at its own pace; the GPU runs them in order, none before it was issued; the step
-ends when both have. What an operation costs the host depends on who issues it: Python without gradients (`infer`),
-Python that also notes what the backward pass needs (`forward`), or autograd's own thread (`backward`). The seconds per
-kind were fitted by `recording/fit.py` on several servers, whose processors differ.
+The host issues operations in order; the GPU runs them in order, none before it was issued; the step ends when both
+have. What an operation costs the host depends on who issues it: Python without gradients (`infer`), Python that also
+notes what the backward pass needs (`forward`), or autograd's own thread (`backward`). The seconds per kind are those of
+an undisturbed host, as `recording/fit.py` fitted them. Servers share their cores, so a host takes longer most of the
+time: how many times as long is its pace.
 """
 
 from collections import Counter
@@ -98,10 +99,10 @@ def seconds_of(weights: Mapping[str, float], host: Mapping[str, float]) -> float
 
 
 class Timelines:
-    """Host and GPU side by side: the step's time for a GPU so many times as slow as the one given.
+    """Host and GPU side by side: the step's time for a GPU and a host so many times as slow as those given.
 
     The GPU ends when the last operation that it had to wait for was issued, and all from there on have run. Which one
-    that is depends on the GPU; of all operations only few can be it, the corners of a convex line.
+    that is depends on both; of all operations only few can be it, the corners of a convex line.
     """
 
     def __init__(self, pairs: Sequence[tuple[float, float]]) -> None:
@@ -118,8 +119,9 @@ class Timelines:
         self.host_seconds = issued
         self._points = points
 
-    def seconds(self, factor: float) -> float:
-        return max(issued + factor * rest for rest, issued in self._points)
+    def seconds(self, factor: float, pace: float = 1.0) -> float:
+        """Where the host takes `pace` times as long."""
+        return max(pace * issued + factor * rest for rest, issued in self._points)
 
 
 def _add_corner(points: list[tuple[float, float]], rest: float, issued: float) -> None:

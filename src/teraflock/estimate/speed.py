@@ -45,14 +45,18 @@ class Measured(msgspec.Struct, frozen=True):
     points: dict[str, msgspec.Raw]
     """Curve → what `near` reads: a workload uses a few of hundreds, and reading all would cost a cold start 4 ms."""
     host: dict[str, float]
-    """Seconds by kind of cost: see `estimate/host.py`."""
+    """Seconds of an undisturbed host by kind of cost: see `estimate/host.py`."""
     serial: float
-    """Seconds per parameter tensor of an optimizer that waits for the GPU at each."""
-    matrix: float
-    """Seconds of the GPU for one of the many tiny matrix products such an optimizer takes over a convolution."""
+    """Seconds per parameter tensor of an optimizer that waits for the GPU at each, likewise."""
+    matrix: list[float]
+    """Seconds of the GPU for one of the many tiny matrix products such an optimizer takes over a convolution: of one
+    row and column, and of more."""
+    pace: dict[str, list[float]]
+    """How many times as long a host takes as an undisturbed one, `infer` or `train`: tenth percentile, middle,
+    ninetieth. `…_unseen` with models held out."""
     spread: dict[str, list[float]]
-    """Logarithms of measured over predicted time, tenth and ninetieth percentile: `gpu` or `host`, whichever decides,
-    and `…_short` for short steps, with rows held out; `…_unseen` for all with models held out."""
+    """Logarithms of measured over predicted time where the GPU decides, tenth and ninetieth percentile: `gpu`, and
+    `gpu_short` for short steps, with rows held out; `gpu_unseen` for all with models held out."""
     points_read: dict[str, list[list[float]]] = {}
 
     def near(self, curve: str) -> list[list[float]]:

@@ -5,6 +5,7 @@ fitted on the servers the H200s stood in: a slower host is slower still.
 """
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from math import exp, hypot, prod
 from typing import Final
 
@@ -14,9 +15,6 @@ from teraflock.estimate.host import Timelines, issued, seconds_of
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Work, work
 from teraflock.estimate.speed import PEAKS_H200, Measured, Peaks, Scaled, seconds_h200
-
-HOSTED_SHARE: Final = 0.9
-"""Where the GPU is busy for less of a step than this, the host decides."""
 
 
 class Seconds(msgspec.Struct, frozen=True):
@@ -62,12 +60,14 @@ class StepWork:
                 *((ending, seconds) for seconds in ends),
             ]
         )
-        self._infers = not scene.trace.has_backward
+        self._task = "train" if scene.trace.has_backward else "infer"
         self._wait_seconds = self._wait_gpu_seconds = 0.0
+        self._pace = known.pace[self._task][1]
         if trains and optimizer in SERIAL:
             shapes = [shape for shape, _ in scene.parameter_sizes()]
-            self._wait_seconds = known.serial * len(shapes)
-            self._wait_gpu_seconds = known.matrix * sum(prod(each[:-2]) for each in shapes if len(each) > 2)
+            more = known.host["context_parameter"] if context else 0.0
+            self._wait_seconds = (known.serial + more) * len(shapes)
+            self._wait_gpu_seconds = matrix_seconds(shapes, known.matrix)
 
     def gpu_seconds(self, peaks: Peaks) -> float:
         if peaks is PEAKS_H200:
@@ -75,46 +75,43 @@ class StepWork:
         return self._scaled.seconds_on(peaks)
 
     def seconds(self, peaks: Peaks) -> float:
-        slower = self.gpu_seconds(peaks) / max(self._lines.gpu_seconds, 1e-9)
-        return self._lines.seconds(slower) + self._wait_seconds + slower * self._wait_gpu_seconds
-
-    def hosted(self, peaks: Peaks) -> bool:
-        """Whether the host decides how long a step takes there."""
-        return self.gpu_seconds(peaks) < HOSTED_SHARE * self.seconds(peaks)
+        return self._seconds(self._slower(peaks), self._pace)
 
     def interval(
-        self,
-        middle: float,
-        peaks: Peaks,
-        known: Measured,
-        width: float,
-        doubt: float = 0.0,
-        *,
-        seen: bool = True,
-    ) -> Seconds:
-        """Wider where the host decides, which scatters more than kernels do, above all without gradients; for short
-        steps; where nothing of the model was `seen`; and by the doubt about a card."""
-        kind = "host" if self.hosted(peaks) else "gpu"
-        kinds = regimes(kind, self.seconds(PEAKS_H200), infers=self._infers)
-        kinds += [] if seen else [f"{kind}_unseen"]
+        self, peaks: Peaks, known: Measured, width: float, doubt: float = 0.0, *, seen: bool = True
+    ) -> tuple[float, float]:
+        """Tenth and ninetieth percentile: host and GPU as quick, and as slow, as one in ten of each was found.
+
+        Wider for short steps, where nothing of the model was `seen`, and by the doubt about a card.
+        """
+        slower = self._slower(peaks)
+        is_short = self.seconds(PEAKS_H200) < SHORT_SECONDS
+        kinds = ["gpu_short" if is_short else "gpu", *([] if seen else ["gpu_unseen"])]
         low = min(known.spread[each][0] for each in kinds)
         high = max(known.spread[each][1] for each in kinds)
-        return Seconds(
-            middle * exp(-hypot(low * width, doubt)), middle, middle * exp(hypot(high * width, doubt))
+        paces = known.pace[self._task if seen else f"{self._task}_unseen"]
+        quick, slow = (self._pace * (each / self._pace) ** width for each in (paces[0], paces[2]))
+        return (
+            self._seconds(slower * exp(-hypot(low * width, doubt)), quick),
+            self._seconds(slower * exp(hypot(high * width, doubt)), slow),
         )
+
+    def _slower(self, peaks: Peaks) -> float:
+        """How many times as long as the H200 the GPU takes."""
+        return self.gpu_seconds(peaks) / max(self._lines.gpu_seconds, 1e-9)
+
+    def _seconds(self, slower: float, pace: float) -> float:
+        waits = pace * self._wait_seconds + slower * self._wait_gpu_seconds
+        return self._lines.seconds(slower, pace) + waits
 
 
 SHORT_SECONDS: Final = 0.03
-"""On the H200. Shorter steps are made of kernels and waits too small to be told well."""
+"""On the H200. Shorter steps are made of kernels too small to be told well."""
 
 
-def regimes(kind: str, h200_seconds: float, *, infers: bool) -> list[str]:
-    """What a step is an instance of; the widest of them counts.
-
-    Inference that waits for the host scatters most: gpt2's operations took one process 8 ms and another 15.
-    """
-    own = f"{kind}_short" if h200_seconds < SHORT_SECONDS else kind
-    return [own, "host_infer"] if infers and kind == "host" else [own]
+def matrix_seconds(shapes: Iterable[Sequence[int]], each: Sequence[float]) -> float:
+    """Of the GPU, for the products of rows and columns that Adafactor takes over every filter of a convolution."""
+    return sum(prod(shape[:-2]) * each[max(shape[-2:]) > 1] for shape in shapes if len(shape) > 2)
 
 
 def optimizer_works(optimizer: str, scene: Scene) -> list[Work]:

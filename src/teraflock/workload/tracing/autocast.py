@@ -65,7 +65,10 @@ class Autocast:
             return value.to(dtype)
         known = self._copies.get(id(value))
         if known is None or known[1].dtype != dtype:
-            copy = value.to(dtype)
+            with (
+                torch.enable_grad()
+            ):  # a kept copy counts as trained, also under `no_grad`: products then fold
+                copy = value.to(dtype)
             self.on_copy(copy)
             known = self._copies[id(value)] = (value, copy)
         return known[1]

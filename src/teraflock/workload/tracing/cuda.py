@@ -24,6 +24,8 @@ class CudaChoices(TorchFunctionMode):
         self.autocast = Autocast()
         self.enter_next = False
         """Set while a function of `REENTERED` is called: it must run itself instead of asking us again."""
+        self.is_fast = False
+        """Set where `nn.MultiheadAttention` may take its fast path, which it shuns while any mode looks on."""
 
     def within(self, function: Any) -> Any:
         """The function under these choices, also when autograd calls it again in the backward pass."""
@@ -62,6 +64,9 @@ class CudaChoices(TorchFunctionMode):
             return kernels.dropout(*args, **kwargs)
         if name == "interpolate" and kwargs.get("mode", "nearest") == "nearest" and args[0].dim() == 4:
             return kernels.nearest(*args, **kwargs)
+        if name == "_native_multi_head_attention":
+            query, _, _, _, heads, *weights = args[:9]
+            return kernels.fast_attention(query, heads, *weights)
         if name == "scaled_dot_product_attention":
             return kernels.attention(*args, **kwargs)
         return func(*args, **kwargs)

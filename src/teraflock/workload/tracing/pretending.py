@@ -10,6 +10,7 @@ import torch.utils.checkpoint
 
 from teraflock.workload.tracing.autocast import Autocast
 from teraflock.workload.tracing.cuda import CudaChoices, is_cuda, on_cpu
+from teraflock.workload.tracing.kernels import takes_fast_attention
 
 DEVICES = ("cuda", "cpu")
 """Fake tensors lie on the CPU, so code that asks a tensor for its device speaks of that one."""
@@ -109,6 +110,27 @@ def _functions(choices: CudaChoices) -> _Patches:
     def generator(function: Any, *args: Any, **kwargs: Any) -> Any:
         return real_generator(choices.within(function), *args, **kwargs)
 
+    real_has_any = torch.overrides.has_torch_function
+    real_attention = torch.nn.MultiheadAttention.forward
+
+    def has_any(tensors: Any) -> bool:
+        return bool(real_has_any(tensors)) and not choices.is_fast
+
+    def multihead(
+        self: Any, query: Any, key: Any, value: Any, key_padding_mask: Any = None, need_weights: bool = True,
+        attn_mask: Any = None, **rest: Any,
+    ) -> Any:  # fmt: skip
+        mask = attn_mask if key_padding_mask is None else key_padding_mask
+        choices.is_fast = takes_fast_attention(self, query, key, value, need_weights, mask)
+        try:
+            return real_attention(
+                self, query, key, value, key_padding_mask, need_weights, attn_mask=attn_mask, **rest
+            )
+        finally:
+            choices.is_fast = False
+
+    yield mock.patch.object(torch.overrides, "has_torch_function", has_any)
+    yield mock.patch.object(torch.nn.MultiheadAttention, "forward", multihead)
     yield mock.patch.object(checkpoint, "_checkpoint_without_reentrant_generator", generator)
     yield mock.patch.object(checkpoint, "CheckpointFunction", Reentrant)
     yield mock.patch.object(torch.nn.functional, "has_torch_function", has_torch_function)
