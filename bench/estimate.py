@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from recording.probe import SHARED_MICROSECONDS
 from recording.rows import as_job, read_rows
 
 from bench import estimate_cards
@@ -28,7 +29,7 @@ from teraflock.estimate.answer import answer
 from teraflock.estimate.cards import MEASURED_ID
 from teraflock.estimate.estimator import Estimator, seconds_on, step_of
 from teraflock.estimate.model import Estimate, Limit, Question
-from teraflock.estimate.step import Seconds
+from teraflock.estimate.step import SHARED, Seconds
 from teraflock.workload.model import Workload
 
 ROOT = Path(__file__).parents[1]
@@ -45,8 +46,8 @@ def measure() -> Iterator[Section]:
         "Adafactor, LoRA ranks, generators, fp16: judge_more", list(own_rows("judge_more")), context=True
     )
     drawn = list(table_rows(MEASURED / "judge_again.csv"))
-    yield _accuracy("drawn by a seed: judge_again, the middle of a job's processes", list(middles(drawn)))
-    yield _accuracy("the same, process by process", drawn)
+    yield _accuracy("drawn by a seed: judge_again, own host or shared as a probe says", drawn, probed=True)
+    yield _accuracy("the same, nothing known of the host", drawn)
     if (TRUTH / "h200.csv").is_file():
         yield _accuracy("rows of truth/h200.csv", list(table_rows(TRUTH / "h200.csv")))
     yield _fits("limits of recording/measured/judge_fits", list(own_fits()))
@@ -69,17 +70,9 @@ def table_rows(path: Path) -> Iterator[Row]:
             "live": float(row["live_peak_bytes"]),
             "reserved": float(row["reserved_peak_bytes"]),
             "seconds": float(row["step_seconds_median"]),
+            "probe": float(row.get("probe_microseconds") or 0),
         }
         yield _workload(as_job(row)), known
-
-
-def middles(rows: list[Row]) -> Iterator[Row]:
-    """One row for each workload that several processes measured: hosts share their cores, and differ by the minute."""
-    by: dict[Workload, list[dict[str, float]]] = defaultdict(list)
-    for workload, known in rows:
-        by[workload].append(known)
-    for workload, each in by.items():
-        yield workload, {name: median(known[name] for known in each) for name in each[0]}
 
 
 def own_fits() -> Iterator[Row]:
@@ -118,15 +111,17 @@ def _workload(job: dict[str, Any]) -> Workload:
     )
 
 
-def _accuracy(title: str, rows: list[Row], *, context: bool = False) -> Section:
-    """With `context` for steps that were measured under `with torch.device(…)`: what that adds is counted in."""
+def _accuracy(title: str, rows: list[Row], *, context: bool = False, probed: bool = False) -> Section:
+    """With `context` for steps that were measured under `with torch.device(…)`: what that adds is counted in. With
+    `probed` for such as had a probe of the host beside them."""
     errors: dict[str, list[float]] = defaultdict(list)
     families: dict[str, list[float]] = defaultdict(list)
     covered = 0
     notes = []
     for workload, known in rows:
         try:
-            estimate = answer(workload, Question(cards=[card(MEASURED_ID)]))
+            host = "own" if probed and known["probe"] < SHARED_MICROSECONDS else SHARED
+            estimate = answer(workload, Question(cards=[card(MEASURED_ID)], host=host))
         except BadInput as error:
             notes.append(f"not judged: {error.sentence}")
             continue

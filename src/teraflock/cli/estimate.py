@@ -66,6 +66,13 @@ Examples:
     metavar="SIZE",
     help="Ask about a budget that PyTorch may reserve, such as 11GiB.",
 )
+@click.option(
+    "--host",
+    type=click.Choice(("shared", "own")),
+    default="shared",
+    show_default=True,
+    help="Whose cores issue the steps: others compute on them too, as on most rented servers, or nobody else does.",
+)
 @click.option("--steps", type=float, help="Steps to run: adds the hours.")
 @click.option("--epochs", type=float, help="With --samples: passes over the data.")
 @click.option("--samples", type=float, help="With --epochs: samples in the data.")

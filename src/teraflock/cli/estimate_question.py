@@ -26,6 +26,7 @@ def question_from(options: dict[str, Any], *, cards: "Sequence[Card]") -> "Quest
         gpus=options["gpus"],
         steps=options["steps"],
         samples=samples,
+        host=options["host"],
         expandable_segments=options["expandable_segments"],
         coarse=options["source"] is not None,
     )

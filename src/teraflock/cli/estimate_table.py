@@ -38,6 +38,11 @@ def show(estimate: "Estimate") -> None:
         + ", ".join(f"{_gib(size)} {name.replace('_', ' ')}" for name, size in parts if size > 1 << 20)
     )
     remark("The data pipeline is assumed not to limit; hours hold for steps back to back")
+    if waiting := [row for row in estimate.gpus if row.bound == "host"]:
+        remark(
+            f"On {len(waiting)} of {len(estimate.gpus)} the GPU waits for the host: a larger batch costs little time"
+            " there, and on cores that nobody shares (`--host own`) a step is shorter"
+        )
     if estimate.gpus and not any(row.fits for row in estimate.gpus):
         _suggest(estimate)
 
@@ -60,7 +65,7 @@ def _cells(row: "OnGpu", batch: int) -> list[str]:
         row.gpu,
         ("yes" if row.fits else "no")
         + (f", OOM {row.oom_probability:.0%}" if 0.01 < row.oom_probability < 0.99 else ""),
-        f"{spare / GIB:+.1f} GB",
+        f"{spare / GIB:+.1f} GiB",
         "?" if row.largest_batch is None else f"{row.largest_batch:,}",
         _interval(row),
         "" if row.samples_per_second is None else _figure(row.samples_per_second, 4),
@@ -83,4 +88,4 @@ def _figure(value: float, digits: int = 3) -> str:
 
 
 def _gib(size: int) -> str:
-    return f"{size / GIB:.2f} GB" if size < 10 * GIB else f"{size / GIB:.1f} GB"
+    return f"{size / GIB:.2f} GiB" if size < 10 * GIB else f"{size / GIB:.1f} GiB"

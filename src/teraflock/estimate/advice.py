@@ -41,12 +41,12 @@ def advice(estimate: Estimate, room_bytes: int) -> Iterator[str]:
         need = _need(msgspec.structs.replace(workload, **fields))
         if need is not None:
             verdict = "fits" if need < LIMIT_SHARE * room_bytes else "not enough alone"
-            yield f"{name}: {need / GIB:.1f} GB instead of {estimate.memory.live_peak_bytes / GIB:.1f} ({verdict})"
+            yield f"{name}: {need / GIB:.1f} GiB instead of {estimate.memory.live_peak_bytes / GIB:.1f} ({verdict})"
     states = sum(estimate.memory.breakdown.get(kind, 0) for kind in ("parameters", "gradients", "optimizer"))
     rest = estimate.memory.live_peak_bytes - states
     if states and rest < room_bytes:
         gpus = -(-states // max(1, room_bytes - rest))
-        yield f"{gpus} or more GPUs that share weights, gradients and optimizer state ({states / GIB:.1f} GB)"
+        yield f"{gpus} or more GPUs that share weights, gradients and optimizer state ({states / GIB:.1f} GiB)"
 
 
 def _spread(workload: Workload, largest: int, room_bytes: int) -> Iterator[str]:
@@ -59,7 +59,7 @@ def _spread(workload: Workload, largest: int, room_bytes: int) -> Iterator[str]:
         buckets = estimator.gradient_bytes() if workload.task == "train" else 0
         need = estimator.memory().live_peak_bytes + buckets
         if need < LIMIT_SHARE * room_bytes:
-            yield f"{gpus} GPUs with a batch of {share} on each: {need / GIB:.1f} GB on each (fits)"
+            yield f"{gpus} GPUs with a batch of {share} on each: {need / GIB:.1f} GiB on each (fits)"
             return
 
 

@@ -37,7 +37,7 @@ def answer(workload: Workload, question: Question) -> Estimate:
     estimator = Estimator(workload)
     scene = estimator.scene()
     memory = estimator.memory(expandable_segments=question.expandable_segments)
-    step = step_of(estimator, scene)
+    step = step_of(estimator, scene, host=question.host)
     buckets = estimator.gradient_bytes() if question.gpus > 1 else 0
     finder = finder_for(estimator, buckets)
     known = _Known(
@@ -103,6 +103,7 @@ def _on_card(known: _Known, card: Card) -> OnGpu:
         largest_batch=largest,
         step_seconds=seconds,
         samples_per_second=samples / seconds.p50 if seconds and samples else None,
+        bound=_bound(known, card),
         evidence=_evidence(card),
         memory_bytes=room,
         need_bytes=known.need,
@@ -133,9 +134,16 @@ def _hours(seconds: Seconds | None, samples: int, question: Question) -> Seconds
     return Seconds(*(each * steps / 3600 for each in (seconds.p10, seconds.p50, seconds.p90)))
 
 
+def _bound(known: _Known, card: Card) -> str:
+    there = peaks(card)
+    if there is None:
+        return ""
+    return "host" if known.step.waits_for_host(there) else "gpu"
+
+
 def _evidence(card: Card) -> str:
     if card.id == MEASURED_ID:
-        return "measured on this card: curves fitted on 177 runs, judged on others"
+        return "measured on this card: curves fitted on 224 runs, judged on others"
     known = generation(card)
     if peaks(card) is None:
         return "memory alone: no rates of this card are known"

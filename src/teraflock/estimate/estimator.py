@@ -10,7 +10,7 @@ from teraflock.estimate.cards import MEASURED_ID, generation, peaks
 from teraflock.estimate.memory import Memory, Scene, plain_peak, replay
 from teraflock.estimate.reach import CHIP_DOUBT, is_measured
 from teraflock.estimate.speed import measured
-from teraflock.estimate.step import Seconds, StepWork
+from teraflock.estimate.step import SHARED, Seconds, StepWork
 from teraflock.estimate.workspace import CUBLAS_WORKSPACE_BYTES
 from teraflock.workload import zoo
 from teraflock.workload.expression import folded_all
@@ -89,12 +89,13 @@ class Estimator:
         return total
 
 
-def step_of(estimator: Estimator, scene: Scene, *, context: bool = False) -> StepWork:
+def step_of(estimator: Estimator, scene: Scene, *, host: str = SHARED, context: bool = False) -> StepWork:
     return StepWork(
         scene,
         estimator.optimizer,
         estimator.known,
         estimator.workload.precision,
+        host=host,
         generator=estimator.is_generator,
         context=context,
     )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from teraflock.catalog.model import Card
-from teraflock.estimate.step import Seconds
+from teraflock.estimate.step import SHARED, Seconds
 from teraflock.workload.model import Workload
 
 
@@ -23,6 +23,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     steps: float | None = None
     samples: float | None = None
     """Samples to see in all: epochs times samples."""
+    host: str = SHARED
+    """Whose cores issue the steps: one of `HOSTS`."""
     expandable_segments: bool = False
     coarse: bool = False
     """Largest batches on cards to two per cent, for many workloads in one go. Limits stay exact."""
@@ -39,6 +41,8 @@ class OnGpu(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int
     """What PyTorch may reserve there."""
     need_bytes: int
+    bound: str = ""
+    """What decides how long a step takes, `gpu` or `host`; empty where that cannot be told."""
     hours: Seconds | None = None
 
 

@@ -51,7 +51,7 @@ def _timeline(memory: Memory) -> list[str]:
         f'<polygon points="{MARGIN},{base} {line} {WIDTH - MARGIN},{base}" fill="#9ecae1"/>',
         f'<polyline points="{line}" fill="none" stroke="#08519c"/>',
         f'<line x1="{MARGIN}" y1="{peak:.1f}" x2="{WIDTH - MARGIN}" y2="{peak:.1f}" stroke="#a50f15"/>',
-        f'<text x="{MARGIN}" y="{peak - 4:.1f}" fill="#a50f15">live peak {memory.live_peak_bytes / GIB:.2f} GB</text>',
+        f'<text x="{MARGIN}" y="{peak - 4:.1f}" fill="#a50f15">live peak {memory.live_peak_bytes / GIB:.2f} GiB</text>',
         f'<text x="{MARGIN - 6}" y="{base}" text-anchor="end">0</text>',
         f'<text x="{MARGIN}" y="{base + 16}">start of the step</text>',
         f'<text x="{WIDTH - MARGIN}" y="{base + 16}" text-anchor="end">end, after the optimizer</text>',

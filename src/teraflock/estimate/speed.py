@@ -52,8 +52,8 @@ class Measured(msgspec.Struct, frozen=True):
     """Seconds of the GPU for one of the many tiny matrix products such an optimizer takes over a convolution: of one
     row and column, and of more."""
     pace: dict[str, list[float]]
-    """How many times as long a host takes as an undisturbed one, `infer` or `train`: tenth percentile, middle,
-    ninetieth. `…_unseen` with models held out."""
+    """How many times as long a host takes as the costs above, `shared` or `own`, `_infer` or `_train`: tenth
+    percentile, middle, ninetieth. `…_unseen` with models held out."""
     spread: dict[str, list[float]]
     """Logarithms of measured over predicted time where the GPU decides, tenth and ninetieth percentile: `gpu`, and
     `gpu_short` for short steps, with rows held out; `gpu_unseen` for all with models held out."""

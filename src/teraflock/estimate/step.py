@@ -16,6 +16,10 @@ from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Work, work
 from teraflock.estimate.speed import PEAKS_H200, Measured, Peaks, Scaled, seconds_h200
 
+SHARED: Final = "shared"
+HOSTS: Final = (SHARED, "own")
+"""Whose cores the host's are: shared with others, as those of rented servers are most of the time, or nobody else's."""
+
 
 class Seconds(msgspec.Struct, frozen=True):
     p10: float
@@ -33,6 +37,7 @@ class StepWork:
         known: Measured,
         precision: str,
         *,
+        host: str = SHARED,
         generator: bool = False,
         context: bool = False,
     ) -> None:
@@ -60,9 +65,9 @@ class StepWork:
                 *((ending, seconds) for seconds in ends),
             ]
         )
-        self._task = "train" if scene.trace.has_backward else "infer"
+        self._on = f"{host}_{'train' if scene.trace.has_backward else 'infer'}"
         self._wait_seconds = self._wait_gpu_seconds = 0.0
-        self._pace = known.pace[self._task][1]
+        self._pace = known.pace[self._on][1]
         if trains and optimizer in SERIAL:
             shapes = [shape for shape, _ in scene.parameter_sizes()]
             more = known.host["context_parameter"] if context else 0.0
@@ -77,6 +82,9 @@ class StepWork:
     def seconds(self, peaks: Peaks) -> float:
         return self._seconds(self._slower(peaks), self._pace)
 
+    def waits_for_host(self, peaks: Peaks) -> bool:
+        return self.gpu_seconds(peaks) < HOSTED_SHARE * self.seconds(peaks)
+
     def interval(
         self, peaks: Peaks, known: Measured, width: float, doubt: float = 0.0, *, seen: bool = True
     ) -> tuple[float, float]:
@@ -89,7 +97,7 @@ class StepWork:
         kinds = ["gpu_short" if is_short else "gpu", *([] if seen else ["gpu_unseen"])]
         low = min(known.spread[each][0] for each in kinds)
         high = max(known.spread[each][1] for each in kinds)
-        paces = known.pace[self._task if seen else f"{self._task}_unseen"]
+        paces = known.pace[self._on if seen else f"{self._on}_unseen"]
         quick, slow = (self._pace * (each / self._pace) ** width for each in (paces[0], paces[2]))
         return (
             self._seconds(slower * exp(-hypot(low * width, doubt)), quick),
@@ -105,6 +113,8 @@ class StepWork:
         return self._lines.seconds(slower, pace) + waits
 
 
+HOSTED_SHARE: Final = 0.75
+"""Where the GPU is busy for less of a step than this, the host decides how long it takes."""
 SHORT_SECONDS: Final = 0.03
 """On the H200. Shorter steps are made of kernels too small to be told well."""
 

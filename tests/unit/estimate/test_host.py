@@ -5,11 +5,12 @@ from math import isclose
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from teraflock.estimate.host import Timelines, issued, seconds_of
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.speed import PEAKS_H200, measured
-from teraflock.estimate.step import StepWork, optimizer_works
+from teraflock.estimate.step import HOSTS, StepWork, matrix_seconds, optimizer_works
 from teraflock.workload.model import Workload
 from teraflock.workload.zoo import symbols_for, trace_for
 
@@ -22,13 +23,17 @@ def scene(model: str, *, seq: int | None = None, **words: object) -> Scene:
     return Scene(trace, symbols_for(workload, trace), {})
 
 
-@given(pairs=st.lists(st.tuples(SECONDS, SECONDS), min_size=1, max_size=40), factor=st.floats(0.05, 20))
-def test_corners_say_what_a_replay_says(pairs: list[tuple[float, float]], factor: float) -> None:
+@given(
+    pairs=st.lists(st.tuples(SECONDS, SECONDS), min_size=1, max_size=40),
+    factor=st.floats(0.05, 20),
+    pace=st.floats(0.3, 4),
+)
+def test_corners_say_what_a_replay_says(pairs: list[tuple[float, float]], factor: float, pace: float) -> None:
     host = gpu = 0.0
     for issue, run in pairs:
-        host += issue
+        host += pace * issue
         gpu = max(gpu, host) + factor * run
-    assert isclose(Timelines(pairs).seconds(factor), max(host, gpu), rel_tol=1e-9, abs_tol=1e-12)
+    assert isclose(Timelines(pairs).seconds(factor, pace), max(host, gpu), rel_tol=1e-9, abs_tol=1e-12)
 
 
 @given(pairs=st.lists(st.tuples(SECONDS, SECONDS), min_size=1, max_size=40), factor=st.floats(0.05, 20))
@@ -83,6 +88,29 @@ def test_an_optimizer_of_more_lists_costs_more() -> None:
     sgd, adam = (StepWork(known, each, measured(), "fp32").seconds(PEAKS_H200) for each in ("sgd", "adam"))
     assert len(optimizer_works("adam", known)) > len(optimizer_works("sgd", known))
     assert adam > sgd
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw", "adafactor"])
+def test_cores_that_nobody_shares_shorten_a_step_as_far_as_it_waits_for_them(optimizer: str) -> None:
+    known = scene("resnet50", task="train", precision="fp32")
+    shared, own = (StepWork(known, optimizer, measured(), "fp32", host=each) for each in HOSTS)
+    assert own.waits_for_host(PEAKS_H200)
+    assert own.seconds(PEAKS_H200) < 0.8 * shared.seconds(PEAKS_H200)
+    for step in (shared, own):
+        low, high = step.interval(PEAKS_H200, measured(), 1.0)
+        assert low < step.seconds(PEAKS_H200) < high
+    slow = replace(PEAKS_H200, bandwidth=PEAKS_H200.bandwidth / 100, fp32=PEAKS_H200.fp32 / 100)
+    slow = replace(slow, tf32=slow.tf32 / 100, half=slow.half / 100)
+    if optimizer != "adafactor":  # which waits for both at every parameter
+        assert own.seconds(slow) > 0.99 * shared.seconds(slow)
+        assert not shared.waits_for_host(slow)
+
+
+def test_products_of_single_numbers_are_told_from_larger_ones() -> None:
+    one, more = measured().matrix
+    assert matrix_seconds([(64, 32, 1, 1), (64,), (64, 32)], [one, more]) == pytest.approx(64 * 32 * one)
+    assert matrix_seconds([(64, 32, 3, 3)], [one, more]) == pytest.approx(64 * 32 * more)
+    assert 0 < one < more < 1e-7
 
 
 def _total(known: Scene) -> dict[str, float]:

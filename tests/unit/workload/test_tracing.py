@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from teraflock.workload.trace import EVENT_KINDS, EventKind
+
 pytest.importorskip("torch", reason="PyTorch is not installed: install teraflock[trace] to run these")
 
 LOOP = """
@@ -172,3 +174,34 @@ def test_an_entry_that_cannot_be_traced_is_told_why(entry: str, says: str, tmp_p
     done = run(tmp_path, "trace", "--entry", entry, "-o", "job.trace")
     assert done.returncode == 2
     assert says in done.stderr
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_attention_without_gradients_takes_the_path_a_gpu_takes(autocast: bool) -> None:
+    """As recorded on an H200: the fast path, or under autocast one product over all tokens."""
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    from teraflock.workload.tracing.cuda import CudaChoices
+    from teraflock.workload.tracing.pretending import pretending
+    from teraflock.workload.tracing.recorder import Recorder
+
+    recorder, choices = Recorder(), CudaChoices()
+    with pretending(choices), FakeTensorMode(), recorder, choices:
+        layer = torch.nn.MultiheadAttention(64, 4, batch_first=True).eval()
+        x, before = torch.randn(3, 5, 64), len(recorder.events)
+        with torch.no_grad(), torch.autocast("cuda", dtype=torch.bfloat16, enabled=autocast):
+            layer(x, x, x, need_weights=False)
+        kinds = [event % EVENT_KINDS for event in recorder.events[before:]]
+        places = [event // EVENT_KINDS for event in recorder.events[before:]]
+        names = [
+            recorder.operations[place].name
+            for kind, place in zip(kinds, places, strict=True)
+            if kind == EventKind.OPERATE
+        ]
+        recorder.paused = True
+    if autocast:
+        assert "mm" in names
+        assert "bmm" not in names
+    else:
+        assert names == ["addmm", "_scaled_dot_product_efficient_attention", "addmm"]
