@@ -161,7 +161,7 @@ def judge(
         said = {gpu: seconds(parts, gpu) for gpu in seen}
         for gpu in seen:
             errors[gpu].append(100 * abs(said[gpu] / truth[gpu] - 1))
-            low, high = (hypot(width[gpu] * each, CHIP_DOUBT) for each in measured().spread["gpu_unseen"])
+            low, high = (hypot(width[gpu] * each, CHIP_DOUBT) for each in measured().spread)
             covered += -low <= log(truth[gpu] / said[gpu]) <= high
         for one, other in combinations(seen, 2):
             if max(truth[one], truth[other]) > DIFFERENT * min(truth[one], truth[other]):

@@ -34,6 +34,8 @@ STEADY = {2: 1.03, 3: 1.15}
 """How many times its best an operation's mean may be, by how often it ran: beyond, the host did not keep ahead."""
 AHEAD = ("fit", "fit_later")
 """Where the host kept ahead of the GPU."""
+LATE = ("fit_more", "fit_drawn")
+"""Where it did not always; of the first nothing says when, since only best times were kept."""
 SKIPPED = ("profiler", "_local_scalar_dense", "_foreach_sqrt", "_native_multi_head_attention")
 """Not on the GPU; or the host takes a hundred allocations' time, and gets it counted; or several operations in one."""
 LONG_MICROSECONDS = 1000
@@ -152,8 +154,8 @@ def operations(run: Run) -> Iterator[Timed]:
             continue  # Adafactor's: see `fit_matrix`
         microseconds = min(total / count, 1.1 * best) if run.file in AHEAD else best
         timed = Timed(run, view, microseconds, peak - max(kept, 0), _images(name, inputs, outputs))
-        steady = total / count <= STEADY.get(min(count, 3), 0.0) * best
-        timed.is_bound = run.file == "fit_drawn" and not steady and best < LONG_MICROSECONDS
+        steady = run.file != "fit_more" and total / count <= STEADY.get(min(count, 3), 0.0) * best
+        timed.is_bound = run.file in LATE and not steady and best < LONG_MICROSECONDS
         yield timed
 
 

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from copy import copy
-from math import hypot
 
 import msgspec
 import numpy as np
@@ -12,7 +11,7 @@ from recording.evidence import IN_CONTEXT, Run, Timed
 from recording.fit_curves import fit_curves
 from recording.fit_host import PACES, Array, Replay, fit_host
 from teraflock.estimate.speed import Measured
-from teraflock.estimate.step import HOSTED_SHARE, SHORT_SECONDS
+from teraflock.estimate.step import HOSTED_SHARE
 
 FOLDS = 8
 
@@ -63,7 +62,7 @@ class Told:
         self.pace = fitted.own_pace(run, replay) / fitted.pace(run.job["task"])
         """Over the usual one."""
 
-    def covers(self, paces: Sequence[float], gpu: Sequence[float]) -> bool:
+    def covers(self, paces: Array, gpu: Array) -> bool:
         ends = []
         for pace, residual in zip(paces, gpu, strict=True):
             there = copy(self.replay)
@@ -77,111 +76,83 @@ class Told:
 
 def fit_width(
     rows: Sequence[Timed], host: Sequence[Run], ordinary: Sequence[Run], matrix: list[float]
-) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+) -> tuple[dict[str, list[float]], list[float]]:
     """Paces over the usual one, and residuals of the GPU: tenth and ninetieth percentile over whole steps, each
-    predicted by what never saw it, or never its model. Then both are drawn together until four in five are covered.
+    predicted twice: by what never saw it, and by what never saw its model. Then both are drawn together until four in
+    five are covered.
 
     Of steps measured as usual: what ran in a context took up to a tenth longer also where the GPU decides.
     """
-    models = sorted({run.job["model"] for run in ordinary})
-    paces: dict[str, list[float]] = {}
-    spread: dict[str, list[float]] = {}
-    for ending, fold_of in (
-        ("", lambda index, run: index % FOLDS),
-        ("_unseen", lambda index, run: models.index(run.job["model"]) % FOLDS),
-    ):
-        folds = {id(run): fold_of(index, run) for index, run in enumerate(ordinary)}
-        every = _held_out(rows, host, ordinary, matrix, folds, with_models=bool(ending))
-        told = [each for each in every if each.run.file not in IN_CONTEXT]
-        _tell(f"all{ending}", [each.residual for each in told])
-        found = {
-            task: [each.pace for each in told if each.share < HOSTED_SHARE and each.run.job["task"] == task]
-            for task in TASKS
-        }
-        busy = [each for each in told if each.share > BUSY_SHARE]
-        gpu = {"gpu": [each.residual for each in busy]}
-        if not ending:
-            gpu["gpu_short"] = [each.residual for each in busy if each.seconds < SHORT_SECONDS]
-        for name, values in (
-            *gpu.items(),
-            *((f"pace of {task}", np.log(each)) for task, each in found.items()),
-        ):
-            _tell(name + ending, list(values))
-        ends = {task: np.quantile(each, (0.1, 0.9)) for task, each in found.items()}
-        edges = {name: np.quantile(each, (0.1, 0.9)) for name, each in gpu.items()}
-        share, machines = _share_covering(told, ends, edges), _machines(busy)
-        print(f"{share:.2f} of both widths cover {COVERED:.0%}; GPUs {machines:.3f} apart")
-        paces |= {f"shared_{task}{ending}": [float(v**share) for v in each] for task, each in ends.items()}
-        paces |= {f"own_{task}{ending}": each for task, each in _alone(host, told[0].known, ending).items()}
-        for name, each in edges.items():
-            low, high = (round(hypot(share * float(v), TENTH * machines), 4) for v in each)
-            spread[name + ending] = [-low, high]
-    return paces, spread
+    told = [
+        each
+        for folds in (_folds(ordinary), [index % FOLDS for index in range(len(ordinary))])
+        for each in _held_out(rows, host, ordinary, matrix, folds)
+        if each.run.file not in IN_CONTEXT
+    ]
+    found = {
+        task: [each.pace for each in told if each.share < HOSTED_SHARE and each.run.job["task"] == task]
+        for task in TASKS
+    }
+    busy = [each for each in told if each.share > BUSY_SHARE]
+    _tell("all", [each.residual for each in told])
+    _tell("where the GPU decides", [each.residual for each in busy])
+    for task, each in found.items():
+        _tell(f"pace of shared hosts, {task}", list(np.log(each)))
+    ends = {task: np.quantile(each, (0.1, 0.9)) for task, each in found.items()}
+    edges = np.quantile([each.residual for each in busy], (0.1, 0.9))
+    share = _share_covering(told, ends, edges)
+    print(f"{share:.2f} of both widths cover {COVERED:.0%}")
+    paces = {f"shared_{task}": [float(v**share) for v in each] for task, each in ends.items()}
+    paces |= {f"own_{task}": each for task, each in _alone(host, told[0].known).items()}
+    return paces, [round(float(share * each), 4) for each in edges]
 
 
-def _alone(host: Sequence[Run], known: Measured, ending: str) -> dict[str, list[float]]:
-    """The same of hosts that nobody disturbs, over the costs fitted on the others of them."""
-    models = sorted({run.job["model"] for run in host})
+def _alone(host: Sequence[Run], known: Measured) -> dict[str, list[float]]:
+    """The same of hosts that nobody disturbs, over the costs fitted on the other models."""
     found: dict[str, list[float]] = defaultdict(list)
-    replays = [Replay(run, known) for run in host]
-    folds = [(models.index(run.job["model"]) if ending else at) % FOLDS for at, run in enumerate(host)]
+    replays = [(Replay(run, known), fold) for run, fold in zip(host, _folds(host), strict=True)]
     for fold in range(FOLDS):
-        constants = fit_host([each for each, its in zip(replays, folds, strict=True) if its != fold])
-        for replay, its in zip(replays, folds, strict=True):
+        constants = fit_host([each for each, its in replays if its != fold])
+        for replay, its in replays:
             seconds, _ = replay.predicted(constants)
             if its == fold and replay.gpu_seconds < HOSTED_SHARE * seconds:
                 found[replay.task].append(replay.seconds / seconds)
     for task, ratios in found.items():
-        _tell(f"own {task}{ending}", list(np.log(ratios)))
+        _tell(f"pace of own hosts, {task}", list(np.log(ratios)))
     return {task: [float(v) for v in np.quantile(ratios, (0.1, 0.9))] for task, ratios in found.items()}
 
 
-TENTH = 1.28
-"""Standard deviations from the middle to the tenth and to the ninetieth percentile."""
-
-
-def _machines(busy: Sequence[Told]) -> float:
-    """How far the files lie apart: each was measured at another time, and the next GPU differs from theirs as they do
-    from each other. Of hosts the paces tell that already."""
-    by_file: dict[str, list[float]] = defaultdict(list)
-    for each in busy:
-        by_file[each.run.file].append(each.residual)
-    return float(np.std([np.mean(each) for each in by_file.values()], ddof=1))
+def _folds(runs: Sequence[Run]) -> list[int]:
+    """By model, the same for the same models."""
+    models = sorted({run.job["model"] for run in runs})
+    return [models.index(run.job["model"]) % FOLDS for run in runs]
 
 
 TASKS = ("infer", "train")
 COVERED = 0.8
 
 
-def _share_covering(told: Sequence[Told], ends: dict[str, Array], edges: dict[str, Array]) -> float:
+def _share_covering(told: Sequence[Told], ends: dict[str, Array], edges: Array) -> float:
     def covered(share: float) -> float:
-        count = 0
-        for each in told:
-            short = edges.get("gpu_short", edges["gpu"]) if each.seconds < SHORT_SECONDS else edges["gpu"]
-            count += each.covers(ends[each.run.job["task"]] ** share, share * short)
-        return count / len(told)
+        return float(np.mean([each.covers(ends[each.replay.task] ** share, share * edges) for each in told]))
 
     return min(np.arange(0.5, 1.5, 0.02), key=lambda share: (abs(covered(share) - COVERED), share))
 
 
 def _held_out(
-    rows: Sequence[Timed],
-    host: Sequence[Run],
-    ordinary: Sequence[Run],
-    matrix: list[float],
-    folds: dict[int, int],
-    *,
-    with_models: bool,
+    rows: Sequence[Timed], host: Sequence[Run], ordinary: Sequence[Run], matrix: list[float], folds: list[int]
 ) -> Iterator[Told]:
     for fold in range(FOLDS):
-        out = {run.job["model"] for run in ordinary if folds[id(run)] == fold} if with_models else set()
+        out = {id(run) for run, its in zip(ordinary, folds, strict=True) if its == fold}
+        left = [run for run in ordinary if id(run) not in out]
+        models = {run.job["model"] for run in left}
         fitted = Fitted(
-            [row for row in rows if folds[id(row.run)] != fold],
-            [run for run in host if run.job["model"] not in out],
-            [run for run in ordinary if folds[id(run)] != fold],
+            [row for row in rows if id(row.run) not in out],
+            [run for run in host if run.job["model"] in models],
+            left,
             matrix,
         )
-        yield from (Told(run, fitted) for run in ordinary if folds[id(run)] == fold)
+        yield from (Told(run, fitted) for run in ordinary if id(run) in out)
 
 
 def _tell(what: str, values: Sequence[float]) -> None:

@@ -134,8 +134,7 @@ def seconds_on(
     width = 1.0 if card.id == MEASURED_ID else known.width
     alone = step.seconds(there)
     doubt = 0.0 if card.id == MEASURED_ID or is_measured(card) else CHIP_DOUBT
-    seen = card.id == MEASURED_ID and not estimator.is_trace
-    low, high = step.interval(there, estimator.known, width, doubt, seen=seen)
+    low, high = step.interval(there, estimator.known, width, doubt)
     middle = parallel.step_seconds(alone, buckets, card, gpus)
     factor = middle / alone
     return Seconds(low * factor, middle, high * factor)

@@ -53,10 +53,9 @@ class Measured(msgspec.Struct, frozen=True):
     row and column, and of more."""
     pace: dict[str, list[float]]
     """How many times as long a host takes as the costs above, `shared` or `own`, `_infer` or `_train`: tenth
-    percentile, middle, ninetieth. `…_unseen` with models held out."""
-    spread: dict[str, list[float]]
-    """Logarithms of measured over predicted time where the GPU decides, tenth and ninetieth percentile: `gpu`, and
-    `gpu_short` for short steps, with rows held out; `gpu_unseen` for all with models held out."""
+    percentile, middle, ninetieth, of models held out."""
+    spread: list[float]
+    """Logarithms of measured over predicted time where the GPU decides: tenth and ninetieth percentile, likewise."""
     points_read: dict[str, list[list[float]]] = {}
 
     def near(self, curve: str) -> list[list[float]]:
@@ -134,7 +133,8 @@ def place(work: Work, floor: float) -> tuple[float, ...]:
     if work.family == "bytes":
         row, strided, channels = work.dims
         return scale, log2(max(1.0, row)) / 20, strided / 4, log2(max(1.0, channels)) / 20
-    return scale, *(log2(max(1.0, each)) / 10 for each in work.dims)
+    sizes = (log2(max(1.0, each)) / 10 for each in work.dims)
+    return (scale, *sizes, work.odd / 4) if work.family.startswith("conv") else (scale, *sizes)
 
 
 def curve_keys(work: Work, precision: str) -> list[str]:
@@ -174,7 +174,7 @@ LOG_MAX: Final = (
 PLAIN_PASSES: Final = 1.2
 """Passes over memory of an fp32 convolution that needs no other layout, against one."""
 NEAR: Final = 0.06  # how far a measured operation still tells about another, in coordinates
-DOUBT: Final = 0.3  # one operation right on the spot counts 1 / (1 + DOUBT)
+DOUBT: Final = 0.1  # one operation right on the spot counts 1 / (1 + DOUBT)
 
 
 def seconds_h200(work: Work, known: Measured, precision: str) -> float:

@@ -86,19 +86,12 @@ class StepWork:
         return self.gpu_seconds(peaks) < HOSTED_SHARE * self.seconds(peaks)
 
     def interval(
-        self, peaks: Peaks, known: Measured, width: float, doubt: float = 0.0, *, seen: bool = True
+        self, peaks: Peaks, known: Measured, width: float, doubt: float = 0.0
     ) -> tuple[float, float]:
-        """Tenth and ninetieth percentile: host and GPU as quick, and as slow, as one in ten of each was found.
-
-        Wider for short steps, where nothing of the model was `seen`, and by the doubt about a card.
-        """
-        slower = self._slower(peaks)
-        is_short = self.seconds(PEAKS_H200) < SHORT_SECONDS
-        kinds = ["gpu_short" if is_short else "gpu", *([] if seen else ["gpu_unseen"])]
-        low = min(known.spread[each][0] for each in kinds)
-        high = max(known.spread[each][1] for each in kinds)
-        paces = known.pace[self._on if seen else f"{self._on}_unseen"]
-        quick, slow = (self._pace * (each / self._pace) ** width for each in (paces[0], paces[2]))
+        """Tenth and ninetieth percentile: host and GPU as quick, and as slow, as one in ten of each was found. So many
+        times as wide, and wider by the doubt about a card."""
+        slower, (low, high) = self._slower(peaks), known.spread
+        quick, _, slow = (self._pace * (each / self._pace) ** width for each in known.pace[self._on])
         return (
             self._seconds(slower * exp(-hypot(low * width, doubt)), quick),
             self._seconds(slower * exp(hypot(high * width, doubt)), slow),
@@ -115,8 +108,6 @@ class StepWork:
 
 HOSTED_SHARE: Final = 0.75
 """Where the GPU is busy for less of a step than this, the host decides how long it takes."""
-SHORT_SECONDS: Final = 0.03
-"""On the H200. Shorter steps are made of kernels too small to be told well."""
 
 
 def matrix_seconds(shapes: Iterable[Sequence[int]], each: Sequence[float]) -> float:
