@@ -7,7 +7,7 @@ from copy import copy
 import msgspec
 import numpy as np
 
-from recording.evidence import IN_CONTEXT, Run, Timed
+from recording.evidence import FILES, IN_CONTEXT, ROW_FILES, Run, Timed
 from recording.fit_curves import fit_curves
 from recording.fit_host import PACES, Array, Replay, fit_host
 from teraflock.estimate.speed import Measured
@@ -83,12 +83,12 @@ def fit_width(
 
     Of steps measured as usual: what ran in a context took up to a tenth longer also where the GPU decides.
     """
-    told = [
+    every = [
         each
         for folds in (_folds(ordinary), [index % FOLDS for index in range(len(ordinary))])
         for each in _held_out(rows, host, ordinary, matrix, folds)
-        if each.run.file not in IN_CONTEXT
     ]
+    told = [each for each in every if each.run.file not in IN_CONTEXT]
     found = {
         task: [each.pace for each in told if each.share < HOSTED_SHARE and each.run.job["task"] == task]
         for task in TASKS
@@ -98,6 +98,9 @@ def fit_width(
     _tell("where the GPU decides", [each.residual for each in busy])
     for task, each in found.items():
         _tell(f"pace of shared hosts, {task}", list(np.log(each)))
+    for file in (*FILES, *ROW_FILES):
+        its = [each.pace for each in every if each.run.file == file and each.share < HOSTED_SHARE]
+        print(f"{file}: {np.median(its):.2f} times the usual pace, {len(its)} predictions")
     ends = {task: np.quantile(each, (0.1, 0.9)) for task, each in found.items()}
     edges = np.quantile([each.residual for each in busy], (0.1, 0.9))
     share = _share_covering(told, ends, edges)
