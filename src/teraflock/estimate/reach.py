@@ -66,6 +66,11 @@ CHIP_DOUBT: Final = 0.15
 four fifths of the steps that `bench/estimate_cards.py` composes, each on a card held out."""
 
 
+TENSOR_DOUBT: Final = 0.15
+"""The same where tensor cores of another generation than the H200's compute: no operator of theirs was measured, so
+it is a guess, taken to be as large."""
+
+
 def is_measured(card: Card) -> bool:
     return card.architecture.partition(" ")[2] in fitted().matmul.chips
 

@@ -109,6 +109,10 @@ def _rate(kind: str, peaks: Peaks) -> float:
     return peaks.fp32 * peaks.fp32_reach
 
 
+def _uses_tensor_cores(kind: str, peaks: Peaks) -> bool:
+    return kind == "half" or (bool(peaks.tf32) and kind in ("tf32", "square", "other"))
+
+
 def features(work: Work, floor: float) -> list[float]:
     """Where an operation stands on its curve: constant first, then logarithms of its sizes."""
     scale = log2(max(floor, 1e-9) / 1e-6) / 10
@@ -210,15 +214,23 @@ class Scaled:
                 self._plain.setdefault(kind, []).append((PLAIN_PASSES * work.bytes * count, arithmetic))
 
     def seconds_on(self, peaks: Peaks) -> float:
-        bandwidth = peaks.bandwidth * peaks.bandwidth_reach
-        total = self._fixed
-        for kind, pairs in self._scaled.items():
-            rate = _rate(kind, peaks)
-            if kind in self._plain and peaks.square and (kind == "matmul" or not peaks.tf32):
-                pairs = self._plain[kind]
-            for moved, flops in pairs:
-                by_memory, by_arithmetic = moved / bandwidth, flops / rate
-                total += by_memory if by_memory > by_arithmetic else by_arithmetic
+        return self.split_on(peaks)[0]
+
+    def split_on(self, peaks: Peaks) -> tuple[float, float]:
+        """Seconds in all, and of these where tensor cores compute."""
+        by_kind = {kind: self._seconds(kind, peaks) for kind in self._scaled}
+        tensor = sum(each for kind, each in by_kind.items() if _uses_tensor_cores(kind, peaks))
+        return self._fixed + sum(by_kind.values()), tensor
+
+    def _seconds(self, kind: str, peaks: Peaks) -> float:
+        bandwidth, rate = peaks.bandwidth * peaks.bandwidth_reach, _rate(kind, peaks)
+        pairs = self._scaled[kind]
+        if kind in self._plain and peaks.square and (kind == "matmul" or not peaks.tf32):
+            pairs = self._plain[kind]
+        total = 0.0
+        for moved, flops in pairs:
+            by_memory, by_arithmetic = moved / bandwidth, flops / rate
+            total += by_memory if by_memory > by_arithmetic else by_arithmetic
         return total
 
 

@@ -55,6 +55,7 @@ class StepWork:
         items = [(scene.works[index], counts[index], seconds) for index, seconds in times.items()]
         items += [(each, 1, seconds) for each, seconds in zip(lists, ends, strict=True)]
         self._scaled = Scaled(items, tf32=precision == "tf32")
+        self._splits: dict[Peaks, tuple[float, float]] = {}
         paces = [seconds_of(each, known.host) for each in step.groups]
         ending = seconds_of(step.ending, known.host)
         start = known.host["start_forward" if scene.trace.has_backward else "start_infer"]
@@ -75,12 +76,15 @@ class StepWork:
             self._wait_gpu_seconds = matrix_seconds(shapes, known.matrix)
 
     def gpu_seconds(self, peaks: Peaks) -> float:
-        if peaks is PEAKS_H200:
-            return self._lines.gpu_seconds
-        return self._scaled.seconds_on(peaks)
+        return self._lines.gpu_seconds if peaks is PEAKS_H200 else self._split(peaks)[0]
 
     def seconds(self, peaks: Peaks) -> float:
         return self._seconds(self._slower(peaks), self._pace)
+
+    def tensor_share(self, peaks: Peaks) -> float:
+        """Of the GPU's time, where tensor cores compute."""
+        total, tensor = self._split(peaks)
+        return tensor / max(total, 1e-9)
 
     def waits_for_host(self, peaks: Peaks) -> bool:
         return self.gpu_seconds(peaks) < HOSTED_SHARE * self.seconds(peaks)
@@ -96,6 +100,11 @@ class StepWork:
             self._seconds(slower * exp(-hypot(low * width, doubt)), quick),
             self._seconds(slower * exp(hypot(high * width, doubt)), slow),
         )
+
+    def _split(self, peaks: Peaks) -> tuple[float, float]:
+        if peaks not in self._splits:
+            self._splits[peaks] = self._scaled.split_on(peaks)
+        return self._splits[peaks]
 
     def _slower(self, peaks: Peaks) -> float:
         """How many times as long as the H200 the GPU takes."""

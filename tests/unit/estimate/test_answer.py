@@ -100,6 +100,21 @@ def test_inference_that_waits_for_the_host_is_told_least_surely(model: str, batc
     assert width("infer", batch) > width("infer", many)
 
 
+def test_what_waits_is_named_and_other_tensor_cores_are_told_less_surely() -> None:
+    def on(name: str, **more: object) -> tuple[str, float]:
+        workload = ask("bert-base", 128, seq=512, task="infer", **more)
+        row = answer(workload, Question(cards=[card(name)])).gpus[0]
+        assert row.step_seconds is not None
+        return row.bound, row.step_seconds.p90 / row.step_seconds.p10
+
+    (bound, plain), (also, tensor) = (on("A100-SXM4-80", precision=each) for each in ("fp32", "bf16"))
+    assert (bound, also) == ("gpu", "gpu")
+    assert tensor > 1.1 * plain
+    assert on("H200-SXM", precision="bf16")[1] == pytest.approx(on("H200-SXM", precision="fp32")[1], rel=0.03)
+    small = answer(ask("bert-base", 1, seq=64, task="infer"), Question(cards=[card("A100-SXM4-80")])).gpus[0]
+    assert small.bound == "host"
+
+
 def test_bf16_is_refused_where_it_does_not_exist() -> None:
     row = answer(ask("resnet18", 64, precision="amp-bf16"), Question(cards=[card("P100-PCIe")])).gpus[0]
     assert not row.fits
