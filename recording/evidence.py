@@ -100,7 +100,8 @@ def host_runs() -> list[Run]:
     with gzip.open(MEASURED / f"{HOST_FILE}.jsonl.gz", "rt") as lines:
         rows = [json.loads(line) for line in lines]
     return [
-        Run(HOST_FILE, {"job": row["job"], "median": _undisturbed(row)}, scene_of(row["job"])) for row in rows
+        Run(HOST_FILE, {"job": row["job"], "median": undisturbed_seconds(row)}, scene_of(row["job"]))
+        for row in rows
     ]
 
 
@@ -111,7 +112,7 @@ PROBE_POWER = 0.75
 """By which a step without gradients follows the probe; of those whose hosts were never undisturbed."""
 
 
-def _undisturbed(row: dict[str, Any]) -> float:
+def undisturbed_seconds(row: dict[str, Any]) -> float:
     """Seconds. Training goes on in two threads, and the probe speaks for one: of its steps the quickest count."""
     microseconds, probes = (np.array(each) for each in zip(*row["steps"], strict=True))
     quick, task = microseconds[probes <= UNDISTURBED_MICROSECONDS], row["job"]["task"]
@@ -124,7 +125,7 @@ def _undisturbed(row: dict[str, Any]) -> float:
         return 1e-6 * float(np.median(quick))
     best = probes <= np.quantile(probes, SHARE_QUICK)
     slower = float(np.median(probes[best])) / PROBE_QUICK
-    return 1e-6 * float(np.median(microseconds[best])) / slower**PROBE_POWER
+    return float(1e-6 * np.median(microseconds[best]) / slower**PROBE_POWER)
 
 
 def scene_of(job: dict[str, Any]) -> Scene:
