@@ -47,7 +47,7 @@ class Fitted:
 PACE_RANGE = (0.3, 8.0)
 PACE_TURNS = 20
 BUSY_SHARE = 0.9
-"""Where it is busy for more, it decides."""
+"""Where the GPU is busy for more of a step than this, it decides."""
 
 
 class Told:

@@ -38,10 +38,11 @@ def show(estimate: "Estimate") -> None:
         + ", ".join(f"{_gib(size)} {name.replace('_', ' ')}" for name, size in parts if size > 1 << 20)
     )
     remark("The data pipeline is assumed not to limit; hours hold for steps back to back")
-    if waiting := [row for row in estimate.gpus if row.bound == "host"]:
+    if waiting := [row.gpu for row in estimate.gpus if row.bound == "host"]:
+        where = waiting[0] if len(waiting) == 1 else f"{len(waiting)} of these {len(estimate.gpus)}"
         remark(
-            f"On {len(waiting)} of {len(estimate.gpus)} the GPU waits for the host: a larger batch costs little time"
-            " there, and on cores that nobody shares (`--host own`) a step is shorter"
+            f"On {where} the GPU waits for the host: a larger batch costs little time there, and on cores that nobody"
+            " shares (`--host own`) a step is shorter"
         )
     if estimate.gpus and not any(row.fits for row in estimate.gpus):
         _suggest(estimate)

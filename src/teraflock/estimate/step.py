@@ -56,13 +56,13 @@ class StepWork:
         items += [(each, 1, seconds) for each, seconds in zip(lists, ends, strict=True)]
         self._scaled = Scaled(items, tf32=precision == "tf32")
         self._splits: dict[Peaks, tuple[float, float]] = {}
-        paces = [seconds_of(each, known.host) for each in step.groups]
+        costs = [seconds_of(each, known.host) for each in step.groups]
         ending = seconds_of(step.ending, known.host)
         start = known.host["start_forward" if scene.trace.has_backward else "start_infer"]
         self._lines = Timelines(
             [
                 (start, 0.0),
-                *((paces[group], times.get(index, 0.0)) for index, group in step.order),
+                *((costs[group], times.get(index, 0.0)) for index, group in step.order),
                 *((ending, seconds) for seconds in ends),
             ]
         )
