@@ -17,7 +17,8 @@ from teraflock.estimate.operation import Work, work
 from teraflock.estimate.speed import PEAKS_H200, Measured, Peaks, Scaled, seconds_h200
 
 SHARED: Final = "shared"
-HOSTS: Final = (SHARED, "own")
+OWN: Final = "own"
+HOSTS: Final = (SHARED, OWN)
 """Whose cores the host's are: shared with others, as those of rented servers are most of the time, or nobody else's."""
 
 

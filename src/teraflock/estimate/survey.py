@@ -17,7 +17,7 @@ from teraflock.estimate.batch import LIMIT_SHARE, BatchFinder
 from teraflock.estimate.cards import reservable_bytes
 from teraflock.estimate.estimator import Estimator, finder_for, need_bytes, seconds_on, step_of
 from teraflock.estimate.memory import optimizer_state
-from teraflock.estimate.step import Seconds, StepWork
+from teraflock.estimate.step import SHARED, Seconds, StepWork
 from teraflock.workload.model import Workload
 from teraflock.workload.trace import DTYPE_BYTES
 
@@ -43,6 +43,7 @@ class Survey:
         self._sharded = sharded
         self._reference = reference_bytes(cards, self.workload.precision)
         self._finders: dict[int, tuple[BatchFinder | None, int]] = {}
+        self._steps: dict[str, StepWork] = {}
 
     def fit(self, card: Card, gpus: int) -> Fit:
         """On one GPU, or on each of several that share the work: those keep their gradients a second time."""
@@ -55,9 +56,11 @@ class Survey:
             fits = finder.largest_near(room, self._reference) >= self.workload.batch
         return Fit(fits, 0 if fits else max(0, need - room))
 
-    def seconds(self, card: Card) -> Seconds | None:
-        """One step on one GPU."""
-        return seconds_on(self.estimator, self._step, card)
+    def seconds(self, card: Card, host: str = SHARED) -> Seconds | None:
+        """One step on one GPU, beside a host of these `HOSTS`."""
+        if host not in self._steps:
+            self._steps[host] = step_of(self.estimator, self.estimator.scene(), host=host)
+        return seconds_on(self.estimator, self._steps[host], card)
 
     @cached_property
     def exchanged_bytes(self) -> float:
@@ -69,10 +72,6 @@ class Survey:
 
     def need_bytes(self, gpus: int) -> int:
         return self._finder(gpus if self._sharded else min(gpus, 2))[1]
-
-    @cached_property
-    def _step(self) -> StepWork:
-        return step_of(self.estimator, self.estimator.scene())
 
     @cached_property
     def _tensors(self) -> list[tuple[list[int], int, bool]]:

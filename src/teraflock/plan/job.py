@@ -1,7 +1,8 @@
 """A job as the planner sees it: how long it takes on the GPUs of an offer, or why it does not run there.
 
 `--batch` counts the samples on each GPU, as in `tera estimate`: with more GPUs a step sees more samples, and the job
-takes fewer steps. What fits is decided on each card, never by the sum of cards, unless the job shards.
+takes fewer steps. What fits is decided on each card, never by the sum of cards, unless the job shards. Hosts share
+their cores with others, as most rented ones do; those of own servers do not.
 
 Beyond two GPUs memory is that of two, and time changes only by what the GPUs tell each other: over the links of one
 machine, or over the network between several.
@@ -17,7 +18,7 @@ from teraflock.catalog.cards import all_cards, cards_by_id
 from teraflock.catalog.model import Card
 from teraflock.estimate.cards import refuses
 from teraflock.estimate.parallel import step_seconds
-from teraflock.estimate.step import Seconds
+from teraflock.estimate.step import OWN, SHARED, Seconds
 from teraflock.estimate.survey import Survey
 from teraflock.offer.model import Shape
 from teraflock.plan.model import Hours, Misfit
@@ -45,8 +46,8 @@ class Job:
         self._samples = samples
         self._sharded = sharded
         self._network = network_gbps * BYTES_PER_GIGABIT
-        self._judged: dict[tuple[str, int, int], Hours | Misfit] = {}
-        self._alone: dict[str, Seconds | None] = {}
+        self._judged: dict[tuple[str, int, int, str], Hours | Misfit] = {}
+        self._alone: dict[tuple[str, str], Seconds | None] = {}
 
     def __call__(self, shape: Shape, instances: int = 1) -> Hours | Misfit:
         card = cards_by_id().get(shape.gpu)
@@ -57,9 +58,10 @@ class Job:
             return Misfit("slice", "a part of a card, for which no estimate is made")
         if gpus > GPUS_MAX:
             return Misfit("too_many_to_estimate", f"has {gpus} GPUs; estimates go up to {GPUS_MAX}")
-        key = (card.id, gpus, instances)
+        host = OWN if shape.mode == "owned" else SHARED
+        key = (card.id, gpus, instances, host)
         if key not in self._judged:
-            self._judged[key] = self._on(card, gpus * instances, apart=instances > 1)
+            self._judged[key] = self._on(card, gpus * instances, host, apart=instances > 1)
         return self._judged[key]
 
     def advice(self) -> Iterator[str]:
@@ -72,22 +74,23 @@ class Job:
         estimate = answer(self._workload, Question(cards=[largest]))
         yield from advice(estimate, estimate.gpus[0].memory_bytes)
 
-    def _on(self, card: Card, gpus: int, *, apart: bool) -> Hours | Misfit:
+    def _on(self, card: Card, gpus: int, host: str, *, apart: bool) -> Hours | Misfit:
         if refused := refuses(card, self._workload.precision):
             return Misfit("precision", refused)
         survey = self._survey
         fit = survey.fit(card, gpus)
         if not fit.fits:
             return Misfit("does_not_fit", _missing(fit.missing_bytes), fit.missing_bytes)
-        alone = self._seconds_alone(card)
+        alone = self._seconds_alone(card, host)
         if alone is None:
             return Misfit("no_time", "how long a step takes there cannot be told")
         return self._hours(alone, card, gpus, apart=apart)
 
-    def _seconds_alone(self, card: Card) -> Seconds | None:
-        if card.id not in self._alone:
-            self._alone[card.id] = self._survey.seconds(card)
-        return self._alone[card.id]
+    def _seconds_alone(self, card: Card, host: str) -> Seconds | None:
+        key = (card.id, host)
+        if key not in self._alone:
+            self._alone[key] = self._survey.seconds(card, host)
+        return self._alone[key]
 
     def _hours(self, alone: Seconds, card: Card, gpus: int, *, apart: bool) -> Hours:
         survey = self._survey

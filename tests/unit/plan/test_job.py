@@ -37,6 +37,19 @@ def test_hours_are_those_of_the_estimate(gpus: int) -> None:
             assert not row.fits or row.hours is None
 
 
+def test_on_an_own_server_nobody_shares_the_host() -> None:
+    small = Workload(model="resnet50", batch=2, optimizer="sgd")
+    job = Job(small, steps=3600.0, samples=None)
+    rented, owned = (job(replace(SHAPE, gpu="H200-SXM", mode=each)) for each in ("on-demand", "owned"))
+    assert isinstance(rented, Hours)
+    assert isinstance(owned, Hours)
+    cards = [each for each in all_cards() if each.id == "H200-SXM"]
+    row = answer(small, Question(cards=cards, host="own")).gpus[0]
+    assert row.step_seconds is not None
+    assert owned.p50 == pytest.approx(row.step_seconds.p50)
+    assert owned.p50 < 0.8 * rented.p50
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     model=st.sampled_from(["resnet18", "alexnet", "bert-base"]),
