@@ -124,7 +124,7 @@ def command(model: str | None, **options: Any) -> None:
         return
     from teraflock.cli.estimate_table import show
 
-    show(estimate)
+    show(estimate, host=options["host"])
 
 
 def _refuse_words_for_a_trace(model: str) -> None:

@@ -23,7 +23,7 @@ _COLUMNS: Final = [
 ]
 
 
-def show(estimate: "Estimate") -> None:
+def show(estimate: "Estimate", *, host: str) -> None:
     click.echo(render(_COLUMNS, [_cells(row, estimate.workload.batch) for row in estimate.gpus], columns()))
     memory = estimate.memory
     parts = sorted(memory.breakdown.items(), key=lambda each: -each[1])
@@ -40,10 +40,10 @@ def show(estimate: "Estimate") -> None:
     remark("The data pipeline is assumed not to limit; hours hold for steps back to back")
     if waiting := [row.gpu for row in estimate.gpus if row.bound == "host"]:
         where = waiting[0] if len(waiting) == 1 else f"{len(waiting)} of these {len(estimate.gpus)}"
-        remark(
-            f"On {where} the GPU waits for the host: a larger batch costs little time there, and on cores that nobody"
-            " shares (`--host own`) a step is shorter"
+        alone = (
+            ", and on cores that nobody shares (`--host own`) a step is shorter" if host == "shared" else ""
         )
+        remark(f"On {where} the GPU waits for the host: a larger batch costs little time there{alone}")
     if estimate.gpus and not any(row.fits for row in estimate.gpus):
         _suggest(estimate)
 

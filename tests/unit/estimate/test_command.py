@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from teraflock.estimate.step import HOSTS, SHARED
+
 COLUMNS = "model,task,batch,seq,precision,optimizer,gradient_checkpointing,lora_rank,gpu"
 
 
@@ -144,3 +146,15 @@ def test_tracing_needs_a_script_that_is_there(tmp_path: Path) -> None:
     done = tera("trace", "nowhere.py", "-o", "job.trace", folder=tmp_path)
     assert done.returncode == 2
     assert "nowhere.py" in done.stderr
+
+
+def test_whose_cores_issue_the_steps_is_asked_and_told() -> None:
+    words = ("estimate", "resnet50", "--batch", "4", "--gpu", "H200")
+    for host in HOSTS:
+        done = tera(*words, "--host", host)
+        assert done.returncode == 0, done.stderr
+        assert "waits for the host" in done.stderr
+        assert ("--host own" in done.stderr) == (host == SHARED)
+    done = tera(*words, "--host", "mine")
+    assert done.returncode == 2
+    assert all(each in done.stderr for each in HOSTS)
