@@ -6,8 +6,6 @@ are judged by `bench/estimate_cards.py`.
 """
 
 import csv
-import gzip
-import json
 import subprocess
 import sys
 import time
@@ -18,7 +16,7 @@ from statistics import median
 from typing import Any
 
 from recording.probe import SHARED_MICROSECONDS
-from recording.rows import as_job, read_rows
+from recording.rows import as_job, read_lines, read_rows
 
 from bench import estimate_cards
 from bench.figures import Figure, Section
@@ -29,7 +27,7 @@ from teraflock.estimate.answer import answer
 from teraflock.estimate.cards import MEASURED_ID
 from teraflock.estimate.estimator import Estimator, seconds_on, step_of
 from teraflock.estimate.model import Estimate, Limit, Question
-from teraflock.estimate.step import SHARED, Seconds
+from teraflock.estimate.step import OWN, SHARED, Seconds
 from teraflock.workload.model import Workload
 
 ROOT = Path(__file__).parents[1]
@@ -59,7 +57,7 @@ def measure() -> Iterator[Section]:
 
 
 def own_rows(name: str) -> Iterator[Row]:
-    for job in _lines(MEASURED / f"{name}.jsonl.gz"):
+    for job in read_lines(MEASURED / f"{name}.jsonl.gz"):
         known = {"live": job["live"], "reserved": job["reserved"], "seconds": job["median"]}
         yield _workload(job["job"]), known
 
@@ -76,7 +74,7 @@ def table_rows(path: Path) -> Iterator[Row]:
 
 
 def own_fits() -> Iterator[Row]:
-    for job in _lines(MEASURED / "judge_fits.jsonl.gz"):
+    for job in read_lines(MEASURED / "judge_fits.jsonl.gz"):
         known = {"cap": job["job"]["cap"], "largest": job["largest"], "fails": job["smallest_fail"]}
         yield _workload({**job["job"], "batch": 1}), known
 
@@ -90,11 +88,6 @@ def truth_fits() -> Iterator[Row]:
                 "fails": float(row["smallest_batch_that_fails"]),
             }
             yield _workload({**row, "batch": 1, "ckpt": 0, "lora": 0}), known
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    with gzip.open(path, "rt") as lines:
-        yield from map(json.loads, lines)
 
 
 def _workload(job: dict[str, Any]) -> Workload:
@@ -120,7 +113,7 @@ def _accuracy(title: str, rows: list[Row], *, context: bool = False, probed: boo
     notes = []
     for workload, known in rows:
         try:
-            host = "own" if probed and known["probe"] < SHARED_MICROSECONDS else SHARED
+            host = OWN if probed and known["probe"] < SHARED_MICROSECONDS else SHARED
             estimate = answer(workload, Question(cards=[card(MEASURED_ID)], host=host))
         except BadInput as error:
             notes.append(f"not judged: {error.sentence}")

@@ -5,7 +5,6 @@ once before any comes twice; no job equals a row already measured; each takes a 
 by the estimate itself, so rows near its memory and steps of many seconds are not among them.
 """
 
-import gzip
 import json
 import random
 import sys
@@ -13,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from recording.rows import as_job, read_rows
+from recording.rows import as_job, read_lines, read_rows
 from teraflock.base.errors import BadInput
 from teraflock.catalog.cards import card
 from teraflock.estimate.answer import answer
@@ -97,9 +96,7 @@ def _key(job: dict[str, Any]) -> str:
 def measured_keys() -> set[str]:
     keys = set()
     for path in MEASURED.glob("*.jsonl.gz"):
-        with gzip.open(path, "rt") as lines:
-            found = [json.loads(line) for line in lines]
-        keys |= {_key(each["job"]) for each in found if each.get("job", {}).get("kind") == "row"}
+        keys |= {_key(row["job"]) for row in read_lines(path) if row.get("job", {}).get("kind") == "row"}
     for path in (*MEASURED.glob("*.csv"), *([TRUTH] if TRUTH.is_file() else [])):
         keys |= {_key(as_job(row)) for row in read_rows(path)}
     return keys

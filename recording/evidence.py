@@ -3,8 +3,6 @@
 The files named judge are never opened here.
 """
 
-import gzip
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from recording.probe import UNDISTURBED_MICROSECONDS
-from recording.rows import as_job, read_rows
+from recording.rows import as_job, read_lines, read_rows
 from teraflock.base.errors import BadInput
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Shaped, Work, work
@@ -32,10 +30,8 @@ TENSOR = re.compile(r"^([a-z?])([TC]?)\[([\d,]*)\]$")
 GROUP = re.compile(r"^([a-z?])\*(\d+):(\d+)$")
 STEADY = {2: 1.03, 3: 1.15}
 """How many times its best an operation's mean may be, by how often it ran: beyond, the host did not keep ahead."""
-AHEAD = ("fit", "fit_later")
-"""Where the host kept ahead of the GPU."""
 LATE = ("fit_more", "fit_drawn")
-"""Where it did not always; of the first nothing says when, since only best times were kept."""
+"""Where the host did not always keep ahead; of the first nothing says when, since only best times were kept."""
 SKIPPED = ("profiler", "_local_scalar_dense", "_foreach_sqrt", "_native_multi_head_attention")
 """Not on the GPU; or the host takes a hundred allocations' time, and gets it counted; or several operations in one."""
 LONG_MICROSECONDS = 1000
@@ -74,9 +70,7 @@ class Timed:
 def runs() -> list[Run]:
     found = []
     for file in FILES:
-        with gzip.open(MEASURED / f"{file}.jsonl.gz", "rt") as lines:
-            rows = [json.loads(line) for line in lines]
-        for row in rows:
+        for row in read_lines(MEASURED / f"{file}.jsonl.gz"):
             if "median" not in row:
                 continue
             try:
@@ -97,11 +91,9 @@ def row_runs() -> list[Run]:
 
 def host_runs() -> list[Run]:
     """Steps that wait for the host, as long as they take where nobody disturbs it."""
-    with gzip.open(MEASURED / f"{HOST_FILE}.jsonl.gz", "rt") as lines:
-        rows = [json.loads(line) for line in lines]
     return [
         Run(HOST_FILE, {"job": row["job"], "median": undisturbed_seconds(row)}, scene_of(row["job"]))
-        for row in rows
+        for row in read_lines(MEASURED / f"{HOST_FILE}.jsonl.gz")
     ]
 
 
@@ -153,7 +145,7 @@ def operations(run: Run) -> Iterator[Timed]:
         view = work(name, inputs, outputs, attributes(name, given))
         if view.family == "matmul" and max(view.dims[:3]) <= TINY:
             continue  # Adafactor's: see `fit_matrix`
-        microseconds = min(total / count, 1.1 * best) if run.file in AHEAD else best
+        microseconds = best if run.file in LATE else min(total / count, 1.1 * best)
         timed = Timed(run, view, microseconds, peak - max(kept, 0), _images(name, inputs, outputs))
         steady = run.file != "fit_more" and total / count <= STEADY.get(min(count, 3), 0.0) * best
         timed.is_bound = run.file in LATE and not steady and best < LONG_MICROSECONDS

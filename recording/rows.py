@@ -5,6 +5,8 @@ Plain Python: it is read on machines that have PyTorch and nothing of ours.
 """
 
 import csv
+import gzip
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -42,6 +44,12 @@ def append_row(path: Path, found: dict[str, Any], *, gpu: str, torch: str) -> No
         if is_new:
             writer.writeheader()
         writer.writerow(row)
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """What was kept as compressed JSON lines instead."""
+    with gzip.open(path, "rt") as lines:
+        yield from map(json.loads, lines)
 
 
 def read_rows(path: Path) -> Iterator[dict[str, str]]:

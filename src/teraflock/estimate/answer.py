@@ -13,6 +13,7 @@ from teraflock.estimate.cards import MEASURED_ID, generation, peaks, refuses, re
 from teraflock.estimate.estimator import Estimator, finder_for, need_bytes, seconds_on, step_of
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.model import Estimate, Limit, OnGpu, Peak, Question
+from teraflock.estimate.speed import Peaks
 from teraflock.estimate.step import Seconds, StepWork
 from teraflock.workload.model import Workload
 
@@ -93,7 +94,7 @@ def _on_card(known: _Known, card: Card) -> OnGpu:
             gpu=card.id, fits=False, oom_probability=1.0, largest_batch=0, step_seconds=None,
             samples_per_second=None, evidence=refused, memory_bytes=room, need_bytes=known.need,
         )  # fmt: skip
-    largest = _largest(known, room)
+    largest, there = _largest(known, room), peaks(card)
     seconds = seconds_on(known.estimator, known.step, card, known.buckets, question.gpus)
     samples = workload.batch * question.gpus
     return OnGpu(
@@ -103,8 +104,8 @@ def _on_card(known: _Known, card: Card) -> OnGpu:
         largest_batch=largest,
         step_seconds=seconds,
         samples_per_second=samples / seconds.p50 if seconds and samples else None,
-        bound=_bound(known, card),
-        evidence=_evidence(card),
+        bound=_bound(known.step, there),
+        evidence=_evidence(card, there),
         memory_bytes=room,
         need_bytes=known.need,
         hours=_hours(seconds, samples, question),
@@ -134,18 +135,17 @@ def _hours(seconds: Seconds | None, samples: int, question: Question) -> Seconds
     return Seconds(*(each * steps / 3600 for each in (seconds.p10, seconds.p50, seconds.p90)))
 
 
-def _bound(known: _Known, card: Card) -> str:
-    there = peaks(card)
+def _bound(step: StepWork, there: Peaks | None) -> str:
     if there is None:
         return ""
-    return "host" if known.step.waits_for_host(there) else "gpu"
+    return "host" if step.waits_for_host(there) else "gpu"
 
 
-def _evidence(card: Card) -> str:
+def _evidence(card: Card, there: Peaks | None) -> str:
     if card.id == MEASURED_ID:
         return "measured on this card: curves fitted on 224 runs, judged on others"
     known = generation(card)
-    if peaks(card) is None:
+    if there is None:
         return "memory alone: no rates of this card are known"
     return known.evidence if known else "not estimated"
 
