@@ -1,14 +1,15 @@
 """Draws workloads to measure: `python -m recording.draw SEED COUNT > JOBS`, one job of `recording/measure.py` per line.
 
-Drawn over the whole zoo by a seed, so that nobody chooses what the estimate is judged by. What holds: every model comes
-once before any comes twice; no job equals a row already measured; each takes a few seconds of an H200 and fits in it,
-by the estimate itself, so rows near its memory and steps of many seconds are not among them.
+Drawn over the whole zoo by a seed, so that nobody chooses what the estimate is judged by: anywhere, or with `--usual`
+where people are, at batches of powers of two, the model's own images, SGD for images and AdamW for text. What holds:
+every model comes once before any comes twice; no job equals one drawn or measured before; each takes a few seconds of
+an H200 and fits in it, by the estimate itself, so rows near its memory and steps of many seconds are not among them.
 """
 
+import argparse
 import json
 import random
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,22 +31,32 @@ TRIES_MAX = 200
 SIDES = (128, 160, 192, 256, 288, 320, 384)
 LENGTHS = (64, 96, 128, 192, 256, 320, 384, 512, 768, 1024, 1536, 2048)
 RANKS = (2, 4, 8, 16, 32, 64, 128)
+LENGTHS_USUAL = (128, 256, 512, 1024, 2048)
+PRECISIONS_USUAL = {"fp32": 8, "amp-bf16": 6, "bf16": 3, "amp-fp16": 1, "fp16": 1, "tf32": 1}
+OPTIMIZERS_USUAL = {
+    "image": {"sgd": 7, "adamw": 2, "adam": 1},
+    "text": {"adamw": 8, "adam": 1, "sgd": 1},
+    "generator": {"adam": 1},
+}
+"""Weights, by habit."""
+
+Draw = Callable[[random.Random, Entry], dict[str, Any]]
 
 
-def drawn(chance: random.Random, count: int, known: set[str]) -> Iterator[dict[str, Any]]:
+def drawn(chance: random.Random, count: int, known: set[str], draw: Draw) -> Iterator[dict[str, Any]]:
     names: list[str] = []
     while len(names) < count:
         names += chance.sample(sorted(ENTRIES), len(ENTRIES))
     for name in chance.sample(names[:count], count):
         for _ in range(TRIES_MAX):
-            job = _job(chance, ENTRIES[name])
+            job = draw(chance, ENTRIES[name])
             if _key(job) not in known and _is_small(job):
                 known.add(_key(job))
                 yield job
                 break
 
 
-def _job(chance: random.Random, entry: Entry) -> dict[str, Any]:
+def anywhere(chance: random.Random, entry: Entry) -> dict[str, Any]:
     text, train = entry.kind == "text", chance.random() < 0.8
     sizes = [each for each in LENGTHS if not entry.seq_max or each <= entry.seq_max]
     resized = entry.kind == "image" and entry.name not in IMAGE_FIXED and chance.random() < 0.35
@@ -62,6 +73,28 @@ def _job(chance: random.Random, entry: Entry) -> dict[str, Any]:
         "px": chance.choice(SIDES) if resized else None,
         "record": 0,
     }
+
+
+def usual(chance: random.Random, entry: Entry) -> dict[str, Any]:
+    text, train = entry.kind == "text", chance.random() < 0.85
+    sizes = [each for each in LENGTHS_USUAL if not entry.seq_max or each <= entry.seq_max]
+    return {
+        "kind": "row",
+        "model": entry.name,
+        "task": "train" if train else "infer",
+        "batch": 1 << (chance.randint(0, 6) if text else chance.randint(3, 9)),
+        "seq": chance.choice(sizes) if text else None,
+        "precision": _weighed(chance, PRECISIONS_USUAL),
+        "optimizer": _weighed(chance, OPTIMIZERS_USUAL[entry.kind]) if train else "",
+        "ckpt": int(text and train and chance.random() < 0.2),
+        "lora": chance.choice((8, 16)) if text and train and chance.random() < 0.2 else 0,
+        "px": None,
+        "record": 0,
+    }
+
+
+def _weighed(chance: random.Random, weights: dict[str, int]) -> str:
+    return chance.choices(list(weights), list(weights.values()))[0]
 
 
 def _is_small(job: dict[str, Any]) -> bool:
@@ -93,8 +126,10 @@ def _key(job: dict[str, Any]) -> str:
     return json.dumps([job[each] or None for each in names])
 
 
-def measured_keys() -> set[str]:
+def known_keys() -> set[str]:
     keys = set()
+    for path in MEASURED.glob("*.jobs"):
+        keys |= {_key(json.loads(line)) for line in path.read_text().splitlines()}
     for path in MEASURED.glob("*.jsonl.gz"):
         keys |= {_key(row["job"]) for row in read_lines(path) if row.get("job", {}).get("kind") == "row"}
     for path in (*MEASURED.glob("*.csv"), *([TRUTH] if TRUTH.is_file() else [])):
@@ -103,9 +138,15 @@ def measured_keys() -> set[str]:
 
 
 def main() -> None:
-    seed, count = int(sys.argv[1]), int(sys.argv[2])
-    for job in drawn(random.Random(seed), count, measured_keys()):
-        print(json.dumps(job, separators=(",", ":")), flush=True)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("seed", type=int)
+    parser.add_argument("count", type=int)
+    parser.add_argument("--usual", action="store_true", help="where people are")
+    parser.add_argument("--record", action="store_true", help="with every operation, to fit on")
+    options = parser.parse_args()
+    draw = usual if options.usual else anywhere
+    for job in drawn(random.Random(options.seed), options.count, known_keys(), draw):
+        print(json.dumps({**job, "record": int(options.record)}, separators=(",", ":")), flush=True)
 
 
 if __name__ == "__main__":

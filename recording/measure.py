@@ -3,16 +3,19 @@
 Where OUT ends in `.csv` the rows are those of `truth/h200.csv` (`recording/rows.py`). Needs PyTorch with CUDA,
 torchvision and transformers, and nothing else. Each job runs in a process of its own, forked before CUDA is touched:
 peaks are never reset, so they cover building the model and all steps. A job that fails or hangs costs only its own row,
-and each row is on disk before the next job starts.
+and each row is on disk before the next job starts. With `--together N` so many jobs share a process, which saves
+starting CUDA; such rows have no peaks, and a job that hangs costs those after it in its process.
 """
 
 import argparse
+import gc
 import json
 import os
 import signal
 import statistics
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -39,7 +42,10 @@ TORCHVISION = {
     "googlenet": {"aux_logits": False, "init_weights": False},
 }
 PIXELS = {"inception_v3": 299, "efficientnet_b4": 380}
-JOB_SECONDS_MAX = 60
+PROCESS_SECONDS_MAX = 60
+SAMPLES_MAX = 4
+"""How often a distinct operation is timed: the layers of a model repeat it, and each time costs AHEAD_CYCLES."""
+PEAKS = ("live", "reserved", "device")
 
 
 def build(job: dict[str, Any]) -> tuple[Any, Callable[[], Any]]:
@@ -166,11 +172,12 @@ def make_step(net: Any, forward: Callable[[], Any], job: dict[str, Any]) -> Call
 
 
 class Operations(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is untyped here
-    """Every distinct operation of a step: how often, how long, how much memory."""
+    """Every distinct operation of a step: how often it was timed, how long, how much memory."""
 
     def __init__(self) -> None:
         super().__init__()
         self.found: dict[tuple[str, str, str], list[tuple[Any, Any, int, int]]] = {}
+        self.seen: Counter[tuple[Any, str]] = Counter()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -179,6 +186,9 @@ class Operations(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is untyped
         given = " ".join(
             [*(_text(a) for a in args), *(f"{k}={_text(v)}" for k, v in kwargs.items() if v is not None)]
         )
+        self.seen[func, given] += 1
+        if self.seen[func, given] > SAMPLES_MAX:
+            return func(*args, **kwargs)
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         before = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
@@ -227,46 +237,56 @@ def main() -> None:
         "--rounds", type=int, default=1, help="each job in so many processes, list after list"
     )
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no job after so long")
+    parser.add_argument("--together", type=int, default=1, help="so many jobs in one process, without peaks")
     options = parser.parse_args()
+    if options.together > 1 and options.out.suffix == ".csv":
+        parser.error("a table has peaks: say --together 1, or an OUT that ends in .jsonl")
     end = time.monotonic() + options.seconds
     jobs = [json.loads(line) for line in options.jobs.read_text().splitlines()] * options.rounds
     import torchvision  # noqa: F401  # before the fork, so that no child pays for it
     import transformers  # noqa: F401
 
-    for done, job in enumerate(jobs):
+    for done in range(0, len(jobs), options.together):
         if time.monotonic() >= end:
             print(f"Out of time after {done} of {len(jobs)} jobs", flush=True)
             return
         child = os.fork()
         if not child:
-            _measure_into(job, options.out)
+            _measure_into(jobs[done : done + options.together], options.out)
             os._exit(0)
-        _wait_for(child, job)
+        _wait_for(child, jobs[done])
 
 
 def _wait_for(child: int, job: dict[str, Any]) -> None:
-    end = time.monotonic() + JOB_SECONDS_MAX
+    end = time.monotonic() + PROCESS_SECONDS_MAX
     while not os.waitpid(child, os.WNOHANG)[0]:
         if time.monotonic() >= end:
-            print(job, f"FAILED: not done after {JOB_SECONDS_MAX} s", flush=True)
+            print("FAILED: not done", PROCESS_SECONDS_MAX, "s after", job, flush=True)
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             return
         time.sleep(0.02)
 
 
-def _measure_into(job: dict[str, Any], out: Path) -> None:
-    try:
-        found = measure(job)
+def _measure_into(jobs: Sequence[dict[str, Any]], out: Path) -> None:
+    for job in jobs:
+        try:
+            found = measure(job)
+        except Exception as error:  # one job that fails must not hide the others
+            print(job, "FAILED", type(error).__name__, str(error)[:300], flush=True)
+            continue
+        finally:
+            torch.set_default_dtype(torch.float32)
+            gc.collect()
+            torch.cuda.empty_cache()
+        if len(jobs) > 1:
+            found = {key: value for key, value in found.items() if key not in PEAKS}
         if out.suffix == ".csv":
             append_row(out, found, gpu=_gpu(), torch=str(torch.__version__))
         else:
             with out.open("a") as lines:
                 lines.write(json.dumps(found, separators=(",", ":")) + "\n")
-    except Exception as error:  # one job that fails must not hide the others
-        print(job, "FAILED", type(error).__name__, str(error)[:300], flush=True)
-        return
-    print(job["model"], job["precision"], job["optimizer"], f"{1e3 * found['median']:.2f} ms", flush=True)
+        print(job["model"], job["precision"], job["optimizer"], f"{1e3 * found['median']:.2f} ms", flush=True)
 
 
 def _gpu() -> str:
