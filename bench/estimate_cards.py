@@ -24,7 +24,8 @@ from teraflock.estimate.cards import GENERATIONS, peaks
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Work
 from teraflock.estimate.reach import CHIP_DOUBT, Reach
-from teraflock.estimate.speed import Peaks, Scaled, measured, seconds_h200
+from teraflock.estimate.speed import Peaks, Scaled, measured, seconds_h200, timed_h200
+from teraflock.estimate.step import spread
 from teraflock.workload.model import Workload
 from teraflock.workload.zoo import ENTRIES, symbols_for, trace_for
 
@@ -157,11 +158,12 @@ def judge(
                 )
     ordered = pairs = covered = 0
     for _, parts in steps:
+        nearness = _nearness(parts) if by_curve else 1.0
         truth = {gpu: sum(weight * each.seconds[gpu] for each, weight in parts) for gpu in seen}
         said = {gpu: seconds(parts, gpu) for gpu in seen}
         for gpu in seen:
             errors[gpu].append(100 * abs(said[gpu] / truth[gpu] - 1))
-            low, high = (hypot(width[gpu] * each, CHIP_DOUBT) for each in measured().spread)
+            low, high = (hypot(width[gpu] * each, CHIP_DOUBT) for each in spread(measured(), nearness))
             covered += -low <= log(truth[gpu] / said[gpu]) <= high
         for one, other in combinations(seen, 2):
             if max(truth[one], truth[other]) > DIFFERENT * min(truth[one], truth[other]):
@@ -170,6 +172,13 @@ def judge(
     return Judged(
         operators=dict(operators), steps=dict(errors), ordered=ordered, pairs=pairs, covered=covered
     )
+
+
+def _nearness(parts: Composed) -> float:
+    """How much of a step lies beside operations measured on the H200."""
+    timed = [(weight, *timed_h200(each.work, measured(), "fp32")) for each, weight in parts]
+    total = sum(weight * seconds for weight, seconds, _ in timed)
+    return sum(weight * seconds * near for weight, seconds, near in timed) / max(total, 1e-9)
 
 
 def _plain(found: Peaks | None) -> Peaks:

@@ -20,7 +20,7 @@ from teraflock.workload.trace import DTYPE_BYTES
 from teraflock.workload.zoo import symbols_for, trace_for
 
 MEASURED = Path(__file__).parent / "measured"
-FILES = ("fit", "fit_more", "fit_drawn", "fit_later")
+FILES = ("fit", "fit_more", "fit_drawn", "fit_later", "fit_wide")
 ROW_FILES = ("fit_blind", "fit_drawn_rows", "fit_fresh_rows")
 """Steps without operations: only the pace of hosts and the width of the interval are drawn from them."""
 HOST_FILE = "fit_host"
@@ -175,9 +175,12 @@ def tensors(text: str) -> list[Shaped]:
 
 
 def attributes(name: str, text: str) -> list[int]:
+    words = text.split(" ")
+    if "attention" in name:
+        given = [word for word in words if "[" not in word and "=" not in word]
+        return [1] if given[-1] == "True" and given[-2] != "None" else []
     if not name.startswith("convolution"):
         return []
-    words = text.split(" ")
     at = 4 if name == "convolution_backward" else 3
     first = [int(words[at + i].strip("()").split(",")[0]) for i in range(3)]
     groups = int(words[at + 5])

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 
 from recording.evidence import host_runs, operations, row_runs, runs
-from recording.fit_curves import fit_matrix, fit_workspace
-from recording.fit_host import KINDS, PACES
-from recording.fit_width import Fitted, fit_width
+from recording.fit_curves import fit_matrix, fit_workspace, placed
+from recording.fit_host import KINDS, PACES, Replay
+from recording.fit_width import Evidence, Fitted, fit_width
 
 OUT = Path(__file__).parent.parent / "src/teraflock/estimate/data/h200.json"
 
@@ -21,27 +21,22 @@ def main() -> None:
     ordinary = [*found, *row_runs()]
     rows = [row for run in found for row in operations(run)]
     matrix = fit_matrix(found)
-    fitted = Fitted(rows, host, ordinary, matrix)
+    evidence = Evidence(placed(rows), host, ordinary, matrix)
+    known = evidence.known()
+    fitted = Fitted(known, [Replay(run, known) for run in host], [Replay(run, known) for run in ordinary])
     costs = {kind: float(f"{value:.3g}") for kind, value in zip(KINDS, fitted.constants, strict=True)}
     usual = dict(zip(PACES, map(float, fitted.paces), strict=True))
     costs |= {kind: float(f"{usual[kind] / usual['train']:.3g}") for kind in ("context", "context_parameter")}
     print(costs, usual)
-    paces, spread = fit_width(rows, host, ordinary, matrix)
+    widths = fit_width(evidence, fitted)
     data = {
         "workspace": fit_workspace(row for row in rows if row.run.file == "fit"),
-        "time": fitted.known.time,
-        "points": {key: msgspec.json.decode(each) for key, each in fitted.known.points.items()},
+        "time": known.time,
+        "points": {key: msgspec.json.decode(each) for key, each in known.points.items()},
         "serial": costs.pop("serial"),
         "host": costs,
         "matrix": matrix,
-        "pace": {
-            key: [
-                round((usual[key.split("_")[1]] if "shared" in key else 1) * each, 3)
-                for each in (low, 1, high)
-            ]
-            for key, (low, high) in paces.items()
-        },
-        "spread": spread,
+        **widths._asdict(),
     }
     OUT.write_text(json.dumps(data, sort_keys=True, separators=(",", ":")) + "\n")
     print(len(ordinary), "runs,", len(host), "of the host,", len(rows), "operations")

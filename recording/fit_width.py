@@ -1,14 +1,15 @@
 """Fits the pace of hosts and the width of the interval: what whole steps took, against what never saw them says."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from copy import copy
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from recording.evidence import FILES, IN_CONTEXT, ROW_FILES, Run, Timed
-from recording.fit_curves import fit_curves
+from recording.evidence import FILES, IN_CONTEXT, ROW_FILES, Run
+from recording.fit_curves import Placed, fit_curves
 from recording.fit_host import PACES, Array, Replay, fit_host
 from teraflock.estimate.speed import Measured
 from teraflock.estimate.step import HOSTED_SHARE
@@ -17,14 +18,12 @@ FOLDS = 8
 
 
 class Fitted:
-    """Everything, from such runs and operations as it is given."""
+    """The host's costs and paces, from such runs as it is given; beside the curves it is told."""
 
-    def __init__(
-        self, rows: Sequence[Timed], host: Sequence[Run], ordinary: Sequence[Run], matrix: list[float]
-    ) -> None:
-        self.known = msgspec.structs.replace(fit_curves(rows), matrix=matrix)
-        self.constants = fit_host([Replay(run, self.known) for run in host])
-        self.paces = fit_host([self.replay(run) for run in ordinary], PACES)
+    def __init__(self, known: Measured, host: Sequence[Replay], ordinary: Sequence[Replay]) -> None:
+        self.known = known
+        self.constants = fit_host(host)
+        self.paces = fit_host([each.paced(self.constants) for each in ordinary], PACES)
 
     def replay(self, run: Run) -> Replay:
         return Replay(run, self.known).paced(self.constants)
@@ -46,8 +45,8 @@ class Fitted:
 
 PACE_RANGE = (0.3, 8.0)
 PACE_TURNS = 20
-BUSY_SHARE = 0.9
-"""Where the GPU is busy for more of a step than this, it decides."""
+BUSY_SHARE = 0.95
+"""Where the GPU is busy for more of a step than this, however slow the host is, it decides."""
 
 
 class Told:
@@ -55,62 +54,133 @@ class Told:
 
     def __init__(self, run: Run, fitted: Fitted) -> None:
         replay = fitted.replay(run)
-        self.run, self.replay, self.known, self.paces = run, replay, fitted.known, fitted.paces
+        self.run, self.replay, self.paces = run, replay, fitted.paces
         self.seconds, _ = replay.predicted(fitted.paces)
         self.residual = float(np.log(run.seconds / self.seconds))
-        self.share = replay.gpu_seconds / self.seconds
+        self.gpu_seconds = replay.gpu_seconds + replay.after
         self.pace = fitted.own_pace(run, replay) / fitted.pace(run.job["task"])
         """Over the usual one."""
 
+    @property
+    def is_hosted(self) -> bool:
+        return bool(self.gpu_seconds < HOSTED_SHARE * self.seconds)
+
+    def is_busy(self, slow: float) -> bool:
+        return bool(self.gpu_seconds > BUSY_SHARE * self._at(slow, 0.0))
+
     def covers(self, paces: Array, gpu: Array) -> bool:
-        ends = []
-        for pace, residual in zip(paces, gpu, strict=True):
-            there = copy(self.replay)
-            there.rest, there.after = (
-                self.replay.rest * np.exp(residual),
-                self.replay.after * np.exp(residual),
-            )
-            ends.append(there.predicted(self.paces * [pace, pace, 1, 1])[0])
-        return ends[0] <= self.run.seconds <= ends[1]
+        low, high = (self._at(pace, residual) for pace, residual in zip(paces, gpu, strict=True))
+        return low <= self.run.seconds <= high
+
+    def _at(self, pace: float, residual: float) -> float:
+        there = copy(self.replay)
+        there.rest, there.after = self.replay.rest * np.exp(residual), self.replay.after * np.exp(residual)
+        return there.predicted(self.paces * [pace, pace, 1, 1])[0]
 
 
-def fit_width(
-    rows: Sequence[Timed], host: Sequence[Run], ordinary: Sequence[Run], matrix: list[float]
-) -> tuple[dict[str, list[float]], list[float]]:
-    """Paces over the usual one, and residuals of the GPU: tenth and ninetieth percentile over whole steps, each
-    predicted twice: by what never saw it, and by what never saw its model. Then both are drawn together until four in
-    five are covered.
+class Evidence(NamedTuple):
+    rows: Sequence[Placed]
+    host: Sequence[Run]
+    ordinary: Sequence[Run]
+    matrix: list[float]
+
+    def known(self, out: Collection[int] = ()) -> Measured:
+        """The curves without some runs."""
+        rows = [each for each in self.rows if id(each.row.run) not in out] if out else self.rows
+        return msgspec.structs.replace(fit_curves(rows), matrix=self.matrix)
+
+
+class Spread:
+    """How far off the GPU's time is where it decides: wider away from measured operations, and of models whose other
+    steps were further off."""
+
+    def __init__(self, busy: Sequence[Told]) -> None:
+        far = np.array([1 - each.replay.nearness for each in busy])
+        residuals = np.array([each.residual for each in busy])
+        sizes = np.minimum(np.abs(residuals), OUTLIER)
+        self._slope, self._least = np.polyfit(far, sizes, 1)
+        ratios = sizes / (self._least + self._slope * far)
+        self._ratios: dict[str, list[tuple[Run, float]]] = defaultdict(list)
+        for each, ratio in zip(busy, ratios / np.mean(ratios), strict=True):
+            self._ratios[each.run.job["model"]].append((each.run, float(ratio)))
+        widths = [self._width(each) for each in busy]
+        self._ends = np.quantile(residuals / widths, (0.1, 0.9))
+        order = np.argsort(widths)
+        for quarter in np.array_split(order, 4):
+            _tell(f"of width {np.mean(np.array(widths)[quarter]):.3f}", list(residuals[quarter]))
+
+    def _width(self, each: Told) -> float:
+        """Without what the run itself was off."""
+        far = 1 - each.replay.nearness
+        return float(self._least + self._slope * far) * self.factor(each.run.job["model"], but=each.run)
+
+    def factor(self, model: str, but: Run | None = None) -> float:
+        ratios = [ratio for run, ratio in self._ratios[model] if run is not but]
+        return (COMMON + sum(ratios)) / (COMMON + len(ratios))
+
+    def factors(self) -> dict[str, float]:
+        return {model: round(self.factor(model), 2) for model in sorted(self._ratios)}
+
+    def around(self, each: Told) -> Array:
+        return np.array(self._ends * self._width(each))
+
+    def edges(self) -> Array:
+        """Where all is near, and where nothing is: in between the width goes evenly."""
+        return np.outer([self._least, self._least + self._slope], self._ends)
+
+
+OUTLIER = 0.2
+COMMON = 6
+"""So many steps of a model must speak before they count as much as those of all others."""
+
+
+class Widths(NamedTuple):
+    pace: dict[str, list[float]]
+    spread: list[list[float]]
+    models: dict[str, float]
+
+
+def fit_width(evidence: Evidence, fitted: Fitted) -> Widths:
+    """Paces of hosts, and residuals of the GPU: tenth and ninetieth percentile over whole steps, each predicted twice:
+    by what never saw it, and by what never saw its model. Then both are drawn together until four in five are covered.
 
     Of steps measured as usual: what ran in a context took up to a tenth longer also where the GPU decides.
     """
+    ordinary = evidence.ordinary
     every = [
         each
         for folds in (_folds(ordinary), [index % FOLDS for index in range(len(ordinary))])
-        for each in _held_out(rows, host, ordinary, matrix, folds)
+        for each in _held_out(evidence, fitted.known, folds)
     ]
     told = [each for each in every if each.run.file not in IN_CONTEXT]
     found = {
-        task: [each.pace for each in told if each.share < HOSTED_SHARE and each.run.job["task"] == task]
+        task: [each.pace for each in told if each.is_hosted and each.run.job["task"] == task]
         for task in TASKS
     }
-    busy = [each for each in told if each.share > BUSY_SHARE]
+    ends = {task: np.quantile(each, (0.1, 0.9)) for task, each in found.items()}
+    busy = [each for each in told if each.is_busy(ends[each.replay.task][1])]
     _tell("all", [each.residual for each in told])
     _tell("where the GPU decides", [each.residual for each in busy])
+    spread = Spread(busy)
     for task, each in found.items():
         _tell(f"pace of shared hosts, {task}", list(np.log(each)))
     for file in (*FILES, *ROW_FILES):
-        its = [each.pace for each in every if each.run.file == file and each.share < HOSTED_SHARE]
+        its = [each.pace for each in every if each.run.file == file and each.is_hosted]
         print(f"{file}: {np.median(its):.2f} times the usual pace, {len(its)} predictions")
-    ends = {task: np.quantile(each, (0.1, 0.9)) for task, each in found.items()}
-    edges = np.quantile([each.residual for each in busy], (0.1, 0.9))
-    share = _share_covering(told, ends, edges)
+    share = _share_covering(told, ends, spread)
     print(f"{share:.2f} of both widths cover {COVERED:.0%}")
-    paces = {f"shared_{task}": [float(v**share) for v in each] for task, each in ends.items()}
-    paces |= {f"own_{task}": each for task, each in _alone(host, told[0].known).items()}
-    return paces, [round(float(share * each), 4) for each in edges]
+    paces = {f"shared_{task}": _around(fitted.pace(task), each**share) for task, each in ends.items()}
+    alone = _alone(evidence.host, fitted.known)
+    paces |= {f"own_{task}": _around(1.0, each) for task, each in alone.items()}
+    return Widths(paces, (share * spread.edges()).round(4).tolist(), spread.factors())
 
 
-def _alone(host: Sequence[Run], known: Measured) -> dict[str, list[float]]:
+def _around(middle: float, ends: Array) -> list[float]:
+    low, high = (middle * float(each) for each in ends)
+    return [round(each, 3) for each in (low, middle, high)]
+
+
+def _alone(host: Sequence[Run], known: Measured) -> dict[str, Array]:
     """The same of hosts that nobody disturbs, over the costs fitted on the other models."""
     found: dict[str, list[float]] = defaultdict(list)
     replays = [(Replay(run, known), fold) for run, fold in zip(host, _folds(host), strict=True)]
@@ -122,7 +192,7 @@ def _alone(host: Sequence[Run], known: Measured) -> dict[str, list[float]]:
                 found[replay.task].append(replay.seconds / seconds)
     for task, ratios in found.items():
         _tell(f"pace of own hosts, {task}", list(np.log(ratios)))
-    return {task: [float(v) for v in np.quantile(ratios, (0.1, 0.9))] for task, ratios in found.items()}
+    return {task: np.quantile(ratios, (0.1, 0.9)) for task, ratios in found.items()}
 
 
 def _folds(runs: Sequence[Run]) -> list[int]:
@@ -135,27 +205,30 @@ TASKS = ("infer", "train")
 COVERED = 0.8
 
 
-def _share_covering(told: Sequence[Told], ends: dict[str, Array], edges: Array) -> float:
+def _share_covering(told: Sequence[Told], ends: dict[str, Array], spread: Spread) -> float:
+    around = [(each, ends[each.replay.task], spread.around(each)) for each in told]
+
     def covered(share: float) -> float:
-        return float(np.mean([each.covers(ends[each.replay.task] ** share, share * edges) for each in told]))
+        return float(np.mean([each.covers(paces**share, share * gpu) for each, paces, gpu in around]))
 
     return min(np.arange(0.5, 1.5, 0.02), key=lambda share: (abs(covered(share) - COVERED), share))
 
 
-def _held_out(
-    rows: Sequence[Timed], host: Sequence[Run], ordinary: Sequence[Run], matrix: list[float], folds: list[int]
-) -> Iterator[Told]:
+def _held_out(evidence: Evidence, known: Measured, folds: list[int]) -> Iterator[Told]:
+    """Curves are fitted anew without each fold, costs and paces too; of the runs left these go by the time that the
+    curves of all say, which differs by less than what four paces and twenty costs could notice."""
+    host = [Replay(run, known) for run in evidence.host]
+    ordinary = [Replay(run, known) for run in evidence.ordinary]
     for fold in range(FOLDS):
-        out = {id(run) for run, its in zip(ordinary, folds, strict=True) if its == fold}
-        left = [run for run in ordinary if id(run) not in out]
+        out = {id(run) for run, its in zip(evidence.ordinary, folds, strict=True) if its == fold}
+        left = [run for run in evidence.ordinary if id(run) not in out]
         models = {run.job["model"] for run in left}
         fitted = Fitted(
-            [row for row in rows if id(row.run) not in out],
-            [run for run in host if run.job["model"] in models],
-            left,
-            matrix,
+            evidence.known(out),
+            [each for each, run in zip(host, evidence.host, strict=True) if run.job["model"] in models],
+            [each for each, run in zip(ordinary, evidence.ordinary, strict=True) if id(run) not in out],
         )
-        yield from (Told(run, fitted) for run in ordinary if id(run) in out)
+        yield from (Told(run, fitted) for run in evidence.ordinary if id(run) in out)
 
 
 def _tell(what: str, values: Sequence[float]) -> None:

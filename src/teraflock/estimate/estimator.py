@@ -98,6 +98,7 @@ def step_of(estimator: Estimator, scene: Scene, *, host: str = SHARED, context: 
         estimator.known,
         estimator.workload.precision,
         host=host,
+        model="" if estimator.is_trace else estimator.workload.model,
         generator=estimator.is_generator,
         context=context,
     )
@@ -138,7 +139,7 @@ def seconds_on(
     doubt = 0.0 if card.id == MEASURED_ID or is_measured(card) else CHIP_DOUBT
     if not card.architecture.startswith("Hopper"):
         doubt = hypot(doubt, TENSOR_DOUBT * step.tensor_share(there))
-    low, high = step.interval(there, estimator.known, width, doubt)
+    low, high = step.interval(there, width, doubt)
     middle = parallel.step_seconds(alone, buckets, card, gpus)
     factor = middle / alone
     return Seconds(low * factor, middle, high * factor)

@@ -63,14 +63,28 @@ def work(name: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], attribu
     if base.startswith("convolution"):
         return _convolution(base, inputs, outputs, attributes, moved)
     if "attention" in base and any(len(each[1]) == 4 for each in inputs):
-        return _attention(base, inputs, moved)
+        return _attention(base, inputs, moved, causal=bool(attributes and attributes[0]))
     if base == "embedding_dense_backward":
         moved += float(prod(outputs[0][1]) * DTYPE_BYTES.get(outputs[0][0], 4)) if outputs else 0.0
     if base == "embedding" and outputs:
         moved = 2.0 * prod(outputs[0][1]) * DTYPE_BYTES.get(outputs[0][0], 4)
+    if base == "cat":
+        inputs = outputs  # what it reads is known as a list, without shapes, where it was measured
     if base in ("native_batch_norm", "cudnn_batch_norm") and len(outputs) > 1 and not prod(outputs[1][1]):
         base = "batch_norm_eval"
+    if base in POINTWISE:
+        whole = [(kind, shape) for kind, shape, _ in inputs if shape]
+        if len({kind in HALVES for kind, _ in whole if kind in FLOATS}) > 1:
+            dtype = "m"
+        if any(shape != whole[0][1] for _, shape in whole):
+            base += ".broadcast"
     return Work(base, "bytes", dtype, 0.0, moved, _tail(inputs or outputs))
+
+
+HALVES: Final = frozenset("bh")
+FLOATS: Final = frozenset("bhf")
+POINTWISE: Final = frozenset({"add", "add_", "sub", "mul", "mul_", "div", "div_", "where"})
+"""Take inputs of different types or shapes, number by number then: up to twice as long."""
 
 
 def _dtype(tensors: Sequence[Shaped]) -> str:
@@ -149,7 +163,7 @@ def _stem(side: int, stride: int) -> str:
 STEM_SIDE_MAX: Final = 4
 
 
-def _attention(base: str, inputs: Sequence[Shaped], moved: float) -> Work:
+def _attention(base: str, inputs: Sequence[Shaped], moved: float, *, causal: bool) -> Work:
     four = [each for each in inputs if len(each[1]) == 4]
     backward = "backward" in base
     query, key = (
@@ -157,6 +171,8 @@ def _attention(base: str, inputs: Sequence[Shaped], moved: float) -> Work:
     )
     batch, heads, rows, width = query[1]
     flops = 4.0 * batch * heads * rows * key[1][2] * width * (2.5 if backward else 1.0)
+    if causal:
+        flops /= 2  # no word looks at those after it
     dtype = {"b": "h", "h": "h"}.get(query[0], "f")
     kind = "cudnn" if "cudnn" in base else "efficient"
     return Work(
@@ -165,5 +181,5 @@ def _attention(base: str, inputs: Sequence[Shaped], moved: float) -> Work:
         dtype,
         flops,
         moved,
-        (float(rows), float(batch * heads), float(width)),
+        (float(rows), float(batch * heads), float(width), float(causal)),
     )

@@ -53,9 +53,12 @@ class Measured(msgspec.Struct, frozen=True):
     row and column, and of more."""
     pace: dict[str, list[float]]
     """How many times as long a host takes as the costs above, `shared` or `own`, `_infer` or `_train`: tenth
-    percentile, middle, ninetieth, of models held out."""
-    spread: list[float]
-    """Logarithms of measured over predicted time where the GPU decides: tenth and ninetieth percentile, likewise."""
+    percentile, middle, ninetieth, of steps held out."""
+    spread: list[list[float]]
+    """Logarithms of measured over predicted time where the GPU decides: tenth and ninetieth percentile, likewise; where
+    all operations lie beside measured ones, and where none does."""
+    models: dict[str, float]
+    """How many times as wide that is of a model of the zoo, by how far off other steps of it were."""
     points_read: dict[str, list[list[float]]] = {}
 
     def near(self, curve: str) -> list[list[float]]:
@@ -125,20 +128,28 @@ def features(work: Work, floor: float) -> list[float]:
             log2(max(1.0, batch)) / 10, float(work.odd),
         ]  # fmt: skip
     if work.family.startswith("attention"):
-        rows, heads, width = work.dims
-        return [1.0, scale, log2(rows) / 10, log2(heads) / 10, log2(width) / 10]
+        rows, heads, width, causal = work.dims
+        return [1.0, scale, log2(rows) / 10, log2(heads) / 10, log2(width) / 10, causal]
     row, strided, channels = work.dims
     return [1.0, scale, scale * scale, log2(max(1.0, row)) / 10, strided, log2(max(1.0, channels)) / 10]
 
 
 def place(work: Work, floor: float) -> tuple[float, ...]:
-    """Coordinates by which two operations of one family are near each other; 0.1 is a factor of two."""
+    """Coordinates by which two operations of one family are near each other, what tells them apart best first; 0.1 is
+    a factor of two. Of one layer at two batches the time over the floor differs less than of two layers."""
     scale = log2(max(floor, 1e-9) / 1e-6) / 10
     if work.family == "bytes":
         row, strided, channels = work.dims
         return scale, log2(max(1.0, row)) / 20, strided / 4, log2(max(1.0, channels)) / 20
-    sizes = (log2(max(1.0, each)) / 10 for each in work.dims)
-    return (scale, *sizes, work.odd / 4) if work.family.startswith("conv") else (scale, *sizes)
+    if work.family.startswith("attention"):
+        rows, heads, width, causal = work.dims
+        return log2(rows) / 10, scale / 2, log2(heads) / 20, log2(width) / 10, causal / 4
+    rows, columns, inner, batch = (log2(max(1.0, each)) / 10 for each in work.dims)
+    sizes = (columns, inner, batch, LAYER * scale, LAYER * rows)
+    return (*sizes, work.odd / 4) if work.family.startswith("conv") else sizes
+
+
+LAYER: Final = 0.35
 
 
 def curve_keys(work: Work, precision: str) -> list[str]:
@@ -177,14 +188,21 @@ LOG_MAX: Final = (
 
 PLAIN_PASSES: Final = 1.2
 """Passes over memory of an fp32 convolution that needs no other layout, against one."""
-NEAR: Final = 0.06  # how far a measured operation still tells about another, in coordinates
+NEAR: Final = 0.04  # how far a measured operation still tells about another, in coordinates
+REACH: Final = 2.2 * NEAR  # and where it ends
 DOUBT: Final = 0.1  # one operation right on the spot counts 1 / (1 + DOUBT)
 
 
 def seconds_h200(work: Work, known: Measured, precision: str) -> float:
     """Time of one operation on the H200, its launch gap included."""
+    return timed_h200(work, known, precision)[0]
+
+
+def timed_h200(work: Work, known: Measured, precision: str) -> tuple[float, float]:
+    """The same, and how well it is known: 1 right beside measured operations, 0 far from all."""
     floor = floor_seconds(work, PEAKS_H200, tf32=precision == "tf32")
-    return exp(_above(work, floor, known, precision)) * max(floor, FLOOR_SECONDS)
+    above, nearness = _above(work, floor, known, precision)
+    return exp(above) * max(floor, FLOOR_SECONDS), nearness
 
 
 def seconds_on(work: Work, seconds_there: float, peaks: Peaks, *, tf32: bool) -> float:
@@ -244,15 +262,15 @@ def _plain_share(work: Work, reach: Reach) -> float:
     return exp(curve.at(shape(work.dims, work.flops / max(1.0, work.bytes))))
 
 
-def _above(work: Work, floor: float, known: Measured, precision: str) -> float:
-    """Logarithm of time over floor: the family's curve, and what its nearest measured operations add."""
+def _above(work: Work, floor: float, known: Measured, precision: str) -> tuple[float, float]:
+    """Logarithm of time over floor: the family's curve, and what its nearest measured operations add; how near."""
     for key in curve_keys(work, precision):
         curve = known.time.get(key)
         if curve:
             total = _on_curve(features(work, floor), curve, known.time[key + "|range"])
-            total += _nearby(place(work, floor), known.near(key))
-            return min(max(total, -1.0), LOG_MAX)
-    return log(2.0)
+            more, nearness = nearby(place(work, floor), known.near(key))
+            return min(max(total + more, -1.0), LOG_MAX), nearness
+    return log(2.0), 0.0
 
 
 def _on_curve(row: Sequence[float], curve: Sequence[float], bounds: Sequence[float]) -> float:
@@ -263,8 +281,9 @@ def _on_curve(row: Sequence[float], curve: Sequence[float], bounds: Sequence[flo
     return total
 
 
-def _nearby(spot: tuple[float, ...], points: Sequence[list[float]]) -> float:
-    reach = 3 * NEAR
+def nearby(spot: tuple[float, ...], points: Sequence[list[float]]) -> tuple[float, float]:
+    """What measured operations lie above the curve there, and how much is known of that."""
+    reach = REACH
     first, second, *others = spot
     weight = total = 0.0
     for index in range(bisect_left(points, [first - reach]), len(points)):
@@ -281,4 +300,4 @@ def _nearby(spot: tuple[float, ...], points: Sequence[list[float]]) -> float:
             share = exp(-distance / (NEAR * NEAR))
             weight += share
             total += share * point[-1]
-    return total / (weight + DOUBT)
+    return total / (weight + DOUBT), weight / (weight + DOUBT)

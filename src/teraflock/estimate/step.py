@@ -14,7 +14,7 @@ import msgspec
 from teraflock.estimate.host import Timelines, issued, seconds_of
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Work, work
-from teraflock.estimate.speed import PEAKS_H200, Measured, Peaks, Scaled, seconds_h200
+from teraflock.estimate.speed import PEAKS_H200, Measured, Peaks, Scaled, seconds_h200, timed_h200
 
 SHARED: Final = "shared"
 OWN: Final = "own"
@@ -39,19 +39,22 @@ class StepWork:
         precision: str,
         *,
         host: str = SHARED,
+        model: str = "",
         generator: bool = False,
         context: bool = False,
     ) -> None:
-        """`context` for a step as some were measured, under `with torch.device(…)`."""
+        """`model` of the zoo; `context` for a step as some were measured, under `with torch.device(…)`."""
         trains = scene.trace.has_backward and not scene.trace.has_optimizer
         lists = optimizer_works(optimizer, scene) if trains else []
         step = issued(scene, optimizer, len(lists), generator=generator, context=context)
         counts = Counter(index for index, _ in step.order)
-        times = {
-            index: seconds_h200(each, known, precision)
+        timed = {
+            index: timed_h200(each, known, precision)
             for index, each in enumerate(scene.works)
             if index in counts and each.kernel
         }
+        times = {index: seconds for index, (seconds, _) in timed.items()}
+        near = sum(counts[index] * seconds * nearness for index, (seconds, nearness) in timed.items())
         ends = [seconds_h200(each, known, precision) for each in lists]
         items = [(scene.works[index], counts[index], seconds) for index, seconds in times.items()]
         items += [(each, 1, seconds) for each, seconds in zip(lists, ends, strict=True)]
@@ -69,7 +72,10 @@ class StepWork:
         )
         self._on = f"{host}_{'train' if scene.trace.has_backward else 'infer'}"
         self._wait_seconds = self._wait_gpu_seconds = 0.0
-        self._pace = known.pace[self._on][1]
+        self._paces = known.pace[self._on]
+        self._pace = self._paces[1]
+        nearness = near / max(self._lines.gpu_seconds - sum(ends), 1e-9)
+        self._spread = spread(known, nearness, known.models.get(model, 1.0))
         if trains and optimizer in SERIAL:
             shapes = [shape for shape, _ in scene.parameter_sizes()]
             more = known.host["context_parameter"] if context else 0.0
@@ -90,13 +96,11 @@ class StepWork:
     def waits_for_host(self, peaks: Peaks) -> bool:
         return self.gpu_seconds(peaks) < HOSTED_SHARE * self.seconds(peaks)
 
-    def interval(
-        self, peaks: Peaks, known: Measured, width: float, doubt: float = 0.0
-    ) -> tuple[float, float]:
+    def interval(self, peaks: Peaks, width: float, doubt: float = 0.0) -> tuple[float, float]:
         """Tenth and ninetieth percentile: host and GPU as quick, and as slow, as one in ten of each was found. So many
         times as wide, and wider by the doubt about a card."""
-        slower, (low, high) = self._slower(peaks), known.spread
-        quick, _, slow = (self._pace * (each / self._pace) ** width for each in known.pace[self._on])
+        slower, (low, high) = self._slower(peaks), self._spread
+        quick, _, slow = (self._pace * (each / self._pace) ** width for each in self._paces)
         return (
             self._seconds(slower * exp(-hypot(low * width, doubt)), quick),
             self._seconds(slower * exp(hypot(high * width, doubt)), slow),
@@ -114,6 +118,12 @@ class StepWork:
     def _seconds(self, slower: float, pace: float) -> float:
         waits = pace * self._wait_seconds + slower * self._wait_gpu_seconds
         return self._lines.seconds(slower, pace) + waits
+
+
+def spread(known: Measured, nearness: float, width: float = 1.0) -> tuple[float, float]:
+    """How far off the GPU's time may be, as logarithms, where so much of it is spent beside measured operations."""
+    (low, high), (low_far, high_far) = known.spread
+    return width * (low_far + nearness * (low - low_far)), width * (high_far + nearness * (high - high_far))
 
 
 HOSTED_SHARE: Final = 0.75

@@ -205,3 +205,24 @@ def test_attention_without_gradients_takes_the_path_a_gpu_takes(autocast: bool) 
         assert "bmm" not in names
     else:
         assert names == ["addmm", "_scaled_dot_product_efficient_attention", "addmm"]
+
+
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_says_forward_and_backward_whether_it_is_causal(causal: bool, half: bool) -> None:
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    from teraflock.workload.tracing.cuda import CudaChoices
+    from teraflock.workload.tracing.pretending import pretending
+    from teraflock.workload.tracing.recorder import Recorder
+
+    recorder, choices = Recorder(), CudaChoices()
+    with pretending(choices), FakeTensorMode(), recorder, choices:
+        kind = torch.bfloat16 if half else torch.float32
+        x = torch.randn(2, 4, 16, 64, dtype=kind, requires_grad=True)
+        torch.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=causal).sum().backward()
+        found = {each.name: each.attributes for each in recorder.operations if "attention" in each.name}
+        recorder.paused = True
+    assert sorted(name.endswith("backward") for name in found) == [False, True]
+    assert list(found.values()) == [[1] if causal else []] * 2

@@ -30,6 +30,13 @@ DTYPES = {
 }
 CONVOLUTIONS = {"convolution": 3, "convolution_backward": 4}
 """Where the stride stands among the arguments of each."""
+CAUSAL = {
+    "_scaled_dot_product_cudnn_attention": 6,
+    "_scaled_dot_product_efficient_attention": 6,
+    "_scaled_dot_product_cudnn_attention_backward": 14,
+    "_scaled_dot_product_efficient_attention_backward": 11,
+}
+"""Where it stands whether each word looks only at those before it."""
 FULL_MASKS = ("aten::all", "aten::eq")
 """A truth read off one of these, over whole numbers, is taken as true: masks are full, positions in order."""
 SILENT = {"detach", "alias", "_unsafe_view", "_reshape_alias", "lift_fresh", "record_stream", "is_same_size"}
@@ -189,6 +196,8 @@ class Recorder(TorchDispatchMode):
 
     @staticmethod
     def _attributes(name: str, args: Any) -> list[int]:
+        if name in CAUSAL:
+            return [1] if any(args[CAUSAL[name] : CAUSAL[name] + 1]) else []
         if name not in CONVOLUTIONS:
             return []
         at = CONVOLUTIONS[name]
