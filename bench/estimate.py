@@ -43,6 +43,10 @@ def measure() -> Iterator[Section]:
     yield _accuracy(
         "Adafactor, LoRA ranks, generators, fp16: judge_more", list(own_rows("judge_more")), context=True
     )
+    for name, where in (("judge_usual", "where people are"), ("judge_wild", "anywhere")):
+        drawn = list(table_rows(MEASURED / f"{name}.csv"))
+        yield _accuracy(f"drawn by a seed {where}: {name}, nothing known of the host", drawn)
+        yield _accuracy("the same, own host or shared as a probe says", drawn, probed=True)
     drawn = list(table_rows(MEASURED / "judge_again.csv"))
     yield _accuracy("drawn by a seed: judge_again, own host or shared as a probe says", drawn, probed=True)
     yield _accuracy("the same, nothing known of the host", drawn)

@@ -23,7 +23,7 @@ from teraflock.catalog.cards import card
 from teraflock.estimate.cards import GENERATIONS, peaks
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Work
-from teraflock.estimate.reach import CHIP_DOUBT, Reach
+from teraflock.estimate.reach import CHIP_DOUBT, FITTED_DOUBT, Reach, fitted
 from teraflock.estimate.speed import Peaks, Scaled, measured, seconds_h200, timed_h200
 from teraflock.estimate.step import spread
 from teraflock.workload.model import Workload
@@ -65,6 +65,11 @@ def measure(folder: Path) -> Iterator[Section]:
     yield _section(
         "the same, operators' times on the H200 by curve",
         judge(rows, steps, seen, by_curve=True),
+    )
+    shipped = dict.fromkeys(CARDS, fitted())
+    yield _section(
+        "the same, on cards that were fitted on: what is shipped",
+        judge(rows, steps, shipped, by_curve=True, doubt=FITTED_DOUBT),
     )
 
 
@@ -133,6 +138,7 @@ def judge(
     seen: dict[str, Reach],
     *,
     by_curve: bool = False,
+    doubt: float = CHIP_DOUBT,
 ) -> Judged:
     operators: dict[str, list[float]] = defaultdict(list)
     errors: dict[str, list[float]] = defaultdict(list)
@@ -163,7 +169,7 @@ def judge(
         said = {gpu: seconds(parts, gpu) for gpu in seen}
         for gpu in seen:
             errors[gpu].append(100 * abs(said[gpu] / truth[gpu] - 1))
-            low, high = (hypot(width[gpu] * each, CHIP_DOUBT) for each in spread(measured(), nearness))
+            low, high = (hypot(width[gpu] * each, doubt) for each in spread(measured(), nearness))
             covered += -low <= log(truth[gpu] / said[gpu]) <= high
         for one, other in combinations(seen, 2):
             if max(truth[one], truth[other]) > DIFFERENT * min(truth[one], truth[other]):

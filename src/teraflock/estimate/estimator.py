@@ -10,7 +10,7 @@ from teraflock.estimate import parallel
 from teraflock.estimate.batch import LIMIT_SHARE, BatchFinder
 from teraflock.estimate.cards import MEASURED_ID, generation, peaks
 from teraflock.estimate.memory import Memory, Scene, plain_peak, replay
-from teraflock.estimate.reach import CHIP_DOUBT, TENSOR_DOUBT, is_measured
+from teraflock.estimate.reach import CHIP_DOUBT, FITTED_DOUBT, TENSOR_DOUBT, is_measured
 from teraflock.estimate.speed import measured
 from teraflock.estimate.step import SHARED, Seconds, StepWork
 from teraflock.estimate.workspace import CUBLAS_WORKSPACE_BYTES
@@ -136,7 +136,7 @@ def seconds_on(
         return None
     width = 1.0 if card.id == MEASURED_ID else known.width
     alone = step.seconds(there)
-    doubt = 0.0 if card.id == MEASURED_ID or is_measured(card) else CHIP_DOUBT
+    doubt = 0.0 if card.id == MEASURED_ID else FITTED_DOUBT if is_measured(card) else CHIP_DOUBT
     if not card.architecture.startswith("Hopper"):
         doubt = hypot(doubt, TENSOR_DOUBT * step.tensor_share(there))
     low, high = step.interval(there, width, doubt)
