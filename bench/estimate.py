@@ -13,8 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
-from typing import Any
 
+from recording.jobs import workload_of
 from recording.probe import SHARED_MICROSECONDS
 from recording.rows import as_job, read_lines, read_rows
 
@@ -63,7 +63,7 @@ def measure() -> Iterator[Section]:
 def own_rows(name: str) -> Iterator[Row]:
     for job in read_lines(MEASURED / f"{name}.jsonl.gz"):
         known = {"live": job["live"], "reserved": job["reserved"], "seconds": job["median"]}
-        yield _workload(job["job"]), known
+        yield workload_of(job["job"]), known
 
 
 def table_rows(path: Path) -> Iterator[Row]:
@@ -74,13 +74,13 @@ def table_rows(path: Path) -> Iterator[Row]:
             "seconds": float(row["step_seconds_median"]),
             "probe": float(row.get("probe_microseconds") or 0),
         }
-        yield _workload(as_job(row)), known
+        yield workload_of(as_job(row)), known
 
 
 def own_fits() -> Iterator[Row]:
     for job in read_lines(MEASURED / "judge_fits.jsonl.gz"):
         known = {"cap": job["job"]["cap"], "largest": job["largest"], "fails": job["smallest_fail"]}
-        yield _workload({**job["job"], "batch": 1}), known
+        yield workload_of({**job["job"], "batch": 1}), known
 
 
 def truth_fits() -> Iterator[Row]:
@@ -91,21 +91,7 @@ def truth_fits() -> Iterator[Row]:
                 "largest": float(row["largest_batch_that_fits"]),
                 "fails": float(row["smallest_batch_that_fails"]),
             }
-            yield _workload({**row, "batch": 1, "ckpt": 0, "lora": 0}), known
-
-
-def _workload(job: dict[str, Any]) -> Workload:
-    return Workload(
-        model=job["model"],
-        task=job["task"],
-        batch=int(job["batch"]),
-        seq=int(job["seq"]) if job.get("seq") else None,
-        image_size=int(job["px"]) if job.get("px") else None,
-        precision=job["precision"],
-        optimizer=job["optimizer"] or "sgd",
-        gradient_checkpointing=bool(job["ckpt"]),
-        lora_rank=int(job["lora"]) or None,
-    )
+            yield workload_of({**row, "batch": 1, "ckpt": 0, "lora": 0}), known
 
 
 def _accuracy(title: str, rows: list[Row], *, context: bool = False, probed: bool = False) -> Section:

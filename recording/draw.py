@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from recording.jobs import workload_of
 from recording.rows import as_job, read_lines, read_rows
 from teraflock.base.errors import BadInput
 from teraflock.catalog.cards import card
 from teraflock.estimate.answer import answer
 from teraflock.estimate.cards import MEASURED_ID
 from teraflock.estimate.model import Question
-from teraflock.workload.model import OPTIMIZERS, PRECISIONS, Workload
+from teraflock.workload.model import OPTIMIZERS, PRECISIONS
 from teraflock.workload.zoo import ENTRIES, IMAGE_FIXED, Entry
 
 MEASURED = Path(__file__).parent / "measured"
@@ -99,26 +100,12 @@ def _weighed(chance: random.Random, weights: dict[str, int]) -> str:
 
 def _is_small(job: dict[str, Any]) -> bool:
     try:
-        found = answer(workload(job), Question(cards=[card(MEASURED_ID)], coarse=True))
+        found = answer(workload_of(job), Question(cards=[card(MEASURED_ID)], coarse=True))
     except BadInput:
         return False
     seconds = found.gpus[0].step_seconds
     assert seconds is not None
     return seconds.p50 <= STEP_SECONDS_MAX and found.memory.reserved_peak_bytes <= RESERVED_BYTES_MAX
-
-
-def workload(job: dict[str, Any]) -> Workload:
-    return Workload(
-        model=job["model"],
-        task=job["task"],
-        batch=job["batch"],
-        seq=job["seq"],
-        image_size=job["px"],
-        precision=job["precision"],
-        optimizer=job["optimizer"] or "sgd",
-        gradient_checkpointing=bool(job["ckpt"]),
-        lora_rank=job["lora"] or None,
-    )
 
 
 def _key(job: dict[str, Any]) -> str:

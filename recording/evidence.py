@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from recording.jobs import workload_of
 from recording.probe import UNDISTURBED_MICROSECONDS
 from recording.rows import as_job, read_lines, read_rows
 from teraflock.base.errors import BadInput
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Shaped, Work, work
-from teraflock.workload.model import Workload
 from teraflock.workload.trace import DTYPE_BYTES
 from teraflock.workload.zoo import symbols_for, trace_for
 
@@ -121,11 +121,7 @@ def undisturbed_seconds(row: dict[str, Any]) -> float:
 
 
 def scene_of(job: dict[str, Any]) -> Scene:
-    workload = Workload(
-        model=job["model"], task=job["task"], batch=job["batch"], seq=job["seq"], image_size=job["px"],
-        precision=job["precision"], optimizer=job["optimizer"] or "sgd",
-        gradient_checkpointing=bool(job["ckpt"]), lora_rank=job["lora"] or None,
-    )  # fmt: skip
+    workload = workload_of(job)
     trace = trace_for(workload)
     return Scene(trace, symbols_for(workload, trace), {})
 

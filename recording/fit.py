@@ -11,7 +11,8 @@ import msgspec
 from recording.evidence import host_runs, operations, row_runs, runs
 from recording.fit_curves import fit_matrix, fit_workspace, placed
 from recording.fit_host import KINDS, PACES, Replay
-from recording.fit_width import Evidence, Fitted, fit_width
+from recording.fit_width import fit_width
+from recording.held_out import Evidence, Fitted
 
 OUT = Path(__file__).parent.parent / "src/teraflock/estimate/data/h200.json"
 

@@ -1,93 +1,16 @@
 """Fits the pace of hosts and the width of the interval: what whole steps took, against what never saw them says."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
-from copy import copy
+from collections.abc import Sequence
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
 from recording.evidence import FILES, IN_CONTEXT, ROW_FILES, Run
-from recording.fit_curves import Placed, fit_curves
-from recording.fit_host import PACES, Array, Replay, fit_host
+from recording.fit_host import Array, Replay, fit_host
+from recording.held_out import FOLDS, Evidence, Fitted, Told, folds_of_models, told_twice
 from teraflock.estimate.speed import Measured
 from teraflock.estimate.step import HOSTED_SHARE
-
-FOLDS = 8
-
-
-class Fitted:
-    """The host's costs and paces, from such runs as it is given; beside the curves it is told."""
-
-    def __init__(self, known: Measured, host: Sequence[Replay], ordinary: Sequence[Replay]) -> None:
-        self.known = known
-        self.constants = fit_host(host)
-        self.paces = fit_host([each.paced(self.constants) for each in ordinary], PACES)
-
-    def replay(self, run: Run) -> Replay:
-        return Replay(run, self.known).paced(self.constants)
-
-    def pace(self, task: str) -> float:
-        return float(self.paces[list(PACES).index(task)])
-
-    def own_pace(self, run: Run, replay: Replay) -> float:
-        """At which it would have been met exactly."""
-        low, high = PACE_RANGE
-        at = list(PACES).index(run.job["task"])
-        for _ in range(PACE_TURNS):
-            middle = (low * high) ** 0.5
-            paces = self.paces.copy()
-            paces[at] = middle
-            low, high = (middle, high) if replay.predicted(paces)[0] < run.seconds else (low, middle)
-        return low
-
-
-PACE_RANGE = (0.3, 8.0)
-PACE_TURNS = 20
-BUSY_SHARE = 0.95
-"""Where the GPU is busy for more of a step than this, however slow the host is, it decides."""
-
-
-class Told:
-    """A run as it was predicted by what never saw it."""
-
-    def __init__(self, run: Run, fitted: Fitted) -> None:
-        replay = fitted.replay(run)
-        self.run, self.replay, self.paces = run, replay, fitted.paces
-        self.seconds, _ = replay.predicted(fitted.paces)
-        self.residual = float(np.log(run.seconds / self.seconds))
-        self.gpu_seconds = replay.gpu_seconds + replay.after
-        self.pace = fitted.own_pace(run, replay) / fitted.pace(run.job["task"])
-        """Over the usual one."""
-
-    @property
-    def is_hosted(self) -> bool:
-        return bool(self.gpu_seconds < HOSTED_SHARE * self.seconds)
-
-    def is_busy(self, slow: float) -> bool:
-        return bool(self.gpu_seconds > BUSY_SHARE * self._at(slow, 0.0))
-
-    def covers(self, paces: Array, gpu: Array) -> bool:
-        low, high = (self._at(pace, residual) for pace, residual in zip(paces, gpu, strict=True))
-        return low <= self.run.seconds <= high
-
-    def _at(self, pace: float, residual: float) -> float:
-        there = copy(self.replay)
-        there.rest, there.after = self.replay.rest * np.exp(residual), self.replay.after * np.exp(residual)
-        return there.predicted(self.paces * [pace, pace, 1, 1])[0]
-
-
-class Evidence(NamedTuple):
-    rows: Sequence[Placed]
-    host: Sequence[Run]
-    ordinary: Sequence[Run]
-    matrix: list[float]
-
-    def known(self, out: Collection[int] = ()) -> Measured:
-        """The curves without some runs."""
-        rows = [each for each in self.rows if id(each.row.run) not in out] if out else self.rows
-        return msgspec.structs.replace(fit_curves(rows), matrix=self.matrix)
 
 
 class Spread:
@@ -146,12 +69,7 @@ def fit_width(evidence: Evidence, fitted: Fitted) -> Widths:
 
     Of steps measured as usual: what ran in a context took up to a tenth longer also where the GPU decides.
     """
-    ordinary = evidence.ordinary
-    every = [
-        each
-        for folds in (_folds(ordinary), [index % FOLDS for index in range(len(ordinary))])
-        for each in _held_out(evidence, fitted.known, folds)
-    ]
+    every = list(told_twice(evidence, fitted.known))
     told = [each for each in every if each.run.file not in IN_CONTEXT]
     found = {
         task: [each.pace for each in told if each.is_hosted and each.run.job["task"] == task]
@@ -183,7 +101,7 @@ def _around(middle: float, ends: Array) -> list[float]:
 def _alone(host: Sequence[Run], known: Measured) -> dict[str, Array]:
     """The same of hosts that nobody disturbs, over the costs fitted on the other models."""
     found: dict[str, list[float]] = defaultdict(list)
-    replays = [(Replay(run, known), fold) for run, fold in zip(host, _folds(host), strict=True)]
+    replays = [(Replay(run, known), fold) for run, fold in zip(host, folds_of_models(host), strict=True)]
     for fold in range(FOLDS):
         constants = fit_host([each for each, its in replays if its != fold])
         for replay, its in replays:
@@ -193,12 +111,6 @@ def _alone(host: Sequence[Run], known: Measured) -> dict[str, Array]:
     for task, ratios in found.items():
         _tell(f"pace of own hosts, {task}", list(np.log(ratios)))
     return {task: np.quantile(ratios, (0.1, 0.9)) for task, ratios in found.items()}
-
-
-def _folds(runs: Sequence[Run]) -> list[int]:
-    """By model, the same for the same models."""
-    models = sorted({run.job["model"] for run in runs})
-    return [models.index(run.job["model"]) % FOLDS for run in runs]
 
 
 TASKS = ("infer", "train")
@@ -212,23 +124,6 @@ def _share_covering(told: Sequence[Told], ends: dict[str, Array], spread: Spread
         return float(np.mean([each.covers(paces**share, share * gpu) for each, paces, gpu in around]))
 
     return min(np.arange(0.5, 1.5, 0.02), key=lambda share: (abs(covered(share) - COVERED), share))
-
-
-def _held_out(evidence: Evidence, known: Measured, folds: list[int]) -> Iterator[Told]:
-    """Curves are fitted anew without each fold, costs and paces too; of the runs left these go by the time that the
-    curves of all say, which differs by less than what four paces and twenty costs could notice."""
-    host = [Replay(run, known) for run in evidence.host]
-    ordinary = [Replay(run, known) for run in evidence.ordinary]
-    for fold in range(FOLDS):
-        out = {id(run) for run, its in zip(evidence.ordinary, folds, strict=True) if its == fold}
-        left = [run for run in evidence.ordinary if id(run) not in out]
-        models = {run.job["model"] for run in left}
-        fitted = Fitted(
-            evidence.known(out),
-            [each for each, run in zip(host, evidence.host, strict=True) if run.job["model"] in models],
-            [each for each, run in zip(ordinary, evidence.ordinary, strict=True) if id(run) not in out],
-        )
-        yield from (Told(run, fitted) for run in evidence.ordinary if id(run) in out)
 
 
 def _tell(what: str, values: Sequence[float]) -> None:

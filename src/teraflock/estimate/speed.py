@@ -150,6 +150,7 @@ def place(work: Work, floor: float) -> tuple[float, ...]:
 
 
 LAYER: Final = 0.35
+"""How much less two batches are apart than two layers: of a few values that with the nearest held-out steps."""
 
 
 def curve_keys(work: Work, precision: str) -> list[str]:
