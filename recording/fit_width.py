@@ -86,7 +86,11 @@ def fit_width(evidence: Evidence, fitted: Fitted) -> Widths:
         its = [each.pace for each in every if each.run.file == file and each.is_hosted]
         print(f"{file}: {np.median(its):.2f} times the usual pace, {len(its)} predictions")
     share = _share_covering(told, ends, spread)
-    print(f"{share:.2f} of both widths cover {COVERED:.0%}")
+    hosted = [each for each in told if each.is_hosted]
+    apart = {id(each) for each in (*busy, *hosted)}
+    between = [each for each in told if id(each) not in apart]
+    for what, steps in (("all", told), ("GPU decides", busy), ("host decides", hosted), ("between", between)):
+        print(f"{share:.2f} of both widths cover {_covered(steps, ends, spread, share):.1%}: {what}")
     paces = {f"shared_{task}": _around(fitted.pace(task), each**share) for task, each in ends.items()}
     alone = _alone(evidence.host, fitted.known)
     paces |= {f"own_{task}": _around(1.0, each) for task, each in alone.items()}
@@ -118,12 +122,16 @@ COVERED = 0.8
 
 
 def _share_covering(told: Sequence[Told], ends: dict[str, Array], spread: Spread) -> float:
-    around = [(each, ends[each.replay.task], spread.around(each)) for each in told]
+    return min(
+        np.arange(0.5, 1.5, 0.02),
+        key=lambda share: (abs(_covered(told, ends, spread, share) - COVERED), share),
+    )
 
-    def covered(share: float) -> float:
-        return float(np.mean([each.covers(paces**share, share * gpu) for each, paces, gpu in around]))
 
-    return min(np.arange(0.5, 1.5, 0.02), key=lambda share: (abs(covered(share) - COVERED), share))
+def _covered(told: Sequence[Told], ends: dict[str, Array], spread: Spread, share: float) -> float:
+    return float(
+        np.mean([each.covers(ends[each.replay.task] ** share, share * spread.around(each)) for each in told])
+    )
 
 
 def _tell(what: str, values: Sequence[float]) -> None:
