@@ -159,7 +159,7 @@ class World:
     def last_owner(self, member: Member) -> bool:
         others = [
             other
-            for other in self.members
+            for other in (*self.members, self.operator)  # who owns the house too
             if other is not member and other.here and other.organisation is member.organisation
         ]
         return member.roles.get(None) == "owner" and not any(o.roles.get(None) == "owner" for o in others)
@@ -326,8 +326,13 @@ class World:
         return result
 
     def clean_up(self) -> None:
-        """Give the networks back: there are 2,048, and other worlds want some."""
+        """Give the networks back: there are 2,048, and other worlds want some. Leave the house, which all share, as it
+        was found."""
         house = self.service.authenticate(self.service.operator_key().secret)
+        self.service.members.set_role(house, self.operator.id, Role.OWNER, "")
+        for member in self.members:
+            if member.here and member.organisation is self.operator.organisation:
+                self.service.members.remove(house, member.id)
         for project in self.living_projects():
             self.service.projects.remove(house, project.id)
         for project in self.projects:
