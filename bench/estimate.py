@@ -29,6 +29,7 @@ from teraflock.estimate.estimator import Estimator, seconds_on, step_of
 from teraflock.estimate.model import Estimate, Limit, Question
 from teraflock.estimate.step import OWN, SHARED, Seconds
 from teraflock.workload.model import Workload
+from teraflock.workload.zoo import entry
 
 ROOT = Path(__file__).parents[1]
 MEASURED = ROOT / "recording/measured"
@@ -99,6 +100,7 @@ def _accuracy(title: str, rows: list[Row], *, context: bool = False, probed: boo
     `probed` for such as had a probe of the host beside them."""
     errors: dict[str, list[float]] = defaultdict(list)
     families: dict[str, list[float]] = defaultdict(list)
+    kinds: dict[str, list[float]] = defaultdict(list)
     covered = 0
     notes = []
     for workload, known in rows:
@@ -115,9 +117,14 @@ def _accuracy(title: str, rows: list[Row], *, context: bool = False, probed: boo
         errors["seconds"].append(100 * abs(seconds.p50 / known["seconds"] - 1))
         errors["answered"].append(100 * abs(answered.p50 / known["seconds"] - 1))
         families[f"{workload.model} {workload.task}"].append(errors["seconds"][-1])
+        kinds[entry(workload.model).kind].append(errors["seconds"][-1])
         covered += seconds.p10 <= known["seconds"] <= seconds.p90
     worst = sorted(families.items(), key=lambda each: -median(each[1]))[:5]
     notes.append("worst in time: " + ", ".join(f"{name} {median(values):.0f} %" for name, values in worst))
+    notes.append(
+        "in time: "
+        + ", ".join(f"{kind} {median(its):.1f} % ({len(its)})" for kind, its in sorted(kinds.items()))
+    )
     count = len(errors["live"])
     if context:
         middle, most = (_figure("", errors["answered"], at, 0).samples[0] for at in (0.5, 0.9))

@@ -24,7 +24,7 @@ from teraflock.estimate.cards import GENERATIONS, peaks
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Work
 from teraflock.estimate.reach import CHIP_DOUBT, FITTED_DOUBT, Reach, fitted
-from teraflock.estimate.speed import Peaks, Scaled, measured, seconds_h200, timed_h200
+from teraflock.estimate.speed import Peaks, Scaled, mean_nearness, measured, seconds_h200, timed_h200
 from teraflock.estimate.step import spread
 from teraflock.workload.model import Workload
 from teraflock.workload.zoo import ENTRIES, symbols_for, trace_for
@@ -183,8 +183,7 @@ def judge(
 def _nearness(parts: Composed) -> float:
     """How much of a step lies beside operations measured on the H200."""
     timed = [(weight, *timed_h200(each.work, measured(), "fp32")) for each, weight in parts]
-    total = sum(weight * seconds for weight, seconds, _ in timed)
-    return sum(weight * seconds * near for weight, seconds, near in timed) / max(total, 1e-9)
+    return mean_nearness((weight * seconds, near) for weight, seconds, near in timed)
 
 
 def _plain(found: Peaks | None) -> Peaks:

@@ -72,7 +72,6 @@ def anywhere(chance: random.Random, entry: Entry) -> dict[str, Any]:
         "ckpt": int(text and train and chance.random() < 0.3),
         "lora": chance.choice(RANKS) if text and train and chance.random() < 0.3 else 0,
         "px": chance.choice(SIDES) if resized else None,
-        "record": 0,
     }
 
 
@@ -90,7 +89,6 @@ def usual(chance: random.Random, entry: Entry) -> dict[str, Any]:
         "ckpt": int(text and train and chance.random() < 0.2),
         "lora": chance.choice((8, 16)) if text and train and chance.random() < 0.2 else 0,
         "px": None,
-        "record": 0,
     }
 
 

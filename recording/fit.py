@@ -30,6 +30,7 @@ def main() -> None:
     costs |= {kind: float(f"{usual[kind] / usual['train']:.3g}") for kind in ("context", "context_parameter")}
     print(costs, usual)
     widths = fit_width(evidence, fitted)
+    print(widths.spread, widths.models)
     data = {
         "workspace": fit_workspace(row for row in rows if row.run.file == "fit"),
         "time": known.time,
@@ -40,7 +41,18 @@ def main() -> None:
         **widths._asdict(),
     }
     OUT.write_text(json.dumps(data, sort_keys=True, separators=(",", ":")) + "\n")
-    print(len(ordinary), "runs,", len(host), "of the host,", len(rows), "operations")
+    kept = sum(len(each) for each in data["points"].values())
+    distinct = len({(each.keys[0], each.spot) for each in evidence.rows})
+    print(
+        len(ordinary),
+        "runs,",
+        len(host),
+        "of the host;",
+        kept,
+        "operations kept of",
+        distinct,
+        "distinct ones",
+    )
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from recording.evidence import IN_CONTEXT, Run
 from teraflock.estimate.host import issued
-from teraflock.estimate.speed import Measured, seconds_h200, timed_h200
+from teraflock.estimate.speed import Measured, mean_nearness, seconds_h200, timed_h200
 from teraflock.estimate.step import SERIAL, matrix_seconds, optimizer_works
 from teraflock.workload.zoo import ENTRIES
 
@@ -49,8 +49,7 @@ class Replay:
             timed_h200(each, known, run.precision) if each.kernel else (0.0, 0.0) for each in scene.works
         ]
         gpu = [timed[index][0] for index, _ in step.order]
-        near = sum(timed[index][0] * timed[index][1] for index, _ in step.order)
-        self.nearness = near / max(sum(gpu), 1e-9)
+        self.nearness = mean_nearness(timed[index] for index, _ in step.order)
         gpu += [seconds_h200(each, known, run.precision) for each in lists]
         rows = [_vector(each) for each in step.groups]
         costs = [rows[group] for _, group in step.order] + [_vector(step.ending)] * len(lists)

@@ -9,7 +9,6 @@ import numpy as np
 from recording.evidence import FILES, IN_CONTEXT, ROW_FILES, Run
 from recording.fit_host import Array, Replay, fit_host
 from recording.held_out import FOLDS, Evidence, Fitted, Told, folds_of_models, told_twice
-from teraflock.estimate.speed import Measured
 from teraflock.estimate.step import HOSTED_SHARE
 
 
@@ -69,7 +68,7 @@ def fit_width(evidence: Evidence, fitted: Fitted) -> Widths:
 
     Of steps measured as usual: what ran in a context took up to a tenth longer also where the GPU decides.
     """
-    every = list(told_twice(evidence, fitted.known))
+    every = list(told_twice(evidence, fitted))
     told = [each for each in every if each.run.file not in IN_CONTEXT]
     found = {
         task: [each.pace for each in told if each.is_hosted and each.run.job["task"] == task]
@@ -92,7 +91,7 @@ def fit_width(evidence: Evidence, fitted: Fitted) -> Widths:
     for what, steps in (("all", told), ("GPU decides", busy), ("host decides", hosted), ("between", between)):
         print(f"{share:.2f} of both widths cover {_covered(steps, ends, spread, share):.1%}: {what}")
     paces = {f"shared_{task}": _around(fitted.pace(task), each**share) for task, each in ends.items()}
-    alone = _alone(evidence.host, fitted.known)
+    alone = _alone(evidence.host, fitted.host)
     paces |= {f"own_{task}": _around(1.0, each) for task, each in alone.items()}
     return Widths(paces, (share * spread.edges()).round(4).tolist(), spread.factors())
 
@@ -102,10 +101,10 @@ def _around(middle: float, ends: Array) -> list[float]:
     return [round(each, 3) for each in (low, middle, high)]
 
 
-def _alone(host: Sequence[Run], known: Measured) -> dict[str, Array]:
+def _alone(host: Sequence[Run], replayed: Sequence[Replay]) -> dict[str, Array]:
     """The same of hosts that nobody disturbs, over the costs fitted on the other models."""
     found: dict[str, list[float]] = defaultdict(list)
-    replays = [(Replay(run, known), fold) for run, fold in zip(host, folds_of_models(host), strict=True)]
+    replays = list(zip(replayed, folds_of_models(host), strict=True))
     for fold in range(FOLDS):
         constants = fit_host([each for each, its in replays if its != fold])
         for replay, its in replays:

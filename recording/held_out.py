@@ -32,7 +32,7 @@ class Fitted:
     """The host's costs and paces, from such runs as it is given; beside the curves it is told."""
 
     def __init__(self, known: Measured, host: Sequence[Replay], ordinary: Sequence[Replay]) -> None:
-        self.known = known
+        self.known, self.host, self.ordinary = known, host, ordinary
         self.constants = fit_host(host)
         self.paces = fit_host([each.paced(self.constants) for each in ordinary], PACES)
 
@@ -89,11 +89,11 @@ class Told:
         return there.predicted(self.paces * [pace, pace, 1, 1])[0]
 
 
-def told_twice(evidence: Evidence, known: Measured) -> Iterator[Told]:
+def told_twice(evidence: Evidence, fitted: Fitted) -> Iterator[Told]:
     """Each run by what never saw its model, and by what never saw itself."""
     runs = evidence.ordinary
     for folds in (folds_of_models(runs), [index % FOLDS for index in range(len(runs))]):
-        yield from _held_out(evidence, known, folds)
+        yield from _held_out(evidence, fitted, folds)
 
 
 def folds_of_models(runs: Sequence[Run]) -> list[int]:
@@ -102,18 +102,23 @@ def folds_of_models(runs: Sequence[Run]) -> list[int]:
     return [models.index(run.job["model"]) % FOLDS for run in runs]
 
 
-def _held_out(evidence: Evidence, known: Measured, folds: list[int]) -> Iterator[Told]:
+def _held_out(evidence: Evidence, of_all: Fitted, folds: list[int]) -> Iterator[Told]:
     """Curves are fitted anew without each fold, costs and paces too; of the runs left these go by the time that the
     curves of all say, which differs by less than what four paces and twenty costs could notice."""
-    host = [Replay(run, known) for run in evidence.host]
-    ordinary = [Replay(run, known) for run in evidence.ordinary]
     for fold in range(FOLDS):
         out = {id(run) for run, its in zip(evidence.ordinary, folds, strict=True) if its == fold}
-        left = [run for run in evidence.ordinary if id(run) not in out]
-        models = {run.job["model"] for run in left}
+        models = {run.job["model"] for run in evidence.ordinary if id(run) not in out}
         fitted = Fitted(
             evidence.known(out),
-            [each for each, run in zip(host, evidence.host, strict=True) if run.job["model"] in models],
-            [each for each, run in zip(ordinary, evidence.ordinary, strict=True) if id(run) not in out],
+            [
+                each
+                for each, run in zip(of_all.host, evidence.host, strict=True)
+                if run.job["model"] in models
+            ],
+            [
+                each
+                for each, run in zip(of_all.ordinary, evidence.ordinary, strict=True)
+                if id(run) not in out
+            ],
         )
         yield from (Told(run, fitted) for run in evidence.ordinary if id(run) in out)

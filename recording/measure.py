@@ -15,7 +15,7 @@ import signal
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,7 +25,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from recording.probe import probe
-from recording.rows import append_row
+from recording.rows import append_line, append_row
 
 WARM, TIMED = 3, 10
 HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -269,24 +269,30 @@ def _wait_for(child: int, job: dict[str, Any]) -> None:
 
 
 def _measure_into(jobs: Sequence[dict[str, Any]], out: Path) -> None:
+    for job, found in each_of(jobs, measure):
+        if out.suffix == ".csv":
+            append_row(out, found, gpu=_gpu(), torch=str(torch.__version__))
+        else:
+            kept = found.items() if len(jobs) == 1 else ((k, v) for k, v in found.items() if k not in PEAKS)
+            append_line(out, dict(kept))
+        print(job["model"], job["precision"], job["optimizer"], f"{1e3 * found['median']:.2f} ms", flush=True)
+
+
+def each_of(
+    jobs: Iterable[dict[str, Any]], act: Callable[[dict[str, Any]], dict[str, Any]]
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """The jobs of one process with what was found of each; one that fails must not hide the others."""
     for job in jobs:
         try:
-            found = measure(job)
-        except Exception as error:  # one job that fails must not hide the others
+            found = act(job)
+        except Exception as error:
             print(job, "FAILED", type(error).__name__, str(error)[:300], flush=True)
             continue
         finally:
             torch.set_default_dtype(torch.float32)
             gc.collect()
             torch.cuda.empty_cache()
-        if len(jobs) > 1:
-            found = {key: value for key, value in found.items() if key not in PEAKS}
-        if out.suffix == ".csv":
-            append_row(out, found, gpu=_gpu(), torch=str(torch.__version__))
-        else:
-            with out.open("a") as lines:
-                lines.write(json.dumps(found, separators=(",", ":")) + "\n")
-        print(job["model"], job["precision"], job["optimizer"], f"{1e3 * found['median']:.2f} ms", flush=True)
+        yield job, found
 
 
 def _gpu() -> str:

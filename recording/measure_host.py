@@ -17,8 +17,9 @@ from typing import Any
 
 import torch
 
-from recording.measure import build, drawing, make_step
+from recording.measure import build, drawing, each_of, make_step
 from recording.probe import UNDISTURBED_MICROSECONDS, probe
+from recording.rows import append_line
 
 WARM = 4
 QUICK_WANTED = 25
@@ -76,14 +77,8 @@ def measure_host(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _measure_model(jobs: list[dict[str, Any]], out: Path) -> None:
-    for job in jobs:
-        try:
-            row = measure_host(job)
-        except Exception as error:  # one job that fails must not hide the others
-            print(job, "FAILED", type(error).__name__, str(error)[:200], flush=True)
-            continue
-        with out.open("a") as lines:
-            lines.write(json.dumps(row, separators=(",", ":")) + "\n")
+    for job, row in each_of(jobs, measure_host):
+        append_line(out, row)
         ways = [job[each] for each in ("model", "task", "precision", "optimizer", "ckpt", "lora")]
         print(*ways, f"{len(undisturbed(row['steps']))} of {len(row['steps'])} steps undisturbed", flush=True)
 

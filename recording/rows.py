@@ -46,8 +46,14 @@ def append_row(path: Path, found: dict[str, Any], *, gpu: str, torch: str) -> No
         writer.writerow(row)
 
 
+def append_line(path: Path, found: dict[str, Any]) -> None:
+    """The same as a line of JSON."""
+    with path.open("a") as lines:
+        lines.write(json.dumps(found, separators=(",", ":")) + "\n")
+
+
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """What was kept as compressed JSON lines instead."""
+    """Such lines, compressed."""
     with gzip.open(path, "rt") as lines:
         yield from map(json.loads, lines)
 

@@ -7,7 +7,7 @@ another card keeps the curve and changes the floor, corrected by how much of the
 
 import os
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from math import exp, log, log2
 from typing import Final
@@ -204,6 +204,15 @@ def timed_h200(work: Work, known: Measured, precision: str) -> tuple[float, floa
     floor = floor_seconds(work, PEAKS_H200, tf32=precision == "tf32")
     above, nearness = _above(work, floor, known, precision)
     return exp(above) * max(floor, FLOOR_SECONDS), nearness
+
+
+def mean_nearness(timed: Iterable[tuple[float, float]]) -> float:
+    """Of many operations, each with its seconds and how well it is known."""
+    total = near = 0.0
+    for seconds, nearness in timed:
+        total += seconds
+        near += seconds * nearness
+    return near / max(total, 1e-9)
 
 
 def seconds_on(work: Work, seconds_there: float, peaks: Peaks, *, tf32: bool) -> float:

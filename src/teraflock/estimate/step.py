@@ -14,7 +14,15 @@ import msgspec
 from teraflock.estimate.host import Timelines, issued, seconds_of
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Work, work
-from teraflock.estimate.speed import PEAKS_H200, Measured, Peaks, Scaled, seconds_h200, timed_h200
+from teraflock.estimate.speed import (
+    PEAKS_H200,
+    Measured,
+    Peaks,
+    Scaled,
+    mean_nearness,
+    seconds_h200,
+    timed_h200,
+)
 
 SHARED: Final = "shared"
 OWN: Final = "own"
@@ -54,7 +62,7 @@ class StepWork:
             if index in counts and each.kernel
         }
         times = {index: seconds for index, (seconds, _) in timed.items()}
-        near = sum(counts[index] * seconds * nearness for index, (seconds, nearness) in timed.items())
+        nearness = mean_nearness((counts[index] * seconds, near) for index, (seconds, near) in timed.items())
         ends = [seconds_h200(each, known, precision) for each in lists]
         items = [(scene.works[index], counts[index], seconds) for index, seconds in times.items()]
         items += [(each, 1, seconds) for each, seconds in zip(lists, ends, strict=True)]
@@ -74,7 +82,6 @@ class StepWork:
         self._wait_seconds = self._wait_gpu_seconds = 0.0
         self._paces = known.pace[self._on]
         self._pace = self._paces[1]
-        nearness = near / max(self._lines.gpu_seconds - sum(ends), 1e-9)
         self._spread = spread(known, nearness, known.models.get(model, 1.0))
         if trains and optimizer in SERIAL:
             shapes = [shape for shape, _ in scene.parameter_sizes()]
