@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import perf_counter, sleep
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from tests.engine.house import House, NoHouse, mark_cgroups
@@ -23,7 +23,7 @@ from bench.figures import Figure, Section
 from bench.processes import Fault
 from teraflock.app.settings import Place, Settings
 from teraflock.app.wiring import Cloud
-from teraflock.drivers.lxd import build, guest, names, recipe
+from teraflock.drivers.lxd import build, confinement, guest, names, recipe
 from teraflock.drivers.lxd.driver import Lxd, answers_ssh, new_host_key
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.setup import PoolWish
@@ -46,6 +46,9 @@ AT_ONCE: Final = 20
 ROUNDS: Final = 2
 ANSWER_SECONDS_MAX: Final = 60.0
 GIB: Final = 1 << 30
+RANGES_BY_HAND: Final = 3000
+"""Ranges of user ids for guests made by hand: none that ours would take meanwhile."""
+STOCK: Final = 8
 
 T = TypeVar("T")
 
@@ -82,6 +85,8 @@ class OnLxd:
             now=lambda: 1,
             pool=PoolWish(size_bytes=30 * GIB),
             way_out=False,
+            ranges_folder=folder / "ids",
+            stock=STOCK,
         )
         self._lxd = house.daemon.folder
         self._login = Login(folder)
@@ -157,8 +162,14 @@ class OnLxd:
 
     def _by_hand(self, machine: Machine) -> float:
         key = new_host_key()
-        body = guest.body(machine, Names(INSTALLATION), key, "")
-        wanted = msgspec.json.encode({"config": body["config"], "devices": body["devices"]})
+        confined = confinement.settings(RANGES_BY_HAND + int(machine.ports[0].host_port) % 1000)
+        body = guest.body(machine, Names(INSTALLATION), key, "", guest.Host(confined=confined))
+        devices: Any = body["devices"]
+        # By hand the engine's own filters stand where we have a table of ours.
+        del devices["eth0"]["host_name"]
+        filters = {"security.mac_filtering": "true", "security.ipv4_filtering": "true"}
+        devices["eth0"] |= {"ipv4.address": machine.address, **filters}
+        wanted = msgspec.json.encode({"config": body["config"], "devices": devices})
         began = perf_counter()
         subprocess.run(
             [

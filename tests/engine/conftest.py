@@ -56,6 +56,7 @@ def driver_of_house(house: House, base_image: Path) -> Iterator[Lxd]:
         now=lambda: 1,
         pool=PoolWish(size_bytes=40 * GIB),
         way_out=False,
+        ranges_folder=house.folder / "ids",
     )
     with house.inside():
         driver.set_up()
@@ -89,8 +90,9 @@ NETWORKS = tuple(
         number=number,
         subnet=f"10.128.{number}.0/24",
         gateway=f"10.128.{number}.1",
+        domain=f"{name}.internal",
     )
-    for number, name in enumerate("ab", start=1)
+    for number, name in enumerate(("alpha", "beta"), start=1)
 )
 
 _numbers = itertools.count(10)

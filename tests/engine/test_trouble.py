@@ -10,7 +10,7 @@ import pytest
 from tests.engine.conftest import IMAGES, MIB, NETWORKS, MachineMaker, launched, seen_as
 from tests.engine.house import House
 
-from teraflock.drivers.lxd import guest, names
+from teraflock.drivers.lxd import confinement, guest, names
 from teraflock.drivers.lxd.driver import Lxd, new_host_key
 from teraflock.drivers.lxd.errors import EngineMissing
 from teraflock.drivers.lxd.names import Names
@@ -94,7 +94,8 @@ def begin_making(client: Client, machine: Machine) -> None:
         each["name"] for each in client.get("instances", recursion=1) if each["name"].startswith("image-")
     )
     ours = Names(client.project.removeprefix("tera-"))
-    body = guest.body(machine, ours, new_host_key(), mould, server=client.server())
+    host = guest.Host(confined=confinement.settings(4000), server=client.server())
+    body = guest.body(machine, ours, new_host_key(), mould, host)
     client.send("POST", "instances", body=body)
 
 

@@ -20,6 +20,7 @@ LOG: Final = logging.getLogger("teraflock.engines")
 FOLDER: Final = "engine"
 IMAGE_FOLDER: Final = "images"
 DRIVER_FOLDER: Final = "nvidia"
+CARDS_FOLDER: Final = "cards"
 SET_UP_AGAIN_SECONDS: Final = 5.0
 
 
@@ -48,11 +49,21 @@ def _simulated(folder: Path, settings: Settings, installation_id: str, clock: Cl
 
 
 def _lxd(folder: Path, settings: Settings, installation_id: str, clock: Clock) -> "Lxd":
+    driver = lxd_driver(folder, settings, installation_id, clock)
+    _set_up(driver.set_up)
+    return driver
+
+
+def lxd_driver(folder: Path, settings: Settings, installation_id: str, clock: Clock) -> "Lxd":
+    """The driver as the settings want it; nothing is set up by it."""
     import os
 
     from teraflock.drivers.lxd import daemon, nvidia  # as above
+    from teraflock.drivers.lxd.confinement import Surface
     from teraflock.drivers.lxd.driver import Lxd
+    from teraflock.drivers.lxd.hand_over import HandOver
     from teraflock.drivers.lxd.setup import PoolWish
+    from teraflock.host.cleaning import clean
     from teraflock.host.inspect import host_report
 
     socket = Path(settings.lxd_socket) if settings.lxd_socket else daemon.find(os.environ)
@@ -61,7 +72,7 @@ def _lxd(folder: Path, settings: Settings, installation_id: str, clock: Clock) -
             "No LXD or Incus answers on this machine",
             hint="`make up` sets one up; `TERA_ENGINE=simulated` runs without",
         )
-    driver = Lxd(
+    return Lxd(
         socket,
         engine_mark(installation_id),
         report=host_report,
@@ -70,9 +81,14 @@ def _lxd(folder: Path, settings: Settings, installation_id: str, clock: Clock) -
         now=lambda: int(clock.now().timestamp()),
         pool=PoolWish(size_bytes=settings.pool_gb * GIB, source=settings.pool_source),
         way_out=settings.guests_reach_out,
+        surface=Surface(
+            user_namespaces=settings.guest_user_namespaces,
+            io_uring=settings.guest_io_uring,
+            bpf=settings.guest_bpf,
+        ),
+        hand_over=HandOver(folder / CARDS_FOLDER, clean),
+        stock=settings.mould_stock,
     )
-    _set_up(driver.set_up)
-    return driver
 
 
 def _set_up(set_up: Callable[[], None]) -> None:

@@ -47,7 +47,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     pool_source: str = ""
     """A disk, partition or btrfs folder for guests' disks instead of a file. Counts when the pool is made."""
     guests_reach_out: bool = True
-    """Whether guests reach the world outside through their host (NAT)."""
+    """Whether instances reach the internet through their host (NAT). Private networks: `tera host allow-out`."""
+    guest_user_namespaces: bool = False
+    """Whether instances may make user namespaces, as rootless containers need. More of the kernel is exposed."""
+    guest_io_uring: bool = False
+    """Whether instances may use io_uring. More of the kernel is exposed."""
+    guest_bpf: bool = False
+    """Whether instances may use bpf(2). More of the kernel is exposed."""
+    mould_stock: Annotated[int, Meta(ge=0, le=32)] = 8
+    """How many copies of each image in use are prepared ahead of time, so that launches need not wait for theirs."""
     vcpu_overcommit: Annotated[float, Meta(ge=1, le=64)] = 16.0
     """How many virtual processors are promised for each real one."""
     disk_overcommit: Annotated[float, Meta(ge=1, le=64)] = 4.0

@@ -19,6 +19,8 @@ from teraflock.base.clock import Clock, SystemClock
 from teraflock.base.exchange import Rates
 from teraflock.bill.budget.admission import admission
 from teraflock.bill.service import BillService
+from teraflock.fleet import store as fleet
+from teraflock.fleet.model import DiskLimits, Host
 from teraflock.fleet.placement import Policy
 from teraflock.fleet.service import FleetService
 from teraflock.image.service import ImageService
@@ -157,12 +159,35 @@ class Cloud:
             "tera_cost_per_hour", "What is held now costs an hour, by currency", "currency", self._per_hour
         )
         metrics.also("tera_charged", "Charged so far, all projects, by currency", "currency", self._charged)
+        metrics.also("tera_host_disk_bytes", "Size of each host's disk pool", "host", self._pools)
+        metrics.also(
+            "tera_host_disk_used_bytes", "Written in each host's disk pool", "host", self._pools_used
+        )
+        metrics.also(
+            "tera_host_disk_limits_hold",
+            "Whether each host keeps instances to their disks",
+            "host",
+            self._limits_hold,
+        )
         metrics.also("tera_writes_waiting", "Writes that no transaction has taken up", "", self._waiting)
         return metrics
 
     def _by_phase(self) -> dict[str, float]:
         with self.database.read() as tx:
             return dict(instances.count_by_phase_in_all_projects(tx))
+
+    def _pools(self) -> dict[str, float]:
+        return {host.name: host.disk_bytes for host in self._hosts()}
+
+    def _pools_used(self) -> dict[str, float]:
+        return {host.name: host.disk_used_bytes for host in self._hosts()}
+
+    def _limits_hold(self) -> dict[str, float]:
+        return {host.name: float(host.disk_limits is DiskLimits.HOLD) for host in self._hosts()}
+
+    def _hosts(self) -> tuple[Host, ...]:
+        with self.database.read() as tx:
+            return fleet.outlines(tx)
 
     def _per_hour(self) -> dict[str, float]:
         return self.services.nouns.bills.cost_per_hour_in_all_projects()

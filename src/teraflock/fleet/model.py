@@ -32,6 +32,15 @@ class GpuReport(msgspec.Struct, frozen=True, kw_only=True):
     """It does nothing right now. Not said of one that cannot be asked."""
 
 
+class DiskLimits(StrEnum):
+    """Whether a host keeps guests to the size of their disks."""
+
+    HOLD = "hold"
+    LOST = "lost"
+    """Not at the moment: the host counts anew what each disk holds."""
+    OFF = "off"
+
+
 class HostReport(msgspec.Struct, frozen=True, kw_only=True):
     """A host as it is right now."""
 
@@ -41,6 +50,11 @@ class HostReport(msgspec.Struct, frozen=True, kw_only=True):
     vcpus: int
     ram_bytes: int
     disk_bytes: int
+    """Of the pool that guests' disks lie in."""
+    disk_used_bytes: int = 0
+    disk_limits: DiskLimits = DiskLimits.HOLD
+    allow_out: tuple[str, ...] = ()
+    """Networks besides the internet that its guests reach."""
     gpus: tuple[GpuReport, ...] = ()
 
 
@@ -73,6 +87,10 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     vcpus: int
     ram_bytes: int
     disk_bytes: int
+    disk_used_bytes: int = 0
+    disk_limits: DiskLimits = DiskLimits.HOLD
+    allow_out: tuple[str, ...] = ()
+    """As the operator wants it; the host is brought to it."""
     simulated: bool
     region: str = "home"
     """Where it stands, for prices: the operator's word, or this one."""

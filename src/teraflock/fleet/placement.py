@@ -38,6 +38,8 @@ class Room(msgspec.Struct, kw_only=True):
     host_id: HostId
     name: str
     site: str
+    threads: int
+    """Of the host's processors: one instance has no use for more, whatever is promised to all of them."""
     vcpus: int
     ram_bytes: int
     disk_bytes: int
@@ -48,7 +50,7 @@ class Room(msgspec.Struct, kw_only=True):
     def fits(self, need: Need) -> bool:
         return (
             self.ram_bytes >= need.ram_bytes
-            and self.vcpus >= need.vcpus
+            and min(self.vcpus, self.threads) >= need.vcpus
             and self.disk_bytes >= need.disk_bytes
             and (not need.gpus or self.free_gpus.get(need.gpu, 0) >= need.gpus)
         )
@@ -85,7 +87,3 @@ def choose_many(rooms: Sequence[Room], need: Need, count: int) -> list[Room] | N
             room.take(need)
             chosen.append(room)
     return chosen if len(chosen) == count else None
-
-
-def largest_memory(rooms: Iterable[Room]) -> int:
-    return max((room.ram_bytes for room in rooms), default=0)

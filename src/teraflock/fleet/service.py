@@ -1,13 +1,14 @@
 """What the edges ask of the fleet: its hosts, and which shapes are to be had."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from ipaddress import IPv4Network
 
 from msgspec.structs import replace
 
 from teraflock.base.clock import Clock
-from teraflock.base.errors import NotFound
+from teraflock.base.errors import BadInput, NotFound
 from teraflock.fleet import store
 from teraflock.fleet.model import Host, HostState, Idle
 from teraflock.fleet.placement import Policy
@@ -17,6 +18,7 @@ from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, ProjectId
 
 HOSTS_MAX = 100_000
+ALLOW_OUT_MAX = 100
 IDLE_MIN = timedelta(minutes=10)
 """Before, a card only waits: for data, for the next step, for its user to log in."""
 
@@ -54,6 +56,20 @@ class FleetService:
 
         return self._database.write(work)
 
+    def set_allow_out(self, actor: Actor, ref: str, networks: Sequence[str]) -> Host:
+        """Which private networks the guests of a host may reach. The loops bring the host to it."""
+        wanted = checked_networks(networks)
+
+        def work(tx: Transaction) -> Host:
+            host = _found(tx, ref)
+            store.set_allow_out(tx, host.id, wanted)
+            self._audit.record(
+                tx, actor, "host.allow-out", host.id, name=host.name, networks=" ".join(wanted)
+            )
+            return replace(host, allow_out=wanted)
+
+        return self._database.write(work)
+
     def idle(self, project: ProjectId) -> Mapping[str, Idle]:
         """Cards that instances of a project have had for a while without using them, by instance."""
         latest = self._clock.now() - IDLE_MIN
@@ -66,6 +82,22 @@ class FleetService:
             hosts = store.hosts(tx, limit=HOSTS_MAX)
             rooms = store.rooms(tx, self._policy)
         return [replace(shape, free=count_free(rooms, shape.need)) for shape in named_shapes(hosts)]
+
+
+def checked_networks(networks: Sequence[str]) -> tuple[str, ...]:
+    """Each in its one form, sorted."""
+    if len(networks) > ALLOW_OUT_MAX:
+        raise BadInput(f"A host takes up to {ALLOW_OUT_MAX} networks", hint="Name larger networks instead")
+    found = set()
+    for text in networks:
+        try:
+            found.add(IPv4Network(text))
+        except ValueError:
+            raise BadInput(
+                f"`{text[:40]}` is not an IPv4 network",
+                hint="Write it as `192.168.10.0/24` or `192.168.10.7/32`",
+            ) from None
+    return tuple(map(str, sorted(found)))
 
 
 def _found(tx: Transaction, ref: str) -> Host:

@@ -7,14 +7,24 @@ from functools import cache
 from typing import Final
 
 from teraflock.base.clock import at_microseconds, microseconds
-from teraflock.fleet.model import Gpu, GpuKind, GpuReport, Host, HostId, HostReport, HostState, Idle
+from teraflock.fleet.model import (
+    DiskLimits,
+    Gpu,
+    GpuKind,
+    GpuReport,
+    Host,
+    HostId,
+    HostReport,
+    HostState,
+    Idle,
+)
 from teraflock.fleet.placement import RAM_BYTES_OF_HOUSE, Policy, Room
 from teraflock.storage.database import Row, Transaction
 from teraflock.tenant.model import ProjectId
 
 _COLUMNS: Final = (
     "id, site, name, state, address, vcpus, ram_bytes, disk_bytes, simulated,"
-    " registered_at_us, seen_at_us, region"
+    " registered_at_us, seen_at_us, region, disk_used_bytes, disk_limits, allow_out"
 )
 REGION: Final = "home"
 """Where a host stands until the operator says otherwise."""
@@ -61,11 +71,13 @@ def put_report(
     values = {
         "site": site, "name": report.name, "address": report.address, "vcpus": report.vcpus,
         "ram_bytes": report.ram_bytes, "disk_bytes": report.disk_bytes, "now": now_us,
+        "disk_used_bytes": report.disk_used_bytes, "disk_limits": report.disk_limits,
     }  # fmt: skip
     known = tx.one("SELECT id FROM host WHERE site = :site AND name = :name", site=site, name=report.name)
     if known:
         tx.run(
             "UPDATE host SET address = :address, vcpus = :vcpus, ram_bytes = :ram_bytes, disk_bytes = :disk_bytes,"
+            " disk_used_bytes = :disk_used_bytes, disk_limits = :disk_limits,"
             " seen_at_us = :now, state = CASE WHEN state = 'away' THEN 'ready' ELSE state END"
             " WHERE site = :site AND name = :name",
             **values,
@@ -73,7 +85,7 @@ def put_report(
     else:
         tx.run(
             f"INSERT INTO host ({_COLUMNS}) VALUES (:id, :site, :name, 'ready', :address, :vcpus, :ram_bytes,"
-            " :disk_bytes, :simulated, :now, :now, :region)",
+            " :disk_bytes, :simulated, :now, :now, :region, :disk_used_bytes, :disk_limits, '')",
             id=id,
             region=REGION,
             simulated=int(simulated),
@@ -134,6 +146,10 @@ def is_away(tx: Transaction, id: str) -> bool:
     return tx.one("SELECT 1 FROM host WHERE id = :id AND state = 'away'", id=id) is not None
 
 
+def set_allow_out(tx: Transaction, id: HostId, networks: Sequence[str]) -> None:
+    tx.run("UPDATE host SET allow_out = :networks WHERE id = :id", networks=" ".join(networks), id=id)
+
+
 def set_region(tx: Transaction, id: HostId, region: str) -> None:
     tx.run("UPDATE host SET region = :region WHERE id = :id", region=region, id=id)
 
@@ -183,6 +199,7 @@ def rooms(
                 host_id=HostId(id),
                 name=name,
                 site=site,
+                threads=vcpus,
                 vcpus=int(vcpus * policy.vcpu_overcommit) - vcpus_held,
                 ram_bytes=ram - RAM_BYTES_OF_HOUSE - ram_held,
                 disk_bytes=int(disk * policy.disk_overcommit) - disk_held,
@@ -301,7 +318,10 @@ def _gpu_from(row: Row) -> Gpu:
 
 
 def _host_from(row: Row, held: tuple[int, int, int], gpus: tuple[Gpu, ...]) -> Host:
-    id, site, name, state, address, vcpus, ram, disk, simulated, registered_at_us, seen_at_us, region = row
+    id, site, name, state, address, vcpus, ram, disk, simulated, registered_at_us, seen_at_us, region = row[
+        :12
+    ]
+    disk_used, disk_limits, allow_out = row[12:]
     return Host(
         id=HostId(id),
         site=site,
@@ -311,6 +331,9 @@ def _host_from(row: Row, held: tuple[int, int, int], gpus: tuple[Gpu, ...]) -> H
         vcpus=vcpus,
         ram_bytes=ram,
         disk_bytes=disk,
+        disk_used_bytes=disk_used,
+        disk_limits=DiskLimits(disk_limits),
+        allow_out=tuple(allow_out.split()),
         simulated=bool(simulated),
         region=region,
         registered_at=at_microseconds(registered_at_us),

@@ -117,7 +117,7 @@ def _beside_cards(rooms: Sequence[Room], need: Need) -> str:
     best = max(with_cards, key=lambda room: (room.ram_bytes, room.vcpus), default=None)
     if best is None or best.ram_bytes < GIB or best.vcpus < 1:
         return ""
-    vcpus, ram_gb = min(need.vcpus, best.vcpus), min(need.ram_bytes, best.ram_bytes) // GIB
+    vcpus, ram_gb = min(need.vcpus, best.vcpus, best.threads), min(need.ram_bytes, best.ram_bytes) // GIB
     cards = "The card is" if need.gpus == 1 else "The cards are"
     smaller = f" --disk {best.disk_bytes // GIB}" if best.disk_bytes < need.disk_bytes else ""
     return f"{cards} free with less beside: `--vcpus {vcpus} --ram {ram_gb}{smaller}`"
@@ -130,7 +130,7 @@ def _largest(empty: Sequence[Room], need: Need) -> str:
     best = max(with_card, key=lambda room: (room.free_gpus.get(need.gpu, 0), room.ram_bytes, room.vcpus))
     cards = f"{best.free_gpus.get(need.gpu, 0)}× {need.gpu}, " if need.gpus else ""
     return (
-        f"The largest that fits: {cards}{best.vcpus} vCPU, {memory_text(best.ram_bytes)} RAM,"
+        f"The largest that fits: {cards}{min(best.vcpus, best.threads)} vCPU, {memory_text(best.ram_bytes)} RAM,"
         f" {memory_text(best.disk_bytes)} disk"
     )
 
@@ -217,6 +217,11 @@ def check_host_could(tx: Transaction, policy: Policy, instance: Instance, shape:
 
 def _check_room_on(tx: Transaction, policy: Policy, instance: Instance, need: Need, shape: Shape) -> None:
     rooms = fleet.rooms(tx, policy, only=instance.host_id, ready=False)
+    if rooms and shape.vcpus > rooms[0].threads:
+        raise BadInput(
+            f"Its host has {rooms[0].threads} processor threads, fewer than {shape.vcpus} vCPUs",
+            hint=f"Ask for up to {rooms[0].threads}: more would make nothing faster",
+        )
     if not rooms or not rooms[0].fits(need):
         hosts = [host] if (host := fleet.host(tx, instance.host_id or "")) else []
         raise NoCapacity(

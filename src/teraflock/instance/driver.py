@@ -110,6 +110,8 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     subnet: str
     """Such as `10.128.16.0/20`."""
     gateway: str
+    domain: str = ""
+    """What the names of its guests end in: `vision.internal`."""
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
@@ -210,6 +212,10 @@ class ComputeDriver(Protocol):
 
     def hosts(self) -> Sequence[HostReport]:
         """The hosts as they are now. `EngineDown` where none can be asked."""
+        ...
+
+    def allow_out(self, host: str, networks: tuple[str, ...]) -> None:
+        """Let the guests of a host reach these networks besides the internet, and no other private ones."""
         ...
 
     def prepare(self, machine: Machine) -> None:

@@ -7,9 +7,14 @@ from teraflock.network.rules import gateway, subnet
 from teraflock.tenant.model import ProjectId
 
 
-def network_of(project: ProjectId, number: int) -> Network:
+def network_of(project: ProjectId, number: int, name: str = "") -> Network:
+    """`name`: the project's, for the names of its guests."""
     return Network(
-        project_id=project, number=number, subnet=str(subnet(number)), gateway=str(gateway(number))
+        project_id=project,
+        number=number,
+        subnet=str(subnet(number)),
+        gateway=str(gateway(number)),
+        domain=f"{name}.internal" if name else "",
     )
 
 

@@ -248,10 +248,11 @@ def commands_running_in_all_projects(tx: Transaction) -> tuple[Instance, ...]:
     return instances_from(tx, rows)
 
 
-def project_network_number(tx: Transaction, project: ProjectId) -> int:
-    row = tx.one("SELECT network_number FROM project WHERE id = :id", id=project)
+def project_network(tx: Transaction, project: ProjectId) -> tuple[int, str]:
+    """The number of its network, and its name."""
+    row = tx.one("SELECT network_number, name FROM project WHERE id = :id", id=project)
     assert row is not None, "an instance has a project"
-    return int(row[0])
+    return int(row[0]), str(row[1])
 
 
 def live_in_project(tx: Transaction, project: ProjectId) -> int:

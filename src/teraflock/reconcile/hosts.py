@@ -14,9 +14,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from teraflock.base.errors import Unavailable
-from teraflock.base.ids import new_id
+from teraflock.base.errors import TeraflockError, Unavailable
+from teraflock.base.events import Event
+from teraflock.base.ids import EventId, new_id
 from teraflock.fleet import store as fleet
+from teraflock.fleet.alarms import alarms
 from teraflock.fleet.model import Host, HostId, HostReport, HostState
 from teraflock.instance import store
 from teraflock.instance.driver import ComputeDriver
@@ -26,6 +28,7 @@ from teraflock.instance.states import Phase, Wanted
 from teraflock.reconcile import store as leases
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
+from teraflock.storage.events import record_event
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
 STRIKES_MAX: Final = 2
@@ -60,6 +63,7 @@ class HostLoop:
         back = {host.name for host in kept if host.state == HostState.AWAY and host.name in here}
         gone = self._lost(driver.site, kept, here)
         to_return = [id for id, host in waiting if host in here]
+        self._allow_out(driver, kept, here)
         if gone or here:
             self._around.database.write(
                 lambda tx: self._write(tx, driver, changed, back, here, gone, to_return)
@@ -67,6 +71,15 @@ class HostLoop:
             if to_return:
                 self._around.wake()
         self._known[driver.site] = here
+
+    def _allow_out(self, driver: ComputeDriver, kept: Sequence[Host], here: Mapping[str, HostReport]) -> None:
+        """Bring hosts to the networks that the operator wants open; one that refuses is asked again next turn."""
+        for host in kept:
+            if host.name in here and here[host.name].allow_out != host.allow_out:
+                try:
+                    driver.allow_out(host.name, host.allow_out)
+                except TeraflockError as error:
+                    LOG.warning("%s: its open networks cannot be set: %s", host.name, error.sentence)
 
     def _lost(self, site: str, kept: Sequence[Host], here: Mapping[str, HostReport]) -> list[Host]:
         found = []
@@ -88,6 +101,7 @@ class HostLoop:
         to_return: Sequence[InstanceId],
     ) -> None:
         now = self._around.clock.now()
+        self._sound_alarms(tx, driver.site, changed, now)
         for report in {report.name: report for report in (*changed, *(here[name] for name in back))}.values():
             id = HostId(new_id("hst", now, self._around.random_bytes))
             fleet.put_report(tx, driver.site, report, id, simulated=driver.simulated, now=now)
@@ -100,6 +114,19 @@ class HostLoop:
             LOG.warning("the host %s of %s is away", host.name, host.site)
             fleet.set_state(tx, host.id, HostState.AWAY)
             self._leave_unknown(tx, host, now)
+
+    def _sound_alarms(self, tx: Transaction, site: str, changed: Sequence[HostReport], now: datetime) -> None:
+        """Events of the installation, of no project, and lines in the log."""
+        kept = {host.name: host for host in fleet.outlines(tx) if host.site == site} if changed else {}
+        for report in changed:
+            for alarm in alarms(kept[report.name], report) if report.name in kept else ():
+                LOG.warning("%s", alarm.sentence)
+                id = EventId(new_id("evt", now, self._around.random_bytes))
+                subject = kept[report.name].id
+                record_event(
+                    tx,
+                    Event(id=id, at=now, kind=alarm.kind, subject=subject, project="", details=alarm.details),
+                )
 
     def _leave_unknown(self, tx: Transaction, host: Host, now: datetime) -> None:
         """Nobody knows whether what ran there runs. Where its tenant asked for its end before, that counts."""

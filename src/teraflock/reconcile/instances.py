@@ -271,7 +271,7 @@ class InstanceLoop:
         project = instance.project_id
         if project not in self._networks:
             with self._around.database.read() as tx:
-                self._networks[project] = network_of(project, store.project_network_number(tx, project))
+                self._networks[project] = network_of(project, *store.project_network(tx, project))
         return self._networks[project]
 
 

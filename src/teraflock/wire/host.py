@@ -25,6 +25,13 @@ class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
     vcpus: int
     ram_bytes: int
     disk_bytes: int
+    """Of the pool that instances' disks lie in."""
+    disk_used_bytes: int
+    """What is written in the pool. Disks are thin: what is held may be more."""
+    disk_limits: Literal["hold", "lost", "off"]
+    """Whether instances are kept to the size of their disks. `lost`: the host is counting what each holds."""
+    allow_out: tuple[str, ...]
+    """Private networks that instances of this host may reach."""
     vcpus_held: int
     ram_bytes_held: int
     disk_bytes_held: int
@@ -43,3 +50,5 @@ class HostChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     state: Literal["ready", "draining"] | None = None
     region: str | None = None
     """Where it stands, for prices that depend on it."""
+    allow_out: tuple[str, ...] | None = None
+    """All private networks that its instances may reach, such as `192.168.10.0/24`. Others stay closed."""

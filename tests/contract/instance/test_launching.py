@@ -164,7 +164,7 @@ def test_nothing_is_promised_twice(orders: list[Order]) -> None:
     for number, order in enumerate(orders):
         try:
             made = launched(house, order)
-        except NoCapacity:
+        except (NoCapacity, BadInput):  # taken, or more processors than any host has
             continue
         if number % 3 == 2:
             house.service.delete(house.tenant.actor, house.tenant.project, made[0].id)

@@ -16,6 +16,7 @@ def rooms(draw: st.DrawFn) -> list[Room]:
             host_id=HostId(f"hst_{number}"),
             name=f"host-{number}",
             site="site",
+            threads=draw(sizes),
             vcpus=draw(sizes),
             ram_bytes=draw(sizes),
             disk_bytes=draw(sizes),
@@ -44,6 +45,8 @@ def most(room: Room, need: Need) -> int:
     """How many fit on one host, counted one by one."""
     count, have = 0, [room.vcpus, room.ram_bytes, room.disk_bytes, room.free_gpus.get(need.gpu, 0)]
     takes = [need.vcpus, need.ram_bytes, need.disk_bytes, need.gpus]
+    if need.vcpus > room.threads:
+        return 0
     while all(amount >= take for amount, take in zip(have, takes, strict=True)):
         have = [amount - take for amount, take in zip(have, takes, strict=True)]
         count += 1

@@ -34,9 +34,11 @@ def show_host(call: Call, host: str) -> HostAnswer:
 
 @routes.patch("/v1/hosts/{host}", scope=Scope.HOUSE, may=Permission.HOST_WRITE)
 def change_host(call: Call, host: str, body: HostChange) -> HostAnswer:
-    """Let a host take new instances, or keep it from getting any; say in which region it stands."""
+    """Set a host's region, which private networks its instances may reach, and whether it takes new instances."""
     if body.region is not None:
         call.nouns.instances.set_region(call.actor, host, body.region)
+    if body.allow_out is not None:
+        call.nouns.fleet.set_allow_out(call.actor, host, body.allow_out)
     if body.state is not None:
         call.nouns.fleet.set_state(call.actor, host, HostState(body.state))
     return host_answer(call.nouns.fleet.host(host))

@@ -1,7 +1,7 @@
 """All checks together: the machine, the engine, the database, the server and what it says of itself."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from teraflock.app.house import background, connection
@@ -17,6 +17,7 @@ from teraflock.app.house.health import (
     wrong,
 )
 from teraflock.app.house.images import BASE
+from teraflock.app.house.isolation import examined
 from teraflock.app.house.places import Places
 from teraflock.app.house.up import server_url, why_simulated
 from teraflock.app.settings import Settings, load_settings
@@ -24,6 +25,8 @@ from teraflock.base.clock import SystemClock
 from teraflock.base.errors import Forbidden, NotAuthenticated, NotFound, TeraflockError, Unavailable
 from teraflock.client import Client
 from teraflock.drivers.lxd import daemon
+from teraflock.fleet.alarms import FILL_PERCENTS
+from teraflock.wire.host import HostAnswer
 
 
 def examine(
@@ -45,6 +48,8 @@ def examine(
     findings.append(guarded("engine", lambda: engine(places, settings, environment)))
     tell("database")
     findings.append(guarded("database", lambda: database(places, settings)))
+    tell("isolation")
+    findings += examined(places, settings, is_real=is_real)
     tell("server")
     return [*findings, *server_side(places, settings, environment)]
 
@@ -161,4 +166,19 @@ def hosts(client: Client) -> Finding:
         return wrong(
             "hosts", f"not healthy: {', '.join(broken[:5])}", "`nvidia-smi -q` on that host says why"
         )
+    if loose := [host.name for host in found if host.disk_limits != "hold"]:
+        return wrong(
+            "hosts",
+            f"disk limits do not hold on {', '.join(loose[:5])}",
+            "`tera host show` says why; if it lasts, `btrfs quota rescan` on the pool",
+        )
+    if full := _filling(found):
+        return mind("hosts", full, "Delete images, snapshots or instances, or enlarge the pool")
     return ok("hosts", f"{len(found)} with {sum(len(host.gpus) for host in found)} GPUs")
+
+
+def _filling(hosts: Sequence[HostAnswer]) -> str:
+    """The pools that are nearly full; empty: none is."""
+    percents = {host.name: host.disk_used_bytes * 100 // host.disk_bytes for host in hosts if host.disk_bytes}
+    full = [f"{name} {percent} %" for name, percent in percents.items() if percent >= FILL_PERCENTS[0]]
+    return f"disk pools filling up: {', '.join(full[:5])}" if full else ""

@@ -22,6 +22,9 @@ DISK_BYTES_MIN: Final = 10 << 30
 """An image, its unpacked copy and a small guest."""
 INOTIFY_INSTANCES_MIN: Final = 1024
 """Enough for about 128 guests: each one's systemd takes eight."""
+INOTIFY_INSTANCES_FAIR: Final = 1 << 20
+"""So many that one guest's memory ends before it has taken them all."""
+PROCESS_IDS_MIN: Final = 1 << 20
 
 
 class Verdict(StrEnum):
@@ -167,7 +170,28 @@ def inotify(machine: Machine) -> Finding:
             f"{value} instances: about {int(value) // 8} guests",
             "sysctl fs.inotify.max_user_instances=8192 (`make up` does it, until the next boot)",
         )
+    if int(value) < INOTIFY_INSTANCES_FAIR:
+        return mind(
+            "inotify",
+            f"{value} instances: one guest can take them all",
+            f"sysctl fs.inotify.max_user_instances={INOTIFY_INSTANCES_FAIR} (`make up` does it, until the next boot)",
+        )
     return ok("inotify", f"{value} instances")
+
+
+def process_ids(machine: Machine) -> Finding:
+    if not machine.is_real:
+        return skipped("process ids")
+    value = machine.read("/proc/sys/kernel/pid_max")
+    if value is None or not value.isdigit():
+        return mind("process ids", "the limit cannot be read", "Look at kernel.pid_max")
+    if int(value) < PROCESS_IDS_MIN:
+        return mind(
+            "process ids",
+            f"{value} in all: {int(value) // 16_384} guests can take them all",
+            "sysctl kernel.pid_max=4194304 (`make up` does it, until the next boot)",
+        )
+    return ok("process ids", f"{value} in all")
 
 
 def cgroups(machine: Machine) -> Finding:
@@ -229,6 +253,7 @@ CHECKS: Final[dict[str, Callable[[Machine], Finding]]] = {
     "nftables": nftables,
     "br_netfilter": bridge_filter,
     "inotify": inotify,
+    "process ids": process_ids,
     "cgroups": cgroups,
     "AppArmor": app_armor,
 }

@@ -30,6 +30,7 @@ Examples:
   tera host list
   tera host drain lab2
   tera host set lab2 --region north
+  tera host allow-out lab2 192.168.10.0/24
 """
 COLUMNS: Final = (
     Column("HOST", flexible=True),
@@ -39,6 +40,7 @@ COLUMNS: Final = (
     Column("VCPUS HELD", right=True, worth=6),
     Column("RAM HELD", right=True, worth=6),
     Column("DISK HELD", right=True, worth=4),
+    Column("POOL FULL", right=True, worth=6),
     Column("ADDRESS", worth=5),
     Column("REGION", worth=2),
     Column("SITE", worth=2),
@@ -119,6 +121,36 @@ def ready(name: str, as_json: bool) -> None:
     _change(name, HostChange(state="ready"), as_json)
 
 
+@command.command("allow-out")
+@click.argument("name")
+@click.argument("networks", nargs=-1, metavar="[CIDR]...")
+@click.option("--remove", is_flag=True, help="Close these networks again.")
+@json_option
+def allow_out(name: str, networks: tuple[str, ...], remove: bool, as_json: bool) -> None:
+    """Let instances of a host reach private networks.
+
+    By default instances reach the internet, and no private, link-local or other special address, nor any network that
+    the host itself is attached to. Open only what they need. Without a CIDR this lists what is open.
+
+    \b
+    Examples:
+      tera host allow-out lab2 192.168.10.0/24    # a file server's network
+      tera host allow-out lab2 10.1.2.3/32        # one machine
+      tera host allow-out lab2 192.168.10.0/24 --remove
+    """
+    with connected() as client:
+        host = client.host(name)
+        if networks:
+            kept = [each for each in host.allow_out if each not in networks]
+            host = client.change_host(
+                name, HostChange(allow_out=tuple(kept if remove else (*kept, *networks)))
+            )
+    if as_json:
+        write_json(host)
+    else:
+        click.echo(f"{host.name}: instances reach {', '.join(('the internet', *host.allow_out))}")
+
+
 def _change(name: str, change: HostChange, as_json: bool) -> None:
     with connected() as client:
         host = client.change_host(name, change)
@@ -126,6 +158,17 @@ def _change(name: str, change: HostChange, as_json: bool) -> None:
         write_json(host)
     else:
         click.echo(f"{host.name}: {_state(host)}, region {host.region}")
+
+
+def _fill_percent(host: "HostAnswer") -> int:
+    return host.disk_used_bytes * 100 // host.disk_bytes if host.disk_bytes else 0
+
+
+_LIMITS: Final = {
+    "hold": "hold",
+    "lost": "DO NOT HOLD: the kernel lost count of what each disk holds, and is counting anew",
+    "off": "DO NOT HOLD: quotas are switched off in the pool",
+}
 
 
 def _state(host: "HostAnswer") -> str:
@@ -142,6 +185,7 @@ def _cells(host: "HostAnswer") -> list[str]:
         f"{host.vcpus_held}/{host.vcpus}",
         f"{host.ram_bytes_held >> 30}/{memory_text(host.ram_bytes)}",
         f"{host.disk_bytes_held >> 30}/{memory_text(host.disk_bytes)}",
+        f"{_fill_percent(host)} %",
         host.address,
         host.region,
         host.site,
@@ -156,6 +200,12 @@ def _facts(host: "HostAnswer") -> Iterator[tuple[str, str]]:
     yield "vCPUs", f"{host.vcpus_held} of {host.vcpus} held"
     yield "memory", f"{memory_text(host.ram_bytes_held)} of {memory_text(host.ram_bytes)} held"
     yield "disk", f"{memory_text(host.disk_bytes_held)} of {memory_text(host.disk_bytes)} held"
+    yield (
+        "pool",
+        f"{memory_text(host.disk_used_bytes)} of {memory_text(host.disk_bytes)} written, {_fill_percent(host)} %",
+    )
+    yield "disk limits", _LIMITS[host.disk_limits]
+    yield "open networks", ", ".join(host.allow_out) or "none but the internet"
     for gpu in host.gpus:
         state = "free" if gpu.free else "held"
         health = "" if gpu.healthy else ", NOT HEALTHY"

@@ -16,15 +16,20 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from teraflock.drivers.lxd import confinement, guest, ids, names, nvidia, processors, setup
 from teraflock.drivers.lxd import exec as execution
-from teraflock.drivers.lxd import guest, names, nvidia, processors, setup
+from teraflock.drivers.lxd.confinement import Surface
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
-from teraflock.drivers.lxd.images import Images, remove
+from teraflock.drivers.lxd.hand_over import HandOver
+from teraflock.drivers.lxd.images import Images
+from teraflock.drivers.lxd.moulds import STOCK_RANGES, Moulds, remove
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.network import Networks
+from teraflock.drivers.lxd.pool import Pool
 from teraflock.drivers.lxd.purge import purge
 from teraflock.drivers.lxd.rest import Client
-from teraflock.fleet.model import GpuKind, HostReport
+from teraflock.drivers.lxd.throwaway import Throwaway
+from teraflock.fleet.model import DiskLimits, GpuKind, HostReport
 from teraflock.instance.driver import (
     Capability,
     CommandState,
@@ -51,6 +56,7 @@ LOG_BYTES_MAX: Final = 1 << 16
 FLUSH_SECONDS_MAX: Final = 20.0
 SSH: Final = 22
 POOL: Final = setup.PoolWish()
+SWEEP_SECONDS: Final = 300.0
 
 
 class Lxd:
@@ -80,13 +86,19 @@ class Lxd:
         image_cache: Path,
         now: Callable[[], int],
         driver_folder: Path | None = None,
+        hand_over: HandOver | None = None,
         pool: setup.PoolWish = POOL,
         way_out: bool = True,
+        surface: Surface = confinement.CLOSED,
+        ranges_folder: Path = ids.FOLDER,
+        stock: int = 0,
         site: str = "local",
     ) -> None:
         """`report` tells of this host; `now` is the time in seconds, for the date of an image.
 
         `driver_folder`: where copies of the cards' libraries lie; none where the engine brings them into guests.
+        `hand_over` cleans cards before another project gets them; none: nobody does.
+        `stock`: how many moulds of each image are made ahead of time.
         """
         self.site = site
         self._ours = Names(installation)
@@ -95,12 +107,21 @@ class Lxd:
         self._engine = Client(socket_path, project=self._ours.project)
         self._pool = pool
         self._driver_folder = driver_folder
+        self._hand_over = hand_over
+        self.pool = Pool(self._host, self._ours.pool)
+        self._swept_at = 0.0
         self.networks = Networks(self._host, self._ours, way_out=way_out)
-        self._images = Images(self._engine, self._ours, image_cache, now=now)
+        self._surface = surface
+        self._ranges = ids.Ranges(installation, ranges_folder)
+        moulds = Moulds(self._engine, self._ours, image_cache, self._ranges, stock=stock)
+        self._images = Images(self._engine, self._ours, image_cache, moulds, now=now)
 
     def set_up(self) -> None:
         """Our project, our pool, our firewall: what must stand before the first instance, and after a reboot."""
         setup.ensure(self._host, self._ours, self._pool)
+        for each in self._engine.get("instances", recursion=1):
+            if guest.ID in each["config"]:
+                self._ranges.adopt(each["name"], each["config"].get("security.idmap.base", ""))
         self.networks.rebuild()
         if self._driver_folder and self._report().gpus:
             # Before any guest starts: it may have been replaced while the host was down.
@@ -109,6 +130,7 @@ class Lxd:
     def purge(self) -> None:
         """Remove all that this installation has in the engine and in the firewall."""
         purge(self._host, self._ours, self.networks)
+        self._ranges.leave()
 
     def close(self) -> None:
         self._host.close()
@@ -118,34 +140,61 @@ class Lxd:
         self._host.get()
         if not self.networks.stands():
             self.networks.rebuild()
+        self._sweep()
         report = self._report()
+        used, total = self.pool.space()
+        report = replace(
+            report,
+            disk_bytes=total,
+            disk_used_bytes=used,
+            disk_limits=self._disk_limits(),
+            allow_out=self.networks.allowed_out(),
+        )
         if self._driver_folder:  # slices come into guests by NVIDIA's toolkit alone
             report = replace(report, gpus=tuple(gpu for gpu in report.gpus if gpu.kind != GpuKind.MIG))
         return (report,)
 
+    def allow_out(self, host: str, networks: tuple[str, ...]) -> None:
+        self.networks.allow_out(networks)
+
     def prepare(self, machine: Machine) -> None:
         self.networks.ensure(machine.network)
 
+    def make_unnamed(self, machine: Machine) -> None:
+        """A guest like any other, which the loops do not take for an instance."""
+        body = self._body(machine)
+        config: Any = body["config"]
+        del config[guest.ID]
+        self.networks.admit(machine)
+        self._engine.post("instances", body=body)
+
+    def release(self, handle: Handle) -> None:
+        """Give back the range of user ids of a guest that is gone."""
+        self._ranges.release(names.guest(handle.instance_id))
+
     def create(self, machine: Machine) -> None:
-        driver = self._card_driver(machine)
-        mould = self._mould(machine.image)
-        body = guest.body(machine, self._ours, new_host_key(), mould, driver, self._engine.server())
-        self.networks.count(machine.address, machine.id)
+        self._give_cards(machine)
+        name, body = names.guest(machine.id), self._body(machine)
+        self.networks.admit(machine)
         try:
             self._engine.post("instances", body=body)
         except EngineTaken:
             if self._complete(machine.handle):
                 return
-            self.delete(machine.handle)  # a crash left part of it, and nothing of it ever ran
+            remove(self._engine, name)  # a crash left part of it, and nothing of it ever ran
             self._engine.post("instances", body=body)
 
     def start(self, handle: Handle) -> None:
         name = names.guest(handle.instance_id)
+        body = {"action": "start", "timeout": 30}
         try:
-            self._engine.put("instances", name, "state", body={"action": "start", "timeout": 30})
+            self._engine.put("instances", name, "state", body=body)
         except EngineRefused:
-            if self._status(name) != "Running":
+            if self._status(name) == "Running":
+                return
+            if not self._unlink(name):
                 raise
+            self._engine.put("instances", name, "state", body=body)
 
     def expose(self, machine: Machine) -> None:
         name = names.guest(machine.id)
@@ -185,17 +234,25 @@ class Lxd:
 
     def delete(self, handle: Handle) -> None:
         name = names.guest(handle.instance_id)
+        address = bridge = ""
         with contextlib.suppress(EngineMissing):
-            self.networks.close(self._ports(name))
+            found = self._engine.get("instances", name)
+            address, bridge = guest.address_of(found), found["devices"].get("eth0", {}).get("network", "")
+            self.networks.close(guest.ports_from(found["config"].get(guest.PORTS, "")))
             remove(self._engine, name)
-        self.networks.count_no_more(handle.instance_id)
+        self.networks.dismiss(handle.instance_id, address, bridge)
+        self._ranges.release(name)
 
     def resize(self, machine: Machine) -> None:
         name = names.guest(machine.id)
         found = self._engine.get("instances", name)
-        driver = self._card_driver(machine)
-        body = guest.resized(found, machine, self._ours, driver, self._engine.server())
-        self._engine.put("instances", name, body=body)
+        running = found["status"] == "Running"
+        self._give_cards(machine, has=guest.sighting(found, "").slots or () if running else ())
+        index = self._ranges.take(name, spare=STOCK_RANGES)
+        self.networks.admit(machine)
+        self._engine.put(
+            "instances", name, body=guest.resized(found, machine, self._ours, self._host_of(machine, index))
+        )
         for _ in range(SETTLE_TRIES_MAX):
             if processors.settled(self._ours.project, name, machine.vcpus):
                 return
@@ -290,13 +347,66 @@ class Lxd:
     def delete_image(self, image_id: str) -> None:
         self._images.delete(image_id)
 
-    def _mould(self, image_id: str) -> str:
+    def probe(self, targets: Sequence[str]) -> dict[str, dict[str, str]]:
+        """What `probe.py` says from inside a guest that is thrown away afterwards.
+
+        `targets`: what it tries to reach, as `address:port`.
+        """
+        return Throwaway(self, self._engine, self._ours).probed(targets, self._images.built())
+
+    def unconfined(self) -> list[str]:
+        """The ids of guests that run without a range of user ids of their own: started by an earlier version."""
+        found = self._engine.get("instances", recursion=1)
+        return [
+            each["config"][guest.ID]
+            for each in found
+            if guest.ID in each["config"] and each["status"] == "Running" and not _is_confined(each["config"])
+        ]
+
+    def _disk_limits(self) -> DiskLimits:
+        limits = self.pool.limits()
+        if limits is DiskLimits.LOST:
+            self.pool.recount()
+        if limits is DiskLimits.OFF and not any(True for _ in self.sightings()):
+            return DiskLimits.HOLD  # the engine switches them on for the first disk
+        return limits
+
+    def _sweep(self) -> None:
+        """Now and then, drop ranges of user ids that were claimed for guests that a crash kept from being made."""
+        if time.monotonic() - self._swept_at > SWEEP_SECONDS:
+            self._swept_at = time.monotonic()
+            self._ranges.keep_only(each["name"] for each in self._engine.get("instances", recursion=1))
+
+    def _moulds(self, image_id: str) -> Mapping[int, str]:
         try:
-            return self._images.mould_of(image_id)
+            return self._images.moulds_of(image_id)
         except EngineMissing as error:
             raise EngineRefused(
                 f"The host does not have the image `{image_id}`", hint="`tera image list` shows those it has"
             ) from error
+
+    def _body(self, machine: Machine) -> dict[str, object]:
+        """The guest as it is posted: with a range of its own, copied from a mould of that range if there is one."""
+        moulds = self._moulds(machine.image)
+        kept = (each for each in moulds if each >= 0)
+        index = self._ranges.take(names.guest(machine.id), kept, spare=STOCK_RANGES)
+        mould = moulds.get(index) or next(iter(moulds.values()))
+        return guest.body(machine, self._ours, new_host_key(), mould, self._host_of(machine, index))
+
+    def _host_of(self, machine: Machine, index: int) -> guest.Host:
+        """`index`: of the machine's range of user ids."""
+        confined = confinement.settings(index, self._surface)
+        return guest.Host(confined=confined, driver=self._card_driver(machine), server=self._engine.server())
+
+    def _give_cards(self, machine: Machine, has: Iterable[str] = ()) -> None:
+        if self._hand_over and machine.gpus:
+            self._hand_over.give(machine.gpus, machine.network.project_id, has=has)
+
+    def _unlink(self, name: str) -> bool:
+        """Remove the host's end of a guest's link that a killed engine left; whether there was one."""
+        port = self._engine.get("instances", name)["devices"].get("eth0", {}).get("host_name", "")
+        asked = ["ip", "link", "delete", port]
+        return bool(port) and subprocess.run(asked, capture_output=True, check=False).returncode == 0
 
     def _card_driver(self, machine: Machine) -> str:
         """The folder with the cards' libraries as they are now; empty where the engine brings them into guests."""
@@ -339,6 +449,11 @@ class Lxd:
 
     def _name_of_host(self) -> str:
         return socket.gethostname()
+
+
+def _is_confined(config: Mapping[str, str]) -> bool:
+    """By what the guest was started with, not by what its next start will bring."""
+    return f'"Maprange":{ids.SIZE}}}' in config.get("volatile.idmap.current", "")
 
 
 def flush() -> None:

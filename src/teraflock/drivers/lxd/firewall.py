@@ -2,17 +2,28 @@
 
 What it says, of all bridges of this installation:
 - nothing is forwarded between two of them, and nothing from outside reaches them but through a port that was opened;
-- a guest reaches of the host only its gateway's DNS and ping;
+- a guest reaches of the host only its gateway's DNS and ping, and nobody else asks there;
 - a port opened leads to its guest from outside and from the host itself, by any of the host's addresses;
-- with `way_out` guests may speak to the world, without it to nobody beyond their bridge.
+- with `way_out` guests may speak to the internet: not to private, link-local or other special addresses (`CLOSED`), nor
+  to the networks the host itself is attached to, unless the operator allowed it. Without `way_out` they speak to nobody
+  beyond their bridge.
 
 The table is replaced in one transaction, so at no moment is a rule missing.
 """
 
 from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Address
+from typing import Final
 
 import msgspec
+
+from teraflock.drivers.lxd.words import checked_network, quoted
+
+CLOSED: Final = (
+    "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
+    "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/4", "240.0.0.0/4",
+)  # fmt: skip
+"""What no guest needs and a host must not hand out: the operator's own networks, and a cloud's credentials service."""
 
 
 class Forward(msgspec.Struct, frozen=True):
@@ -32,6 +43,10 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     bridges: tuple[Bridge, ...] = ()
     forwards: tuple[Forward, ...] = ()
     way_out: bool = True
+    closed: tuple[str, ...] = CLOSED
+    """Networks that guests do not reach through the host."""
+    allowed: tuple[str, ...] = ()
+    """Networks that they reach all the same."""
 
 
 def table(name: str, rules: Rules) -> str:
@@ -40,12 +55,15 @@ def table(name: str, rules: Rules) -> str:
         f"table inet {name}",
         f"delete table inet {name}",
         f"table inet {name} {{",
-        *_set("bridges", "ifname", (_quoted(bridge.name) for bridge in rules.bridges)),
+        *_set("bridges", "ifname", (quoted(bridge.name) for bridge in rules.bridges)),
         *_set("same", "ifname . ifname", (_same(bridge) for bridge in rules.bridges)),
         *_set("gates", "ifname . ipv4_addr", (_gate(bridge) for bridge in rules.bridges)),
+        *_set("gateways", "ipv4_addr", (str(IPv4Address(bridge.gateway)) for bridge in rules.bridges)),
+        *_ranges("closed", rules.closed),
+        *_ranges("allowed", rules.allowed),
         *_map("opened", "inet_service : ipv4_addr . inet_service", map(_leads, rules.forwards)),
+        *("  chain out {", *(_WAY_OUT if rules.way_out else ("    drop",)), "  }"),
         *_FIXED,
-        *(() if rules.way_out else _NO_WAY_OUT),
         "}",
     ]
     return "\n".join(lines) + "\n"
@@ -58,16 +76,6 @@ def open_ports(name: str, forwards: Sequence[Forward]) -> str:
 def close_ports(name: str, ports: Iterable[int]) -> str:
     """Each on its own: one that is closed already must not keep the others open."""
     return _elements("delete", name, "opened", map(str, ports))
-
-
-def add_bridge(name: str, bridge: Bridge) -> str:
-    return "".join(
-        (
-            _elements("add", name, "bridges", [_quoted(bridge.name)]),
-            _elements("add", name, "same", [_same(bridge)]),
-            _elements("add", name, "gates", [_gate(bridge)]),
-        )
-    )
 
 
 def remove(name: str) -> str:
@@ -90,6 +98,7 @@ _FIXED = """
   }
   chain to_host {
     type filter hook input priority filter; policy accept;
+    iifname != "lo" iifname != @bridges ip daddr @gateways drop
     iifname != @bridges accept
     ct state vmap { established : accept, related : accept, invalid : drop }
     iifname . ip daddr @gates icmp type echo-request accept
@@ -107,15 +116,25 @@ _FIXED = """
     iifname @bridges meta nfproto ipv6 drop
     iifname @bridges goto out
   }
-  chain out {
-  }
 """.strip("\n").splitlines()
 
-_NO_WAY_OUT = ("  chain out {", "    drop", "  }")
+_WAY_OUT = ("    ip daddr @allowed accept", "    ip daddr @closed reject with icmp admin-prohibited")
 
 
 def _set(name: str, kind: str, elements: Iterable[str]) -> list[str]:
     return [f"  set {name} {{", f"    type {kind}", *_listed(elements), "  }"]
+
+
+def _ranges(name: str, networks: Iterable[str]) -> list[str]:
+    elements = _listed(map(checked_network, networks))
+    return [
+        f"  set {name} {{",
+        "    type ipv4_addr",
+        "    flags interval",
+        "    auto-merge",
+        *elements,
+        "  }",
+    ]
 
 
 def _map(name: str, kind: str, elements: Iterable[str]) -> list[str]:
@@ -138,14 +157,8 @@ def _leads(forward: Forward) -> str:
 
 
 def _same(bridge: Bridge) -> str:
-    return f"{_quoted(bridge.name)} . {_quoted(bridge.name)}"
+    return f"{quoted(bridge.name)} . {quoted(bridge.name)}"
 
 
 def _gate(bridge: Bridge) -> str:
-    return f"{_quoted(bridge.name)} . {IPv4Address(bridge.gateway)}"
-
-
-def _quoted(name: str) -> str:
-    if not name.isalnum():
-        raise ValueError(f"not a bridge's name: {name!r}")
-    return f'"{name}"'
+    return f"{quoted(bridge.name)} . {IPv4Address(bridge.gateway)}"

@@ -1,8 +1,8 @@
 """A machine as the engine's configuration, and back. Pure: the one place that knows the keys.
 
 What the guest needs to know of itself stands in `user.*` keys, from which the image's templates write its files.
-Guests are unprivileged and cannot nest; no key of raw LXC is ever set. All other keys and all devices are ours, and a
-fingerprint of them is kept: whoever changes one by hand is found out, whichever it was.
+Guests are unprivileged, cannot nest, and each has its own range of user ids (see `confinement.py`); no raw LXC key is
+ever set. All other keys and all devices are ours, and a fingerprint of them is kept, so a change by hand is noticed.
 """
 
 import hashlib
@@ -26,6 +26,9 @@ PORTS: Final = "user.teraflock.ports"
 FINGERPRINT: Final = "user.teraflock.fingerprint"
 KEPT: Final = "user.teraflock.kept"
 """What the newest snapshot added to what is kept, in bytes; each snapshot bears its own."""
+ADDRESS: Final = "user.address"
+HOSTNAME: Final = "user.hostname"
+DOMAIN: Final = "user.domain"
 HOST_KEY: Final = "user.host-key-public"
 COMMAND: Final = "user.command"
 ENVIRONMENT: Final = "user.environment"
@@ -38,12 +41,21 @@ class HostKey(msgspec.Struct, frozen=True):
     public: str
 
 
-def body(
-    machine: Machine, ours: Names, key: HostKey, mould: str, driver: str = "", server: str = "lxd"
-) -> dict[str, object]:
-    """What is posted to make the instance, as a copy of its image's mould. `driver`: as in `devices`."""
-    config = _identity(machine, ours, key) | settings(machine, driver, server)
-    given = devices(machine, ours, driver)
+class Host(msgspec.Struct, frozen=True, kw_only=True):
+    """What a guest's configuration takes from its host."""
+
+    confined: Mapping[str, str]
+    """The keys that keep it within its walls (see `confinement.py`)."""
+    driver: str = ""
+    """The folder with the libraries that come in with a card; empty where the engine brings its own."""
+    server: str = "lxd"
+    """Which of the two engines it is, as it calls itself."""
+
+
+def body(machine: Machine, ours: Names, key: HostKey, mould: str, host: Host) -> dict[str, object]:
+    """What is posted to make the instance, as a copy of its image's mould."""
+    config = _identity(machine, ours, key) | settings(machine, host)
+    given = devices(machine, ours, host.driver)
     return {
         "name": names.guest(machine.id),
         "type": "container",
@@ -54,14 +66,11 @@ def body(
     }
 
 
-def settings(machine: Machine, driver: str, server: str) -> dict[str, str]:
+def settings(machine: Machine, host: Host) -> dict[str, str]:
     """All keys but those that a guest, an image or the engine writes for itself."""
-    fixed = {
-        "boot.autostart": "false",  # after a reboot the control plane says what runs, not the engine
-        "security.nesting": "false",
-        "security.privileged": "false",
-    }
-    return fixed | untold(server) | limits(machine) | _gpu_config(machine.gpus, driver)
+    fixed = {"boot.autostart": "false"}  # after a reboot the control plane says what runs, not the engine
+    given = _gpu_config(machine.gpus, host.driver)
+    return {**fixed, **host.confined, **untold(host.server), **limits(machine), **given}
 
 
 def fingerprint(config: Mapping[str, str], devices: Mapping[str, Mapping[str, str]]) -> str:
@@ -87,16 +96,14 @@ def limits(machine: Machine) -> dict[str, str]:
 
 
 def devices(machine: Machine, ours: Names, driver: str = "") -> dict[str, dict[str, str]]:
-    """`driver`: the folder with the libraries that come in with a card; empty where the engine brings its own."""
+    """`driver`: as in `Host`."""
     nic = {
         "type": "nic",
         "name": "eth0",
         "network": ours.bridge(machine.network.project_id),
         "hwaddr": names.hardware_address(ours.installation, machine.address),
-        "ipv4.address": machine.address,
-        # Without these a guest may speak in another's name.
-        "security.mac_filtering": "true",
-        "security.ipv4_filtering": "true",
+        # The firewall knows a guest by the name of its port: whatever else it says of itself is checked against that.
+        "host_name": ours.port(machine.address),
     }
     root = {"type": "disk", "path": "/", "pool": ours.pool, "size": f"{machine.disk_bytes}B"}
     cards = {f"{_GPU}{number}": gpu_device(slot) for number, slot in enumerate(machine.gpus)}
@@ -113,13 +120,16 @@ def gpu_device(slot: GpuSlot) -> dict[str, str]:
     return {"type": "gpu", "gputype": "physical", "pci": slot.slot}
 
 
-def resized(
-    found: Mapping[str, Any], machine: Machine, ours: Names, driver: str = "", server: str = "lxd"
-) -> dict[str, object]:
+def resized(found: Mapping[str, Any], machine: Machine, ours: Names, host: Host) -> dict[str, object]:
     """The whole configuration to put in place of the one found: settings and devices as the machine says."""
     config = {key: value for key, value in found["config"].items() if key.startswith(_NOT_SETTINGS)}
-    config |= settings(machine, driver, server)
-    given = devices(machine, ours, driver)
+    config |= settings(machine, host)
+    given = devices(machine, ours, host.driver)
+    old_nic = {key: value for key, value in given["eth0"].items() if key != "host_name"}
+    old_nic |= {"ipv4.address": machine.address, **_OLD_FILTERS}
+    if found.get("status") == "Running" and found["devices"].get("eth0") == old_nic:
+        # Started by an earlier version: another port would cut its network off. The next start gives it one.
+        given["eth0"] = old_nic
     return {
         "config": config | {FINGERPRINT: fingerprint(config, given)},
         "devices": given,
@@ -128,6 +138,10 @@ def resized(
         "description": found.get("description", ""),
         "ephemeral": False,
     }
+
+
+_OLD_FILTERS: Final = {"security.mac_filtering": "true", "security.ipv4_filtering": "true"}
+"""The engine's own, from before the firewall had a table for it."""
 
 
 def kept(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, object]:
@@ -145,6 +159,12 @@ def ports_text(ports: tuple[Port, ...]) -> str:
 def ports_from(text: str) -> tuple[Port, ...]:
     pairs = (pair.split(":") for pair in text.split(",") if pair)
     return tuple(Port(int(host_port), int(guest_port)) for host_port, guest_port in pairs)
+
+
+def address_of(found: Mapping[str, Any]) -> str:
+    """The guest's address, of one that bears our id."""
+    config = found["config"]
+    return str(config.get(ADDRESS, "")).partition("/")[0] if ID in config else ""
 
 
 def sighting(found: Mapping[str, Any], host: str) -> Sighting:
@@ -177,11 +197,12 @@ def _identity(machine: Machine, ours: Names, key: HostKey) -> dict[str, str]:
         names.TAG: ours.installation,
         ID: machine.id,
         PORTS: ports_text(machine.ports),
-        "user.hostname": machine.hostname,
+        HOSTNAME: machine.hostname,
         "user.machine-id": names.machine_id(machine.id),
-        "user.address": f"{machine.address}/{subnet_length}",
+        ADDRESS: f"{machine.address}/{subnet_length}",
         "user.gateway": machine.network.gateway,
         "user.dns": machine.network.gateway,
+        DOMAIN: machine.network.domain,
         "user.authorized-keys": "\n".join(machine.authorized_keys),
         "user.host-key": key.private,
         HOST_KEY: key.public,

@@ -1,40 +1,33 @@
 """Our images in the engine. An image's id is its alias there; several ids may stand for one image.
 
 An image nobody names any more is removed with its last alias. Instances live on without their image.
-
-Beside each image stands a *mould*: an instance made from it, started once and stopped. The first start of a container
-moves all its files to the owners an unprivileged guest has, which takes longer than all the rest of a launch; a copy of
-the mould has that behind it and shares its blocks. A mould has no network and never runs again.
+Guests are copied from an image's moulds (see `moulds.py`), which go with it.
 """
 
 import contextlib
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from teraflock.drivers.lxd import build, guest, names, recipe
+from teraflock.drivers.lxd import build, names, recipe
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
+from teraflock.drivers.lxd.moulds import UNPACK_SECONDS_MAX, Moulds
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.rest import Client
-from teraflock.instance.driver import EngineBusy, EngineRefused
 
 DIGEST: Final = "teraflock.recipe"
-UNPACK_SECONDS_MAX: Final = 1800
-"""An image with CUDA is some gigabytes to pack, send and unpack."""
-
-
-UNPLUG_TRIES_MAX: Final = 50
-UNPLUG_AGAIN_SECONDS: Final = 0.1
 
 
 class Images:
-    def __init__(self, engine: Client, ours: Names, cache: Path, *, now: Callable[[], int]) -> None:
+    def __init__(
+        self, engine: Client, ours: Names, cache: Path, moulds: Moulds, *, now: Callable[[], int]
+    ) -> None:
         self._engine = engine
         """Speaks within our project."""
         self._ours = ours
         self._cache = cache
+        self._moulds = moulds
         self._now = now
 
     def held(self) -> Mapping[str, int]:
@@ -43,6 +36,15 @@ class Images:
             for image in self._engine.get("images", recursion=1)
             for alias in image.get("aliases") or ()
         }
+
+    def built(self) -> frozenset[str]:
+        """The ids of images that were built from a recipe."""
+        return frozenset(
+            alias["name"]
+            for image in self._engine.get("images", recursion=1)
+            if DIGEST in image["properties"]
+            for alias in image.get("aliases") or ()
+        )
 
     def build(self, image_id: str, recipe_name: str) -> None:
         wanted = recipe.read(recipe_name)
@@ -53,7 +55,7 @@ class Images:
         file = build.build(wanted, self._cache, created_at=self._now())
         with build.alone(self._cache / f"{file.name}.engine.lock"):
             fingerprint = self._find(DIGEST, digest) or self._upload(file, digest)
-            self.mould(fingerprint)
+            self._moulds.ensure(fingerprint)
             self._name(image_id, fingerprint)
         if held and held["fingerprint"] != fingerprint:
             self._forget(held["fingerprint"])
@@ -71,7 +73,7 @@ class Images:
             "properties": {names.TAG: self._ours.installation},
         }
         fingerprint = self._engine.post("images", body=body, seconds_max=UNPACK_SECONDS_MAX)["fingerprint"]
-        self.mould(fingerprint)
+        self._moulds.ensure(fingerprint)
         self._name(image_id, fingerprint)
         with contextlib.suppress(EngineMissing):
             self._engine.delete("instances", name, "snapshots", snapshot)
@@ -84,58 +86,10 @@ class Images:
             self._engine.delete("images", "aliases", image_id)
         self._forget(held["fingerprint"])
 
-    def mould_of(self, image_id: str) -> str:
-        """The name of the image's mould, made anew if somebody removed it. `EngineMissing` without the image."""
+    def moulds_of(self, image_id: str) -> Mapping[int, str]:
+        """What guests of the image are copied from. `EngineMissing` without the image."""
         alias = self._engine.get("images", "aliases", image_id)
-        return self.mould(alias["target"])
-
-    def mould(self, fingerprint: str) -> str:
-        """Named only once it is finished, so that one that a crash left half made is never copied."""
-        name = f"image-{fingerprint[:24]}"
-        with contextlib.suppress(EngineMissing):
-            self._engine.get("instances", name)
-            return name
-        self._cache.mkdir(parents=True, exist_ok=True)
-        with build.alone(self._cache / f"{name}.lock"):
-            return self._moulded(name, fingerprint)
-
-    def _moulded(self, name: str, fingerprint: str) -> str:
-        with contextlib.suppress(EngineMissing):  # another was faster
-            self._engine.get("instances", name)
-            return name
-        rough = f"rough-{fingerprint[:24]}"
-        remove(self._engine, rough)
-        self._engine.post("instances", body=self._rough(rough, fingerprint), seconds_max=UNPACK_SECONDS_MAX)
-        self._engine.put("instances", rough, "state", body={"action": "start", "timeout": 30})
-        self._unplug(rough)
-        self._engine.post("instances", rough, body={"name": name, "migration": False})
-        return name
-
-    def _unplug(self, name: str) -> None:
-        """Until it stands still. One that does not boot goes down by itself, and may be about to when it is told."""
-        for _ in range(UNPLUG_TRIES_MAX):
-            with contextlib.suppress(EngineRefused, EngineBusy):
-                body = {"action": "stop", "timeout": 30, "force": True}
-                self._engine.put("instances", name, "state", body=body)
-            if self._engine.get("instances", name)["status"] == "Stopped":
-                return
-            time.sleep(UNPLUG_AGAIN_SECONDS)
-
-    def _rough(self, name: str, fingerprint: str) -> dict[str, object]:
-        return {
-            "name": name,
-            "type": "container",
-            "source": {"type": "image", "fingerprint": fingerprint},
-            "profiles": [],
-            "config": {
-                names.TAG: self._ours.installation,
-                "user.machine-id": names.machine_id(name),
-                "boot.autostart": "false",
-                **guest.untold(self._engine.server()),
-                "limits.memory": "1GiB",
-            },
-            "devices": {"root": {"type": "disk", "path": "/", "pool": self._ours.pool}},
-        }
+        return self._moulds.of(alias["target"])
 
     def _held_under(self, image_id: str) -> dict[str, Any] | None:
         try:
@@ -170,12 +124,4 @@ class Images:
         with contextlib.suppress(EngineMissing):
             if not self._engine.get("images", fingerprint).get("aliases"):
                 self._engine.delete("images", fingerprint)
-                remove(self._engine, f"image-{fingerprint[:24]}")
-
-
-def remove(engine: Client, name: str) -> None:
-    """Remove an instance, running or not, there or not."""
-    with contextlib.suppress(EngineMissing):
-        if engine.get("instances", name)["status"] != "Stopped":
-            engine.put("instances", name, "state", body={"action": "stop", "timeout": 30, "force": True})
-        engine.delete("instances", name)
+                self._moulds.forget(fingerprint)

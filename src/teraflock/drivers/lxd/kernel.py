@@ -7,9 +7,12 @@ import msgspec
 
 SYSTEM: Final = Path("/proc/sys")
 
-INOTIFY_INSTANCES_MIN: Final = 8192
-"""Linux allows 128 for each user, and all guests are one user to it: at about 16 the next one's systemd fails."""
-INOTIFY_WATCHES_MIN: Final = 1_048_576
+INOTIFY_INSTANCES_MIN: Final = 1 << 20
+"""Linux allows 128, and counts all guests together, for root made their namespaces. So many that a guest's own memory
+limit stops it first: one guest cannot take them from the others."""
+INOTIFY_WATCHES_MIN: Final = 1 << 22
+PROCESS_IDS_MIN: Final = 1 << 22
+"""All that Linux can have: a few hundred guests at their limit of processes, where the usual 32,768 are two."""
 KEYS_MIN: Final = 20_000
 """Kernel keys of one user: each guest's session takes some of them."""
 
@@ -17,6 +20,7 @@ RAISED: Final = {
     "fs/inotify/max_user_instances": INOTIFY_INSTANCES_MIN,
     "fs/inotify/max_user_watches": INOTIFY_WATCHES_MIN,
     "kernel/keys/maxkeys": KEYS_MIN,
+    "kernel/pid_max": PROCESS_IDS_MIN,
 }
 
 RETRY_MILLISECONDS: Final = 50

@@ -6,10 +6,13 @@ else's things can be taken for ours.
 
 import hashlib
 import re
+from ipaddress import IPv4Address
 from typing import Final
 
 TAG: Final = "user.teraflock"
 """The configuration key that all our things in the engine carry; its value is the installation's id."""
+
+BRIDGE_PREFIX: Final = "tf"
 
 _INSTALLATION = re.compile(r"[a-z0-9]{4,16}")
 _DIGEST_CHARACTERS: Final = 8
@@ -26,10 +29,17 @@ class Names:
         self.pool = f"tera-{installation}"
         self.table = f"tera_{installation}"
         self.counting_table = f"tera_{installation}_sent"
+        self.guard_table = f"tera_{installation}_guard"
+        self.port_prefix = "tg" + _digest(installation)[:4]
+        """How the host's ends of all guests' links begin."""
 
     def bridge(self, network: str) -> str:
         """The bridge of a network. Linux allows 15 characters, so the id goes in as a digest."""
-        return "tf" + _digest(self.installation, network)
+        return BRIDGE_PREFIX + _digest(self.installation, network)
+
+    def port(self, address: str) -> str:
+        """The host's end of the link to the guest with this address: 14 of the 15 characters that Linux allows."""
+        return f"{self.port_prefix}{int(IPv4Address(address)):08x}"
 
     def alias(self, digest: str) -> str:
         """How the engine knows an image built from a recipe."""

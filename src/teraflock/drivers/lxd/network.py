@@ -1,8 +1,9 @@
 """Bridges and the firewall, put into force on this host.
 
-A project's network is one bridge with our tag; the firewall table is rebuilt whole from what the engine holds (bridges,
-and the ports noted on instances), so that after a reboot nothing else has to be remembered. Between rebuilds single
-ports are added and taken away, under a lock that all our processes on this host share.
+A project's network is one bridge with our tag. Our tables (firewall, guard, counters) are rebuilt whole from what the
+engine holds: bridges, guests, the ports noted on them, and what the operator allowed, noted on our project. So nothing
+else has to be remembered after a reboot. Between rebuilds single entries are added and taken away, under a lock that
+all our processes on this host share.
 """
 
 import contextlib
@@ -11,20 +12,26 @@ import logging
 import secrets
 import subprocess
 from collections.abc import Iterator
-from ipaddress import IPv4Network
+from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path
 from typing import Any, Final
 
-from teraflock.drivers.lxd import counting, firewall, guest, kernel, names
+import msgspec
+
+from teraflock.drivers.lxd import counting, firewall, guard, guest, kernel, names
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
-from teraflock.drivers.lxd.firewall import Bridge, Forward, Rules
+from teraflock.drivers.lxd.firewall import CLOSED, Bridge, Forward, Rules
+from teraflock.drivers.lxd.guard import Station
 from teraflock.drivers.lxd.names import Names
+from teraflock.drivers.lxd.resolving import Resolving
 from teraflock.drivers.lxd.rest import Client
 from teraflock.drivers.lxd.setup import check_ours
-from teraflock.instance.driver import EngineRefused, Network, Port, Sent
+from teraflock.instance.driver import EngineRefused, Machine, Network, Port, Sent
 
 LOG: Final = logging.getLogger("teraflock.lxd")
 LOCKS: Final = Path("/run/lock")
+ALLOWED: Final = "user.teraflock.allow-out"
+"""On our project: networks that the operator lets guests reach."""
 
 
 class Networks:
@@ -36,20 +43,55 @@ class Networks:
         self._ours = ours
         self._way_out = way_out
         self._lock = locks / f"tera-{ours.installation}-firewall"
+        self._resolving = Resolving(ours)
+        self._attached: tuple[str, ...] = ()
+        """The host's own networks when the table was last built."""
 
     def ensure(self, network: Network) -> None:
         """The network's bridge, behind the firewall before any guest is on it."""
         bridge = Bridge(self._ours.bridge(network.project_id), network.gateway)
         try:
-            check_ours(self._engine.get("networks", bridge.name), self._ours, f"network `{bridge.name}`")
+            found = self._engine.get("networks", bridge.name)
+            check_ours(found, self._ours, f"network `{bridge.name}`")
+            wanted = self._resolving.server_settings(bridge.name)
+            if found["config"].get("raw.dnsmasq") != wanted:  # made by an earlier version
+                self._engine.patch("networks", bridge.name, body={"config": {"raw.dnsmasq": wanted}})
         except EngineMissing:
             with contextlib.suppress(EngineTaken):  # another thread was faster
                 self._engine.post("networks", body=self._body(bridge, network))
             self.rebuild()
         ask_soon(bridge.name)
 
-    def count(self, address: str, instance_id: str) -> None:
-        """Count from now on what the guest sends out of the house, unless that is counted already."""
+    def admit(self, machine: Machine) -> None:
+        """Let a guest speak in its own name, and be found by it, before it first starts."""
+        bridge = self._ours.bridge(machine.network.project_id)
+        self._resolving.add(bridge, machine.id, machine.address, machine.hostname, machine.network.domain)
+        with self._alone():
+            if not _nft(guard.admit(self._ours.guard_table, self._station(machine.address))):
+                self._rebuild()
+        self._count(machine.address, machine.id)
+
+    def dismiss(self, instance_id: str, address: str, bridge: str) -> None:
+        self._resolving.remove(bridge, instance_id)
+        if address:
+            with self._alone():  # dismissed already: as wanted
+                _nft(guard.dismiss(self._ours.guard_table, self._station(address)))
+        self._count_no_more(instance_id)
+
+    def allow_out(self, networks: tuple[str, ...]) -> None:
+        """Let guests reach these networks through the host, and no other closed ones."""
+        found = self._engine.get("projects", self._ours.project)
+        config = {**found["config"], ALLOWED: " ".join(networks)}  # LXD takes a part of it for the whole
+        body = {"config": config, "description": found["description"]}
+        self._engine.put("projects", self._ours.project, body=body)
+        self.rebuild()
+
+    def allowed_out(self) -> tuple[str, ...]:
+        config = self._engine.get("projects", self._ours.project)["config"]
+        return tuple(str(config.get(ALLOWED, "")).split())
+
+    def _count(self, address: str, instance_id: str) -> None:
+        """Count from now on what the guest sends out of the host, unless that is counted already."""
         with self._alone():
             new = counting.Counter(address, instance_id, secrets.token_hex(8))
             if _nft(counting.begin(self._ours.counting_table, new)):
@@ -58,7 +100,7 @@ class Networks:
             wanted = {each.address: each.instance_id for each, _ in found} | {address: instance_id}
             self._bring_counters(found, wanted)
 
-    def count_no_more(self, instance_id: str) -> None:
+    def _count_no_more(self, instance_id: str) -> None:
         with self._alone():
             for counter, _ in self._counters():
                 if counter.instance_id == instance_id:
@@ -95,16 +137,20 @@ class Networks:
             self._rebuild()
 
     def stands(self) -> bool:
-        """Whether our tables are there: after a reboot they are not."""
-        return _nft(
-            f"list map inet {self._ours.table} opened\nlist chain inet {self._ours.counting_table} leaving\n"
+        """Whether our tables are there and up to date; after a reboot or an `nft flush ruleset` they are not."""
+        return attached() == self._attached and _nft(
+            f"list map inet {self._ours.table} opened\n"
+            f"list chain inet {self._ours.counting_table} leaving\n"
+            f"list chain bridge {self._ours.guard_table} entering\n"
         )
 
     def drop_firewall(self) -> None:
         with self._alone():
             _nft(firewall.remove(self._ours.table))
             _nft(firewall.remove(self._ours.counting_table))
+            _nft(guard.remove(self._ours.guard_table))
             self._lock.unlink(missing_ok=True)
+        self._resolving.remove_all()
 
     def bridges(self) -> tuple[Bridge, ...]:
         """All bridges with our tag."""
@@ -116,16 +162,33 @@ class Networks:
 
     def _rebuild(self) -> None:
         instances = self._engine.get("instances", recursion=1, project=self._ours.project)
-        forwards = tuple(forward for each in instances for forward in _forwards(each))
         bridges = self.bridges()
-        rules = Rules(bridges=bridges, forwards=forwards, way_out=self._way_out)
-        counted = counting.table(self._ours.counting_table, (bridge.name for bridge in bridges))
-        if not (_nft(firewall.table(self._ours.table, rules)) and _nft(counted)):
+        self._attached = attached()
+        rules = Rules(
+            bridges=bridges,
+            forwards=tuple(forward for each in instances for forward in _forwards(each)),
+            way_out=self._way_out,
+            closed=(*CLOSED, *self._attached),
+            allowed=self.allowed_out(),
+        )
+        stations = [self._station(address) for address, _ in _counted(instances)]
+        texts = (
+            guard.table(self._ours.guard_table, self._ours.port_prefix, stations),
+            firewall.table(self._ours.table, rules),
+            counting.table(self._ours.counting_table, (bridge.name for bridge in bridges)),
+        )
+        if not all(map(_nft, texts)):
             raise EngineRefused(
                 "The host's firewall did not take our rules",
                 hint="`nft` must be installed, and root must be allowed to use it",
             )
         self._bring_counters(self._counters(), dict(_counted(instances)))
+        for each in instances:
+            self._resolving.add_found(each)
+
+    def _station(self, address: str) -> Station:
+        hardware = names.hardware_address(self._ours.installation, address)
+        return Station(self._ours.port(address), hardware, address)
 
     def _counters(self) -> list[tuple[counting.Counter, int]]:
         asked = counting.listing(self._ours.counting_table)
@@ -151,6 +214,7 @@ class Networks:
                 "ipv6.address": "none",
                 # Guests ask the gateway for names of the world. Incus runs no server for that where it keeps no names.
                 "dns.mode": "managed" if self._engine.server() == "incus" else "none",
+                "raw.dnsmasq": self._resolving.server_settings(bridge.name),
                 names.TAG: self._ours.installation,
             },
         }
@@ -163,6 +227,21 @@ class Networks:
             yield
 
 
+def attached() -> tuple[str, ...]:
+    """The networks the host is attached to, but for those of bridges: other hosts are there, and their management."""
+    asked = ["ip", "-json", "-4", "address", "show"]
+    done = subprocess.run(asked, capture_output=True, check=False)
+    if done.returncode:
+        return ()
+    found = {
+        str(IPv4Interface(f"{each['local']}/{each['prefixlen']}").network)
+        for link in msgspec.json.decode(done.stdout)
+        if link.get("ifname", "lo") != "lo" and not link["ifname"].startswith(names.BRIDGE_PREFIX)
+        for each in link.get("addr_info", ())
+    }
+    return tuple(sorted(found))
+
+
 def ask_soon(bridge: str) -> None:
     """Ask again soon for a guest that does not answer yet, instead of after a second."""
     for name, value in kernel.bridge_settings(bridge):
@@ -172,9 +251,7 @@ def ask_soon(bridge: str) -> None:
 
 
 def _forwards(instance: dict[str, Any]) -> Iterator[Forward]:
-    address = instance["devices"].get("eth0", {}).get("ipv4.address", "")
-    if not address:
-        return
+    address = guest.address_of(instance)
     for port in guest.ports_from(instance["config"].get(guest.PORTS, "")):
         yield Forward(port.host_port, address, port.guest_port)
 
@@ -182,9 +259,8 @@ def _forwards(instance: dict[str, Any]) -> Iterator[Forward]:
 def _counted(instances: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     """The addresses of our guests, and whose they are."""
     for each in instances:
-        address, id = each["devices"].get("eth0", {}).get("ipv4.address", ""), each["config"].get(guest.ID)
-        if address and id:
-            yield address, id
+        if address := guest.address_of(each):
+            yield address, each["config"][guest.ID]
 
 
 def _nft(text: str) -> bool:

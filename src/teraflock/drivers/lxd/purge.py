@@ -7,7 +7,7 @@ looked at before they are removed.
 import contextlib
 
 from teraflock.drivers.lxd.errors import EngineMissing
-from teraflock.drivers.lxd.images import remove
+from teraflock.drivers.lxd.moulds import remove
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.network import Networks
 from teraflock.drivers.lxd.rest import Client

@@ -46,6 +46,8 @@ class Calls:
         self.world = world
         self._clock = clock
         self._hosts = {host.name: host for host in hosts}
+        self._allowed_out: dict[str, tuple[str, ...]] = {}
+        """Like a firewall, it does not outlive the process: the loops see to it that it is set again."""
         self._mark = mark
         self._kill = kill
 

@@ -82,10 +82,19 @@ class SimulatedEngine(Disks, Networks):
     def hosts(self) -> Sequence[HostReport]:
         with self._asking("hosts") as call:
             away = call.weather.away
-        there = [host for host in self._hosts.values() if host.name not in away]
+        there = [
+            msgspec.structs.replace(host, allow_out=self._allowed_out.get(host.name, ()))
+            for host in self._hosts.values()
+            if host.name not in away
+        ]
         if self._hosts and not there:
             raise error(Kind.ENGINE_DOWN)
         return there
+
+    def allow_out(self, host: str, networks: tuple[str, ...]) -> None:
+        with self._asking("allow_out"):
+            self._known(host)
+        self._allowed_out[host] = networks
 
     def create(self, machine: Machine) -> None:
         with self._changing("create", machine.handle) as call:

@@ -24,6 +24,7 @@ def machine(
 
 
 INOTIFY = "proc/sys/fs/inotify/max_user_instances"
+PROCESS_IDS = "proc/sys/kernel/pid_max"
 BRIDGES = "proc/sys/net/bridge/bridge-nf-call-iptables"
 CONTROLLERS = "sys/fs/cgroup/cgroup.controllers"
 APPARMOR = "sys/module/apparmor/parameters/enabled"
@@ -32,7 +33,11 @@ APPARMOR = "sys/module/apparmor/parameters/enabled"
 @pytest.mark.parametrize(
     ("check", "files", "verdict", "seen"),
     [
-        (health.inotify, {INOTIFY: "8192\n"}, Verdict.OK, "8192"),
+        (health.inotify, {INOTIFY: "1048576\n"}, Verdict.OK, "1048576"),
+        (health.inotify, {INOTIFY: "8192\n"}, Verdict.MIND, "one guest can take them all"),
+        (health.process_ids, {PROCESS_IDS: "4194304\n"}, Verdict.OK, "4194304"),
+        (health.process_ids, {PROCESS_IDS: "32768\n"}, Verdict.MIND, "2 guests can take them all"),
+        (health.process_ids, {}, Verdict.MIND, "cannot be read"),
         (health.inotify, {INOTIFY: "128\n"}, Verdict.WRONG, "about 16 guests"),
         (health.inotify, {}, Verdict.MIND, "cannot be read"),
         (health.bridge_filter, {BRIDGES: "1\n"}, Verdict.OK, "pass the firewall"),
@@ -90,6 +95,7 @@ def test_the_simulated_engine_needs_nothing_of_the_kernel(tmp_path: Path) -> Non
         "nftables",
         "br_netfilter",
         "inotify",
+        "process ids",
         "cgroups",
         "AppArmor",
     }

@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teraflock.drivers.lxd import guest, names
+from teraflock.drivers.lxd import confinement, guest, names
 from teraflock.drivers.lxd.guest import HostKey
 from teraflock.drivers.lxd.names import Names
 from teraflock.fleet.model import GpuKind
@@ -15,6 +15,8 @@ from teraflock.instance.model import InstanceId
 from teraflock.tenant.model import ProjectId
 
 OURS = Names("test01")
+CONFINED = confinement.settings(7)
+HOST = guest.Host(confined=CONFINED)
 KEY = HostKey("PRIVATE\n", "ssh-ed25519 AAAA")
 NETWORK = Network(project_id=ProjectId("prj_one"), number=1, subnet="10.128.16.0/20", gateway="10.128.16.1")
 GPUS = st.lists(
@@ -49,7 +51,7 @@ DRIVERS = st.sampled_from(("", "/srv/nvidia/now"))
 
 @given(gpus=GPUS, driver=DRIVERS)
 def test_each_card_is_named_exactly_and_brings_the_driver(gpus: tuple[GpuSlot, ...], driver: str) -> None:
-    body = guest.body(machine(gpus=gpus), OURS, KEY, "mould", driver)
+    body = guest.body(machine(gpus=gpus), OURS, KEY, "mould", guest.Host(confined=CONFINED, driver=driver))
     devices: dict[str, dict[str, str]] = body["devices"]  # type: ignore[assignment]
     config: dict[str, str] = body["config"]  # type: ignore[assignment]
     cards = [device for device in devices.values() if device["type"] == "gpu"]
@@ -66,10 +68,12 @@ def test_each_card_is_named_exactly_and_brings_the_driver(gpus: tuple[GpuSlot, .
 def test_a_resize_brings_exactly_what_a_new_machine_would_have(
     before: tuple[GpuSlot, ...], after: tuple[GpuSlot, ...], vcpus: int, ram: int, driver: str
 ) -> None:
-    first = guest.body(machine(gpus=before), OURS, KEY, "mould", driver)
+    first = guest.body(machine(gpus=before), OURS, KEY, "mould", guest.Host(confined=CONFINED, driver=driver))
     wanted = machine(gpus=after, vcpus=vcpus, ram_bytes=ram)
-    fresh = guest.body(wanted, OURS, KEY, "mould", driver)
-    resized = guest.resized({**first, "architecture": "x86_64"}, wanted, OURS, driver)
+    fresh = guest.body(wanted, OURS, KEY, "mould", guest.Host(confined=CONFINED, driver=driver))
+    resized = guest.resized(
+        {**first, "architecture": "x86_64"}, wanted, OURS, guest.Host(confined=CONFINED, driver=driver)
+    )
     assert resized["config"] == fresh["config"]
     assert resized["devices"] == fresh["devices"]
 
@@ -79,8 +83,8 @@ def test_no_word_of_the_user_s_becomes_a_setting(text: str) -> None:
     changed = machine(
         hostname="other", user_data=text, command=(text,), environment={"X": text}, jupyter_token=text
     )
-    config: dict[str, str] = guest.body(changed, OURS, KEY, "mould")["config"]  # type: ignore[assignment]
-    plain: dict[str, str] = guest.body(machine(), OURS, KEY, "mould")["config"]  # type: ignore[assignment]
+    config: dict[str, str] = guest.body(changed, OURS, KEY, "mould", HOST)["config"]  # type: ignore[assignment]
+    plain: dict[str, str] = guest.body(machine(), OURS, KEY, "mould", HOST)["config"]  # type: ignore[assignment]
     for key in (config.keys() | plain.keys()) - {key for key in config if key.startswith("user.")}:
         assert config[key] == plain[key]
     assert config["security.privileged"] == config["security.nesting"] == config["security.devlxd"] == "false"
@@ -91,7 +95,7 @@ def test_no_word_of_the_user_s_becomes_a_setting(text: str) -> None:
 
 @given(text=st.text(alphabet=st.sampled_from("a\r\n #{}%"), max_size=12))
 def test_line_ends_are_told_apart_from_the_text(text: str) -> None:
-    config: dict[str, str] = guest.body(machine(user_data=text), OURS, KEY, "mould")["config"]  # type: ignore[assignment]
+    config: dict[str, str] = guest.body(machine(user_data=text), OURS, KEY, "mould", HOST)["config"]  # type: ignore[assignment]
     data = config.get("user.user-data", "")
     ends = config.get("user.user-data-ends", "").replace("n", "\n").replace("r", "\r")
     assert data + ends == text
@@ -111,7 +115,7 @@ def test_ports_come_back_as_they_were_noted(ports: tuple[Port, ...]) -> None:
 )
 def test_what_is_seen_is_what_was_asked_for(vcpus: int, ram: int, disk: int, status: str) -> None:
     asked = machine(vcpus=vcpus, ram_bytes=ram, disk_bytes=disk)
-    seen = guest.sighting({**guest.body(asked, OURS, KEY, "mould"), "status": status}, "here")
+    seen = guest.sighting({**guest.body(asked, OURS, KEY, "mould", HOST), "status": status}, "here")
     assert (seen.instance_id, seen.vcpus, seen.ram_bytes, seen.disk_bytes) == (asked.id, vcpus, ram, disk)
     expected = {"Running": "running", "Stopped": "stopped", "Error": "broken", "Frozen": "broken"}
     assert seen.seen == expected.get(status, "pending")
@@ -144,7 +148,7 @@ SERVERS = st.sampled_from(("lxd", "incus"))
 
 def found(asked: Machine, server: str) -> dict[str, Any]:
     """As the engine shows it."""
-    made: dict[str, Any] = guest.body(asked, OURS, KEY, "mould", server=server)
+    made: dict[str, Any] = guest.body(asked, OURS, KEY, "mould", guest.Host(confined=CONFINED, server=server))
     return {**made, "status": "Running", "architecture": "x86_64"}
 
 
@@ -174,7 +178,7 @@ def test_whatever_other_hands_change_is_seen_and_goes_with_a_resize(
     else:
         part[key] = value
     assert guest.sighting(shown, "here").altered
-    back = {**shown, **guest.resized(shown, asked, OURS, server=server)}
+    back = {**shown, **guest.resized(shown, asked, OURS, guest.Host(confined=CONFINED, server=server))}
     assert (back["config"], back["devices"]) == (given["config"], given["devices"])
     assert not guest.sighting(back, "here").altered
 
@@ -189,3 +193,24 @@ def test_each_engine_has_its_own_word_for_what_guests_are_not_told() -> None:
     assert found(machine(), "lxd")["config"]["security.devlxd"] == "false"
     assert found(machine(), "incus")["config"]["security.guestapi"] == "false"
     assert "security.devlxd" not in found(machine(), "incus")["config"], "it would refuse the word"
+
+
+def test_a_guest_of_an_earlier_version_keeps_its_link_until_its_next_start() -> None:
+    shown = found(machine(), "lxd")
+    nic = shown["devices"]["eth0"]
+    port = nic.pop("host_name")
+    nic |= {"security.mac_filtering": "true", "security.ipv4_filtering": "true"}
+    nic["ipv4.address"] = machine().address
+    running = guest.resized(shown, machine(), OURS, HOST)
+    assert running["devices"]["eth0"] == nic, "a new link would have no address in the guest"  # type: ignore[index]
+    stopped = guest.resized({**shown, "status": "Stopped"}, machine(), OURS, HOST)
+    assert stopped["devices"]["eth0"]["host_name"] == port  # type: ignore[index]
+
+
+@given(address=st.ip_addresses(v=4), other=st.ip_addresses(v=4))
+def test_every_address_has_a_port_of_its_own(address: object, other: object) -> None:
+    port = OURS.port(str(address))
+    assert len(port) <= 15
+    assert port.startswith(OURS.port_prefix)
+    assert (port == OURS.port(str(other))) == (address == other)
+    assert not port.startswith(Names("test02").port_prefix)

@@ -1,0 +1,151 @@
+"""What keeps tenants apart on this machine, tried from inside a guest that is thrown away afterwards."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from teraflock.app.engines import FOLDER, lxd_driver
+from teraflock.app.house.health import Finding, guarded, mind, ok, skipped, wrong
+from teraflock.app.house.places import Places
+from teraflock.app.settings import Settings, address_of
+from teraflock.base.clock import SystemClock
+from teraflock.drivers.lxd import ids
+
+Said = Mapping[str, Mapping[str, str]]
+BY_FILTER: Final = ("refused: EPERM", "refused: ENOSYS")
+CREDENTIALS: Final = "169.254.169.254:80"
+"""Where public clouds hand out a machine's credentials to whoever asks from it."""
+
+
+def examined(places: Places, settings: Settings, *, is_real: bool) -> list[Finding]:
+    """What goes wrong while looking is what was found."""
+    if not is_real or not places.settings.exists():
+        return [skipped("isolation", "no real engine: there is nobody to keep apart")]
+    found: list[Finding] = []
+
+    def look() -> Finding:
+        found.extend(_looked(places, settings))
+        return found.pop()
+
+    last = guarded("isolation", look)
+    return [*found, last]
+
+
+def judged(said: Said, settings: Settings) -> list[Finding]:
+    """What the probe's words mean."""
+    return [
+        _ids(said["facts"]),
+        _closed("isolation: kernel keys", said["keys"], "other tenants' keys may be read"),
+        _closed("isolation: disks", said["disk"], "nested subvolumes have no disk limit"),
+        _surface(said["surface"], settings),
+        _reach(said["reach"]),
+        _layers(said["facts"]),
+    ]
+
+
+def _looked(places: Places, settings: Settings) -> list[Finding]:
+    installation = _installation(places, settings)
+    if not installation:
+        return [skipped("isolation", "no installation yet; `make up` makes it")]
+    driver = lxd_driver(places.server.folder / FOLDER, settings, installation, SystemClock())
+    try:
+        return [*judged(driver.probe(_targets(settings)), settings), *_running(driver.unconfined())]
+    finally:
+        driver.close()
+
+
+def _installation(places: Places, settings: Settings) -> str:
+    from teraflock.storage.open import open_database
+    from teraflock.tenant.installation.store import installation_id
+
+    database = open_database(places.server.database(settings), SystemClock())
+    try:
+        with database.read() as tx:
+            return installation_id(tx) or ""
+    finally:
+        database.close()
+
+
+def _targets(settings: Settings) -> list[str]:
+    from teraflock.host.inspect import host_report
+
+    _, port = address_of(settings.listen)
+    here = host_report().address
+    return [CREDENTIALS, f"{here}:{port}", f"{here}:22"]
+
+
+def _ids(facts: Mapping[str, str]) -> Finding:
+    words = facts["ids"].split()
+    if len(words) == 3 and words[2] == str(ids.SIZE) and ids.index_of(int(words[1])) is not None:
+        return ok("isolation: user ids", "each instance has its own range")
+    return wrong(
+        "isolation: user ids",
+        f"instances share them ({facts['ids']})",
+        "Look at /etc/subuid and /etc/subgid, then `make up`",
+    )
+
+
+def _closed(check: str, attempts: Mapping[str, str], meaning: str) -> Finding:
+    passed = [what for what, result in attempts.items() if result not in BY_FILTER]
+    if not passed:
+        return ok(check, f"{len(attempts)} attempts refused")
+    return wrong(
+        check,
+        f"an instance can {passed[0]}: {meaning}",
+        "The engine needs seccomp: `lxc info` says if it has it",
+    )
+
+
+def _surface(attempts: Mapping[str, str], settings: Settings) -> Finding:
+    """What a setting opened is told; what is open without one is wrong."""
+    check = "isolation: kernel surface"
+    opened = {
+        "user namespace": settings.guest_user_namespaces,
+        "io_uring": settings.guest_io_uring,
+        "bpf": settings.guest_bpf,
+    }
+    kinds = {what: next(kind for kind in opened if what.startswith(kind)) for what in attempts}
+    passed = {kinds[what] for what, result in attempts.items() if result not in BY_FILTER}
+    if by_mistake := sorted(kind for kind in passed if not opened[kind]):
+        return wrong(
+            check, f"open: {', '.join(by_mistake)}", "The engine needs seccomp: `lxc info` says if it has it"
+        )
+    if passed:
+        return mind(
+            check, f"opened by settings: {', '.join(sorted(passed))}", "Close it unless your tenants need it"
+        )
+    return ok(check, "io_uring, bpf and user namespaces are closed")
+
+
+def _reach(attempts: Mapping[str, str]) -> Finding:
+    answered = [target for target, result in attempts.items() if result == "allowed"]
+    if answered:
+        return wrong(
+            "isolation: network",
+            f"instances reach {', '.join(answered)}",
+            "`tera host allow-out` shows what is open",
+        )
+    return ok("isolation: network", "instances reach neither the host nor the credentials address")
+
+
+def _layers(facts: Mapping[str, str]) -> Finding:
+    missing = []
+    if facts["seccomp"] != "2":
+        missing.append("seccomp")
+    if facts["AppArmor"] in ("", "unconfined"):
+        missing.append("AppArmor")
+    if facts["cgroups"] == "v1":
+        missing.append("cgroups v2")
+    if missing:
+        return mind(
+            "isolation: layers",
+            f"not on this machine: {', '.join(missing)}",
+            "docs/isolation.md says what each is for",
+        )
+    return ok("isolation: layers", "seccomp, AppArmor, cgroups v2")
+
+
+def _running(shared: Sequence[str]) -> list[Finding]:
+    if not shared:
+        return []
+    seen = f"{len(shared)} running without their own user ids: {', '.join(shared[:3])}"
+    return [wrong("isolation: instances", seen, "Restart them: an earlier version started them")]

@@ -1,0 +1,40 @@
+"""Which project had a card last. A card is cleaned before it goes to another project.
+
+The note is a file, written after the card was cleaned and before its next guest starts: whatever crashes in between, a
+card is cleaned once too often and never once too few. A card without a note is taken for used.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from teraflock.instance.driver import GpuSlot
+
+Clean = Callable[[str], object]
+"""Cleans the card in a slot, or raises."""
+
+
+class HandOver:
+    def __init__(self, folder: Path, clean: Clean) -> None:
+        self._folder = folder
+        self._clean = clean
+
+    def give(self, slots: Iterable[GpuSlot], project: str, *, has: Iterable[str] = ()) -> None:
+        """Let a project have these cards. `has`: slots of cards that its guest uses right now."""
+        in_use = set(has)
+        for each in slots:
+            note = self._folder / each.slot.replace("/", "_").replace(":", "-")
+            if _last(note) == project:
+                continue
+            if each.slot not in in_use:
+                self._clean(each.slot)
+            self._folder.mkdir(parents=True, exist_ok=True)
+            beside = note.with_name(f"{note.name}.new")
+            beside.write_text(project, "ascii")
+            beside.replace(note)
+
+
+def _last(note: Path) -> str:
+    try:
+        return note.read_text("ascii")
+    except FileNotFoundError:
+        return ""

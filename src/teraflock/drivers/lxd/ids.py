@@ -1,0 +1,188 @@
+"""Which user ids a guest has on this host: each guest has a range of its own, and shares it with nobody.
+
+The kernel counts and guards many things by user id alone: keys, inotify instances, signals. Guests that shared a range
+would meet there. What holds:
+- a range belongs to one guest of all installations on this host at a time. The claim is a link in a folder that all of
+  them share, so it survives a reboot, and two processes never get the same one;
+- a range is given to a new guest only when no process and no kernel key of its last owner is left;
+- a claim whose guest does not exist any more is dropped by `keep_only`.
+
+The ranges lie between those that systemd gives to containers and the end of what 31 bits hold: nobody else uses them.
+"""
+
+import contextlib
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from teraflock.instance.driver import NoRoom
+
+FOLDER: Final = Path("/var/lib/teraflock/ids")
+FIRST: Final = 0x7000_0000
+SIZE: Final = 65_536
+"""Ids per guest: all that Debian and its packages use, `nobody` included."""
+COUNT: Final = 4095
+GRANTS: Final = (Path("/etc/subuid"), Path("/etc/subgid"))
+GRANT: Final = f"0:{FIRST}:{COUNT * SIZE}\n"
+"""By number, not as `root`: `newuidmap` reads both, and LXD takes the ranges of `root` for guests of other owners."""
+ORPHAN_SECONDS: Final = 600
+"""How long a claim stays without a guest: the guest may be in the making."""
+
+Traces = Callable[[], set[int]]
+
+
+class Ranges:
+    """The ranges of one installation's guests. A range is known by its index; `base` has its first id."""
+
+    def __init__(
+        self,
+        installation: str,
+        folder: Path = FOLDER,
+        traces: Traces | None = None,
+        grants: Sequence[Path] = GRANTS,
+    ) -> None:
+        self._installation = installation
+        self._folder = folder
+        self._traces = traces or indexes_in_use
+        self._grants = grants
+        self._orphans: dict[str, float] = {}
+        """Claims that were found without a guest, and since when."""
+
+    def take(self, name: str, prefer: Iterable[int] = (), *, spare: int = 0) -> int:
+        """The range of a guest: the one it has, else a preferred one if it is free, else any from `spare` on."""
+        if (held := self.of(name)) is not None:
+            grant(self._grants)
+            return held
+        self._folder.mkdir(parents=True, exist_ok=True)
+        grant(self._grants)
+        used = self._traces()
+        for index in (*prefer, *_from_anywhere(spare)):
+            if index not in used and self._claim(index, name):
+                return index
+        raise NoRoom(
+            "Every range of user ids on this host is in use",
+            hint="Delete instances that are not used any more",
+        )
+
+    def of(self, name: str) -> int | None:
+        return self._ours().get(name)
+
+    def adopt(self, name: str, first_id: str) -> None:
+        """Claim again the range that a guest has already, if nobody else has: the folder may have been lost."""
+        index = index_of(int(first_id)) if first_id.isdecimal() else None
+        if index is not None and self.of(name) is None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._claim(index, name)
+
+    def release(self, name: str) -> None:
+        if (index := self.of(name)) is not None:
+            self._drop(index)
+
+    def keep_only(self, names: Iterable[str], seconds: float = ORPHAN_SECONDS) -> None:
+        """Drop our claims for guests that have not been among `names` for a while."""
+        kept, now = set(names), time.monotonic()
+        orphans = {name: index for name, index in self._ours().items() if name not in kept}
+        self._orphans = {name: self._orphans.get(name, now) for name in orphans}
+        for name, since in self._orphans.items():
+            if now - since >= seconds:
+                self._drop(orphans[name])
+
+    def leave(self) -> None:
+        """Drop all our claims, and take back what nobody on this host needs any more."""
+        for index in self._ours().values():
+            self._drop(index)
+        if not any(True for _ in self._claims()):
+            revoke(self._grants)
+            with contextlib.suppress(OSError):
+                self._folder.rmdir()
+                self._folder.parent.rmdir()
+
+    def _ours(self) -> dict[str, int]:
+        mark = f"{self._installation}/"
+        return {owner.removeprefix(mark): index for index, owner in self._claims() if owner.startswith(mark)}
+
+    def _claims(self) -> Iterator[tuple[int, str]]:
+        with contextlib.suppress(FileNotFoundError):
+            for path in self._folder.iterdir():
+                with contextlib.suppress(OSError):  # dropped meanwhile
+                    if path.name.isdecimal():
+                        yield int(path.name), str(path.readlink())
+
+    def _claim(self, index: int, name: str) -> bool:
+        try:
+            self._path(index).symlink_to(f"{self._installation}/{name}")
+        except FileExistsError:
+            return False
+        return True
+
+    def _drop(self, index: int) -> None:
+        self._path(index).unlink(missing_ok=True)
+
+    def _path(self, index: int) -> Path:
+        return self._folder / f"{index:04d}"
+
+
+def base(index: int) -> int:
+    """The first id of a range on the host: root of the guest that has it."""
+    return FIRST + index * SIZE
+
+
+def index_of(first_id: int) -> int | None:
+    """The range that an id belongs to; None for an id outside all of them."""
+    index = (first_id - FIRST) // SIZE
+    return index if 0 <= index < COUNT else None
+
+
+def indexes_in_use(proc: Path = Path("/proc")) -> set[int]:
+    """The ranges of which a process runs or a kernel key exists."""
+    ids = [*_ids_of_processes(proc), *_ids_of_keys(proc / "key-users")]
+    return {index for index in map(index_of, ids) if index is not None}
+
+
+def grant(files: Iterable[Path]) -> None:
+    """Allow root to map the ranges. LXC asks `newuidmap`, which allows what these files say and nothing else.
+
+    Done with every claim: another installation that leaves this host takes it back, and it costs next to nothing.
+    """
+    for path in files:
+        text = path.read_text("utf-8") if path.exists() else ""
+        if GRANT not in text:
+            with path.open("a", encoding="utf-8") as file:
+                file.write(("" if text.endswith("\n") or not text else "\n") + GRANT)
+
+
+def revoke(files: Iterable[Path]) -> None:
+    for path in files:
+        if path.exists() and GRANT in (text := path.read_text("utf-8")):
+            beside = path.with_name(f"{path.name}.tera")
+            beside.write_text(text.replace(GRANT, ""), "utf-8")
+            beside.chmod(path.stat().st_mode & 0o777)
+            beside.replace(path)
+
+
+def _from_anywhere(spare: int) -> Iterator[int]:
+    """Beginning somewhere else each time: a range rests for as long as others are free."""
+    count = COUNT - spare
+    start = secrets.randbelow(count)
+    return (spare + (start + step) % count for step in range(count))
+
+
+def _ids_of_processes(proc: Path) -> Iterator[int]:
+    for entry in os.scandir(proc):
+        if entry.name.isdecimal():
+            with contextlib.suppress(OSError):  # it ended meanwhile
+                yield entry.stat().st_uid
+
+
+def _ids_of_keys(path: Path) -> Iterator[int]:
+    try:
+        lines = path.read_text("ascii").splitlines()
+    except OSError:  # a kernel without keys
+        return
+    for line in lines:
+        uid = line.partition(":")[0].strip()
+        if uid.isdecimal():
+            yield int(uid)

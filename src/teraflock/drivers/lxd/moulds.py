@@ -1,0 +1,186 @@
+"""Moulds: containers made from an image, started once and stopped, of which guests are copied.
+
+The first start of a container gives all its files to the user ids of its range, which takes as long as the rest of a
+launch together. A guest that is copied from a mould of the same range has that behind it. So each image has a small
+stock of moulds, one for each of the first ranges (see `ids.py`); a launch that finds none of them free copies another
+and takes the time. Where the engine maps ids at mount time, files never change owners, and one mould serves all.
+
+A mould has no network, is confined like any guest, bears its range in its name, and never runs again.
+"""
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from teraflock.base.errors import TeraflockError
+from teraflock.drivers.lxd import build, confinement, guest, ids, names
+from teraflock.drivers.lxd.errors import EngineMissing
+from teraflock.drivers.lxd.names import Names
+from teraflock.drivers.lxd.rest import Client
+from teraflock.instance.driver import EngineBusy, EngineRefused, NoRoom
+
+LOG: Final = logging.getLogger("teraflock.lxd")
+UNPACK_SECONDS_MAX: Final = 1800
+"""An image with CUDA is some gigabytes to pack, send and unpack."""
+STOCK_RANGES: Final = 32
+"""The first ranges are kept for guests copied from a mould; others take theirs behind these."""
+IMAGES_IN_STOCK: Final = 4
+"""How many images have a stock at a time: those used last."""
+QUIET_SECONDS: Final = 2.0
+"""The stock is filled while nobody launches."""
+UNPLUG_TRIES_MAX: Final = 50
+UNPLUG_AGAIN_SECONDS: Final = 0.1
+_PREFIX: Final = "image-"
+_ROUGH: Final = "rough-"
+_DIGITS: Final = 24
+
+
+class Moulds:
+    """The moulds of one engine. `stock`: how many each image in use shall have; 0 or 1 makes none ahead of time."""
+
+    def __init__(
+        self, engine: Client, ours: Names, cache: Path, ranges: ids.Ranges, *, stock: int = 0
+    ) -> None:
+        self._engine = engine
+        self._ours = ours
+        self._cache = cache
+        self._ranges = ranges
+        self._stock = min(stock, STOCK_RANGES)
+        self._shifts = True
+        """Whether the first start changes the files' owners; False where the engine maps them at mount time."""
+        self._wanted: list[str] = []
+        """Fingerprints of images whose stock is to be filled, the one used last at the end."""
+        self._filling: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._quiet_from = 0.0
+
+    def of(self, fingerprint: str) -> Mapping[int, str]:
+        """The image's moulds by the index of their range; at least one, made if there is none."""
+        self._quiet_from = time.monotonic() + QUIET_SECONDS
+        found = self._found(fingerprint) or {(made := self._make(fingerprint, any_range=True))[0]: made[1]}
+        self._fill_later(fingerprint)
+        return found
+
+    def ensure(self, fingerprint: str) -> None:
+        if not self._found(fingerprint):
+            self._make(fingerprint, any_range=True)
+        self._fill_later(fingerprint)
+
+    def forget(self, fingerprint: str) -> None:
+        with self._lock:
+            self._wanted = [each for each in self._wanted if each != fingerprint]
+        for name in self._found(fingerprint).values():
+            remove(self._engine, name)
+
+    def _found(self, fingerprint: str) -> dict[int, str]:
+        prefix = f"{_PREFIX}{fingerprint[:_DIGITS]}"
+        found = {}
+        for url in self._engine.get("instances"):
+            name = str(url).partition("?")[0].rpartition("/")[2]
+            digits = name.removeprefix(f"{prefix}-")
+            if name.startswith(f"{prefix}-") and digits.isdecimal():
+                found[int(digits)] = name
+            elif name == prefix:  # made before guests had ranges of their own; good to copy, in no range
+                found[-1] = name
+        return found
+
+    def _make(self, fingerprint: str, *, any_range: bool) -> tuple[int, str]:
+        """One more mould. Named only once it is finished, so that one that a crash left half made is never copied."""
+        self._cache.mkdir(parents=True, exist_ok=True)
+        key = fingerprint[:_DIGITS]
+        lock = self._cache / f"{_PREFIX}{key}.lock"
+        with build.alone(lock):
+            there = self._found(fingerprint)
+            if there and any_range:  # another was faster
+                return next(iter(there.items()))
+            rough = f"{_ROUGH}{key}"
+            remove(self._engine, rough)
+            self._ranges.release(rough)
+            missing = [index for index in range(STOCK_RANGES) if index not in there]
+            index = self._ranges.take(rough, missing, spare=STOCK_RANGES)
+            try:
+                if index >= STOCK_RANGES and not any_range:
+                    raise NoRoom("Every range of the stock is in use")
+                return index, self._moulded(rough, f"{_PREFIX}{key}-{index:04d}", fingerprint, index)
+            finally:
+                self._ranges.release(rough)
+
+    def _moulded(self, rough: str, name: str, fingerprint: str, index: int) -> str:
+        self._engine.post(
+            "instances", body=self._body(rough, fingerprint, index), seconds_max=UNPACK_SECONDS_MAX
+        )
+        self._engine.put("instances", rough, "state", body={"action": "start", "timeout": 30})
+        self._unplug(rough)
+        config = self._engine.get("instances", rough)["config"]
+        self._shifts = config.get("volatile.last_state.idmap", "[]") != "[]"
+        self._engine.post("instances", rough, body={"name": name, "migration": False})
+        return name
+
+    def _unplug(self, name: str) -> None:
+        """Until it stands still. One that does not boot goes down by itself, and may be about to when it is told."""
+        for _ in range(UNPLUG_TRIES_MAX):
+            with contextlib.suppress(EngineRefused, EngineBusy):
+                body = {"action": "stop", "timeout": 30, "force": True}
+                self._engine.put("instances", name, "state", body=body)
+            if self._engine.get("instances", name)["status"] == "Stopped":
+                return
+            time.sleep(UNPLUG_AGAIN_SECONDS)
+
+    def _body(self, name: str, fingerprint: str, index: int) -> dict[str, object]:
+        return {
+            "name": name,
+            "type": "container",
+            "source": {"type": "image", "fingerprint": fingerprint},
+            "profiles": [],
+            "config": {
+                names.TAG: self._ours.installation,
+                "user.machine-id": names.machine_id(name),
+                "boot.autostart": "false",
+                **guest.untold(self._engine.server()),
+                **confinement.settings(index),
+                "limits.memory": "1GiB",
+                "limits.processes": str(guest.PROCESSES_MAX),
+            },
+            "devices": {"root": {"type": "disk", "path": "/", "pool": self._ours.pool}},
+        }
+
+    # Filling the stock
+
+    def _fill_later(self, fingerprint: str) -> None:
+        if self._stock < 2:
+            return
+        with self._lock:
+            others = [each for each in self._wanted if each != fingerprint]
+            self._wanted = [*others, fingerprint][-IMAGES_IN_STOCK:]
+            if self._filling is None or not self._filling.is_alive():
+                self._filling = threading.Thread(target=self._fill, name="moulds", daemon=True)
+                self._filling.start()
+
+    def _fill(self) -> None:
+        """Until every image in use has its stock, or one cannot be made: the next launch begins again."""
+        try:
+            while self._shifts and (fingerprint := self._lacking()):
+                time.sleep(max(0.0, self._quiet_from - time.monotonic()))
+                if time.monotonic() >= self._quiet_from:
+                    self._make(fingerprint, any_range=False)
+        except TeraflockError as error:
+            LOG.info("the stock of moulds is not filled now: %s", error.sentence)
+        except Exception:
+            LOG.exception("filling the stock of moulds failed")
+
+    def _lacking(self) -> str:
+        with self._lock:
+            wanted = self._wanted[::-1]
+        return next((each for each in wanted if len(self._found(each)) < self._stock), "")
+
+
+def remove(engine: Client, name: str) -> None:
+    """Remove an instance, running or not, there or not."""
+    with contextlib.suppress(EngineMissing):
+        if engine.get("instances", name)["status"] != "Stopped":
+            engine.put("instances", name, "state", body={"action": "stop", "timeout": 30, "force": True})
+        engine.delete("instances", name)

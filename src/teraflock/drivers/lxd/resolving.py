@@ -1,0 +1,64 @@
+"""Names of a project's guests: `node-2` and `node-2.vision.internal`, for the guests of the same network alone.
+
+Each bridge has a name server of the engine's (dnsmasq), which watches a folder of ours; a guest is a file in it. It
+does not read the host's own /etc/hosts, and does not ask the world for names that end in `.internal` or have no dot.
+"""
+
+import contextlib
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from teraflock.drivers.lxd import guest
+from teraflock.drivers.lxd.names import Names
+
+FOLDER: Final = Path("/run/teraflock")
+"""Not in our home: the name server runs as nobody, and must be let through to it."""
+TOP: Final = "internal"
+
+
+class Resolving:
+    def __init__(self, ours: Names, folder: Path = FOLDER) -> None:
+        self._folder = folder / ours.installation
+
+    def server_settings(self, bridge: str) -> str:
+        """What the bridge's name server is told. Its folder must be there before it starts."""
+        folder = self._of(bridge)
+        return "\n".join(("no-hosts", "domain-needed", f"local=/{TOP}/", f"hostsdir={folder}"))
+
+    def add(self, bridge: str, instance_id: str, address: str, hostname: str, domain: str) -> None:
+        line = " ".join((address, *((f"{hostname}.{domain}",) if domain else ()), hostname)) + "\n"
+        path = self._of(bridge) / instance_id
+        with contextlib.suppress(OSError):
+            if path.read_text("ascii") == line:
+                return
+        beside = self._folder / f".{instance_id}"
+        beside.write_text(line, "ascii")
+        beside.chmod(0o644)
+        beside.replace(path)
+
+    def add_found(self, instance: Mapping[str, Any]) -> None:
+        """For a guest as the engine has it."""
+        config, bridge = instance["config"], instance["devices"].get("eth0", {}).get("network")
+        hostname, address = config.get(guest.HOSTNAME), guest.address_of(instance)
+        if hostname and address and bridge:
+            self.add(bridge, config[guest.ID], address, hostname, config.get(guest.DOMAIN, ""))
+
+    def remove(self, bridge: str, instance_id: str) -> None:
+        """An empty file, then none: the name server forgets what was in a file when the file changes."""
+        path = self._folder / bridge / instance_id
+        with contextlib.suppress(FileNotFoundError):
+            path.write_text("", "ascii")
+            path.unlink()
+
+    def remove_all(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _of(self, bridge: str) -> Path:
+        folder = self._folder / bridge
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
+            for each in (self._folder.parent, self._folder, folder):
+                each.chmod(0o755)  # whatever the umask
+        return folder

@@ -1,0 +1,112 @@
+"""A guest for one look from inside, thrown away afterwards. It has a network of its own, and no row anywhere.
+
+It bears no instance's id, so that the loops do not take it for one. What a killed look left is removed by the next.
+"""
+
+import contextlib
+import json
+import secrets
+import time
+from collections.abc import Collection, Sequence
+from importlib.resources import files
+from typing import Final, Protocol
+
+from teraflock.base.quantities import GIB
+from teraflock.drivers.lxd import names
+from teraflock.drivers.lxd.moulds import remove
+from teraflock.drivers.lxd.names import Names
+from teraflock.drivers.lxd.network import Networks
+from teraflock.drivers.lxd.rest import Client
+from teraflock.instance.driver import EngineRefused, Handle, Machine, Network, Ran
+from teraflock.instance.model import InstanceId
+from teraflock.tenant.model import ProjectId
+
+PREFIX: Final = "probe-"
+NETWORK: Final = Network(
+    project_id=ProjectId("prj_probe"), number=-1, subnet="10.127.255.240/28", gateway="10.127.255.241"
+)
+"""Outside the range of projects' networks."""
+ADDRESS: Final = "10.127.255.250"
+TRIES_MAX: Final = 100
+TRY_AGAIN_SECONDS: Final = 0.1
+PROBE_SECONDS_MAX: Final = 60.0
+
+
+class Maker(Protocol):
+    """What is needed of the driver."""
+
+    networks: Networks
+
+    def prepare(self, machine: Machine) -> None: ...
+    def make_unnamed(self, machine: Machine) -> None: ...
+    def start(self, handle: Handle) -> None: ...
+    def run(self, handle: Handle, command: Sequence[str], *, stdin: bytes, seconds_max: float) -> Ran: ...
+    def release(self, handle: Handle) -> None: ...
+    def retire(self, network: Network) -> None: ...
+
+
+class Throwaway:
+    def __init__(self, driver: Maker, engine: Client, ours: Names) -> None:
+        self._driver = driver
+        self._engine = engine
+        self._ours = ours
+
+    def probed(self, targets: Sequence[str], images: Collection[str]) -> dict[str, dict[str, str]]:
+        """`images`: built by us. One of a tenant's making is no place to look from."""
+        if not images:
+            raise EngineRefused("There is no image to probe with", hint="`tera image build base`")
+        self._remove_left()
+        machine = _machine(min(images))
+        name = names.guest(machine.id)
+        try:
+            self._driver.prepare(machine)
+            self._driver.make_unnamed(machine)
+            self._driver.start(machine.handle)
+            return self._said(machine, targets)
+        finally:
+            with contextlib.suppress(EngineRefused):
+                remove(self._engine, name)
+            self._driver.networks.dismiss(machine.id, machine.address, self._ours.bridge(NETWORK.project_id))
+            self._driver.release(machine.handle)
+            self._driver.retire(NETWORK)
+
+    def _said(self, machine: Machine, targets: Sequence[str]) -> dict[str, dict[str, str]]:
+        script = (files("teraflock.drivers.lxd") / "probe.py").read_bytes()
+        for _ in range(TRIES_MAX):
+            # Its address is set a moment after its first process runs.
+            ready = self._driver.run(
+                machine.handle, ["ip", "route", "get", NETWORK.gateway], stdin=b"", seconds_max=10
+            )
+            if ready.exit_code == 0:
+                break
+            time.sleep(TRY_AGAIN_SECONDS)
+        ran = self._driver.run(
+            machine.handle, ["python3", "-", *targets], stdin=script, seconds_max=PROBE_SECONDS_MAX
+        )
+        if ran.exit_code:
+            raise EngineRefused(
+                "The probe failed inside its guest",
+                context={"output": ran.stderr.decode("utf-8", "replace")[-500:]},
+            )
+        found: dict[str, dict[str, str]] = json.loads(ran.stdout)
+        return found
+
+    def _remove_left(self) -> None:
+        for url in self._engine.get("instances"):
+            name = str(url).partition("?")[0].rpartition("/")[2]
+            if name.startswith(PREFIX):
+                remove(self._engine, name)
+                self._driver.release(Handle(InstanceId(name), ""))
+
+
+def _machine(image: str) -> Machine:
+    return Machine(
+        handle=Handle(InstanceId(f"{PREFIX}{secrets.token_hex(6)}"), ""),
+        hostname="probe",
+        image=image,
+        vcpus=1,
+        ram_bytes=GIB,
+        disk_bytes=2 * GIB,
+        network=NETWORK,
+        address=ADDRESS,
+    )

@@ -1,0 +1,44 @@
+"""What an operator hears of a pool: once at each level, on the way up."""
+
+import itertools
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teraflock.fleet.alarms import FILL_PERCENTS, alarms, fill_level
+from teraflock.fleet.model import DiskLimits, Host, HostId, HostReport, HostState
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def host(used: int, limits: DiskLimits = DiskLimits.HOLD) -> Host:
+    return Host(
+        id=HostId("hst_1"), site="local", name="lab", state=HostState.READY, address="", vcpus=1, ram_bytes=1,
+        disk_bytes=100, disk_used_bytes=used, disk_limits=limits, simulated=False, registered_at=NOW, seen_at=NOW,
+    )  # fmt: skip
+
+
+def report(used: int, limits: DiskLimits = DiskLimits.HOLD) -> HostReport:
+    return HostReport(
+        name="lab", address="", vcpus=1, ram_bytes=1, disk_bytes=100, disk_used_bytes=used, disk_limits=limits
+    )
+
+
+@given(st.lists(st.integers(0, 100), min_size=2))
+def test_each_level_is_told_when_it_is_passed(fills: list[int]) -> None:
+    for before, after in itertools.pairwise(fills):
+        passed = [level for level in FILL_PERCENTS if before < level <= after]
+        told = alarms(host(before), report(after))
+        assert [alarm.details["level"] for alarm in told] == passed[-1:]
+
+
+def test_a_pool_of_no_size_is_not_full() -> None:
+    assert fill_level(0, 0) == 0
+
+
+def test_lost_limits_are_told_and_so_is_their_return() -> None:
+    lost = alarms(host(0), report(0, DiskLimits.LOST))
+    back = alarms(host(0, DiskLimits.LOST), report(0))
+    assert [alarm.details["limits"] for alarm in (*lost, *back)] == ["lost", "hold"]
+    assert alarms(host(0, DiskLimits.LOST), report(0, DiskLimits.LOST)) == []
