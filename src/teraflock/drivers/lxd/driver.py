@@ -377,7 +377,8 @@ class Lxd:
             self._swept_at = time.monotonic()
             self._ranges.keep_only(each["name"] for each in self._engine.get("instances", recursion=1))
 
-    def _moulds(self, image_id: str) -> Mapping[int, str]:
+    def moulds(self, image_id: str) -> Mapping[int, str]:
+        """What guests of an image are copied from, by the index of the range it is ready for."""
         try:
             return self._images.moulds_of(image_id)
         except EngineMissing as error:
@@ -387,7 +388,7 @@ class Lxd:
 
     def _body(self, machine: Machine) -> dict[str, object]:
         """The guest as it is posted: with a range of its own, copied from a mould of that range if there is one."""
-        moulds = self._moulds(machine.image)
+        moulds = self.moulds(machine.image)
         kept = (each for each in moulds if each >= 0)
         index = self._ranges.take(names.guest(machine.id), kept, spare=STOCK_RANGES)
         mould = moulds.get(index) or next(iter(moulds.values()))
