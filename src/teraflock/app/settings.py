@@ -74,6 +74,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Threads that answer requests which write, or which ask PostgreSQL."""
     execs_max: Annotated[int, Meta(ge=1, le=1000)] = 32
     """How many commands may be run inside instances over the API at a time."""
+    default_organisation_quota: str = (
+        "projects=20 instances=100 vcpus=1000 ram=4TB disk=20TB images=500GB gpus=16"
+    )
+    """What a new organisation may have over all its projects; `gpus` counts for each GPU model. What is left out has no
+    limit. Operators change it for one organisation with `tera quota set --org`."""
+    default_project_quota: str = "instances=50 vcpus=500 ram=2TB disk=10TB images=250GB gpus=8"
+    """What a new project may have, within its organisation's quota. Owners change it with `tera quota set`."""
     metrics_open: bool = False
     """Whether `/metrics` is answered without an operator's key."""
     traffic_seconds: Annotated[float, Meta(ge=1, le=3600)] = 60.0
@@ -187,11 +194,25 @@ def _check(settings: Settings) -> None:
             raise BadInput(
                 f"The file of the setting `{name}` cannot be read: {path}", hint="Look at its path and rights"
             )
+    _check_quotas(settings)
     if not _is_loopback(host) and not settings.tls_cert and not settings.insecure:
         raise BadInput(
             f"Without TLS the server answers on this machine only, not on `{settings.listen}`",
             hint="Set `tls_cert` and `tls_key`, or `insecure = true` where a proxy in front speaks TLS",
         )
+
+
+def _check_quotas(settings: Settings) -> None:
+    from teraflock.tenant.quota.words import parse_organisation_quota, parse_project_quota
+
+    for name, parse in (
+        ("default_organisation_quota", parse_organisation_quota),
+        ("default_project_quota", parse_project_quota),
+    ):
+        try:
+            parse(getattr(settings, name))
+        except BadInput as error:
+            raise BadInput(f"The setting `{name}`: {error.sentence}", hint=error.hint) from None
 
 
 def _is_loopback(host: str) -> bool:

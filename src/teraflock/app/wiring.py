@@ -31,6 +31,8 @@ from teraflock.reconcile.rehearsal import dies_at
 from teraflock.reconcile.traffic import TrafficLoop
 from teraflock.storage.database import Database
 from teraflock.storage.open import POSTGRES, open_database
+from teraflock.tenant.model import Defaults
+from teraflock.tenant.quota.words import parse_organisation_quota, parse_project_quota
 from teraflock.tenant.service import TenantService
 
 LOG: Final = logging.getLogger("teraflock.server")
@@ -60,7 +62,7 @@ class Cloud:
         self.is_postgres = address.startswith(POSTGRES)
         self.database = open_database(address, self.clock)
         try:
-            tenants = TenantService(self.database, self.clock, random_bytes)
+            tenants = TenantService(self.database, self.clock, random_bytes, defaults_of(settings))
             self.installed = tenants.install()
             if self.installed.secret:
                 _keep_secret(at, self.installed.secret)
@@ -119,7 +121,7 @@ class Cloud:
             )
             return Nouns(
                 bills=bills,
-                tenants=TenantService(database, self.clock, random_bytes),
+                tenants=TenantService(database, self.clock, random_bytes, defaults_of(settings)),
                 instances=by_instance,
                 fleet=FleetService(database, self.clock, policy=policy, random_bytes=random_bytes),
                 images=ImageService(
@@ -181,6 +183,14 @@ class Cloud:
                 if not self._ending.is_set():
                     LOG.exception("old answers were not forgotten")
             self._ending.wait(FORGET_SECONDS)
+
+
+def defaults_of(settings: Settings) -> Defaults:
+    """The quotas of new organisations and projects."""
+    return Defaults(
+        organisation=parse_organisation_quota(settings.default_organisation_quota),
+        project=parse_project_quota(settings.default_project_quota),
+    )
 
 
 def house_rates(at: Place) -> Rates:

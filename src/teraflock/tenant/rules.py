@@ -25,6 +25,7 @@ class Permission(StrEnum):
     PROJECT_READ = "project.read"
     PROJECT_WRITE = "project.write"
     QUOTA_WRITE = "quota.write"
+    """Quotas of projects, held in the whole organisation. The organisation's own is `organisation.write`."""
     MEMBER_READ = "member.read"
     MEMBER_WRITE = "member.write"
     KEY_READ = "key.read"
@@ -49,7 +50,6 @@ EVERYTHING: Final = frozenset(Permission)
 
 _HOUSE: Final = frozenset(
     {
-        Permission.QUOTA_WRITE,
         Permission.BILL_WRITE,
         Permission.HOST_READ,
         Permission.HOST_WRITE,
