@@ -4,6 +4,7 @@ from typing import TypeVar
 
 import msgspec
 
+from teraflock.api.asked import Asked
 from teraflock.api.services import Nouns, Services
 from teraflock.tenant.model import Actor, Project
 
@@ -13,14 +14,13 @@ Row = TypeVar("Row")
 class Raw(msgspec.Struct, frozen=True, kw_only=True):
     """A request as it came over the wire, whole."""
 
-    request_id: str
+    asked: Asked
     path: dict[str, str]
     query: bytes
     authorization: str
     content_type: str
     idempotency_key: str | None
     last_event_id: str
-    client: str
     body: bytes
 
 

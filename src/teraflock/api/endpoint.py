@@ -4,7 +4,6 @@ The order is always the same: the key, the rate, the project, the permission, th
 learns from an error about a body what they may not know about a project.
 """
 
-import logging
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
@@ -12,6 +11,8 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from teraflock.api.addresses import source_of
+from teraflock.api.asked import Asked
 from teraflock.api.call import Call, Raw
 from teraflock.api.errors import (
     CONTENT_TYPE,
@@ -23,6 +24,7 @@ from teraflock.api.errors import (
     told,
 )
 from teraflock.api.idempotency import done_once
+from teraflock.api.refusals import RequestLog
 from teraflock.api.route import Route, Scope, Work
 from teraflock.api.services import Services
 from teraflock.base.errors import NotAuthenticated, NotFound
@@ -31,7 +33,6 @@ from teraflock.tenant.rules import anywhere, forbidden
 
 REF_CHARACTERS_MAX: Final = 255
 
-log = logging.getLogger("teraflock.api")
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -46,16 +47,21 @@ def reply_to(route: Route, services: Services, raw: Raw) -> Reply:
     """The answer, whatever happens."""
     try:
         if route.work != Work.READ or route.scope == Scope.PUBLIC:
-            return _reply(route, services, raw)
+            return _answered(route, services, raw)
         with services.snapshots.request():
-            return _reply(route, services, raw)
+            return _answered(route, services, raw)
     except Exception as error:
-        return failed(error, raw.request_id)
+        return failed(error, raw.asked, services.log)
 
 
-def failed(error: Exception, request_id: str) -> Reply:
-    public = told(error, request_id)
-    return Reply(status_of(public), body_of(public, request_id), CONTENT_TYPE, headers_of(public))
+def _answered(route: Route, services: Services, raw: Raw) -> Reply:
+    call, query = admitted(route, services, raw)
+    return done(route, call, query)
+
+
+def failed(error: Exception, asked: Asked, log: RequestLog) -> Reply:
+    public = told(error, asked, log)
+    return Reply(status_of(public), body_of(public, asked.request_id), CONTENT_TYPE, headers_of(public))
 
 
 def admitted(route: Route, services: Services, raw: Raw) -> tuple[Call, msgspec.Struct | None]:
@@ -70,8 +76,9 @@ def admitted(route: Route, services: Services, raw: Raw) -> tuple[Call, msgspec.
     return Call(services, services.nouns, raw, actor, project), query
 
 
-def _reply(route: Route, services: Services, raw: Raw) -> Reply:
-    call, query = admitted(route, services, raw)
+def done(route: Route, call: Call, query: msgspec.Struct | None) -> Reply:
+    """Do what an admitted call asks for."""
+    raw = call.raw
     words: dict[str, Any] = dict(raw.path)
     if route.query is not None:
         words["query"] = query
@@ -90,19 +97,22 @@ def _reply(route: Route, services: Services, raw: Raw) -> Reply:
     else:
         content = handle(call)
     if route.work != Work.READ:
-        services.wake()
+        call.services.wake()
     return Reply(route.status, content, route.media_type, headers)
 
 
 def _who(route: Route, services: Services, raw: Raw) -> Actor | None:
+    source = source_of(raw.asked.address)
     if route.scope == Scope.PUBLIC:
+        services.request_rates.asks_openly(source)
         return None
     try:
         actor = services.nouns.tenants.authenticate(_bearer(raw.authorization))
     except NotAuthenticated:
-        services.rate.take(raw.client)  # who guesses keys is slowed down by address
+        services.request_rates.fails(source)
         raise
-    services.rate.take(actor.key_id)
+    raw.asked.actor = actor
+    services.request_rates.asks(actor)
     return actor
 
 

@@ -8,13 +8,15 @@ from collections.abc import Callable
 from typing import Final
 
 from teraflock.api.idempotency import forget_old
-from teraflock.api.limits import RateLimit
+from teraflock.api.limits import RequestRates
 from teraflock.api.metrics import Metrics
+from teraflock.api.refusals import RequestLog
 from teraflock.api.services import Bounds, Nouns, Services, Snapshots
 from teraflock.app.engines import open_engines
 from teraflock.app.home import RATES_NAME
 from teraflock.app.local import SHIPPED_RATES, filled_up, load_rates
-from teraflock.app.settings import Place, Settings
+from teraflock.app.server_log import access_log
+from teraflock.app.settings import ACCESS_LOG_FILE, Place, Settings
 from teraflock.base.clock import Clock, SystemClock
 from teraflock.base.exchange import Rates
 from teraflock.bill.budget.admission import admission
@@ -138,13 +140,23 @@ class Cloud:
             nouns=nouns_on(snapshots, self.loops.wake),
             simulated=any(engine.simulated for engine in self.engines),
             reads_inline=not self.is_postgres,
-            rate=RateLimit(settings.rate_per_second, settings.rate_burst, time.monotonic),
+            request_rates=RequestRates(
+                settings.rate_per_second,
+                settings.rate_burst,
+                time.monotonic,
+                organisation_per_second=settings.rate_per_organisation,
+                failures_per_minute=settings.failed_keys_per_minute,
+            ),
             metrics=self._metrics(),
+            log=RequestLog(time.monotonic),
+            access=access_log(self.at.folder / ACCESS_LOG_FILE) if settings.access_log else None,
             bounds=Bounds(
                 body_bytes_max=settings.body_bytes_max,
                 streams_max=settings.streams_max,
+                streams_per_organisation=settings.streams_per_organisation,
                 threads=settings.threads,
                 execs_max=settings.execs_max,
+                execs_per_organisation=settings.execs_per_organisation,
                 metrics_open=settings.metrics_open,
             ),
             wake=self.loops.wake,
