@@ -42,6 +42,8 @@ UNREAD_BYTES_MAX: Final = 64 << 20
 
 WAITING_MAX: Final = 256
 """Requests of one organisation that wait for a thread; beyond, they are refused."""
+BODIES_PER_ORGANISATION: Final = 32
+"""Bodies that are being read at a time, each up to `body_bytes_max`."""
 
 
 class Application:
@@ -53,6 +55,7 @@ class Application:
         self.streams = Streams(bounds.streams_max, bounds.streams_per_organisation)
         self._threads = ThreadPoolExecutor(bounds.threads, "tera-api")
         self._turns = Turns(max(1, bounds.threads // 2), WAITING_MAX)
+        self._bodies = Turns(BODIES_PER_ORGANISATION, WAITING_MAX)
         self._long = ThreadPoolExecutor(bounds.execs_max, "tera-exec")
         self._execs = Shares(
             "commands running in instances",
@@ -97,9 +100,8 @@ class Application:
         async def serve(request: Request[Any, Any, Any]) -> ASGIApp:
             route = by_method[request.scope["method"]]  # type: ignore[index]  # Litestar lets no other through
             try:
-                body = await self._body(route, request) if route.body else b""
                 run = self._stream if route.stream else self._in_pieces if route.in_pieces else self._answer
-                return await run(route, _raw(request, body))
+                return await run(route, request)
             except Exception as error:
                 return _Sent(self._failed(error, request.scope))
 
@@ -109,9 +111,26 @@ class Application:
             status_code=200,  # for Litestar's checks alone: every answer says its own
         )(serve)
 
-    async def _body(self, route: Route, request: Request[Any, Any, Any]) -> bytes:
-        limit = self.services.bounds.body_bytes_max
-        content = await read_body(request.receive, limit, UNREAD_BYTES_MAX)
+    async def _answer(self, route: Route, request: Request[Any, Any, Any]) -> ASGIApp:
+        raw = _raw(request)
+        if route.work == Work.READ and route.body is None:
+            return _Sent(await self._read(partial(reply_to, route, self.services, raw)))
+        call, query = await self._read(partial(admitted, route, self.services, raw))
+        if route.body is not None:
+            call = call.with_body(await self._body(route, request, call.actor))
+        act = partial(done, route, call, query)
+        return _Sent(
+            await (self._read(act) if route.work == Work.READ else self._work(route.work, call.actor, act))
+        )
+
+    async def _body(self, route: Route, request: Request[Any, Any, Any], actor: Actor) -> bytes:
+        """Read only from those who may send it, and from one organisation a few at a time: they lie in memory."""
+        limit, tenant = self.services.bounds.body_bytes_max, tenant_of(actor)
+        await self._bodies.enter(tenant)
+        try:
+            content = await read_body(request.receive, limit, UNREAD_BYTES_MAX)
+        finally:
+            self._bodies.leave(tenant)
         if content is None:
             raise BodyTooLarge(
                 f"The body of the request is larger than {limit:,} bytes", hint=_sizes(route, limit)
@@ -121,14 +140,8 @@ class Application:
     def _failed(self, error: Exception, scope: Any) -> Reply:
         return failed(error, asked_of(scope), self.services.log)
 
-    async def _answer(self, route: Route, raw: Raw) -> ASGIApp:
-        if route.work == Work.READ:
-            return _Sent(await self._read(partial(reply_to, route, self.services, raw)))
-        call, query = await self._read(partial(admitted, route, self.services, raw))
-        return _Sent(await self._work(route.work, call.actor, partial(done, route, call, query)))
-
-    async def _stream(self, route: Route, raw: Raw) -> ASGIApp:
-        services = self.services
+    async def _stream(self, route: Route, request: Request[Any, Any, Any]) -> ASGIApp:
+        services, raw = self.services, _raw(request)
         call, query = await self._read(partial(admitted, route, services, raw))
         after = raw.last_event_id or getattr(query, "after", "")
         follower = Follower(services.database, services.clock, call.project.id, after)
@@ -138,8 +151,8 @@ class Application:
         content = self.streams.follow(call.actor, turn, still_good)
         return cast(ASGIApp, Stream(content, media_type=route.media_type))  # Litestar takes both
 
-    async def _in_pieces(self, route: Route, raw: Raw) -> ASGIApp:
-        call, query = await self._read(partial(admitted, route, self.services, raw))
+    async def _in_pieces(self, route: Route, request: Request[Any, Any, Any]) -> ASGIApp:
+        call, query = await self._read(partial(admitted, route, self.services, _raw(request)))
         pieces = Pieces(route.handler(call, query=query))
         making = asyncio.ensure_future(self._work(route.work, call.actor, pieces.make))
         making.add_done_callback(pieces.ended)
@@ -189,7 +202,7 @@ class Application:
         self._long.shutdown(wait=False, cancel_futures=True)
 
 
-def _raw(request: Request[Any, Any, Any], body: bytes) -> Raw:
+def _raw(request: Request[Any, Any, Any]) -> Raw:
     scope = request.scope
     headers = {name: value for name, value in scope["headers"] if name in _HEADERS}
     key = headers.get(b"idempotency-key")
@@ -201,7 +214,6 @@ def _raw(request: Request[Any, Any, Any], body: bytes) -> Raw:
         content_type=headers.get(b"content-type", b"").decode("latin-1"),
         idempotency_key=None if key is None else key.decode("latin-1"),
         last_event_id=headers.get(b"last-event-id", b"").decode("latin-1"),
-        body=body,
     )
 
 

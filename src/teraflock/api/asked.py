@@ -38,5 +38,5 @@ class Asked:
 
 def safe(text: str) -> str:
     """Text of a client as it may stand in the log: one line, of bounded length, without keys."""
-    plain = "".join(each if each.isprintable() else "?" for each in text[:TEXT_CHARACTERS_MAX])
-    return _SECRET.sub("tera_…", plain)
+    plain = "".join(each if each.isprintable() else "?" for each in text)
+    return _SECRET.sub("tera_…", plain)[:TEXT_CHARACTERS_MAX]

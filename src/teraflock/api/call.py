@@ -12,7 +12,7 @@ Row = TypeVar("Row")
 
 
 class Raw(msgspec.Struct, frozen=True, kw_only=True):
-    """A request as it came over the wire, whole."""
+    """A request as it came over the wire. Its body is read once it is known who asks."""
 
     asked: Asked
     path: dict[str, str]
@@ -21,7 +21,7 @@ class Raw(msgspec.Struct, frozen=True, kw_only=True):
     content_type: str
     idempotency_key: str | None
     last_event_id: str
-    body: bytes
+    body: bytes = b""
 
 
 class Call:
@@ -53,6 +53,10 @@ class Call:
         """Where an `Idempotency-Key` counts: two members never meet in one."""
         where = self._project.id if self._project else self.actor.organisation_id
         return f"{where}/{self.actor.member_id}"
+
+    def with_body(self, body: bytes) -> "Call":
+        raw = msgspec.structs.replace(self.raw, body=body)
+        return Call(self.services, self.nouns, raw, self._actor, self._project)
 
     def on(self, nouns: Nouns) -> "Call":
         return Call(self.services, nouns, self.raw, self._actor, self._project)

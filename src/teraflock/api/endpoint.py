@@ -1,7 +1,8 @@
 """From a request to its answer: who asks, may they, what do they say, do it, encode it. One plain function.
 
 The order is always the same: the key, the rate, the project, the permission, the query, the body, the work. So nobody
-learns from an error about a body what they may not know about a project.
+learns from an error about a body what they may not know about a project, and a body is read only from those who may
+send it.
 """
 
 from collections.abc import Callable

@@ -3,8 +3,9 @@
 What holds:
 - one source has at most `per_source` connections, and all together at most `most`: files are left for the loops and the
   engine;
-- when the server is full, the connection that has waited longest without a request is closed for a new one: whoever
-  sends a request at once gets through, however many hold connections open without one;
+- where a limit is reached, the connection within it that has waited longest without a request is closed for a new one:
+  whoever sends a request at once gets through, however many hold connections open without one;
+- a connection whose request is being answered never makes way;
 - a proxy that is trusted stands for many clients, and is limited by `most` alone.
 """
 
@@ -46,45 +47,52 @@ class Connections:
         self._by_source: dict[str, int] = {}
         self._waiting: dict[Connection, None] = {}
         """Without a request, the one that waits longest first."""
+        self._waiting_by_source: dict[str, dict[Connection, None]] = {}
 
-    def enter(self, address: str, end: Callable[[], object]) -> Connection | None:
-        """Take a connection in; None where its source has too many, or the server is full of requests."""
+    def enter(
+        self, address: str, end: Callable[[], object], made_way: Callable[[Connection], None]
+    ) -> Connection | None:
+        """Take a connection in; None where all within a limit are being answered."""
         source = source_of(address)
         if self._by_source.get(source, 0) >= self._per_source and not self._is_proxy(address):
-            return None
-        if len(self._open) >= self.most and not self._make_way():
+            if not self._make_way(self._waiting_by_source.get(source, {}), made_way):
+                return None
+        elif len(self._open) >= self.most and not self._make_way(self._waiting, made_way):
             return None
         entered = Connection(address, source, end)
         self._open[entered] = None
         self._by_source[source] = self._by_source.get(source, 0) + 1
-        self._waiting[entered] = None
+        self.waits(entered)
         return entered
 
     def leave(self, connection: Connection) -> None:
         if connection not in self._open:
             return  # it made way before
+        self.works(connection)
         del self._open[connection]
-        self._waiting.pop(connection, None)
-        left = self._by_source[connection.source] - 1
-        if left:
-            self._by_source[connection.source] = left
-        else:
+        self._by_source[connection.source] -= 1
+        if not self._by_source[connection.source]:
             del self._by_source[connection.source]
+            self._waiting_by_source.pop(connection.source, None)
 
     def works(self, connection: Connection) -> None:
-        """A request of it is being answered: it does not make way."""
-        self._waiting.pop(connection, None)
+        """A request of it is being answered."""
+        if connection in self._waiting:
+            del self._waiting[connection]
+            del self._waiting_by_source[connection.source][connection]
 
     def waits(self, connection: Connection) -> None:
-        if connection in self._open:
-            self._waiting.setdefault(connection)
+        if connection in self._open and connection not in self._waiting:
+            self._waiting[connection] = None
+            self._waiting_by_source.setdefault(connection.source, {})[connection] = None
 
-    def _make_way(self) -> bool:
-        oldest = next(iter(self._waiting), None)
+    def _make_way(self, waiting: dict[Connection, None], made_way: Callable[[Connection], None]) -> bool:
+        oldest = next(iter(waiting), None)
         if oldest is None:
             return False
         self.leave(oldest)
         oldest.end()
+        made_way(oldest)
         return True
 
     def _is_proxy(self, address: str) -> bool:

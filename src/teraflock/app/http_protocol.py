@@ -1,8 +1,9 @@
 """HTTP on one connection, with a deadline for everything a client could keep us waiting for.
 
 What holds: the head of a request, its body, the next request and the taking of an answer each have a time limit, so no
-client holds a connection longer than that without being served; a head is no longer than `HEAD_BYTES_MAX`. Time is
-counted in turns of the sweep, once a second: a request costs no timer.
+client holds a connection longer than that without being served; a head is no longer than `HEAD_BYTES_MAX`, and no more
+than `PIPELINE_MAX` requests wait behind one. Time is counted in turns of the sweep, once a second: a request costs no
+timer.
 """
 
 from enum import Enum
@@ -15,6 +16,8 @@ from teraflock.api.refusals import Refusals
 from teraflock.app.connections import Connection, Connections
 
 HEAD_BYTES_MAX: Final = 65_536
+PIPELINE_MAX: Final = 32
+"""Requests on one connection that wait for the answer before them. Some bytes of each cost us some kilobytes."""
 
 
 class Waits(Enum):
@@ -77,6 +80,8 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._refuse(431, "The head of the request is too long.")
 
     def on_message_begin(self) -> None:
+        if len(self.pipeline) >= PIPELINE_MAX:
+            raise ValueError("too many requests at once")  # the parser stops, and uvicorn answers with 400
         super().on_message_begin()
         self._in_message = True
         if self._state is Waits.NEXT:

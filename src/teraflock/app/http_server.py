@@ -55,6 +55,7 @@ class HttpServer(uvicorn.Server):
             uvicorn.Config(
                 application.asgi,
                 http=BoundedProtocol,
+                ws="none",
                 loop="uvloop",
                 log_config=None,
                 access_log=False,

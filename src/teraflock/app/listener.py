@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Callable
 from typing import Final
 
+from teraflock.api.addresses import source_of
 from teraflock.app.connections import Connection
 from teraflock.app.http_protocol import BoundedProtocol, Watch
 
@@ -72,12 +73,10 @@ class Listener:
         self._loop.call_later(PAUSE_SECONDS, self._resume)
 
     def _take(self, sock: socket.socket, address: str) -> None:
-        entered = self._watch.connections.enter(address, sock.close)
+        entered = self._watch.connections.enter(address, sock.close, self._made_way)
         if entered is None:
             sock.close()
-            self._watch.refusals.note(
-                f"connect {address}", f"connection from {address} refused: too many are open"
-            )
+            self._note(address, "refused")
             return
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -85,6 +84,14 @@ class Listener:
         entered.end = task.cancel
         self._opening.add(task)
         task.add_done_callback(lambda done: self._opened(done, sock, entered))
+
+    def _made_way(self, connection: Connection) -> None:
+        self._note(connection.address, "closed")
+
+    def _note(self, address: str, what: str) -> None:
+        self._watch.refusals.note(
+            f"{what} {source_of(address)}", f"connection from {address} {what}: too many are open"
+        )
 
     def _opened(self, task: "asyncio.Task[None]", sock: socket.socket, entered: Connection) -> None:
         self._opening.discard(task)

@@ -98,6 +98,8 @@ class Cloud:
         if self._started and self.settings.loops:
             self.loops.stop()
         self.database.close()
+        for handler in self.services.access.handlers if self.services.access else ():
+            handler.close()
 
     def _services(self, random_bytes: RandomBytes) -> Services:
         settings = self.settings
