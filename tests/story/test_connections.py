@@ -252,3 +252,17 @@ def test_a_body_without_a_key_is_not_read(tmp_path: Path) -> None:
     ):
         sock.sendall(b"POST /v1/instances HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{")
         assert sock.recv(4096).startswith(b"HTTP/1.1 401")
+
+
+@pytest.mark.parametrize(("proxies", "seen"), [("", "127.0.0.3"), ("127.0.0.3", "192.0.2.7")])
+def test_only_a_trusted_proxy_says_who_the_client_is(tmp_path: Path, proxies: str, seen: str) -> None:
+    settings = {"TERA_TRUSTED_PROXIES": proxies, "TERA_ACCESS_LOG": "true"}
+    with running(tmp_path / "home", **settings) as server:
+        connection = http.client.HTTPConnection(
+            "127.0.0.1", server.port, timeout=SECONDS_MAX, source_address=("127.0.0.3", 0)
+        )
+        connection.request("GET", "/v1/whoami", headers={"X-Forwarded-For": "10.0.0.1, 192.0.2.7"})
+        assert connection.getresponse().status == 401
+        connection.close()
+        lines = (server.home / "cloud" / "access.log").read_text().splitlines()
+        assert f"401 GET /v1/whoami from {seen}, request" in lines[-1]

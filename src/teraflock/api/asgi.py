@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from teraflock.api.body import read_body
 from teraflock.api.call import Raw
-from teraflock.api.endpoint import Reply, admitted, done, failed, reply_to
+from teraflock.api.endpoint import Reply, admitted_first, done, done_reading, failed, reply_to
 from teraflock.api.errors import BodyTooLarge, MalformedRequest, MethodNotAllowed
 from teraflock.api.gate import Gate, asked_of
 from teraflock.api.pieces import Pieces, SentInPieces
@@ -112,16 +112,17 @@ class Application:
         )(serve)
 
     async def _answer(self, route: Route, request: Request[Any, Any, Any]) -> ASGIApp:
-        raw = _raw(request)
-        if route.work == Work.READ and route.body is None:
-            return _Sent(await self._read(partial(reply_to, route, self.services, raw)))
-        call, query = await self._read(partial(admitted, route, self.services, raw))
+        raw, services = _raw(request), self.services
+        at_once = services.reads_inline or route.scope == Scope.PUBLIC
+        if route.work == Work.READ and route.body is None and at_once:
+            return _Sent(await self._read(partial(reply_to, route, services, raw)))
+        call, query = await self._read(partial(admitted_first, route, services, raw))
         if route.body is not None:
             call = call.with_body(await self._body(route, request, call.actor))
-        act = partial(done, route, call, query)
-        return _Sent(
-            await (self._read(act) if route.work == Work.READ else self._work(route.work, call.actor, act))
-        )
+        if route.work != Work.READ:
+            return _Sent(await self._work(route.work, call.actor, partial(done, route, call, query)))
+        act = partial(done_reading, route, call, query)
+        return _Sent(await (self._read(act) if at_once else self._work(route.work, call.actor, act)))
 
     async def _body(self, route: Route, request: Request[Any, Any, Any], actor: Actor) -> bytes:
         """Read only from those who may send it, and from one organisation a few at a time: they lie in memory."""
@@ -142,17 +143,17 @@ class Application:
 
     async def _stream(self, route: Route, request: Request[Any, Any, Any]) -> ASGIApp:
         services, raw = self.services, _raw(request)
-        call, query = await self._read(partial(admitted, route, services, raw))
+        call, query = await self._read(partial(admitted_first, route, services, raw))
         after = raw.last_event_id or getattr(query, "after", "")
         follower = Follower(services.database, services.clock, call.project.id, after)
         self.streams.shares.enter(call.actor)
         turn = partial(self._read, follower.turn)
-        still_good = partial(self._read, partial(admitted, route, services, raw))
+        still_good = partial(self._read, partial(admitted_first, route, services, raw))
         content = self.streams.follow(call.actor, turn, still_good)
         return cast(ASGIApp, Stream(content, media_type=route.media_type))  # Litestar takes both
 
     async def _in_pieces(self, route: Route, request: Request[Any, Any, Any]) -> ASGIApp:
-        call, query = await self._read(partial(admitted, route, self.services, _raw(request)))
+        call, query = await self._read(partial(admitted_first, route, self.services, _raw(request)))
         pieces = Pieces(route.handler(call, query=query))
         making = asyncio.ensure_future(self._work(route.work, call.actor, pieces.make))
         making.add_done_callback(pieces.ended)

@@ -5,7 +5,8 @@ learns from an error about a body what they may not know about a project, and a 
 send it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import parse_qsl
@@ -49,7 +50,7 @@ def reply_to(route: Route, services: Services, raw: Raw) -> Reply:
     try:
         if route.work != Work.READ or route.scope == Scope.PUBLIC:
             return _answered(route, services, raw)
-        with services.snapshots.request():
+        with services.snapshots.request(), _timed(services, raw.asked):
             return _answered(route, services, raw)
     except Exception as error:
         return failed(error, raw.asked, services.log)
@@ -58,6 +59,27 @@ def reply_to(route: Route, services: Services, raw: Raw) -> Reply:
 def _answered(route: Route, services: Services, raw: Raw) -> Reply:
     call, query = admitted(route, services, raw)
     return done(route, call, query)
+
+
+def admitted_first(route: Route, services: Services, raw: Raw) -> tuple[Call, msgspec.Struct | None]:
+    """As `admitted`, for a request whose work is done later and elsewhere."""
+    with services.snapshots.request():
+        return admitted(route, services, raw)
+
+
+def done_reading(route: Route, call: Call, query: msgspec.Struct | None) -> Reply:
+    with call.services.snapshots.request(), _timed(call.services, call.raw.asked):
+        return done(route, call, query)
+
+
+@contextmanager
+def _timed(services: Services, asked: Asked) -> Iterator[None]:
+    began = services.processor_seconds()
+    try:
+        yield
+    finally:
+        if asked.actor is not None:
+            services.request_rates.reads(asked.actor, services.processor_seconds() - began)
 
 
 def failed(error: Exception, asked: Asked, log: RequestLog) -> Reply:

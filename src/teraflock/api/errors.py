@@ -57,7 +57,7 @@ WHAT_TO_DO: Final[Mapping[str, str]] = {
     "404": "Look at the id or name, and at the project: what belongs to others is not there for you.",
     "405": "Look into docs/openapi.json for what the path takes.",
     "409": "Look at the thing's state; it is there already, busy, or would lose something.",
-    "quota_reached": "Delete something, or ask the operator for a larger quota.",
+    "quota_reached": "Delete something, or ask an owner (of a project's quota) or the operator for more.",
     "budget_reached": "Raise the budget (`PUT /v1/budget`), pay in, or wait for the next month.",
     "bad_price_book": "Correct the line that the sentence names; nothing of the book was taken.",
     "no_room": "Take a shape that is free (`GET /v1/shapes`), or come back later.",

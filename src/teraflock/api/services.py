@@ -91,6 +91,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Tell the loops that there is something to do."""
     seconds: Callable[[], float]
     """A clock that only goes forward, for durations."""
+    processor_seconds: Callable[[], float]
+    """What the calling thread has used of a processor."""
 
     def check(self) -> None:
         """Raise unless the database can be read."""

@@ -163,6 +163,7 @@ class Cloud:
             ),
             wake=self.loops.wake,
             seconds=time.monotonic,
+            processor_seconds=time.thread_time,
         )
 
     def _metrics(self) -> Metrics:

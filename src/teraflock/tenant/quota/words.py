@@ -16,7 +16,7 @@ HINT: Final = (
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit()) or len(text) > 9:
-        raise BadInput(f"`{text}` is not a whole number")
+        raise BadInput(f"`{text}` is not a whole number", hint=HINT)
     return int(text)
 
 
