@@ -204,8 +204,14 @@ def test_unfinished_tls_handshakes_are_counted_and_given_up(tmp_path: Path) -> N
                 sock.sendall(b"GET /v1/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
                 assert sock.recv(4096).startswith(b"HTTP/1.1 200")
             assert all(is_closed(sock) for sock in silent)
+        for _ in range(50):
+            with socket.create_connection(("127.0.0.1", server.port), SECONDS_MAX) as plain:
+                _send(plain, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert is_closed(plain)
+        assert len(log_of(server).splitlines()) < 60, "failed handshakes do not fill the log"
     finally:
-        server.end()
+        if server.process is not None:
+            server.end()
 
 
 def test_odd_requests_do_not_fill_the_log(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """How much of the server one organisation may take at a time, so that the others get theirs.
 
-What holds: an organisation has at most `each` of `most`; operators are not counted in it, and the last few of `most`
-are theirs alone.
+What holds: an organisation has at most `each` of `most`, and never more than half; operators are not counted in it, and
+the last few of `most` are theirs alone.
 """
 
 import asyncio
@@ -27,8 +27,8 @@ class Shares:
         """`what` is in the plural and stands behind a number: `commands run`."""
         self._what = what
         self._most = most
-        self._each = min(each, most)
         self._kept = -(-most // KEPT_OF) if most > 1 else 0
+        self._each = min(each, max(1, (most - self._kept) // 2))
         self._hint = hint
         self._retry_seconds = retry_seconds
         self._taken: dict[str, int] = {}

@@ -17,6 +17,7 @@ from uvicorn.config import STARTUP_FAILURE
 
 from teraflock.api.addresses import networks_of
 from teraflock.api.asgi import Application
+from teraflock.api.refusals import Refusals
 from teraflock.app.connections import Connection, Connections, connections_most
 from teraflock.app.http_protocol import BoundedProtocol, Deadlines, Watch
 from teraflock.app.listener import Listener
@@ -26,7 +27,26 @@ STOP_SECONDS_MAX: Final = 10
 """For requests that are under way when the end is asked for."""
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 TICKS_PER_SWEEP: Final = 10  # uvicorn ticks ten times a second
+SAME_CHARACTERS: Final = 20  # by which lines of others are taken for the same: ports and addresses come later
 LOG: Final = logging.getLogger("teraflock.server")
+
+
+class Folded(logging.Filter):
+    """Lets lines of others be counted like ours: a client can cause as many of them as it likes."""
+
+    def __init__(self, faults: Refusals) -> None:
+        super().__init__()
+        self._faults = faults
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        self._faults.note(
+            f"{record.name} {str(record.msg)[:SAME_CHARACTERS]}",
+            f"{record.name}: {record.getMessage()}",
+            level=record.levelno,
+            error=error if isinstance(error, Exception) else None,
+        )
+        return False
 
 
 class HttpServer(uvicorn.Server):
@@ -46,11 +66,13 @@ class HttpServer(uvicorn.Server):
                 files,
             )
         self._watch = Watch(
-            Connections(most, settings.connections_per_address, proxies),
+            Connections(most, min(settings.connections_per_address, max(1, most // 2)), proxies),
             Deadlines(head_seconds=settings.head_seconds, body_seconds=settings.body_seconds),
             application.services.log.refusals,
         )
         self._watch.now = self._seconds()
+        for name in ("uvicorn.error", "asyncio"):
+            logging.getLogger(name).addFilter(Folded(application.services.log.faults))
         super().__init__(
             uvicorn.Config(
                 application.asgi,

@@ -80,7 +80,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Connections at a time. Fewer where the process may not open so many files: some are kept for the loops and the
     engine. When all are taken, the one that has waited longest without a request is closed for a new one."""
     connections_per_address: Positive = 512
-    """Connections at a time from one IPv4 address, or from one /64 network of IPv6."""
+    """Connections at a time from one IPv4 address, or from one /64 network of IPv6; at most half of all."""
     trusted_proxies: str = ""
     """Addresses or networks of reverse proxies in front of the server, such as `127.0.0.1, 10.0.0.0/8`. Their
     `X-Forwarded-For` says who the client is, and `connections_per_address` does not count for them."""
@@ -91,13 +91,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     streams_max: Annotated[int, Meta(ge=1, le=10_000)] = 200
     """How many clients may follow events at a time. One in eight is kept for operators."""
     streams_per_organisation: Positive = 50
-    """How many clients of one organisation may follow events at a time."""
+    """How many clients of one organisation may follow events at a time; at most half of all."""
     threads: Annotated[int, Meta(ge=1, le=256)] = 16
     """Threads that answer requests which write, or which ask PostgreSQL. One organisation uses at most half of them."""
     execs_max: Annotated[int, Meta(ge=1, le=1000)] = 128
     """How many commands may be run inside instances over the API at a time. One in eight is kept for operators."""
     execs_per_organisation: Positive = 32
-    """How many commands of one organisation may be run at a time."""
+    """How many commands of one organisation may be run at a time; at most half of all."""
     default_organisation_quota: str = (
         "projects=20 instances=100 vcpus=1000 ram=4TB disk=20TB images=500GB gpus=16"
     )

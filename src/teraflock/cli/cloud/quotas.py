@@ -1,6 +1,6 @@
 """`tera quota`: what a project and its organisation use, and the most they may have."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -187,8 +187,8 @@ def _size(text: str, option: str) -> int | None:
     return None if text == NO_LIMIT else parse_memory_bytes(text)
 
 
-def _rows(usage: UsageAnswer | OrganisationUsage) -> dict[str, list[str]]:
-    """Used and limit, by what is limited."""
+def _rows(usage: UsageAnswer | OrganisationUsage, cards: Iterable[str] = ()) -> dict[str, list[str]]:
+    """Used and limit, by what is limited; of GPUs those used, those with a limit, and `cards`."""
     quota = usage.quota
 
     def limit(value: int | None, text: Callable[[int], str] = str) -> str:
@@ -201,7 +201,7 @@ def _rows(usage: UsageAnswer | OrganisationUsage) -> dict[str, list[str]]:
         "disk": [memory_text(usage.disk_bytes), limit(quota.disk_bytes, memory_text)],
         "images": [memory_text(usage.images_bytes), limit(quota.images_bytes, memory_text)],
     }
-    for card in sorted({*usage.gpus, *quota.gpus}):
+    for card in sorted({*usage.gpus, *quota.gpus, *cards}):
         rows[card] = [str(usage.gpus.get(card, 0)), limit(quota.gpus.get(card, quota.gpus_default))]
     rows["other GPUs"] = ["", limit(quota.gpus_default)]
     if isinstance(usage, OrganisationUsage):
@@ -210,6 +210,7 @@ def _rows(usage: UsageAnswer | OrganisationUsage) -> dict[str, list[str]]:
 
 
 def _beside(usage: UsageAnswer, whole: OrganisationUsage) -> list[list[str]]:
-    of_project, of_organisation = _rows(usage), _rows(whole)
+    cards = {*usage.gpus, *usage.quota.gpus, *whole.gpus, *whole.quota.gpus}
+    of_project, of_organisation = _rows(usage, cards), _rows(whole, cards)
     names = [*of_project, *(name for name in of_organisation if name not in of_project)]
     return [[name, *of_project.get(name, ["", ""]), *of_organisation.get(name, ["", ""])] for name in names]

@@ -3,8 +3,6 @@
 Only operators learn which organisations there are.
 """
 
-from typing import Final
-
 from teraflock.base.errors import Conflict, NotFound
 from teraflock.base.ids import new_id
 from teraflock.storage.database import Transaction
@@ -33,8 +31,6 @@ from teraflock.tenant.quota import rules as quotas
 from teraflock.tenant.quota.store import name_and_quota, set_quota
 from teraflock.tenant.rules import Permission
 
-_NO_SUCH: Final = "There is no such organisation"
-
 
 class Organisations(Acts):
     def page(self, actor: Actor, *, after: str = "", limit: int) -> tuple[Organisation, ...]:
@@ -57,9 +53,7 @@ class Organisations(Acts):
         """By id or name; another than the actor's own only for operators."""
         with self._database.read() as tx:
             found = _there(store.organisation_called(tx, ref))
-        if found.id != actor.organisation_id and not actor.is_operator:
-            raise NotFound(_NO_SUCH)
-        return found
+        return _there(found if found.id == actor.organisation_id or actor.is_operator else None)
 
     def quota(self, organisation: OrganisationId) -> OrganisationQuota:
         with self._database.read() as tx:
@@ -127,5 +121,8 @@ class Organisations(Acts):
 
 def _there(organisation: Organisation | None) -> Organisation:
     if organisation is None:
-        raise NotFound(_NO_SUCH)
+        raise NotFound(
+            "There is no such organisation",
+            hint="`tera whoami` shows yours, `tera org list` all, to operators",
+        )
     return organisation
