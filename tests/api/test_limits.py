@@ -215,3 +215,38 @@ def test_the_access_log_has_every_request_and_no_secret(opened: Opened, tenants:
 def test_no_access_log_unless_it_is_switched_on(house: House, tenants: Tenants) -> None:
     house.ask("GET", "/v1/instances", tenants.keys["owner"])
     assert not (house.cloud.at.folder / ACCESS_LOG_FILE).exists()
+
+
+def test_reads_from_postgresql_leave_threads_for_others(
+    tmp_path: Path, postgres_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There reads run in threads as well."""
+    house = House(tmp_path / "house", msgspec.structs.replace(SETTINGS, database=postgres_address, threads=4))
+    held = Held()
+    try:
+        operator = house.cloud.at.operator_key.read_text().strip()
+        red, blue = (
+            house.ask("POST", "/v1/organisations", operator, body={"name": name, "owner": "x"}).json["key"]
+            for name in ("red", "blue")
+        )
+        page = house.cloud.services.nouns.instances.page
+        of_red = house.ask("GET", "/v1/projects", red).json["items"][0]["id"]
+
+        def slow(project: Any, **more: Any) -> Any:
+            if project == of_red:
+                held()
+            return page(project, **more)
+
+        monkeypatch.setattr(house.cloud.services.nouns.instances, "page", slow)
+        with asking(house) as ask:
+            stuck = [ask("GET", "/v1/instances", red, None) for _ in range(20)]
+            begin(house, held, 2)
+            for key in (blue, operator):
+                assert finished(house, ask("GET", "/v1/instances", key, None)).status == 200
+            quoted = finished(house, ask("POST", "/v1/quote", blue, {"shape": {"vcpus": 1}}))
+            assert quoted.status in (200, 409), quoted
+            held.go_on.set()
+            assert [finished(house, task).status for task in stuck] == [200] * 20
+    finally:
+        held.go_on.set()
+        house.close()

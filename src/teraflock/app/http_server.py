@@ -15,7 +15,7 @@ from typing import Any, Final
 import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 
-from teraflock.api.addresses import networks_of
+from teraflock.api.addresses import Network, networks_of
 from teraflock.api.asgi import Application
 from teraflock.api.refusals import Refusals
 from teraflock.app.connections import Connection, Connections, connections_most
@@ -55,24 +55,12 @@ class HttpServer(uvicorn.Server):
         self._application = application
         self._seconds = application.services.seconds
         proxies = networks_of(settings.trusted_proxies)
-        most = connections_most(
-            settings.connections_max, files, execs=settings.execs_max, threads=settings.threads
-        )
-        if most < settings.connections_max:
-            LOG.warning(
-                "%d connections at a time instead of %d: this process may open %d files",
-                most,
-                settings.connections_max,
-                files,
-            )
-        self._watch = Watch(
-            Connections(most, min(settings.connections_per_address, max(1, most // 2)), proxies),
-            Deadlines(head_seconds=settings.head_seconds, body_seconds=settings.body_seconds),
-            application.services.log.refusals,
-        )
+        log = application.services.log
+        deadlines = Deadlines(head_seconds=settings.head_seconds, body_seconds=settings.body_seconds)
+        self._watch = Watch(_connections(settings, proxies, files), deadlines, log.refusals)
         self._watch.now = self._seconds()
         for name in ("uvicorn.error", "asyncio"):
-            logging.getLogger(name).addFilter(Folded(application.services.log.faults))
+            logging.getLogger(name).addFilter(Folded(log.faults))
         super().__init__(
             uvicorn.Config(
                 application.asgi,
@@ -139,3 +127,13 @@ class HttpServer(uvicorn.Server):
         finally:
             for each, handler in before.items():
                 signal.signal(each, handler)
+
+
+def _connections(settings: Settings, proxies: tuple[Network, ...], files: int) -> Connections:
+    wanted = settings.connections_max
+    most = connections_most(wanted, files, execs=settings.execs_max, threads=settings.threads)
+    if most < wanted:
+        LOG.warning(
+            "%d connections at a time instead of %d: this process may open %d files", most, wanted, files
+        )
+    return Connections(most, min(settings.connections_per_address, max(1, most // 2)), proxies)

@@ -94,9 +94,8 @@ def kept_bytes(tx: Transaction, project: ProjectId) -> int:
 
 
 def kept_bytes_of_organisation(tx: Transaction, organisation: OrganisationId) -> int:
-    return _kept_bytes(
-        tx, "m.project_id IN (SELECT id FROM project WHERE organisation_id = :id)", organisation
-    )
+    projects = "SELECT id FROM project WHERE organisation_id = :id AND removed_at_us IS NULL"
+    return _kept_bytes(tx, f"m.project_id IN ({projects})", organisation)
 
 
 def _kept_bytes(tx: Transaction, where: str, id: str) -> int:
