@@ -217,6 +217,24 @@ def test_no_access_log_unless_it_is_switched_on(house: House, tenants: Tenants) 
     assert not (house.cloud.at.folder / ACCESS_LOG_FILE).exists()
 
 
+def test_an_owner_cannot_make_projects_without_end_or_lock_the_operator_out(
+    house: House, tenants: Tenants
+) -> None:
+    owner, operator = tenants.keys["owner"], tenants.keys["operator"]
+    made = [house.ask("POST", "/v1/projects", owner, body={"name": f"p{number}"}) for number in range(30)]
+    assert [answer.status for answer in made] == [201] * 18 + [409] * 12
+    assert (made[-1].code, made[-1].json["detail"]) == (
+        "quota_reached",
+        "The quota of organisation `acme` allows 20 projects; this would make 21",
+    )
+    assert all(answer.json["subnet"] == "" for answer in made[:18]), "none of them takes a network"
+    body = {"name": "third", "owner": "me@third"}
+    assert house.ask("POST", "/v1/organisations", operator, body=body).status == 201
+    launched = house.ask("POST", "/v1/instances?project=p1", owner, body={"name": "one"})
+    assert launched.status == 202
+    assert house.ask("GET", "/v1/projects/p1", owner).json["subnet"].startswith("10.")
+
+
 def test_reads_from_postgresql_leave_threads_for_others(
     tmp_path: Path, postgres_address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

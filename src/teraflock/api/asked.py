@@ -33,7 +33,7 @@ class Asked:
 
     def __str__(self) -> str:
         who = f", {self.actor.key_id} of {safe(self.actor.member_name)}" if self.actor else ""
-        return f"{self.method} {safe(self.path)} from {self.address}{who}"
+        return f"{self.method} {safe(self.path)} from {safe(self.address)}{who}"
 
 
 def safe(text: str) -> str:

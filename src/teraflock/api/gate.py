@@ -17,6 +17,7 @@ from teraflock.api.metrics import UNKNOWN_ROUTE, Metrics
 from teraflock.api.refusals import RequestLog
 
 REQUEST_ID_BYTES: Final = 9
+ADDRESS_CHARACTERS_MAX: Final = 64
 
 
 def asked_of(scope: Any) -> Asked:
@@ -52,7 +53,10 @@ class Gate:
         began = self._seconds()
         request_id = os.urandom(REQUEST_ID_BYTES).hex()
         client = scope["client"]
-        asked = Asked(request_id, scope["method"], scope["path"], client[0] if client else "")
+        address = (
+            client[0][:ADDRESS_CHARACTERS_MAX] if client else ""
+        )  # a proxy's word for it may be anything
+        asked = Asked(request_id, scope["method"], scope["path"], address)
         scope["tera_asked"] = asked
         added = [(b"request-id", request_id.encode()), *self._headers]
         begun = False
