@@ -157,7 +157,9 @@ def check_held(permission: Permission, held: frozenset[Permission], where: str =
 
 
 def forbidden(permission: Permission, where: str = "") -> Forbidden:
-    more = "only operators may" if permission in _HOUSE else "an owner of the organisation can give more"
+    more = (
+        "only operators may do this" if permission in _HOUSE else "an owner of the organisation can give more"
+    )
     return Forbidden(
         f"This key may not `{permission}`{where}", hint=f"`tera whoami` shows what it may; {more}"
     )

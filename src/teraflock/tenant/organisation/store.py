@@ -12,11 +12,8 @@ def organisation(tx: Transaction, id: OrganisationId) -> Organisation | None:
 
 def organisation_called(tx: Transaction, ref: str) -> Organisation | None:
     """By id or name. An id has a `_`, which no name has."""
-    row = tx.one(
-        f"SELECT id, name, created_at_us FROM organisation WHERE {'id' if '_' in ref else 'name'} = :ref",
-        ref=ref,
-    )
-    return _organisation_from(row) if row else None
+    row = tx.one("SELECT id FROM organisation WHERE id = :ref OR name = :ref", ref=ref)
+    return organisation(tx, OrganisationId(row[0])) if row else None
 
 
 def is_organisation_name_taken(tx: Transaction, name: str) -> bool:
