@@ -58,7 +58,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._state = Waits.HEAD
         self._since = watch.now
         self._stuck_since: float | None = None
-        self._in_message = False
+        self._in_message = self._in_head = False
+        """Between the first and the last byte of a request, and of its head: also of one that waits behind another."""
         self._head_bytes = 0
 
     # What happens on the connection
@@ -74,7 +75,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self._state is Waits.HEAD:
+        if self._in_head:
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES_MAX:
                 self._refuse(431, "The head of the request is too long.")
@@ -83,13 +84,13 @@ class BoundedProtocol(HttpToolsProtocol):
         if len(self.pipeline) >= PIPELINE_MAX:
             raise ValueError("too many requests at once")  # the parser stops, and uvicorn answers with 400
         super().on_message_begin()
-        self._in_message = True
+        self._in_message = self._in_head = True
         if self._state is Waits.NEXT:
             self._wait_for(Waits.HEAD)
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
-        self._head_bytes = 0
+        self._in_head, self._head_bytes = False, 0
         if self._state is not Waits.ANSWER:
             self._wait_for(Waits.BODY)
             self._watch.connections.works(self._entered)
@@ -97,14 +98,14 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._in_message = False
-        if self._state is Waits.BODY:
-            self._wait_for(Waits.ANSWER)
+        if self._state is Waits.BODY:  # of a request that may have been answered before its body was there
+            self._wait_for(Waits.NEXT if self.cycle.response_complete else Waits.ANSWER)
 
     def on_response_complete(self) -> None:
+        if not self.pipeline:
+            self._watch.connections.waits(self._entered)
         self._wait_for(self._next())
         super().on_response_complete()
-        if self._state is not Waits.ANSWER:
-            self._watch.connections.waits(self._entered)
 
     def pause_writing(self) -> None:
         self._stuck_since = self._watch.now
@@ -140,9 +141,10 @@ class BoundedProtocol(HttpToolsProtocol):
         return waited > (limits.body_seconds if self._state is Waits.BODY else limits.idle_seconds)
 
     def _next(self) -> Waits:
-        if self.pipeline:
-            return Waits.ANSWER
-        return Waits.BODY if self._in_message else Waits.NEXT
+        """After an answer: the body of the last request there is, where it is its turn, else an answer or a request."""
+        if self._in_message and len(self.pipeline) <= 1:
+            return Waits.BODY
+        return Waits.ANSWER if self.pipeline else Waits.NEXT
 
     def _wait_for(self, what: Waits) -> None:
         self._state = what

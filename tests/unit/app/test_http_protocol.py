@@ -49,6 +49,7 @@ class Client:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.answers = asyncio.Event()
+        self.reads = False
         self.connections = Connections(10, 10)
         entered = self.connections.enter("10.0.0.1", list, lambda _: None)
         assert isinstance(entered, Connection)
@@ -64,6 +65,8 @@ class Client:
 
     async def _app(self, scope: Any, receive: Any, send: Any) -> None:
         await self.answers.wait()
+        while self.reads and (await receive())["more_body"]:
+            continue
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
         await send({"type": "http.response.body", "body": b""})
 
@@ -156,8 +159,41 @@ def test_pipelined_requests_are_answered_and_their_number_is_bounded(client: Cli
     assert client.late_after(16), "and then we wait for the next"
 
 
+def test_a_body_that_stays_away_behind_another_request_is_late(client: Client) -> None:
+    client.reads = True
+    client.answers.set()
+    client.protocol.data_received(REQUEST + b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{")
+    assert not client.late_after(1)
+    client.run()
+    assert client.transport.written.count(b"HTTP/1.1 200") == 1
+    assert not client.late_after(29)
+    assert client.late_after(2)
+    client.protocol.data_received(b"}")
+    client.run()
+    assert client.transport.written.count(b"HTTP/1.1 200") == 2
+
+
+def test_a_request_answered_before_its_body_came_leaves_no_connection_open(client: Client) -> None:
+    client.answers.set()
+    client.protocol.data_received(b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{")
+    client.run()
+    assert client.transport.written.count(b"HTTP/1.1 200") == 1
+    assert not client.late_after(5)
+    client.protocol.data_received(b"}")
+    assert not client.late_after(14)
+    assert client.late_after(2)
+
+
 def test_endless_pipelining_is_refused(client: Client) -> None:
     client.protocol.data_received(REQUEST * 1000)
     assert b"HTTP/1.1 400" in client.transport.written
     assert client.transport.closing
     assert len(client.protocol.pipeline) <= 32
+
+
+def test_an_endless_head_is_refused_also_behind_another_request(client: Client) -> None:
+    client.protocol.data_received(REQUEST + b"GET / HTTP/1.1\r\nX-a: ")
+    for _ in range(70):
+        client.protocol.data_received(b"x" * 1000)
+    assert client.transport.written.startswith(b"HTTP/1.1 431")
+    assert client.transport.closing
