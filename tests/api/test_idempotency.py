@@ -10,6 +10,7 @@ import pytest
 from tests.api.asking import House, Tenants
 
 from teraflock.api import idempotency
+from teraflock.api.asked import Asked
 from teraflock.api.call import Raw
 from teraflock.api.endpoint import Reply, reply_to
 from teraflock.api.openapi import document
@@ -154,14 +155,13 @@ def test_what_is_made_and_its_answer_are_kept_together(
 def test_two_at_the_same_time_give_one_instance(house: House, tenants: Tenants) -> None:
     route = next(route for route in ROUTES if route.name == "launch_instances")
     raw = Raw(
-        request_id="r",
+        asked=Asked("r", "POST", "/v1/instances", ""),
         path={},
         query=b"",
         authorization=f"Bearer {tenants.keys['owner']}",
         content_type="application/json",
         idempotency_key="k",
         last_event_id="",
-        client="",
         body=b'{"name":"new"}',
     )
     replies: list[Reply] = []

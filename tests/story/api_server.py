@@ -32,6 +32,7 @@ class Server:
             "TERA_LISTEN": f"127.0.0.1:{self.port}",
             **more,
         }
+        self.code = SERVE
         self.process: subprocess.Popen[bytes] | None = None
 
     def environment(self) -> dict[str, str]:
@@ -40,7 +41,7 @@ class Server:
 
     def start(self) -> "Server":
         self.process = subprocess.Popen(
-            [sys.executable, "-c", SERVE],
+            [sys.executable, "-c", self.code],
             env=self.environment(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -143,8 +143,15 @@ def test_tenants_see_nothing_of_each_other(cloud: Cloud) -> None:
     assert ada.fails("host", "list").code == 1
     assert told(ada, "whoami")["organisation_name"] == "lab"
     project = told(ada, "project", "create", "speech")["id"]
-    ada.fails("quota", "set", "--project", "speech", "--instances", "1")
-    cloud.ok("quota", "set", "--project", project, "--instances", "1")
+    ada.fails("quota", "set", "--org", "lab", "--instances", "1")
+    cloud.ok("quota", "set", "--org", "lab", "--instances", "2", "--projects", "2")
+    assert "allows 2" in ada.fails("quota", "set", "--project", "speech", "--instances", "3").err
+    ada.ok("quota", "set", "--project", "speech", "--instances", "1")
+    assert "quota of organisation `lab`" in ada.fails("project", "create", "more").err
+    shown = ada.ok("quota", "show", "--project", "speech").out
+    assert "ORGANISATION USED" in shown
+    assert told(cloud, "quota", "show", "--org", "lab")["quota"]["projects"] == 2
+    assert told(cloud, "quota", "show", "--project", project)["organisation"]["name"] == "lab"
     ada.ok("member", "add", "bob", "--role", "member", "--in", "speech")
     bob_key = told(ada, "key", "create", "laptop", "--member", "bob")["secret"]
     bob = cloud.as_user(bob_key)

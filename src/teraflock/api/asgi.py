@@ -1,7 +1,8 @@
 """The Litestar application: our routes as its handlers, its errors in our form.
 
 Where a route runs follows from its work (api/route.py): reads beside SQLite at once, the rest in threads, and what
-waits for an engine in threads of its own, so that it holds up nobody else.
+waits for an engine in threads of its own, so that it holds up nobody else. Who may do it is known before it is given a
+thread, so no organisation takes all of them (api/shares.py).
 """
 
 import asyncio
@@ -21,15 +22,17 @@ from msgspec.structs import replace
 
 from teraflock.api.body import read_body
 from teraflock.api.call import Raw
-from teraflock.api.endpoint import Reply, admitted, failed, reply_to
+from teraflock.api.endpoint import Reply, admitted_first, done, done_reading, failed, reply_to
 from teraflock.api.errors import BodyTooLarge, MalformedRequest, MethodNotAllowed
-from teraflock.api.gate import Gate, request_id_of
+from teraflock.api.gate import Gate, asked_of
 from teraflock.api.pieces import Pieces, SentInPieces
 from teraflock.api.route import Route, Scope, Work
 from teraflock.api.routes.all import ROUTES
 from teraflock.api.services import Services
+from teraflock.api.shares import Shares, Turns, tenant_of
 from teraflock.api.stream import Follower, Streams
-from teraflock.base.errors import NotFound, TooMany
+from teraflock.base.errors import NotFound
+from teraflock.tenant.model import Actor
 from teraflock.wire.instance import USER_DATA_BYTES_MAX
 
 T = TypeVar("T")
@@ -37,19 +40,33 @@ T = TypeVar("T")
 UNREAD_BYTES_MAX: Final = 64 << 20
 """How much of a body that is too large is taken in and dropped, so that its sender gets to read the answer."""
 
+WAITING_MAX: Final = 256
+"""Requests of one organisation that wait for a thread; beyond, they are refused."""
+BODIES_PER_ORGANISATION: Final = 32
+"""Bodies that are being read at a time, each up to `body_bytes_max`."""
+
 
 class Application:
     """What uvicorn serves, and what must be told when the server stops."""
 
     def __init__(self, services: Services, routes: Sequence[Route] = ROUTES) -> None:
         self.services = services
-        self.streams = Streams(services.bounds.streams_max)
-        self._threads = ThreadPoolExecutor(services.bounds.threads, "tera-api")
-        self._long = ThreadPoolExecutor(services.bounds.execs_max, "tera-exec")
-        self._long_running = 0
+        bounds = services.bounds
+        self.streams = Streams(bounds.streams_max, bounds.streams_per_organisation)
+        self._threads = ThreadPoolExecutor(bounds.threads, "tera-api")
+        self._turns = Turns(max(1, bounds.threads // 2), WAITING_MAX)
+        self._bodies = Turns(BODIES_PER_ORGANISATION, WAITING_MAX)
+        self._long = ThreadPoolExecutor(bounds.execs_max, "tera-exec")
+        self._execs = Shares(
+            "commands running in instances",
+            bounds.execs_max,
+            bounds.execs_per_organisation,
+            hint="Come back when some have ended, or use `tera ssh`",
+            retry_seconds=5,
+        )
         self.litestar = Litestar(
             [self._handler(path, found) for path, found in self._by_path(routes).items()],
-            exception_handlers={HTTPException: _foreign, Exception: _unforeseen},
+            exception_handlers={HTTPException: self._foreign, Exception: self._unforeseen},
             openapi_config=None,
             logging_config=None,
             request_max_body_size=None,
@@ -57,7 +74,12 @@ class Application:
             debug=False,
         )
         self.asgi: ASGIApp = Gate(
-            self.litestar, services.metrics, simulated=services.simulated, seconds=services.seconds
+            self.litestar,
+            services.metrics,
+            simulated=services.simulated,
+            seconds=services.seconds,
+            log=services.log,
+            access=services.access,
         )
 
     def _by_path(self, routes: Sequence[Route]) -> dict[str, list[Route]]:
@@ -78,11 +100,10 @@ class Application:
         async def serve(request: Request[Any, Any, Any]) -> ASGIApp:
             route = by_method[request.scope["method"]]  # type: ignore[index]  # Litestar lets no other through
             try:
-                body = await self._body(route, request) if route.body else b""
                 run = self._stream if route.stream else self._in_pieces if route.in_pieces else self._answer
-                return await run(route, _raw(request, body))
+                return await run(route, request)
             except Exception as error:
-                return _Sent(failed(error, request_id_of(request.scope)))
+                return _Sent(self._failed(error, request.scope))
 
         return HTTPRouteHandler(
             path.replace("}", ":str}"),
@@ -90,53 +111,86 @@ class Application:
             status_code=200,  # for Litestar's checks alone: every answer says its own
         )(serve)
 
-    async def _body(self, route: Route, request: Request[Any, Any, Any]) -> bytes:
-        limit = self.services.bounds.body_bytes_max
-        content = await read_body(request.receive, limit, UNREAD_BYTES_MAX)
+    async def _answer(self, route: Route, request: Request[Any, Any, Any]) -> ASGIApp:
+        raw, services = _raw(request), self.services
+        at_once = services.reads_inline or route.scope == Scope.PUBLIC
+        if route.work == Work.READ and route.body is None and at_once:
+            return _Sent(await self._read(partial(reply_to, route, services, raw)))
+        call, query = await self._read(partial(admitted_first, route, services, raw))
+        if route.body is not None:
+            call = call.with_body(await self._body(route, request, call.actor))
+        if route.work != Work.READ:
+            return _Sent(await self._work(route.work, call.actor, partial(done, route, call, query)))
+        act = partial(done_reading, route, call, query)
+        return _Sent(await (self._read(act) if at_once else self._work(route.work, call.actor, act)))
+
+    async def _body(self, route: Route, request: Request[Any, Any, Any], actor: Actor) -> bytes:
+        """Read only from those who may send it, and from one organisation a few at a time: they lie in memory."""
+        limit, tenant = self.services.bounds.body_bytes_max, tenant_of(actor)
+        await self._bodies.enter(tenant)
+        try:
+            content = await read_body(request.receive, limit, UNREAD_BYTES_MAX)
+        finally:
+            self._bodies.leave(tenant)
         if content is None:
             raise BodyTooLarge(
                 f"The body of the request is larger than {limit:,} bytes", hint=_sizes(route, limit)
             )
         return content
 
-    async def _answer(self, route: Route, raw: Raw) -> ASGIApp:
-        return _Sent(await self._run(route.work, partial(reply_to, route, self.services, raw)))
+    def _failed(self, error: Exception, scope: Any) -> Reply:
+        return failed(error, asked_of(scope), self.services.log)
 
-    async def _stream(self, route: Route, raw: Raw) -> ASGIApp:
-        services = self.services
-        call, query = await self._run(route.work, partial(admitted, route, services, raw))
+    async def _stream(self, route: Route, request: Request[Any, Any, Any]) -> ASGIApp:
+        services, raw = self.services, _raw(request)
+        call, query = await self._read(partial(admitted_first, route, services, raw))
         after = raw.last_event_id or getattr(query, "after", "")
         follower = Follower(services.database, services.clock, call.project.id, after)
-        self.streams.enter()
-        turn = partial(self._run, Work.READ, follower.turn)
-        still_good = partial(self._run, Work.READ, partial(admitted, route, services, raw))
-        content = self.streams.follow(turn, still_good)
+        self.streams.shares.enter(call.actor)
+        turn = partial(self._read, follower.turn)
+        still_good = partial(self._read, partial(admitted_first, route, services, raw))
+        content = self.streams.follow(call.actor, turn, still_good)
         return cast(ASGIApp, Stream(content, media_type=route.media_type))  # Litestar takes both
 
-    async def _in_pieces(self, route: Route, raw: Raw) -> ASGIApp:
-        call, query = await self._run(Work.READ, partial(admitted, route, self.services, raw))
+    async def _in_pieces(self, route: Route, request: Request[Any, Any, Any]) -> ASGIApp:
+        call, query = await self._read(partial(admitted_first, route, self.services, _raw(request)))
         pieces = Pieces(route.handler(call, query=query))
-        making = asyncio.ensure_future(self._run(route.work, pieces.make))
+        making = asyncio.ensure_future(self._work(route.work, call.actor, pieces.make))
         making.add_done_callback(pieces.ended)
         return SentInPieces(await pieces.next(), pieces, route.media_type)
 
-    async def _run(self, work: Work, act: Callable[[], T]) -> T:
-        if work == Work.READ and self.services.reads_inline:
+    async def _read(self, act: Callable[[], T]) -> T:
+        if self.services.reads_inline:
             return act()
+        return await asyncio.get_running_loop().run_in_executor(self._threads, act)
+
+    async def _work(self, work: Work, actor: Actor, act: Callable[[], T]) -> T:
+        """In a thread, within the share of the actor's organisation."""
         loop = asyncio.get_running_loop()
-        if work != Work.LONG:
-            return await loop.run_in_executor(self._threads, act)
-        if self._long_running >= self.services.bounds.execs_max:
-            raise TooMany(
-                f"{self._long_running} commands are being run in instances already",
-                hint="Come back when some have ended, or use `tera ssh`",
-                context={"retry_after_seconds": 5},
-            )
-        self._long_running += 1
+        if work == Work.LONG:
+            self._execs.enter(actor)
+            try:
+                return await loop.run_in_executor(self._long, act)
+            finally:
+                self._execs.leave(actor)
+        tenant = tenant_of(actor)
+        await self._turns.enter(tenant)
         try:
-            return await loop.run_in_executor(self._long, act)
+            return await loop.run_in_executor(self._threads, act)
         finally:
-            self._long_running -= 1
+            self._turns.leave(tenant)
+
+    def _foreign(self, request: Request[Any, Any, Any], error: HTTPException) -> Response[Any]:
+        """Litestar's own errors: no such path, no such method, and what it cannot read."""
+        if error.status_code == 405:
+            allowed = (error.headers or {}).get("allow", "")
+            refused = MethodNotAllowed(f"The path takes no {request.method}", hint=f"It takes {allowed}")
+            reply = self._failed(refused, request.scope)
+            return _response(Reply(reply.status, reply.body, reply.media_type, {"Allow": allowed}))
+        return _response(self._failed(_ours(error), request.scope))
+
+    def _unforeseen(self, request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
+        return _response(self._failed(error, request.scope))
 
     @asynccontextmanager
     async def _lifespan(self, _: Litestar) -> AsyncIterator[None]:
@@ -149,21 +203,18 @@ class Application:
         self._long.shutdown(wait=False, cancel_futures=True)
 
 
-def _raw(request: Request[Any, Any, Any], body: bytes) -> Raw:
+def _raw(request: Request[Any, Any, Any]) -> Raw:
     scope = request.scope
     headers = {name: value for name, value in scope["headers"] if name in _HEADERS}
-    client = scope["client"]
     key = headers.get(b"idempotency-key")
     return Raw(
-        request_id=request_id_of(scope),
+        asked=asked_of(scope),
         path=scope["path_params"],
         query=scope["query_string"],
         authorization=headers.get(b"authorization", b"").decode("latin-1"),
         content_type=headers.get(b"content-type", b"").decode("latin-1"),
         idempotency_key=None if key is None else key.decode("latin-1"),
         last_event_id=headers.get(b"last-event-id", b"").decode("latin-1"),
-        client=client[0] if client else "",
-        body=body,
     )
 
 
@@ -204,25 +255,9 @@ def _sizes(route: Route, limit: int) -> str:
     return f"Send at most {limit:,} bytes"
 
 
-def _foreign(request: Request[Any, Any, Any], error: HTTPException) -> Response[Any]:
-    """Litestar's own errors: no such path, no such method, and what it cannot read."""
-    request_id = request_id_of(request.scope)
+def _ours(error: HTTPException) -> Exception:
     if error.status_code == 404:
-        return _response(
-            failed(NotFound("There is no such path", hint="docs/openapi.json has all of them"), request_id)
-        )
-    if error.status_code == 405:
-        allowed = (error.headers or {}).get("allow", "")
-        reply = failed(
-            MethodNotAllowed(f"The path takes no {request.method}", hint=f"It takes {allowed}"), request_id
-        )
-        return _response(Reply(reply.status, reply.body, reply.media_type, {"Allow": allowed}))
+        return NotFound("There is no such path", hint="docs/openapi.json has all of them")
     if error.status_code < 500:
-        return _response(
-            failed(MalformedRequest("The request cannot be read", hint="Send plain HTTP/1.1"), request_id)
-        )
-    return _response(failed(error, request_id))
-
-
-def _unforeseen(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
-    return _response(failed(error, request_id_of(request.scope)))
+        return MalformedRequest("The request cannot be read", hint="Send plain HTTP/1.1")
+    return error

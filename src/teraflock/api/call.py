@@ -4,6 +4,7 @@ from typing import TypeVar
 
 import msgspec
 
+from teraflock.api.asked import Asked
 from teraflock.api.services import Nouns, Services
 from teraflock.tenant.model import Actor, Project
 
@@ -11,17 +12,16 @@ Row = TypeVar("Row")
 
 
 class Raw(msgspec.Struct, frozen=True, kw_only=True):
-    """A request as it came over the wire, whole."""
+    """A request as it came over the wire. Its body is read once it is known who asks."""
 
-    request_id: str
+    asked: Asked
     path: dict[str, str]
     query: bytes
     authorization: str
     content_type: str
     idempotency_key: str | None
     last_event_id: str
-    client: str
-    body: bytes
+    body: bytes = b""
 
 
 class Call:
@@ -53,6 +53,10 @@ class Call:
         """Where an `Idempotency-Key` counts: two members never meet in one."""
         where = self._project.id if self._project else self.actor.organisation_id
         return f"{where}/{self.actor.member_id}"
+
+    def with_body(self, body: bytes) -> "Call":
+        raw = msgspec.structs.replace(self.raw, body=body)
+        return Call(self.services, self.nouns, raw, self._actor, self._project)
 
     def on(self, nouns: Nouns) -> "Call":
         return Call(self.services, nouns, self.raw, self._actor, self._project)

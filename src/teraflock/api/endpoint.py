@@ -1,17 +1,20 @@
 """From a request to its answer: who asks, may they, what do they say, do it, encode it. One plain function.
 
 The order is always the same: the key, the rate, the project, the permission, the query, the body, the work. So nobody
-learns from an error about a body what they may not know about a project.
+learns from an error about a body what they may not know about a project, and a body is read only from those who may
+send it.
 """
 
-import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
 import msgspec
 
+from teraflock.api.addresses import source_of
+from teraflock.api.asked import Asked
 from teraflock.api.call import Call, Raw
 from teraflock.api.errors import (
     CONTENT_TYPE,
@@ -23,6 +26,7 @@ from teraflock.api.errors import (
     told,
 )
 from teraflock.api.idempotency import done_once
+from teraflock.api.refusals import RequestLog
 from teraflock.api.route import Route, Scope, Work
 from teraflock.api.services import Services
 from teraflock.base.errors import NotAuthenticated, NotFound
@@ -31,7 +35,6 @@ from teraflock.tenant.rules import anywhere, forbidden
 
 REF_CHARACTERS_MAX: Final = 255
 
-log = logging.getLogger("teraflock.api")
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -46,16 +49,42 @@ def reply_to(route: Route, services: Services, raw: Raw) -> Reply:
     """The answer, whatever happens."""
     try:
         if route.work != Work.READ or route.scope == Scope.PUBLIC:
-            return _reply(route, services, raw)
-        with services.snapshots.request():
-            return _reply(route, services, raw)
+            return _answered(route, services, raw)
+        with services.snapshots.request(), _timed(services, raw.asked):
+            return _answered(route, services, raw)
     except Exception as error:
-        return failed(error, raw.request_id)
+        return failed(error, raw.asked, services.log)
 
 
-def failed(error: Exception, request_id: str) -> Reply:
-    public = told(error, request_id)
-    return Reply(status_of(public), body_of(public, request_id), CONTENT_TYPE, headers_of(public))
+def _answered(route: Route, services: Services, raw: Raw) -> Reply:
+    call, query = admitted(route, services, raw)
+    return done(route, call, query)
+
+
+def admitted_first(route: Route, services: Services, raw: Raw) -> tuple[Call, msgspec.Struct | None]:
+    """As `admitted`, for a request whose work is done later and elsewhere."""
+    with services.snapshots.request():
+        return admitted(route, services, raw)
+
+
+def done_reading(route: Route, call: Call, query: msgspec.Struct | None) -> Reply:
+    with call.services.snapshots.request(), _timed(call.services, call.raw.asked):
+        return done(route, call, query)
+
+
+@contextmanager
+def _timed(services: Services, asked: Asked) -> Iterator[None]:
+    began = services.processor_seconds()
+    try:
+        yield
+    finally:
+        if asked.actor is not None:
+            services.request_rates.reads(asked.actor, services.processor_seconds() - began)
+
+
+def failed(error: Exception, asked: Asked, log: RequestLog) -> Reply:
+    public = told(error, asked, log)
+    return Reply(status_of(public), body_of(public, asked.request_id), CONTENT_TYPE, headers_of(public))
 
 
 def admitted(route: Route, services: Services, raw: Raw) -> tuple[Call, msgspec.Struct | None]:
@@ -70,8 +99,9 @@ def admitted(route: Route, services: Services, raw: Raw) -> tuple[Call, msgspec.
     return Call(services, services.nouns, raw, actor, project), query
 
 
-def _reply(route: Route, services: Services, raw: Raw) -> Reply:
-    call, query = admitted(route, services, raw)
+def done(route: Route, call: Call, query: msgspec.Struct | None) -> Reply:
+    """Do what an admitted call asks for."""
+    raw = call.raw
     words: dict[str, Any] = dict(raw.path)
     if route.query is not None:
         words["query"] = query
@@ -90,19 +120,22 @@ def _reply(route: Route, services: Services, raw: Raw) -> Reply:
     else:
         content = handle(call)
     if route.work != Work.READ:
-        services.wake()
+        call.services.wake()
     return Reply(route.status, content, route.media_type, headers)
 
 
 def _who(route: Route, services: Services, raw: Raw) -> Actor | None:
+    source = source_of(raw.asked.address)
     if route.scope == Scope.PUBLIC:
+        services.request_rates.asks_openly(source)
         return None
     try:
         actor = services.nouns.tenants.authenticate(_bearer(raw.authorization))
     except NotAuthenticated:
-        services.rate.take(raw.client)  # who guesses keys is slowed down by address
+        services.request_rates.fails(source)
         raise
-    services.rate.take(actor.key_id)
+    raw.asked.actor = actor
+    services.request_rates.asks(actor)
     return actor
 
 

@@ -1,7 +1,8 @@
 """How errors leave the API: one table from code to status, one form (RFC 9457), no traceback.
 
 What holds:
-- an answer says the code, the public sentence, the hint and the request's id; the private context goes to the log;
+- an answer says the code, the public sentence, the hint and the request's id; the private context goes to the log,
+  with the address, the key, the method and the path (api/refusals.py bounds how many lines);
 - a code without a row of its own takes the status of its nearest parent in the error tree;
 - what nobody foresaw is `internal_error`, with its trace in the log under the same request id.
 """
@@ -13,10 +14,10 @@ from typing import ClassVar, Final
 
 import msgspec
 
+from teraflock.api.asked import Asked, safe
+from teraflock.api.refusals import RequestLog
 from teraflock.base.errors import BadInput, Conflict, TeraflockError, Unavailable
 from teraflock.wire.problem import Problem
-
-log = logging.getLogger("teraflock.api")
 
 STATUS_BY_CODE: Final[Mapping[str, int]] = {
     "malformed_request": 400,
@@ -56,7 +57,7 @@ WHAT_TO_DO: Final[Mapping[str, str]] = {
     "404": "Look at the id or name, and at the project: what belongs to others is not there for you.",
     "405": "Look into docs/openapi.json for what the path takes.",
     "409": "Look at the thing's state; it is there already, busy, or would lose something.",
-    "quota_reached": "Delete something, or ask the operator for a larger quota.",
+    "quota_reached": "Delete something, or ask an owner (of a project's quota) or the operator for more.",
     "budget_reached": "Raise the budget (`PUT /v1/budget`), pay in, or wait for the next month.",
     "bad_price_book": "Correct the line that the sentence names; nothing of the book was taken.",
     "no_room": "Take a shape that is free (`GET /v1/shapes`), or come back later.",
@@ -120,20 +121,30 @@ def problem(error: TeraflockError, request_id: str) -> Problem:
     )
 
 
-def told(error: Exception, request_id: str) -> TeraflockError:
+LOGGED: Final = frozenset({401, 403, 429})
+"""Refusals the operator wants to know of. Other mistakes of clients are in the access log alone."""
+
+
+def told(error: Exception, asked: Asked, log: RequestLog) -> TeraflockError:
     """The error as a tenant may see it; what they may not is logged here."""
     if not isinstance(error, TeraflockError):
-        log.error("request %s failed", request_id, exc_info=error)
+        line = f"request {asked.request_id} failed: {asked}"
+        log.faults.note(
+            f"{asked.source} {type(error)}", line, group=asked.group, level=logging.ERROR, error=error
+        )
         return InternalError(
             "Something went wrong inside the server",
-            hint=f"The operator finds it in the log under request {request_id}",
+            hint=f"The operator finds it in the log under request {asked.request_id}",
         )
-    if status_of(error) >= 500:
-        log.error(
-            "request %s: %s", request_id, error.sentence, exc_info=error, extra={"context": error.context}
-        )
-    elif error.context:
-        log.info("request %s: %s %s", request_id, error.sentence, dict(error.context))
+    status = status_of(error)
+    line = f"{status} {error.code}: {asked}, request {asked.request_id}: {safe(error.sentence)}"
+    if status >= 500:
+        log.faults.note(
+            f"{asked.source} {error.code}", line, group=asked.group, level=logging.ERROR, error=error,
+            context=error.context,
+        )  # fmt: skip
+    elif status in LOGGED or error.context:
+        log.refusals.note(f"{asked.source} {error.code}", line, group=asked.group, context=error.context)
     return error
 
 

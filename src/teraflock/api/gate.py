@@ -4,29 +4,42 @@ What holds: an answer always bears `Request-Id`, also one that Litestar or a fau
 every answer says so in `Tera-Engine`.
 """
 
+import logging
 import os
 from collections.abc import Callable
 from typing import Any, Final
 
 from litestar.types import ASGIApp, Message, Receive, Send
 
+from teraflock.api.asked import Asked
 from teraflock.api.endpoint import failed
 from teraflock.api.metrics import UNKNOWN_ROUTE, Metrics
+from teraflock.api.refusals import RequestLog
 
 REQUEST_ID_BYTES: Final = 9
+ADDRESS_CHARACTERS_MAX: Final = 64
 
 
-def request_id_of(scope: Any) -> str:
-    """The id the gate gave to a request."""
-    id: str = scope["tera_request_id"]
-    return id
+def asked_of(scope: Any) -> Asked:
+    """What the gate noted of a request."""
+    asked: Asked = scope["tera_asked"]
+    return asked
 
 
 class Gate:
     def __init__(
-        self, app: ASGIApp, metrics: Metrics, *, simulated: bool, seconds: Callable[[], float]
+        self,
+        app: ASGIApp,
+        metrics: Metrics,
+        *,
+        simulated: bool,
+        seconds: Callable[[], float],
+        log: RequestLog,
+        access: logging.Logger | None = None,
     ) -> None:
         self._app = app
+        self._log = log
+        self._access = access
         self._metrics = metrics
         self._seconds = seconds
         self._headers: list[tuple[bytes, bytes]] = [(b"cache-control", b"no-store")]
@@ -39,7 +52,12 @@ class Gate:
             return
         began = self._seconds()
         request_id = os.urandom(REQUEST_ID_BYTES).hex()
-        scope["tera_request_id"] = request_id
+        client = scope["client"]
+        address = (
+            client[0][:ADDRESS_CHARACTERS_MAX] if client else ""
+        )  # a proxy's word for it may be anything
+        asked = Asked(request_id, scope["method"], scope["path"], address)
+        scope["tera_asked"] = asked
         added = [(b"request-id", request_id.encode()), *self._headers]
         begun = False
 
@@ -49,13 +67,17 @@ class Gate:
                 begun = True
                 message["headers"] = [*message["headers"], *added]
                 route = scope.get("path_template") or UNKNOWN_ROUTE
-                self._metrics.answered(scope["method"], route, message["status"], self._seconds() - began)
+                took = self._seconds() - began
+                self._metrics.answered(scope["method"], route, message["status"], took)
+                if self._access is not None:
+                    status = message["status"]
+                    self._access.info("%d %s, request %s, %.1f ms", status, asked, request_id, took * 1000)
             await send(message)
 
         try:
             await self._app(scope, receive, send_marked)
         except Exception as error:
-            reply = failed(error, request_id)
+            reply = failed(error, asked, self._log)
             if begun:  # half an answer is out: all that is left is to break off
                 raise
             await send_marked(_start(reply.status, reply.media_type, len(reply.body)))

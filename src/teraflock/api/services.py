@@ -3,6 +3,7 @@
 `Services.within` gives the same services inside one transaction: all that is done there is kept or undone with it.
 """
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -10,8 +11,9 @@ from typing import TypeVar
 
 import msgspec
 
-from teraflock.api.limits import RateLimit
+from teraflock.api.limits import RequestRates
 from teraflock.api.metrics import Metrics
+from teraflock.api.refusals import RequestLog
 from teraflock.base.clock import Clock
 from teraflock.bill.service import BillService
 from teraflock.fleet.service import FleetService
@@ -36,8 +38,10 @@ class Nouns(msgspec.Struct, frozen=True, kw_only=True):
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     body_bytes_max: int = 1_000_000
     streams_max: int = 200
+    streams_per_organisation: int = 50
     threads: int = 16
-    execs_max: int = 32
+    execs_max: int = 128
+    execs_per_organisation: int = 32
     metrics_open: bool = False
 
 
@@ -77,13 +81,18 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     simulated: bool
     reads_inline: bool
     """Whether reading the database is quicker than a change of threads: so on SQLite."""
-    rate: RateLimit
+    request_rates: RequestRates
     metrics: Metrics
+    log: RequestLog
+    access: logging.Logger | None = None
+    """Where every request is noted; None: nowhere."""
     bounds: Bounds = Bounds()
     wake: Callable[[], None] = lambda: None
     """Tell the loops that there is something to do."""
     seconds: Callable[[], float]
     """A clock that only goes forward, for durations."""
+    processor_seconds: Callable[[], float]
+    """What the calling thread has used of a processor."""
 
     def check(self) -> None:
         """Raise unless the database can be read."""

@@ -4,7 +4,7 @@ What holds:
 - an event is sent at least once: ids sort by the time they were made and not by their commit, so each turn looks back
   by `LATE`, and a client that comes back with `Last-Event-ID` may meet the last few again; ids tell;
 - a stream ends when its key no longer counts, when the server stops, and when its client goes;
-- there are never more than `streams_max` of them, and each reads a bounded number of rows a turn.
+- an organisation has a bounded number of them (api/shares.py), and each reads a bounded number of rows a turn.
 """
 
 import asyncio
@@ -15,12 +15,14 @@ from typing import Final
 import msgspec
 
 from teraflock.api.convert.event import event_answer
+from teraflock.api.shares import Shares
 from teraflock.base.clock import Clock
-from teraflock.base.errors import NotAuthenticated, TooMany
+from teraflock.base.errors import NotAuthenticated
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId, new_id
 from teraflock.storage.database import Database
 from teraflock.storage.events import events_of_project
+from teraflock.tenant.model import Actor
 
 LATE: Final = timedelta(seconds=10)
 """How much later than its id says an event may appear: PostgreSQL waits that long for a lock."""
@@ -66,30 +68,27 @@ class Follower:
 class Streams:
     """All streams of this server."""
 
-    def __init__(self, streams_max: int) -> None:
-        self._max = streams_max
-        self.open = 0
+    def __init__(self, streams_max: int, each: int) -> None:
+        self.shares = Shares(
+            "open event streams",
+            streams_max,
+            each,
+            hint="Read `GET /v1/events` in pages instead, or come back later",
+            retry_seconds=30,
+        )
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
         """End all of them; called in the server's own thread."""
         self._stopping.set()
 
-    def enter(self) -> None:
-        if self.open >= self._max:
-            raise TooMany(
-                f"{self._max} clients follow events already",
-                hint="Read `GET /v1/events` in pages instead, or come back later",
-                context={"retry_after_seconds": 30},
-            )
-        self.open += 1
-
     async def follow(
         self,
+        actor: Actor,
         turn: Callable[[], Awaitable[list[Event]]],
         still_good: Callable[[], Awaitable[object]],
     ) -> AsyncIterator[bytes]:
-        """What is sent to one client, until it ends. `enter` was called before."""
+        """What is sent to one client, until it ends. `shares.enter` was called before."""
         try:
             yield _BEGINNING
             waits = 0
@@ -106,7 +105,7 @@ class Streams:
         except NotAuthenticated:
             return
         finally:
-            self.open -= 1
+            self.shares.leave(actor)
 
     async def _pause(self) -> None:
         try:

@@ -1,42 +1,122 @@
-"""uvicorn as we run it: told from outside when to end, and leaving the end of the process to us."""
+"""uvicorn as we run it: told from outside when to end, and leaving the end of the process to us.
 
+Connections are accepted by our own listener, and swept once a second for those that keep us waiting.
+"""
+
+import asyncio
+import logging
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
+from uvicorn.config import STARTUP_FAILURE
 
+from teraflock.api.addresses import Network, networks_of
 from teraflock.api.asgi import Application
+from teraflock.api.refusals import Refusals
+from teraflock.app.connections import Connection, Connections, connections_most
+from teraflock.app.http_protocol import BoundedProtocol, Deadlines, Watch
+from teraflock.app.listener import Listener
 from teraflock.app.settings import Settings
 
 STOP_SECONDS_MAX: Final = 10
 """For requests that are under way when the end is asked for."""
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+TICKS_PER_SWEEP: Final = 10  # uvicorn ticks ten times a second
+SAME_CHARACTERS: Final = 20  # by which lines of others are taken for the same: ports and addresses come later
+LOG: Final = logging.getLogger("teraflock.server")
+
+
+class Folded(logging.Filter):
+    """Lets lines of others be counted like ours: a client can cause as many of them as it likes."""
+
+    def __init__(self, faults: Refusals) -> None:
+        super().__init__()
+        self._faults = faults
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        self._faults.note(
+            f"{record.name} {str(record.msg)[:SAME_CHARACTERS]}",
+            f"{record.name}: {record.getMessage()}",
+            level=record.levelno,
+            error=error if isinstance(error, Exception) else None,
+        )
+        return False
 
 
 class HttpServer(uvicorn.Server):
-    def __init__(self, application: Application, settings: Settings) -> None:
+    def __init__(self, application: Application, settings: Settings, *, files: int) -> None:
+        """`files` is how many this process may have open."""
         self._application = application
+        self._seconds = application.services.seconds
+        proxies = networks_of(settings.trusted_proxies)
+        log = application.services.log
+        deadlines = Deadlines(head_seconds=settings.head_seconds, body_seconds=settings.body_seconds)
+        self._watch = Watch(_connections(settings, proxies, files), deadlines, log.refusals)
+        self._watch.now = self._seconds()
+        for name in ("uvicorn.error", "asyncio"):
+            logging.getLogger(name).addFilter(Folded(log.faults))
         super().__init__(
             uvicorn.Config(
                 application.asgi,
-                http="httptools",
+                http=BoundedProtocol,
+                ws="none",
                 loop="uvloop",
                 log_config=None,
                 access_log=False,
                 server_header=False,
                 lifespan="on",
+                proxy_headers=bool(proxies),
+                forwarded_allow_ips=[str(each) for each in proxies],
                 ssl_certfile=settings.tls_cert or None,
                 ssl_keyfile=settings.tls_key or None,
                 timeout_graceful_shutdown=STOP_SECONDS_MAX,
             )
         )
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await self.lifespan.startup()
+        if self.lifespan.should_exit:
+            sys.exit(STARTUP_FAILURE)
+        loop = asyncio.get_running_loop()
+        shared: dict[str, Any] = {
+            "config": self.config,
+            "server_state": self.server_state,
+            "app_state": self.lifespan.state,
+            "_loop": loop,
+        }
+
+        def protocol(entered: Connection) -> BoundedProtocol:
+            return BoundedProtocol(self._watch, entered, **shared)
+
+        self.servers = [
+            Listener(sock, self._watch, protocol, self.config.ssl)  # type: ignore[misc]  # as far as uvicorn asks
+            for sock in sockets or []
+        ]
+        self.started = True
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % TICKS_PER_SWEEP == 0:
+            self._sweep()
+        return await super().on_tick(counter)
+
+    def _sweep(self) -> None:
+        """Close the connections whose clients keep us waiting for too long."""
+        self._watch.now = self._seconds()
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, BoundedProtocol) and connection.is_late():
+                connection.transport.abort()
+        self._application.services.log.sum_up()
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._application.streams.stop()  # else an open stream would hold up the end
         await super().shutdown(sockets)
+        self._application.services.log.sum_up(at_once=True)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -47,3 +127,13 @@ class HttpServer(uvicorn.Server):
         finally:
             for each, handler in before.items():
                 signal.signal(each, handler)
+
+
+def _connections(settings: Settings, proxies: tuple[Network, ...], files: int) -> Connections:
+    wanted = settings.connections_max
+    most = connections_most(wanted, files, execs=settings.execs_max, threads=settings.threads)
+    if most < wanted:
+        LOG.warning(
+            "%d connections at a time instead of %d: this process may open %d files", most, wanted, files
+        )
+    return Connections(most, min(settings.connections_per_address, max(1, most // 2)), proxies)

@@ -57,7 +57,8 @@ def _run(at: Place, settings: Settings, sock: socket.socket) -> None:
 
     cloud = Cloud(at, settings)
     try:
-        server = HttpServer(Application(cloud.services), settings)
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        server = HttpServer(Application(cloud.services), settings, files=files)
         cloud.start()
         _settle_memory()
         put(at.pid, f"{os.getpid()}\n{settings.listen}\n".encode())
@@ -131,4 +132,6 @@ def _log_to_stderr(at: Place, settings: Settings) -> None:
     root = logging.getLogger()
     root.handlers = [ServerLog(at.folder / LOG_FILE)]
     root.setLevel(settings.log_level.upper())
-    logging.getLogger("uvicorn.error").setLevel("WARNING")
+    logging.getLogger("uvicorn.error").setLevel(
+        "ERROR"
+    )  # a warning of its own for every odd request fills the log

@@ -14,6 +14,7 @@ from typing import Final
 
 BYTES_MAX: Final = 16 << 20
 OLD_SUFFIX: Final = ".old"
+ACCESS_FILES: Final = 5
 FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
@@ -41,3 +42,23 @@ class ServerLog(logging.StreamHandler):  # type: ignore[type-arg]  # of texts, a
                 shutil.copyfile(self._path, old)
                 old.chmod(0o600)
             os.ftruncate(self._descriptor, 0)
+
+
+def access_log(path: Path) -> logging.Logger:
+    """A log of its own for every request: however many there are, they push nothing out of the server's log."""
+    from logging.handlers import RotatingFileHandler  # brings sockets and pickles: only where it is asked for
+
+    path.touch(mode=0o600)
+    handler = RotatingFileHandler(path, maxBytes=BYTES_MAX, backupCount=ACCESS_FILES - 1, encoding="utf-8")
+    handler.rotator = _rotated
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    log = logging.getLogger("teraflock.access")
+    log.handlers, log.propagate = [handler], False
+    log.setLevel(logging.INFO)
+    return log
+
+
+def _rotated(source: str, target: str) -> None:
+    """The new file is as private as the old one."""
+    Path(source).replace(target)
+    Path(source).touch(mode=0o600)

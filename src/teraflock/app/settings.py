@@ -22,6 +22,7 @@ FILE: Final = "settings.toml"
 DATABASE_FILE: Final = "cloud.db"
 PID_FILE: Final = "server.pid"
 LOG_FILE: Final = "server.log"
+ACCESS_LOG_FILE: Final = "access.log"
 OPERATOR_KEY_FILE: Final = "operator.key"
 
 Positive = Annotated[int, Meta(ge=1)]
@@ -71,17 +72,47 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     loops: bool = True
     """Whether this process also does the work on instances. Off: it only answers, and another process works."""
     rate_per_second: Annotated[int, Meta(ge=0)] = 200
-    """Requests a second that one key, or one address without a key, may make in the long run. 0: no limit."""
+    """Requests a second that one key, or one address without a key, may make in the long run. 0: no limit on requests,
+    of organisations and addresses neither."""
     rate_burst: Positive = 1000
-    """Requests that may come at once before `rate_per_second` counts."""
+    """Requests that may come at once before `rate_per_second` counts. An organisation has twice as many."""
+    rate_per_organisation: Annotated[int, Meta(ge=0)] = 400
+    """Requests a second that all keys of one organisation may make together; operators' keys do not count. 0: no
+    limit."""
+    failed_keys_per_minute: Annotated[int, Meta(ge=0)] = 120
+    """Requests without a valid key that one address may make, beyond which they are answered with 429. Valid keys from
+    the same address still work. 0: no limit."""
     body_bytes_max: Annotated[int, Meta(ge=65_536, le=64 << 20)] = 1_000_000
     """The largest body of a request."""
+    connections_max: Annotated[int, Meta(ge=16, le=1_000_000)] = 4096
+    """Connections at a time. Fewer where the process may not open so many files: some are kept for the loops and the
+    engine. When all are taken, the one that has waited longest without a request is closed for a new one."""
+    connections_per_address: Positive = 512
+    """Connections at a time from one IPv4 address, or from one /64 network of IPv6; at most half of all."""
+    trusted_proxies: str = ""
+    """Addresses or networks of reverse proxies in front of the server, such as `127.0.0.1, 10.0.0.0/8`. Their
+    `X-Forwarded-For` says who the client is, and `connections_per_address` does not count for them."""
+    head_seconds: Annotated[float, Meta(ge=1, le=600)] = 10.0
+    """How long a client may take to send the head of a request, or to finish a TLS handshake."""
+    body_seconds: Annotated[float, Meta(ge=1, le=3600)] = 30.0
+    """How long a client may take to send the body of a request."""
     streams_max: Annotated[int, Meta(ge=1, le=10_000)] = 200
-    """How many clients may follow events at a time."""
+    """How many clients may follow events at a time. One in eight is kept for operators."""
+    streams_per_organisation: Positive = 50
+    """How many clients of one organisation may follow events at a time; at most half of all."""
     threads: Annotated[int, Meta(ge=1, le=256)] = 16
-    """Threads that answer requests which write, or which ask PostgreSQL."""
-    execs_max: Annotated[int, Meta(ge=1, le=1000)] = 32
-    """How many commands may be run inside instances over the API at a time."""
+    """Threads that answer requests which write, or which ask PostgreSQL. One organisation uses at most half of them."""
+    execs_max: Annotated[int, Meta(ge=1, le=1000)] = 128
+    """How many commands may be run inside instances over the API at a time. One in eight is kept for operators."""
+    execs_per_organisation: Positive = 32
+    """How many commands of one organisation may be run at a time; at most half of all."""
+    default_organisation_quota: str = (
+        "projects=20 instances=100 vcpus=1000 ram=4TB disk=20TB images=500GB gpus=16"
+    )
+    """What a new organisation may have over all its projects; `gpus` counts for each GPU model. What is left out has no
+    limit. Operators change it for one organisation with `tera quota set --org`."""
+    default_project_quota: str = "instances=50 vcpus=500 ram=2TB disk=10TB images=250GB gpus=8"
+    """What a new project may have, within its organisation's quota. Owners change it with `tera quota set`."""
     metrics_open: bool = False
     """Whether `/metrics` is answered without an operator's key."""
     traffic_seconds: Annotated[float, Meta(ge=1, le=3600)] = 60.0
@@ -90,6 +121,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Who sends invoices: a name, and the lines of an address."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """How much the server writes to its log."""
+    access_log: bool = False
+    """Whether every request is noted in `cloud/access.log`, with address, key and path. It keeps 80 MB."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -195,11 +228,29 @@ def _check(settings: Settings) -> None:
             raise BadInput(
                 f"The file of the setting `{name}` cannot be read: {path}", hint="Look at its path and rights"
             )
+    _check_quotas(settings)
+    if settings.trusted_proxies:
+        from teraflock.api.addresses import networks_of  # only where there are some
+
+        networks_of(settings.trusted_proxies)
     if not _is_loopback(host) and not settings.tls_cert and not settings.insecure:
         raise BadInput(
             f"Without TLS the server answers on this machine only, not on `{settings.listen}`",
             hint="Set `tls_cert` and `tls_key`, or `insecure = true` where a proxy in front speaks TLS",
         )
+
+
+def _check_quotas(settings: Settings) -> None:
+    from teraflock.tenant.quota.words import parse_organisation_quota, parse_project_quota
+
+    for name, parse in (
+        ("default_organisation_quota", parse_organisation_quota),
+        ("default_project_quota", parse_project_quota),
+    ):
+        try:
+            parse(getattr(settings, name))
+        except BadInput as error:
+            raise BadInput(f"The setting `{name}`: {error.sentence}", hint=error.hint) from None
 
 
 def _is_loopback(host: str) -> bool:

@@ -8,13 +8,15 @@ from collections.abc import Callable
 from typing import Final
 
 from teraflock.api.idempotency import forget_old
-from teraflock.api.limits import RateLimit
+from teraflock.api.limits import RequestRates
 from teraflock.api.metrics import Metrics
+from teraflock.api.refusals import RequestLog
 from teraflock.api.services import Bounds, Nouns, Services, Snapshots
 from teraflock.app.engines import open_engines
 from teraflock.app.home import RATES_NAME
 from teraflock.app.local import SHIPPED_RATES, filled_up, load_rates
-from teraflock.app.settings import Place, Settings
+from teraflock.app.server_log import access_log
+from teraflock.app.settings import ACCESS_LOG_FILE, Place, Settings
 from teraflock.base.clock import Clock, SystemClock
 from teraflock.base.exchange import Rates
 from teraflock.bill.budget.admission import admission
@@ -33,6 +35,8 @@ from teraflock.reconcile.rehearsal import dies_at
 from teraflock.reconcile.traffic import TrafficLoop
 from teraflock.storage.database import Database
 from teraflock.storage.open import POSTGRES, open_database
+from teraflock.tenant.model import Defaults
+from teraflock.tenant.quota.words import parse_organisation_quota, parse_project_quota
 from teraflock.tenant.service import TenantService
 
 LOG: Final = logging.getLogger("teraflock.server")
@@ -62,7 +66,7 @@ class Cloud:
         self.is_postgres = address.startswith(POSTGRES)
         self.database = open_database(address, self.clock)
         try:
-            tenants = TenantService(self.database, self.clock, random_bytes)
+            tenants = TenantService(self.database, self.clock, random_bytes, defaults_of(settings))
             self.installed = tenants.install()
             if self.installed.secret:
                 _keep_secret(at, self.installed.secret)
@@ -96,6 +100,8 @@ class Cloud:
         if self._started and self.settings.loops:
             self.loops.stop()
         self.database.close()
+        for handler in self.services.access.handlers if self.services.access else ():
+            handler.close()
 
     def _services(self, random_bytes: RandomBytes) -> Services:
         settings = self.settings
@@ -121,7 +127,7 @@ class Cloud:
             )
             return Nouns(
                 bills=bills,
-                tenants=TenantService(database, self.clock, random_bytes),
+                tenants=TenantService(database, self.clock, random_bytes, defaults_of(settings)),
                 instances=by_instance,
                 fleet=FleetService(database, self.clock, policy=policy, random_bytes=random_bytes),
                 images=ImageService(
@@ -138,17 +144,28 @@ class Cloud:
             nouns=nouns_on(snapshots, self.loops.wake),
             simulated=any(engine.simulated for engine in self.engines),
             reads_inline=not self.is_postgres,
-            rate=RateLimit(settings.rate_per_second, settings.rate_burst, time.monotonic),
+            request_rates=RequestRates(
+                settings.rate_per_second,
+                settings.rate_burst,
+                time.monotonic,
+                organisation_per_second=settings.rate_per_organisation,
+                failures_per_minute=settings.failed_keys_per_minute,
+            ),
             metrics=self._metrics(),
+            log=RequestLog(time.monotonic),
+            access=access_log(self.at.folder / ACCESS_LOG_FILE) if settings.access_log else None,
             bounds=Bounds(
                 body_bytes_max=settings.body_bytes_max,
                 streams_max=settings.streams_max,
+                streams_per_organisation=settings.streams_per_organisation,
                 threads=settings.threads,
                 execs_max=settings.execs_max,
+                execs_per_organisation=settings.execs_per_organisation,
                 metrics_open=settings.metrics_open,
             ),
             wake=self.loops.wake,
             seconds=time.monotonic,
+            processor_seconds=time.thread_time,
         )
 
     def _metrics(self) -> Metrics:
@@ -206,6 +223,14 @@ class Cloud:
                 if not self._ending.is_set():
                     LOG.exception("old answers were not forgotten")
             self._ending.wait(FORGET_SECONDS)
+
+
+def defaults_of(settings: Settings) -> Defaults:
+    """The quotas of new organisations and projects."""
+    return Defaults(
+        organisation=parse_organisation_quota(settings.default_organisation_quota),
+        project=parse_project_quota(settings.default_project_quota),
+    )
 
 
 def house_rates(at: Place) -> Rates:

@@ -15,7 +15,9 @@ from teraflock.wire.tenant import (
     MemberRequest,
     OrganisationMade,
     OrganisationPage,
+    OrganisationQuotaShape,
     OrganisationRequest,
+    OrganisationUsage,
     ProjectAnswer,
     ProjectPage,
     ProjectRequest,
@@ -70,6 +72,12 @@ class Tenants(Transport):
 
     def usage(self, ref: str) -> UsageAnswer:
         return self.get(path_of("projects", ref, "usage"), UsageAnswer)
+
+    def organisation_usage(self, ref: str) -> OrganisationUsage:
+        return self.get(path_of("organisations", ref, "usage"), OrganisationUsage)
+
+    def set_organisation_quota(self, ref: str, quota: OrganisationQuotaShape) -> OrganisationUsage:
+        return self.act("PUT", path_of("organisations", ref, "quota"), OrganisationUsage, quota)
 
     def members(self, *, organisation: str = "", after: str = "", limit: int = PAGE) -> MemberPage:
         return self.get(path_of("members"), MemberPage, organisation=organisation, after=after, limit=limit)

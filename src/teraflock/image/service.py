@@ -12,6 +12,9 @@ from teraflock.image.model import Image, ImageId, ImageState
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, Project, ProjectId
+from teraflock.tenant.quota import rules as quotas
+from teraflock.tenant.quota.rules import Amounts
+from teraflock.tenant.quota.store import name_and_quota
 
 Publish = Callable[[Transaction, Actor, Project, str, str], object]
 """Asks an instance, by its name, to be made the image with this id: `InstanceService.publish`."""
@@ -113,6 +116,8 @@ class ImageService:
             raise Conflict(
                 f"There is an image `{name}` already", hint="Take another name, or delete that one"
             )
+        if scope:
+            _check_quota(tx, project)
         id = ImageId(new_id("img", now, self._random_bytes))
         source = ""
         if instance:
@@ -134,6 +139,16 @@ class ImageService:
         """In the log of whoever asks: what an operator builds is for all projects."""
         home = actor.organisation_id
         self._audit.record_in(tx, home, actor, action, image.id, project.id, name=image.name)
+
+
+def _check_quota(tx: Transaction, project: Project) -> None:
+    """How large an image is shows when it is made: so the first to pass the quota is the last."""
+    more, hint = Amounts(images_bytes=1), "Delete an image, or wait until those being made are ready"
+    used = Amounts(images_bytes=store.kept_bytes(tx, project.id))
+    quotas.check(project.quota, used, more, of=f"project `{project.name}`", hint=hint)
+    name, wall = name_and_quota(tx, project.organisation_id)
+    used = Amounts(images_bytes=store.kept_bytes_of_organisation(tx, project.organisation_id))
+    quotas.check(wall, used, more, of=f"organisation `{name}`", hint=hint)
 
 
 def _found(tx: Transaction, project: str, ref: str) -> Image:

@@ -3,11 +3,11 @@
 A claim succeeds whole or raises; two instances never hold one card, for a card's row has room for one name.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from teraflock.base.errors import BadInput, Conflict, QuotaReached
+from teraflock.base.errors import BadInput, Conflict
 from teraflock.base.quantities import GIB, memory_text
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import GpuKind, Host, HostId
@@ -18,7 +18,10 @@ from teraflock.instance.model import Held, HeldGpu, HeldPort, Instance, Instance
 from teraflock.instance.orders import need_of, shape_text
 from teraflock.network.rules import free_ports
 from teraflock.storage.database import Transaction
-from teraflock.tenant.model import Project
+from teraflock.tenant.model import Project, Quota
+from teraflock.tenant.quota import rules as quotas
+from teraflock.tenant.quota.rules import Amounts
+from teraflock.tenant.quota.store import name_and_quota
 
 HOSTS_MAX = 100_000
 
@@ -32,37 +35,36 @@ class NoCapacity(Conflict):
 def check_quota(
     tx: Transaction, project: Project, shape: Shape, count: int, *, instead_of: Shape | None = None
 ) -> None:
-    """Refuse what would take the project over its quota, saying which and by how much."""
-    instances, vcpus, ram, disk, cards = store.usage(tx, project.id)
-    quota = project.quota
+    """Refuse what would take the project or its organisation over its quota, saying which and by how much."""
     before = instead_of or Shape(vcpus=0, ram_bytes=0, disk_bytes=0)
-    new_cards = cards.get(shape.gpu, 0) + count * shape.gpus - (before.gpus if before.gpu == shape.gpu else 0)
-    rows: list[tuple[str, int, int | None, Callable[[int], str]]] = [
-        ("instances", instances + (0 if instead_of else count), quota.instances, str),
-        ("vCPUs", vcpus + count * shape.vcpus - before.vcpus, quota.vcpus, str),
-        ("RAM", ram + count * shape.ram_bytes - before.ram_bytes, quota.ram_bytes, memory_text),
-        ("disk", disk + count * shape.disk_bytes - before.disk_bytes, quota.disk_bytes, memory_text),
-    ]
-    if shape.gpus:
-        rows.append((f"GPUs `{shape.gpu}`", new_cards, quota.gpus.get(shape.gpu, quota.gpus_default), str))
-    for what, wanted, limit, text in rows:
-        if limit is not None and wanted > limit:
-            raise QuotaReached(
-                f"The project `{project.name}` may have {text(limit)} ({what}), and this would make {text(wanted)}",
-                hint="Delete or shrink something, or ask the operator for more: `tera quota` shows it",
-            )
+    kept = before.gpus if before.gpu == shape.gpu else 0
+    more = Amounts(
+        instances=0 if instead_of else count,
+        vcpus=count * shape.vcpus - before.vcpus,
+        ram_bytes=count * shape.ram_bytes - before.ram_bytes,
+        disk_bytes=count * shape.disk_bytes - before.disk_bytes,
+        gpus={shape.gpu: count * shape.gpus - kept} if shape.gpus else {},
+    )
+    instead = "Delete or shrink something"
+    for quota, used, of, hint in _both(tx, project, instead):
+        quotas.check(quota, used, more, of=of, hint=hint)
 
 
 def check_snapshots_quota(tx: Transaction, project: Project) -> None:
-    """Snapshots count as disk. How large one is shows when it is made: the first to pass the quota is the last."""
-    _, _, _, disk, _ = store.usage(tx, project.id)
-    limit = project.quota.disk_bytes
-    if limit is not None and disk > limit:
-        raise QuotaReached(
-            f"The project `{project.name}` may have {memory_text(limit)} (disk), and has {memory_text(disk)}"
-            " with its snapshots",
-            hint="Delete a snapshot, or ask the operator for more: `tera quota` shows it",
-        )
+    """Snapshots count as disk, once it is known how large they are."""
+    for quota, used, of, hint in _both(tx, project, "Delete a snapshot"):
+        quotas.check_not_passed(quota, used, "disk_bytes", of=of, hint=hint)
+
+
+def _both(tx: Transaction, project: Project, instead: str) -> Iterator[tuple[Quota, Amounts, str, str]]:
+    """The project's quota and its organisation's: each with what is used, whose it is, and what helps."""
+    hint = f"{instead}, or ask an owner of the organisation for more: `tera quota show`"
+    yield project.quota, store.usage(tx, project.id), f"project `{project.name}`", hint
+    name, wall = name_and_quota(tx, project.organisation_id)
+    if not quotas.limits_nothing(wall):
+        used = store.usage_of_organisation(tx, project.organisation_id)
+        hint = f"{instead} in any of its projects, or ask the operator for more: `tera quota show`"
+        yield wall, used, f"organisation `{name}`", hint
 
 
 def place(tx: Transaction, policy: Policy, need: Need, count: int, *, only: str | None = None) -> list[Room]:

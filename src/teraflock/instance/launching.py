@@ -20,6 +20,7 @@ from teraflock.instance.states import Phase, Wanted
 from teraflock.network.rules import free_addresses
 from teraflock.storage.database import Transaction
 from teraflock.tenant.model import Actor, Project
+from teraflock.tenant.project.service import with_network
 
 SSH_PORT = 22
 JUPYTER_PORT = 8888
@@ -41,6 +42,7 @@ def launch(
     check_quota(tx, project, shape, order.instances)
     rooms = place(tx, policy, need_of(shape), order.instances, only=order.host)
     names = _names(tx, project, order, random_bytes)
+    project = with_network(tx, actor, project)
     addresses = free_addresses(project.network_number, store.taken_addresses(tx, project.id), order.instances)
     made = []
     for name, address, room in zip(names, addresses, rooms, strict=True):

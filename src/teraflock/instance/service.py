@@ -17,6 +17,7 @@ from teraflock.base.ids import new_id
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import Host
 from teraflock.fleet.placement import Policy
+from teraflock.image import store as images
 from teraflock.instance import launching, store
 from teraflock.instance.claims import (
     check_host_could,
@@ -45,8 +46,10 @@ from teraflock.instance.snapshot import store as snapshots
 from teraflock.instance.states import Phase, Wanted
 from teraflock.storage.database import Database, Row, Transaction
 from teraflock.tenant.audit.service import Audit
-from teraflock.tenant.model import Actor, Project, ProjectId
+from teraflock.tenant.model import Actor, OrganisationId, Project, ProjectId
 from teraflock.tenant.project.store import project_of_any_organisation
+from teraflock.tenant.quota.rules import Amounts
+from teraflock.tenant.quota.store import count_projects
 
 T = TypeVar("T")
 REGION: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
@@ -89,9 +92,18 @@ class InstanceService:
         with self._database.read() as tx:
             return self._marked(_found(tx, project, ref))
 
-    def usage(self, project: ProjectId) -> tuple[int, int, int, int, dict[str, int]]:
+    def usage(self, project: ProjectId) -> Amounts:
+        """What counts against a project's quota, images included."""
         with self._database.read() as tx:
-            return store.usage(tx, project)
+            return replace(store.usage(tx, project), images_bytes=images.kept_bytes(tx, project))
+
+    def usage_of_organisation(self, organisation: OrganisationId) -> Amounts:
+        with self._database.read() as tx:
+            return replace(
+                store.usage_of_organisation(tx, organisation),
+                images_bytes=images.kept_bytes_of_organisation(tx, organisation),
+                projects=count_projects(tx, organisation),
+            )
 
     def snapshots(self, project: ProjectId, ref: str) -> tuple[Snapshot, ...]:
         with self._database.read() as tx:

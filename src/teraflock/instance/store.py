@@ -23,7 +23,8 @@ from teraflock.instance.rows import NAMES, instance_from, values_of
 from teraflock.instance.telling import RandomBytes, event_of, host_of, kinds_of
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.events import record_event
-from teraflock.tenant.model import ProjectId
+from teraflock.tenant.model import OrganisationId, ProjectId
+from teraflock.tenant.quota.rules import Amounts
 
 COLUMNS: Final = ", ".join(NAMES)
 _FROM_I: Final = ", ".join(f"i.{name}" for name in NAMES)
@@ -150,17 +151,31 @@ def find(tx: Transaction, project: ProjectId, ref: str) -> View | None:
     return _views(tx, rows[:1])[0] if rows else None
 
 
-def usage(tx: Transaction, project: ProjectId) -> tuple[int, int, int, int, dict[str, int]]:
-    """What counts against a project's quota: instances, virtual processors, RAM, disk with what snapshots keep, and
-    cards by model.
-    """
+def usage(tx: Transaction, project: ProjectId) -> Amounts:
+    """What counts against a project's quota. Stopped instances count, for they may be started again."""
+    return _usage(tx, "project_id = :id", project)
+
+
+def usage_of_organisation(tx: Transaction, organisation: OrganisationId) -> Amounts:
+    """The same over all its projects. Removed ones are empty, and the rest is found by an index."""
+    projects = "SELECT id FROM project WHERE organisation_id = :id AND removed_at_us IS NULL"
+    return _usage(tx, f"project_id IN ({projects})", organisation)
+
+
+def _usage(tx: Transaction, where: str, id: str) -> Amounts:
     rows = tx.all(
         "SELECT gpu, COUNT(*), SUM(gpus), SUM(vcpus), SUM(ram_bytes), SUM(disk_bytes + held_snapshots_bytes)"
-        " FROM instance WHERE project_id = :project AND phase NOT IN ('gone', 'failed') GROUP BY gpu",
-        project=project,
+        f" FROM instance WHERE {where} AND phase <> 'gone' AND phase <> 'failed' GROUP BY gpu",
+        id=id,
     )
     instances, vcpus, ram, disk = (sum(int(row[index]) for row in rows) for index in (1, 3, 4, 5))
-    return instances, vcpus, ram, disk, {row[0]: int(row[2]) for row in rows if row[0]}
+    return Amounts(
+        instances=instances,
+        vcpus=vcpus,
+        ram_bytes=ram,
+        disk_bytes=disk,
+        gpus={row[0]: int(row[2]) for row in rows if row[0]},
+    )
 
 
 def taken_addresses(tx: Transaction, project: ProjectId) -> set[str]:

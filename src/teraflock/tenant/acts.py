@@ -11,17 +11,22 @@ from teraflock.base.clock import Clock
 from teraflock.base.errors import NotFound
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.audit.service import Audit
-from teraflock.tenant.model import Actor, OrganisationId
+from teraflock.tenant.model import Actor, Defaults, OrganisationId
 from teraflock.tenant.organisation.store import organisation
 
 
 class Acts:
     def __init__(
-        self, database: Database, clock: Clock, random_bytes: Callable[[int], bytes] = urandom
+        self,
+        database: Database,
+        clock: Clock,
+        random_bytes: Callable[[int], bytes] = urandom,
+        defaults: Defaults = Defaults(),  # noqa: B008  # frozen
     ) -> None:
         self._database = database
         self._clock = clock
         self._random_bytes = random_bytes
+        self._defaults = defaults
         self._audit = Audit(clock, random_bytes)
 
     def _check_there(self, tx: Transaction, actor: Actor, home: OrganisationId) -> None:

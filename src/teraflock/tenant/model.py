@@ -15,7 +15,10 @@ KeyId = NewType("KeyId", str)
 
 class Role(StrEnum):
     OWNER = "owner"
-    """All there is in the organisation, or in one project of it: members, keys, projects. Not its quotas."""
+    """All there is in the organisation, or in one project of it: members, keys, projects, quotas of projects.
+
+    The quota of the organisation is the operator's.
+    """
     MEMBER = "member"
     """Launches, changes and deletes instances."""
     VIEWER = "viewer"
@@ -31,9 +34,23 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True):
     vcpus: int | None = None
     ram_bytes: int | None = None
     disk_bytes: int | None = None
+    images_bytes: int | None = None
     gpus: Mapping[str, int] = {}
     """By the catalog's id of the card; a card that is not named here is limited by `gpus_default`."""
     gpus_default: int | None = None
+
+
+class OrganisationQuota(Quota, frozen=True, kw_only=True):
+    """The most an organisation may have at a time, over all its projects. None is no limit."""
+
+    projects: int | None = None
+
+
+class Defaults(msgspec.Struct, frozen=True, kw_only=True):
+    """Quotas of what is new, unless others are given."""
+
+    organisation: OrganisationQuota = OrganisationQuota()
+    project: Quota = Quota()
 
 
 class Organisation(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +65,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     quota: Quota
     network_number: int
+    """Which part of the address range is its own; below 0: none, until its first instance is launched."""
     created_at: datetime
 
 

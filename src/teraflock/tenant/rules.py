@@ -25,6 +25,7 @@ class Permission(StrEnum):
     PROJECT_READ = "project.read"
     PROJECT_WRITE = "project.write"
     QUOTA_WRITE = "quota.write"
+    """Quotas of projects, held in the whole organisation. The organisation's own is `organisation.write`."""
     MEMBER_READ = "member.read"
     MEMBER_WRITE = "member.write"
     KEY_READ = "key.read"
@@ -49,7 +50,6 @@ EVERYTHING: Final = frozenset(Permission)
 
 _HOUSE: Final = frozenset(
     {
-        Permission.QUOTA_WRITE,
         Permission.BILL_WRITE,
         Permission.HOST_READ,
         Permission.HOST_WRITE,
@@ -157,9 +157,11 @@ def check_held(permission: Permission, held: frozenset[Permission], where: str =
 
 
 def forbidden(permission: Permission, where: str = "") -> Forbidden:
+    more = (
+        "only operators may do this" if permission in _HOUSE else "an owner of the organisation can give more"
+    )
     return Forbidden(
-        f"This key may not `{permission}`{where}",
-        hint="`tera whoami` shows what it may; an owner of the organisation can give more",
+        f"This key may not `{permission}`{where}", hint=f"`tera whoami` shows what it may; {more}"
     )
 
 

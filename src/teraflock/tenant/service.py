@@ -18,7 +18,7 @@ from teraflock.tenant.key.secret import is_secret, key_id_of
 from teraflock.tenant.key.service import Keys
 from teraflock.tenant.key.store import behind_key
 from teraflock.tenant.member.service import Members
-from teraflock.tenant.model import Actor, AuditRow, Installed, MadeKey, OrganisationId, Project
+from teraflock.tenant.model import Actor, AuditRow, Defaults, Installed, MadeKey, OrganisationId, Project
 from teraflock.tenant.organisation.service import Organisations
 from teraflock.tenant.project.service import Projects
 from teraflock.tenant.rules import Permission
@@ -26,11 +26,15 @@ from teraflock.tenant.rules import Permission
 
 class TenantService(Acts):
     def __init__(
-        self, database: Database, clock: Clock, random_bytes: Callable[[int], bytes] = urandom
+        self,
+        database: Database,
+        clock: Clock,
+        random_bytes: Callable[[int], bytes] = urandom,
+        defaults: Defaults = Defaults(),  # noqa: B008  # frozen
     ) -> None:
-        super().__init__(database, clock, random_bytes)
-        self.organisations = Organisations(database, clock, random_bytes)
-        self.projects = Projects(database, clock, random_bytes)
+        super().__init__(database, clock, random_bytes, defaults)
+        self.organisations = Organisations(database, clock, random_bytes, defaults)
+        self.projects = Projects(database, clock, random_bytes, defaults)
         self.members = Members(database, clock, random_bytes)
         self.keys = Keys(database, clock, random_bytes)
         self._installation = Installation(database, clock, random_bytes)

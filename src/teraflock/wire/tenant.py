@@ -21,8 +21,17 @@ class QuotaShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     vcpus: Amount | None = None
     ram_bytes: Amount | None = None
     disk_bytes: Amount | None = None
+    """Disks of instances, with what their snapshots keep."""
+    images_bytes: Amount | None = None
+    """The project's own images."""
     gpus: Mapping[str, Amount] = {}
     gpus_default: Amount | None = None
+
+
+class OrganisationQuotaShape(QuotaShape, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The most an organisation may have at a time, over all its projects; null is no limit."""
+
+    projects: Amount | None = None
 
 
 class OrganisationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,6 +61,7 @@ class OrganisationPage(msgspec.Struct, frozen=True, kw_only=True):
 class ProjectRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Name
     quota: QuotaShape = QuotaShape()
+    """Limits that are null are those of new projects (the setting `default_project_quota`)."""
 
 
 class ProjectAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,12 +70,28 @@ class ProjectAnswer(msgspec.Struct, frozen=True, kw_only=True):
     organisation_id: str
     quota: QuotaShape
     subnet: str
+    """Empty until the first instance is launched."""
     created_at: datetime
 
 
 class ProjectPage(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[ProjectAnswer, ...]
     next: str | None
+
+
+class OrganisationUsage(msgspec.Struct, frozen=True, kw_only=True):
+    """What an organisation uses over all its projects, and its quota."""
+
+    id: str
+    name: str
+    projects: int
+    instances: int
+    vcpus: int
+    ram_bytes: int
+    disk_bytes: int
+    images_bytes: int
+    gpus: Mapping[str, int]
+    quota: OrganisationQuotaShape
 
 
 class UsageAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,8 +101,11 @@ class UsageAnswer(msgspec.Struct, frozen=True, kw_only=True):
     vcpus: int
     ram_bytes: int
     disk_bytes: int
+    images_bytes: int = 0
     gpus: Mapping[str, int]
     quota: QuotaShape
+    organisation: OrganisationUsage | None = None
+    """Null for those who may not see the usage of the whole organisation."""
 
 
 class MemberRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

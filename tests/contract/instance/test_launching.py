@@ -100,10 +100,10 @@ def test_a_draining_host_gets_nothing_new(house: House) -> None:
 @pytest.mark.parametrize(
     ("quota", "words"),
     [
-        (Quota(instances=1), "may have 1 (instances), and this would make 2"),
-        (Quota(gpus_default=1), "may have 1 (GPUs `V100-SXM2`), and this would make 2"),
-        (Quota(gpus={"V100-SXM2": 0}), "may have 0 (GPUs `V100-SXM2`), and this would make 2"),
-        (Quota(disk_bytes=GIB), "may have 1 GB (disk), and this would make 64 GB"),
+        (Quota(instances=1), "project `default` allows 1 instances; this would make 2"),
+        (Quota(gpus_default=1), "allows 1 GPUs `V100-SXM2`; this would make 2"),
+        (Quota(gpus={"V100-SXM2": 0}), "allows 0 GPUs `V100-SXM2`; this would make 2"),
+        (Quota(disk_bytes=GIB), "allows 1 GB of disk; this would make 64 GB"),
     ],
 )
 def test_a_quota_says_which_and_how_much(house: House, quota: Quota, words: str) -> None:

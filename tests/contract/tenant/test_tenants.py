@@ -28,7 +28,7 @@ from teraflock.network.store import take_down
 from teraflock.storage.database import Database
 from teraflock.tenant import rules
 from teraflock.tenant.audit.service import Audit
-from teraflock.tenant.model import Actor, OrganisationId, Quota, Role
+from teraflock.tenant.model import Actor, OrganisationId, OrganisationQuota, Quota, Role
 from teraflock.tenant.project import service as projects
 from teraflock.tenant.rules import Permission
 from teraflock.tenant.service import TenantService
@@ -216,10 +216,6 @@ def test_an_operator_reaches_every_project_and_the_inside_of_none(
     quota = Quota(instances=3, gpus={"a100-80": 2}, gpus_default=0)
     assert service.projects.set_quota(operator, lab.id, quota).quota == quota
     assert service.project_for(ann, "lab").quota == quota
-    with pytest.raises(Forbidden):
-        service.projects.set_quota(ann, "lab", Quota())
-    with pytest.raises(Forbidden):
-        service.projects.make(ann, "rich", quota)
     changed = service.audit(ann, limit=1)[0]
     assert (changed.action, changed.member_id, changed.subject) == ("quota.set", operator.member_id, lab.id)
     assert changed.details == {"instances": 3, "gpus.a100-80": 2, "gpus_default": 0}
@@ -422,28 +418,53 @@ def test_an_owner_of_one_project_rules_there_alone(service: TenantService, ann: 
 # --- projects ------------------------------------------------------------------------------------------------------
 
 
-def test_networks_never_collide(service: TenantService, ann: Actor, eve: Actor) -> None:
-    def made(actor: Actor, name: str) -> Callable[[], int]:
-        return lambda: service.projects.make(actor, name).network_number
-
-    results = at_once([made(actor, f"p{number}") for actor in (ann, eve) for number in range(6)])
-    assert sorted(result for result in results if isinstance(result, int)) == list(range(3, 15))
+def numbered(database: Database, service: TenantService, actor: Actor, name: str) -> int:
+    """The network number a project gets when the first instance is launched in it."""
+    project = service.projects.show(actor, name)
+    return database.write(lambda tx: projects.with_network(tx, actor, project)).network_number
 
 
-def test_the_lowest_free_network_is_taken(
-    database: Database, service: TenantService, ann: Actor, monkeypatch: pytest.MonkeyPatch
+def test_a_project_without_instances_has_no_network(
+    database: Database, service: TenantService, ann: Actor
 ) -> None:
-    numbers = [service.projects.make(ann, f"p{number}").network_number for number in range(4)]
-    assert numbers == [2, 3, 4, 5]
+    assert service.projects.make(ann, "lab").network_number == projects.NO_NETWORK
+    assert service.projects.make(ann, "hall").network_number == projects.NO_NETWORK
+    number = numbered(database, service, ann, "lab")
+    assert service.projects.show(ann, "lab").network_number == number == 0
+    assert numbered(database, service, ann, "lab") == number, "it keeps the one it has"
+
+
+def test_networks_never_collide(database: Database, service: TenantService, ann: Actor, eve: Actor) -> None:
+    for actor in (ann, eve):
+        for number in range(6):
+            service.projects.make(actor, f"p{number}")
+
+    def first_launch(actor: Actor, name: str) -> Callable[[], int]:
+        return lambda: numbered(database, service, actor, name)
+
+    results = at_once([first_launch(actor, f"p{number}") for actor in (ann, eve) for number in range(6)])
+    assert sorted(result for result in results if isinstance(result, int)) == list(range(12))
+
+
+def test_the_lowest_free_network_is_taken_and_the_last_are_the_operators(
+    database: Database,
+    service: TenantService,
+    operator: Actor,
+    ann: Actor,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for number in range(6):
+        service.projects.make(ann, f"p{number}")
+    assert [numbered(database, service, ann, f"p{number}") for number in range(3)] == [0, 1, 2]
     removed = service.projects.remove(ann, "p1")
-    assert service.projects.make(ann, "p1").network_number == 6, (
-        "not before engines have taken the network down"
-    )
+    assert numbered(database, service, ann, "p3") == 3, "not before engines have taken the network down"
     database.write(lambda tx: take_down(tx, removed.id))
-    assert service.projects.make(ann, "p4").network_number == 3
-    monkeypatch.setattr(projects, "NETWORKS_MAX", 7)
-    with pytest.raises(Refused, match="All 7 networks"):
-        service.projects.make(ann, "one-more")
+    assert numbered(database, service, ann, "p4") == 1
+    monkeypatch.setattr(projects, "NETWORKS_MAX", 5)
+    monkeypatch.setattr(projects, "NETWORKS_KEPT", 1)
+    with pytest.raises(Refused, match="All 5 networks"):
+        numbered(database, service, ann, "p5")
+    assert numbered(database, service, operator, "default") == 4
 
 
 def test_of_many_who_take_a_name_at_once_one_gets_it(
@@ -506,7 +527,7 @@ def test_every_act_is_on_record_once_and_none_that_failed(
     for act in (
         lambda: service.projects.make(ann, "default"),
         lambda: service.members.remove(ann, "ann"),
-        lambda: service.projects.set_quota(ann, "default", Quota(vcpus=8)),
+        lambda: service.organisations.set_quota(ann, ann.organisation_id, OrganisationQuota(vcpus=8)),
     ):
         with pytest.raises(TeraflockError):
             act()

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 import teraflock
+from teraflock.api.asked import Asked
 from teraflock.api.errors import STATUS_BY_CODE, WHAT_TO_DO, body_of, headers_of, problem, status_of, told
+from teraflock.api.refusals import RequestLog
 from teraflock.base.errors import Conflict, NotAuthenticated, TeraflockError, TooMany, Unavailable
 
 ELSEWHERE = ("cli", "client", "app", "workload", "host", "estimate", "plan", "offer", "__main__")
@@ -75,7 +77,7 @@ def test_what_a_client_needs_stands_in_a_header(error: TeraflockError, header: t
 
 
 def test_what_nobody_foresaw_is_told_without_its_words(caplog: pytest.LogCaptureFixture) -> None:
-    public = told(ValueError("password=hunter2"), "r2")
+    public = told(ValueError("password=hunter2"), Asked("r2", "GET", "/v1/x", "10.0.0.1"), RequestLog(float))
     assert public.code == "internal_error"
     assert "hunter2" not in public.sentence + public.hint
     assert "r2" in public.hint

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teraflock.api import limits
-from teraflock.api.limits import RateLimit
+from teraflock.api.limits import RateLimit, RequestRates
 from teraflock.base.errors import TooMany
+from teraflock.tenant.model import Actor, KeyId, MemberId, OrganisationId
 
 
 class Seconds:
@@ -76,3 +77,54 @@ def test_buckets_are_forgotten_once_full_and_never_too_many(monkeypatch: pytest.
         limit.take("one")
         seconds.now += 1
     assert len(limit) == 1
+
+
+@given(st.integers(1, 50), st.integers(1, 50), st.floats(0, 500))
+def test_what_is_spent_afterwards_is_waited_for(rate: int, burst: int, spent: float) -> None:
+    seconds = Seconds()
+    limit = RateLimit(rate, burst, seconds)
+    limit.take("k")
+    limit.spend("k", spent)
+    left = burst - 1 - spent
+    if abs(left - 1) > 1e-6:
+        assert passes(limit) == (left >= 1)
+    seconds.now += (spent + burst + 2) / rate
+    assert passes(limit)
+
+
+def actor(organisation: str, key: str, *, is_operator: bool = False) -> Actor:
+    return Actor(
+        key_id=KeyId(key),
+        member_id=MemberId("mem_1"),
+        member_name="ann",
+        organisation_id=OrganisationId(organisation),
+        is_operator=is_operator,
+        roles={},
+    )
+
+
+def test_reads_that_take_long_hold_up_their_own_organisation_alone() -> None:
+    rates = RequestRates(200, 1000, Seconds(), organisation_per_second=400)
+    for number in range(100):
+        who = actor("org_1", f"key_{number}")
+        try:
+            rates.asks(who)
+        except TooMany:
+            break
+        rates.reads(who, 0.1)
+    else:
+        raise AssertionError("ten seconds of the processor were given away at once")
+    rates.asks(actor("org_2", "key_x"))
+    operator = actor("org_1", "key_o", is_operator=True)
+    for _ in range(100):
+        rates.asks(operator)
+        rates.reads(operator, 10)
+
+
+def test_zero_switches_all_rates_off() -> None:
+    rates = RequestRates(0, 1, Seconds(), organisation_per_second=1, failures_per_minute=1)
+    for _ in range(100):
+        rates.asks(actor("org_1", "key_1"))
+        rates.reads(actor("org_1", "key_1"), 60)
+        rates.asks_openly("10.0.0.1")
+        rates.fails("10.0.0.1")

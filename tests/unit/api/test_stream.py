@@ -18,8 +18,17 @@ from teraflock.base.ids import EventId, new_id
 from teraflock.storage.database import Database
 from teraflock.storage.events import record_event
 from teraflock.storage.open import open_database
+from teraflock.tenant.model import Actor, KeyId, MemberId, OrganisationId
 
 START = datetime(2026, 11, 15, tzinfo=UTC)
+ANN = Actor(
+    key_id=KeyId("key_1"),
+    member_id=MemberId("mem_1"),
+    member_name="ann",
+    organisation_id=OrganisationId("org_1"),
+    is_operator=False,
+    roles={},
+)
 
 
 class World:
@@ -111,19 +120,19 @@ def test_a_long_past_comes_in_bounded_turns(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_streams_are_counted_bounded_and_end_with_the_server() -> None:
     async def scene() -> None:
-        streams = Streams(1)
-        streams.enter()
+        streams = Streams(1, 1)
+        streams.shares.enter(ANN)
         with pytest.raises(TooMany):
-            streams.enter()
+            streams.shares.enter(ANN)
 
         async def nothing() -> list[Event]:
             return []
 
-        content = streams.follow(nothing, nothing)
+        content = streams.follow(ANN, nothing, nothing)
         assert (await anext(content)).startswith(b"retry:")
         streams.stop()
         assert [part async for part in content] == []
-        assert streams.open == 0
+        assert streams.shares.open == 0
 
     asyncio.run(scene())
 
@@ -134,8 +143,8 @@ def test_a_silent_stream_beats_and_ends_with_its_key(monkeypatch: pytest.MonkeyP
     asked: list[int] = []
 
     async def scene() -> list[bytes]:
-        streams = Streams(5)
-        streams.enter()
+        streams = Streams(5, 5)
+        streams.shares.enter(ANN)
 
         async def nothing() -> list[Event]:
             return []
@@ -145,7 +154,7 @@ def test_a_silent_stream_beats_and_ends_with_its_key(monkeypatch: pytest.MonkeyP
             if len(asked) == 3:
                 raise NotAuthenticated("revoked")
 
-        content: AsyncIterator[bytes] = streams.follow(nothing, still_good)
+        content: AsyncIterator[bytes] = streams.follow(ANN, nothing, still_good)
         return [part async for part in content]
 
     parts = asyncio.run(scene())

@@ -11,7 +11,7 @@ image.read             x      x       x        .        x
 image.write            x      x       .        .        .
 project.read           x      x       x        x        x
 project.write          x      .       .        .        x
-quota.write            .      .       .        .        x
+quota.write            x      .       .        .        x
 member.read            x      x       x        .        x
 member.write           x      .       .        .        x
 key.read               x      x       x        x        x

@@ -13,9 +13,11 @@ from teraflock.tenant.model import (
     MadeOrganisation,
     Member,
     Organisation,
+    OrganisationQuota,
     Project,
     Quota,
 )
+from teraflock.tenant.quota.rules import Amounts
 from teraflock.wire.tenant import (
     AuditAnswer,
     KeyAnswer,
@@ -23,16 +25,26 @@ from teraflock.wire.tenant import (
     MemberAnswer,
     OrganisationAnswer,
     OrganisationMade,
+    OrganisationQuotaShape,
+    OrganisationUsage,
     ProjectAnswer,
     QuotaShape,
+    UsageAnswer,
     WhoAmI,
 )
 
 
 def quota_from(shape: QuotaShape) -> Quota:
     """A card may be named as anywhere: a name that means several limits each of them. One nobody knows is refused."""
-    gpus = {id: limit for name, limit in shape.gpus.items() for id in _cards_meant(name)}
-    return Quota(**{**asdict(shape), "gpus": gpus})
+    return Quota(**{**asdict(shape), "gpus": _gpus_from(shape)})
+
+
+def organisation_quota_from(shape: OrganisationQuotaShape) -> OrganisationQuota:
+    return OrganisationQuota(**{**asdict(shape), "gpus": _gpus_from(shape)})
+
+
+def _gpus_from(shape: QuotaShape) -> dict[str, int]:
+    return {id: limit for name, limit in shape.gpus.items() for id in _cards_meant(name)}
 
 
 def _cards_meant(name: str) -> list[str]:
@@ -44,6 +56,30 @@ def _cards_meant(name: str) -> list[str]:
 
 def quota_shape(quota: Quota) -> QuotaShape:
     return QuotaShape(**asdict(quota))
+
+
+def usage_answer(used: Amounts, quota: Quota, whole: OrganisationUsage | None) -> UsageAnswer:
+    return UsageAnswer(
+        instances=used.instances,
+        vcpus=used.vcpus,
+        ram_bytes=used.ram_bytes,
+        disk_bytes=used.disk_bytes,
+        images_bytes=used.images_bytes,
+        gpus=used.gpus,
+        quota=quota_shape(quota),
+        organisation=whole,
+    )
+
+
+def organisation_usage(
+    organisation: Organisation, used: Amounts, quota: OrganisationQuota
+) -> OrganisationUsage:
+    return OrganisationUsage(
+        id=organisation.id,
+        name=organisation.name,
+        **asdict(used),
+        quota=OrganisationQuotaShape(**asdict(quota)),
+    )
 
 
 def organisation_answer(organisation: Organisation) -> OrganisationAnswer:
@@ -62,7 +98,7 @@ def project_answer(project: Project) -> ProjectAnswer:
         name=project.name,
         organisation_id=project.organisation_id,
         quota=quota_shape(project.quota),
-        subnet=str(subnet(project.network_number)),
+        subnet=str(subnet(project.network_number)) if project.network_number >= 0 else "",
         created_at=project.created_at,
     )
 

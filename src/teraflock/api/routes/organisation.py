@@ -1,11 +1,25 @@
 """Organisations, and who it is that asks."""
 
 from teraflock.api.call import Call, cut
-from teraflock.api.convert.tenant import organisation_answer, organisation_made, who_am_i
+from teraflock.api.convert.tenant import (
+    organisation_answer,
+    organisation_made,
+    organisation_quota_from,
+    organisation_usage,
+    who_am_i,
+)
 from teraflock.api.query import Page
 from teraflock.api.route import Routes, Scope
+from teraflock.tenant.model import Organisation
 from teraflock.tenant.rules import Permission
-from teraflock.wire.tenant import OrganisationMade, OrganisationPage, OrganisationRequest, WhoAmI
+from teraflock.wire.tenant import (
+    OrganisationMade,
+    OrganisationPage,
+    OrganisationQuotaShape,
+    OrganisationRequest,
+    OrganisationUsage,
+    WhoAmI,
+)
 
 routes = Routes("organisations")
 
@@ -38,3 +52,27 @@ def make_organisation(call: Call, body: OrganisationRequest) -> OrganisationMade
     The owner's key is in the answer, and is shown this once.
     """
     return organisation_made(call.nouns.tenants.organisations.make(call.actor, body.name, body.owner))
+
+
+@routes.get("/v1/organisations/{organisation}/usage", scope=Scope.ORGANISATION, may=Permission.USAGE_READ)
+def show_organisation_usage(call: Call, organisation: str) -> OrganisationUsage:
+    """What an organisation uses over all its projects, and its quota.
+
+    By id or name; another than the key's own only for operators.
+    """
+    return _usage(call, call.nouns.tenants.organisations.called(call.actor, organisation))
+
+
+@routes.put("/v1/organisations/{organisation}/quota", scope=Scope.HOUSE, may=Permission.ORGANISATION_WRITE)
+def set_organisation_quota(call: Call, organisation: str, body: OrganisationQuotaShape) -> OrganisationUsage:
+    """Set the most an organisation may have at a time, over all its projects.
+
+    What it has already stays, and may not grow beyond. For operators.
+    """
+    quota = organisation_quota_from(body)
+    return _usage(call, call.nouns.tenants.organisations.set_quota(call.actor, organisation, quota))
+
+
+def _usage(call: Call, found: Organisation) -> OrganisationUsage:
+    used = call.nouns.instances.usage_of_organisation(found.id)
+    return organisation_usage(found, used, call.nouns.tenants.organisations.quota(found.id))

@@ -1,11 +1,18 @@
 """Projects, their quotas and what they use."""
 
 from teraflock.api.call import Call, cut
-from teraflock.api.convert.tenant import project_answer, quota_from, quota_shape
+from teraflock.api.convert.tenant import organisation_usage, project_answer, quota_from, usage_answer
 from teraflock.api.query import InOrganisation, PageInOrganisation
 from teraflock.api.route import Routes, Scope
-from teraflock.tenant.rules import Permission
-from teraflock.wire.tenant import ProjectAnswer, ProjectPage, ProjectRequest, QuotaShape, UsageAnswer
+from teraflock.tenant.rules import Permission, in_organisation
+from teraflock.wire.tenant import (
+    OrganisationUsage,
+    ProjectAnswer,
+    ProjectPage,
+    ProjectRequest,
+    QuotaShape,
+    UsageAnswer,
+)
 
 routes = Routes("projects")
 
@@ -20,11 +27,19 @@ def list_projects(call: Call, query: PageInOrganisation) -> ProjectPage:
     return ProjectPage(items=tuple(map(project_answer, rows)), next=last.id if last else None)
 
 
-@routes.post("/v1/projects", scope=Scope.ORGANISATION, may=Permission.PROJECT_WRITE, status=201, creates=True)
+@routes.post(
+    "/v1/projects",
+    scope=Scope.ORGANISATION,
+    may=Permission.PROJECT_WRITE,
+    status=201,
+    creates=True,
+    errors=("quota_reached",),
+)
 def make_project(call: Call, query: InOrganisation, body: ProjectRequest) -> ProjectAnswer:
-    """Make a project with a network of its own.
+    """Make a project.
 
-    A quota in the request needs an operator's key.
+    It counts against the organisation's quota. Its own quota lies within that; limits that are left out are those of
+    new projects. It gets a network with its first instance.
     """
     projects = call.nouns.tenants.projects
     return project_answer(
@@ -46,20 +61,27 @@ def delete_project(call: Call, project: str) -> None:
 
 @routes.put("/v1/projects/{project}/quota", scope=Scope.PROJECT, may=Permission.QUOTA_WRITE)
 def set_quota(call: Call, project: str, body: QuotaShape) -> ProjectAnswer:
-    """Say how much a project may have at a time."""
+    """Set the most a project may have at a time.
+
+    For owners of the organisation, within its quota, and for operators.
+    """
     quota = quota_from(body)
     return project_answer(call.nouns.tenants.projects.set_quota(call.actor, call.project.id, quota))
 
 
 @routes.get("/v1/projects/{project}/usage", scope=Scope.PROJECT, may=Permission.USAGE_READ)
 def show_usage(call: Call, project: str) -> UsageAnswer:
-    """What a project has now, beside what it may have."""
-    instances, vcpus, ram_bytes, disk_bytes, gpus = call.nouns.instances.usage(call.project.id)
-    return UsageAnswer(
-        instances=instances,
-        vcpus=vcpus,
-        ram_bytes=ram_bytes,
-        disk_bytes=disk_bytes,
-        gpus=gpus,
-        quota=quota_shape(call.project.quota),
+    """What a project uses, and its quota; the organisation's too, for those who may see it."""
+    return usage_answer(call.nouns.instances.usage(call.project.id), call.project.quota, _whole(call))
+
+
+def _whole(call: Call) -> OrganisationUsage | None:
+    home = call.project.organisation_id
+    if Permission.USAGE_READ not in in_organisation(call.actor, home):
+        return None
+    organisations = call.nouns.tenants.organisations
+    return organisation_usage(
+        organisations.called(call.actor, home),
+        call.nouns.instances.usage_of_organisation(home),
+        organisations.quota(home),
     )

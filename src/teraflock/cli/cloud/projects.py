@@ -12,9 +12,11 @@ from teraflock.cli.cloud.words import check_name, time_text
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
-from teraflock.wire.tenant import ProjectRequest
+from teraflock.wire.tenant import ProjectRequest, QuotaShape
 
 HELP: Final = """Projects: each has instances, a private network and a quota of its own; nothing crosses between them.
+
+How many projects you may have, and the most they may use together, is the quota of your organisation.
 
 \b
 Examples:
@@ -48,19 +50,24 @@ def list_projects(organisation: str, as_json: bool) -> None:
     click.echo(render(COLUMNS, rows, columns()))
 
 
-@command.command(help="A new project.")
+@command.command(
+    help="Create a project. For owners of the organisation. Limits that you do not name are those of new projects,"
+    " and none can exceed the quota of the organisation. The project gets a network with its first instance."
+)
 @click.argument("name")
 @limit_options
 @organisation_option
 @json_option
 def create(name: str, organisation: str, as_json: bool, **words: object) -> None:
-    request = ProjectRequest(name=check_name(name, "name of a project"), quota=limits_from(words))
+    request = ProjectRequest(
+        name=check_name(name, "name of a project"), quota=limits_from(words, QuotaShape())
+    )
     with connected() as client:
         made = client.make_project(request, organisation=organisation)
     if as_json:
         write_json(made)
     else:
-        remark(f"The project `{made.name}` is made; its network is {made.subnet}")
+        remark(f"Project `{made.name}` created. `tera quota show --project {made.name}` shows its quota")
 
 
 @command.command(help="Delete a project that has no instances.")

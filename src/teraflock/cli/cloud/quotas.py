@@ -1,6 +1,6 @@
-"""`tera quota`: what a project has, and the most it may have."""
+"""`tera quota`: what a project and its organisation use, and the most they may have."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -17,28 +17,43 @@ from teraflock.cli.cloud.words import parse_pairs
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
-from teraflock.wire.tenant import QuotaShape
+from teraflock.wire.tenant import OrganisationUsage, QuotaShape, UsageAnswer
 
 if TYPE_CHECKING:
-    from teraflock.wire.tenant import UsageAnswer
+    from teraflock.client import Client
 
+Q = TypeVar("Q", bound=QuotaShape)
 F = TypeVar("F", bound=Callable[..., Any])
 
 NO_LIMIT: Final = "none"
-HELP: Final = """What a project has now, and the most it may have at a time.
+HELP: Final = """Show and set quotas: the most a project or an organisation may have at a time.
+
+The quota of an organisation limits the sum over its projects; only operators set it. Owners of the organisation set the
+quotas of its projects within it.
 
 \b
 Examples:
   tera quota show --project vision
   tera quota set --project vision --instances 20 --gpus V100=4 --ram 256
   tera quota set --project vision --instances none
+  tera quota show --org vision-lab
+  tera quota set --org vision-lab --projects 5 --instances 50 --images 200
 """
-COLUMNS: Final = (Column("WHAT"), Column("HAS", right=True), Column("MAY HAVE", right=True))
+_USED, _LIMIT = Column("USED", right=True), Column("LIMIT", right=True)
+COLUMNS: Final = (Column("QUOTA"), _USED, _LIMIT)
+BOTH_COLUMNS: Final = (
+    Column("QUOTA"),
+    Column("PROJECT USED", right=True),
+    Column("LIMIT", right=True),
+    Column("ORGANISATION USED", right=True),
+    Column("LIMIT", right=True),
+)
 _OPTIONS: Final = (
     click.option("--instances", metavar="N", help="Instances; `none` is no limit, here and below."),
     click.option("--vcpus", metavar="N", help="Processors."),
     click.option("--ram", metavar="GB", help="Memory."),
-    click.option("--disk", metavar="GB", help="Disks, those of stopped instances included."),
+    click.option("--disk", metavar="GB", help="Disks and snapshots, those of stopped instances included."),
+    click.option("--images", metavar="GB", help="Images of the project's own."),
     click.option("--gpus", multiple=True, metavar="CARD=N", help="Cards of one model; may be repeated."),
     click.option("--gpus-default", metavar="N", help="Cards of every model that is not named."),
 )
@@ -55,38 +70,72 @@ def command() -> None:
     pass
 
 
-@command.command(help="What the project has, beside what it may have.")
+_organisation_option = click.option(
+    "--org", "organisation", default="", metavar="NAME|ID", help="The organisation, in place of a project."
+)
+
+
+@command.command(help="Show what a project and its organisation use, and their quotas.")
 @project_option
+@_organisation_option
 @json_option
-def show(project: str | None, as_json: bool) -> None:
+def show(project: str | None, organisation: str, as_json: bool) -> None:
     with connected(project) as client:
-        usage = client.usage(project_ref(client, project))
+        usage = _usage(client, project, organisation)
         mark_simulated(client)
     if as_json:
         write_json(usage)
+    elif isinstance(usage, UsageAnswer) and usage.organisation:
+        click.echo(render(BOTH_COLUMNS, _beside(usage, usage.organisation), columns()))
     else:
-        click.echo(render(COLUMNS, list(_rows(usage)), columns()))
+        click.echo(render(COLUMNS, [[each, *row] for each, row in _rows(usage).items()], columns()))
 
 
-@command.command("set", help="Set the most a project may have; what is left out stays. For operators.")
+def _usage(client: "Client", project: str | None, organisation: str) -> UsageAnswer | OrganisationUsage:
+    if organisation:
+        return client.organisation_usage(organisation)
+    return client.usage(project_ref(client, project))
+
+
+@command.command(
+    "set",
+    help="Set the quota of a project (owners of the organisation) or, with `--org`, of an organisation (operators)."
+    " Limits that you do not name stay.",
+)
 @limit_options
+@click.option("--projects", metavar="N", help="Projects; with `--org`.")
 @project_option
+@_organisation_option
 @json_option
-def set_quota(project: str | None, as_json: bool, **words: object) -> None:
+def set_quota(project: str | None, organisation: str, as_json: bool, **words: Any) -> None:
     if not any(words.values()):
-        raise BadInput("Nothing is to be changed", hint="Say what: `--instances 20`, `--gpus V100=4` …")
+        raise BadInput("There is nothing to change", hint="Name a limit: `--instances 20`, `--gpus V100=4` …")
+    if words["projects"] is not None and not organisation:
+        raise BadInput("`--projects` is a limit of an organisation", hint="Name it with `--org`")
     with connected(project) as client:
-        ref = project_ref(client, project)
-        after = client.set_quota(ref, limits_from(words, client.usage(ref).quota))
+        if organisation:
+            before = client.organisation_usage(organisation).quota
+            projects = _limit(words["projects"], "--projects", _count)
+            limits = limits_from(words, before)
+            whole = client.set_organisation_quota(
+                organisation, replace(limits, projects=projects[1]) if projects[0] else limits
+            )
+            _told(whole, f"organisation `{whole.name}`", f"--org {whole.name}", as_json)
+        else:
+            ref = project_ref(client, project)
+            after = client.set_quota(ref, limits_from(words, client.usage(ref).quota))
+            _told(after, f"project `{after.name}`", f"--project {ref}", as_json)
+
+
+def _told(after: object, whose: str, option: str, as_json: bool) -> None:
     if as_json:
         write_json(after)
     else:
-        remark(f"The quota of `{after.name}` is set; `tera quota show --project {after.name}` shows it")
+        remark(f"The quota of {whose} is set. `tera quota show {option}` shows it")
 
 
-def limits_from(words: Mapping[str, Any], before: QuotaShape | None = None) -> QuotaShape:
-    """The quota that the words make of the one before."""
-    before = before or QuotaShape()
+def limits_from(words: Mapping[str, Any], before: Q) -> Q:
+    """The quota before, with the limits that the words name in place of its own."""
     gpus = dict(before.gpus)
     for name, count in parse_pairs(words["gpus"], "--gpus").items():
         limit = _count(count, "--gpus")
@@ -103,6 +152,7 @@ def limits_from(words: Mapping[str, Any], before: QuotaShape | None = None) -> Q
         "vcpus": _limit(words["vcpus"], "--vcpus", _count),
         "ram_bytes": _limit(words["ram"], "--ram", _size),
         "disk_bytes": _limit(words["disk"], "--disk", _size),
+        "images_bytes": _limit(words["images"], "--images", _size),
         "gpus_default": _limit(words["gpus_default"], "--gpus-default", _count),
     }
     given = {name: value for name, (is_given, value) in changes.items() if is_given}
@@ -137,20 +187,30 @@ def _size(text: str, option: str) -> int | None:
     return None if text == NO_LIMIT else parse_memory_bytes(text)
 
 
-def _rows(usage: "UsageAnswer") -> list[list[str]]:
+def _rows(usage: UsageAnswer | OrganisationUsage, cards: Iterable[str] = ()) -> dict[str, list[str]]:
+    """Used and limit, by what is limited; of GPUs those used, those with a limit, and `cards`."""
     quota = usage.quota
 
     def limit(value: int | None, text: Callable[[int], str] = str) -> str:
         return "no limit" if value is None else text(value)
 
-    rows = [
-        ["instances", str(usage.instances), limit(quota.instances)],
-        ["vCPUs", str(usage.vcpus), limit(quota.vcpus)],
-        ["memory", memory_text(usage.ram_bytes), limit(quota.ram_bytes, memory_text)],
-        ["disk", memory_text(usage.disk_bytes), limit(quota.disk_bytes, memory_text)],
-    ]
-    cards = [
-        [card, str(usage.gpus.get(card, 0)), limit(quota.gpus.get(card, quota.gpus_default))]
-        for card in sorted({*usage.gpus, *quota.gpus})
-    ]
-    return [*rows, *cards, ["other GPUs", "", limit(quota.gpus_default)]]
+    rows = {
+        "instances": [str(usage.instances), limit(quota.instances)],
+        "vCPUs": [str(usage.vcpus), limit(quota.vcpus)],
+        "memory": [memory_text(usage.ram_bytes), limit(quota.ram_bytes, memory_text)],
+        "disk": [memory_text(usage.disk_bytes), limit(quota.disk_bytes, memory_text)],
+        "images": [memory_text(usage.images_bytes), limit(quota.images_bytes, memory_text)],
+    }
+    for card in sorted({*usage.gpus, *quota.gpus, *cards}):
+        rows[card] = [str(usage.gpus.get(card, 0)), limit(quota.gpus.get(card, quota.gpus_default))]
+    rows["other GPUs"] = ["", limit(quota.gpus_default)]
+    if isinstance(usage, OrganisationUsage):
+        rows["projects"] = [str(usage.projects), limit(usage.quota.projects)]
+    return rows
+
+
+def _beside(usage: UsageAnswer, whole: OrganisationUsage) -> list[list[str]]:
+    cards = {*usage.gpus, *usage.quota.gpus, *whole.gpus, *whole.quota.gpus}
+    of_project, of_organisation = _rows(usage, cards), _rows(whole, cards)
+    names = [*of_project, *(name for name in of_organisation if name not in of_project)]
+    return [[name, *of_project.get(name, ["", ""]), *of_organisation.get(name, ["", ""])] for name in names]

@@ -11,7 +11,7 @@ from teraflock.tenant.acts import Acts
 from teraflock.tenant.installation import store
 from teraflock.tenant.key.service import first_key
 from teraflock.tenant.member.store import operators_in_all_organisations
-from teraflock.tenant.model import Actor, Installed, KeyId, MadeKey, Member, Quota
+from teraflock.tenant.model import Actor, Defaults, Installed, KeyId, MadeKey, Member
 from teraflock.tenant.organisation.service import Organisations
 
 HOUSE: Final = "house"
@@ -30,7 +30,7 @@ class Installation(Acts):
             id = new_id("tera", now, self._random_bytes)
             store.put_installation(tx, id, now)
             organisations = Organisations(self._database, self._clock, self._random_bytes)
-            made = organisations.found(tx, HOUSE, OPERATOR_NAME, Quota(), is_operator=True)
+            made = organisations.found(tx, HOUSE, OPERATOR_NAME, Defaults(), is_operator=True)
             self._audit.record(tx, _self(made.owner, made.key.key.id), "house.install", id, made.project)
             return Installed(installation_id=id, secret=made.key.secret)
 

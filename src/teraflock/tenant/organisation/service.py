@@ -12,20 +12,23 @@ from teraflock.tenant.key.service import first_key
 from teraflock.tenant.member.store import put_member
 from teraflock.tenant.model import (
     Actor,
+    Defaults,
     MadeOrganisation,
     Member,
     MemberId,
     Organisation,
     OrganisationId,
+    OrganisationQuota,
     Project,
     ProjectId,
-    Quota,
     Role,
 )
 from teraflock.tenant.names import check_member_name, check_name
 from teraflock.tenant.organisation import store
-from teraflock.tenant.project.service import DEFAULT_PROJECT, next_network
+from teraflock.tenant.project.service import DEFAULT_PROJECT, NO_NETWORK
 from teraflock.tenant.project.store import put_project
+from teraflock.tenant.quota import rules as quotas
+from teraflock.tenant.quota.store import name_and_quota, set_quota
 from teraflock.tenant.rules import Permission
 
 
@@ -46,14 +49,36 @@ class Organisations(Acts):
         with self._database.read() as tx:
             return _there(store.organisation(tx, id))
 
-    def make(self, actor: Actor, name: str, owner: str, *, quota: Quota | None = None) -> MadeOrganisation:
-        """With its first project, and its first member, who gets a key."""
+    def called(self, actor: Actor, ref: str) -> Organisation:
+        """By id or name; another than the actor's own only for operators."""
+        with self._database.read() as tx:
+            found = _there(store.organisation_called(tx, ref))
+        return _there(found if found.id == actor.organisation_id or actor.is_operator else None)
+
+    def quota(self, organisation: OrganisationId) -> OrganisationQuota:
+        with self._database.read() as tx:
+            return name_and_quota(tx, organisation)[1]
+
+    def set_quota(self, actor: Actor, ref: str, quota: OrganisationQuota) -> Organisation:
+        """The most it may have over all its projects. What it has already stays, and may not grow."""
+        rules.require(actor, Permission.ORGANISATION_WRITE, None)
+
+        def work(tx: Transaction) -> Organisation:
+            found = _there(store.organisation_called(tx, ref))
+            set_quota(tx, found.id, quota)
+            self._audit.record_in(tx, found.id, actor, "quota.set", found.id, "", **quotas.flat(quota))
+            return found
+
+        return self._database.write(work)
+
+    def make(self, actor: Actor, name: str, owner: str) -> MadeOrganisation:
+        """With its first project, its first member, who gets a key, and the quotas of new organisations."""
         rules.require(actor, Permission.ORGANISATION_WRITE, None)
         check_name("an organisation", name)
         check_member_name(owner)
 
         def work(tx: Transaction) -> MadeOrganisation:
-            made = self.found(tx, name, owner, quota or Quota(), is_operator=False)
+            made = self.found(tx, name, owner, self._defaults, is_operator=False)
             id = made.organisation.id
             self._audit.record_in(tx, id, actor, "organisation.make", id, "", name=name, owner=owner)
             return made
@@ -61,7 +86,7 @@ class Organisations(Acts):
         return self._database.write(work)
 
     def found(
-        self, tx: Transaction, name: str, owner: str, quota: Quota, *, is_operator: bool
+        self, tx: Transaction, name: str, owner: str, quotas_of_new: Defaults, *, is_operator: bool
     ) -> MadeOrganisation:
         """The rows of a new organisation. Whoever calls has asked whether they may be made."""
         now = self._clock.now()
@@ -74,8 +99,8 @@ class Organisations(Acts):
             id=ProjectId(new_id("prj", now, self._random_bytes)),
             organisation_id=organisation.id,
             name=DEFAULT_PROJECT,
-            quota=quota,
-            network_number=next_network(tx),
+            quota=quotas.clamped(quotas_of_new.project, quotas_of_new.organisation),
+            network_number=NO_NETWORK,
             created_at=now,
         )
         member = Member(
@@ -87,6 +112,7 @@ class Organisations(Acts):
             created_at=now,
         )
         store.put_organisation(tx, organisation)
+        set_quota(tx, organisation.id, quotas_of_new.organisation)
         put_project(tx, project)
         put_member(tx, member)
         key = first_key(tx, member, now, self._random_bytes)
@@ -95,5 +121,8 @@ class Organisations(Acts):
 
 def _there(organisation: Organisation | None) -> Organisation:
     if organisation is None:
-        raise NotFound("There is no such organisation")
+        raise NotFound(
+            "There is no such organisation",
+            hint="`tera whoami` shows yours, `tera org list` all, to operators",
+        )
     return organisation

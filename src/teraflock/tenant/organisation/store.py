@@ -10,6 +10,12 @@ def organisation(tx: Transaction, id: OrganisationId) -> Organisation | None:
     return _organisation_from(row) if row else None
 
 
+def organisation_called(tx: Transaction, ref: str) -> Organisation | None:
+    """By id or name. An id has a `_`, which no name has."""
+    row = tx.one("SELECT id FROM organisation WHERE id = :ref OR name = :ref", ref=ref)
+    return organisation(tx, OrganisationId(row[0])) if row else None
+
+
 def is_organisation_name_taken(tx: Transaction, name: str) -> bool:
     return tx.one("SELECT 1 FROM organisation WHERE name = :name", name=name) is not None
 

@@ -1,4 +1,7 @@
-"""Projects: where instances, images and networks belong. Each has a network number no other project has."""
+"""Projects: where instances, images and networks belong.
+
+A project gets a network number, which no other has, with its first instance: projects alone use up no networks.
+"""
 
 from typing import Final
 
@@ -12,11 +15,19 @@ from teraflock.tenant.acts import Acts
 from teraflock.tenant.model import Actor, OrganisationId, Project, ProjectId, Quota
 from teraflock.tenant.names import check_name
 from teraflock.tenant.project import store
+from teraflock.tenant.quota import rules as quotas
+from teraflock.tenant.quota.rules import Amounts
+from teraflock.tenant.quota.store import count_projects, name_and_quota
 from teraflock.tenant.rules import Permission
 
 DEFAULT_PROJECT: Final = "default"
 NETWORKS_MAX: Final = 2_048
-"""Each project has one; their numbers begin at 0. As many as network/rules.py has room for, held equal by a test."""
+"""Their numbers begin at 0. As many as network/rules.py has room for, held equal by a test."""
+NETWORKS_KEPT: Final = 64
+"""The last ones, which only an operator's instances get: tenants cannot lock the operator out."""
+_WHOLE: Final = " in the whole organisation"
+NO_NETWORK: Final = -1
+"""Of a project in which nothing was launched yet."""
 
 
 class Projects(Acts):
@@ -42,7 +53,7 @@ class Projects(Acts):
         *,
         organisation: OrganisationId | None = None,
     ) -> Project:
-        """A quota is the operators' to give: without that right, a project is made with none set."""
+        """Limits that are left out of the quota are those of new projects."""
         home = organisation or actor.organisation_id
         held = rules.in_organisation(actor, home)
         rules.check_held(Permission.PROJECT_WRITE, held)
@@ -53,11 +64,17 @@ class Projects(Acts):
         return self._database.write(lambda tx: self._made(tx, actor, home, name, quota or Quota()))
 
     def set_quota(self, actor: Actor, ref: str, quota: Quota) -> Project:
+        """Within the organisation's. An owner of this project alone may not: its limits are set from above."""
+
         def work(tx: Transaction) -> Project:
             project = project_in(tx, actor, ref)
             rules.require(actor, Permission.QUOTA_WRITE, project)
+            home = project.organisation_id
+            rules.check_held(Permission.QUOTA_WRITE, rules.in_organisation(actor, home), _WHOLE)
+            name, wall = name_and_quota(tx, home)
+            quotas.check_within(quota, wall, of=f"organisation `{name}`")
             store.set_quota(tx, project.id, quota)
-            self._audit.record(tx, actor, "quota.set", project.id, project, **_told(quota))
+            self._audit.record(tx, actor, "quota.set", project.id, project, **quotas.flat(quota))
             return replace(project, quota=quota)
 
         return self._database.write(work)
@@ -80,22 +97,33 @@ class Projects(Acts):
 
         return self._database.write(work)
 
-    def _made(self, tx: Transaction, actor: Actor, home: OrganisationId, name: str, quota: Quota) -> Project:
+    def _made(self, tx: Transaction, actor: Actor, home: OrganisationId, name: str, given: Quota) -> Project:
+        self._check_there(tx, actor, home)
         if store.project(tx, home, name) is not None:
             raise Conflict(f"There is a project `{name}` already", hint="Choose another name")
-        self._check_there(tx, actor, home)
+        quota = self._allowed_one_more(tx, home, given)
         now = self._clock.now()
         project = Project(
             id=ProjectId(new_id("prj", now, self._random_bytes)),
             organisation_id=home,
             name=name,
             quota=quota,
-            network_number=next_network(tx),
+            network_number=NO_NETWORK,
             created_at=now,
         )
         store.put_project(tx, project)
-        self._audit.record(tx, actor, "project.make", project.id, project, name=name, **_told(quota))
+        self._audit.record(tx, actor, "project.make", project.id, project, name=name, **quotas.flat(quota))
         return project
+
+    def _allowed_one_more(self, tx: Transaction, home: OrganisationId, given: Quota) -> Quota:
+        """The quota of a new project, where its organisation may have one more."""
+        called, wall = name_and_quota(tx, home)
+        of = f"organisation `{called}`"
+        used = Amounts(projects=count_projects(tx, home))
+        hint = "Delete a project that is not used, or ask the operator for more: `tera quota show`"
+        quotas.check(wall, used, Amounts(projects=1), of=of, hint=hint)
+        quotas.check_within(given, wall, of=of)
+        return quotas.overlaid(given, quotas.clamped(self._defaults.project, wall))
 
 
 def project_in(tx: Transaction, actor: Actor, ref: str | None) -> Project:
@@ -113,14 +141,21 @@ def project_in(tx: Transaction, actor: Actor, ref: str | None) -> Project:
     return found
 
 
-def next_network(tx: Transaction) -> int:
-    """The lowest free number. Two makers at once: one of them is run again, for all writes are serialisable."""
+def with_network(tx: Transaction, actor: Actor, project: Project) -> Project:
+    """The project with a network number, its own or the lowest free one; the last few are for operators.
+
+    Two at once: one of them is run again, for all writes are serialisable.
+    """
+    if project.network_number >= 0:
+        return project
     number = store.free_network_in_all_projects(tx)
-    if number >= NETWORKS_MAX:
+    if number >= NETWORKS_MAX - (0 if actor.is_operator else NETWORKS_KEPT):
         raise Refused(
-            f"All {NETWORKS_MAX} networks are taken", hint="Remove projects that are not used any more"
+            f"All {NETWORKS_MAX} networks are taken",
+            hint="Each project with instances has one. Delete projects that are not used any more",
         )
-    return number
+    store.set_network(tx, project.id, number)
+    return replace(project, network_number=number)
 
 
 def _meant(tx: Transaction, actor: Actor) -> Project | None:
@@ -132,14 +167,3 @@ def _meant(tx: Transaction, actor: Actor) -> Project | None:
     if len(reached) == 1 or (reached and reached[0].name == DEFAULT_PROJECT):
         return reached[0]
     return None
-
-
-def _told(quota: Quota) -> dict[str, int | None]:
-    """A quota as details of the audit log, which are flat."""
-    limits = {name: getattr(quota, name) for name in ("instances", "vcpus", "ram_bytes", "disk_bytes")}
-    gpus = {f"gpus.{gpu}": number for gpu, number in quota.gpus.items()}
-    return {
-        name: number
-        for name, number in {**limits, "gpus_default": quota.gpus_default, **gpus}.items()
-        if number is not None
-    }

@@ -99,6 +99,10 @@ def set_quota(tx: Transaction, id: ProjectId, quota: Quota) -> None:
     )
 
 
+def set_network(tx: Transaction, id: ProjectId, number: int) -> None:
+    tx.run("UPDATE project SET network_number = :number WHERE id = :id", number=number, id=id)
+
+
 def contents(tx: Transaction, id: ProjectId) -> tuple[int, int]:
     """How many instances and images a project still has.
 

@@ -153,7 +153,7 @@ def test_whatever_is_no_plan_is_told(tmp_path_factory: pytest.TempPathFactory, c
 
 
 UNSAID: dict[str, Any] = {
-    "instances": None, "vcpus": None, "ram": None, "disk": None, "gpus": (), "gpus_default": None,
+    "instances": None, "vcpus": None, "ram": None, "disk": None, "images": None, "gpus": (), "gpus_default": None,
 }  # fmt: skip
 
 
@@ -170,7 +170,7 @@ def test_a_quota_changes_only_in_what_is_said() -> None:
 )
 def test_no_quota_is_made_of_nonsense(words: dict[str, Any]) -> None:
     with pytest.raises(BadInput):
-        limits_from({**UNSAID, **words})
+        limits_from({**UNSAID, **words}, QuotaShape())
 
 
 class Shapes:
@@ -200,9 +200,9 @@ def test_only_other_cards_restart(wish: ShapeRequest, restarts: bool) -> None:
 
 
 def test_a_name_that_means_several_cards_limits_each() -> None:
-    limited = limits_from({**UNSAID, "gpus": ("V100=3", "A100:1g.10gb=7")}).gpus
+    limited = limits_from({**UNSAID, "gpus": ("V100=3", "A100:1g.10gb=7")}, QuotaShape()).gpus
     assert {"V100-SXM2", "V100-PCIe-32"} <= set(limited)
     assert {count for card, count in limited.items() if card.startswith("V100")} == {3}
     assert limited["A100:1g.10gb"] == 7
     with pytest.raises(UnknownName, match="V1000"):
-        limits_from({**UNSAID, "gpus": ("V1000=3",)})
+        limits_from({**UNSAID, "gpus": ("V1000=3",)}, QuotaShape())

@@ -1,0 +1,33 @@
+"""Addresses: who one stands for, and which are the operator's own proxies."""
+
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+from teraflock.base.errors import BadInput
+
+Network = IPv4Network | IPv6Network
+
+
+@lru_cache(maxsize=4096)
+def source_of(address: str) -> str:
+    """An IPv4 address itself; of an IPv6 one the first 64 bits, for the rest is the client's own to choose."""
+    try:
+        ip = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(ip, IPv6Address):
+        if ip.ipv4_mapped:
+            return str(ip.ipv4_mapped)
+        return str(IPv6Network((int(ip) >> 64 << 64, 64)))
+    return str(ip)
+
+
+def networks_of(text: str) -> tuple[Network, ...]:
+    """Addresses and networks, separated by commas or spaces: `127.0.0.1, 10.0.0.0/8`."""
+    try:
+        return tuple(ip_network(each) for each in text.replace(",", " ").split())
+    except ValueError as error:
+        raise BadInput(
+            f"The setting `trusted_proxies` has something that is not an address: {error}",
+            hint="Write addresses or networks, such as `127.0.0.1, 10.0.0.0/8`",
+        ) from None

@@ -1,0 +1,42 @@
+"""Who sent a request and what it asks for, as far as it is known: for the log, never for decisions."""
+
+import re
+from typing import Final
+
+from teraflock.tenant.model import Actor
+
+TEXT_CHARACTERS_MAX: Final = 200
+_SECRET: Final = re.compile(r"tera_[0-9A-Za-z]{16}_[0-9A-Za-z]+")
+
+
+class Asked:
+    """One request. The actor is set once the key is known to be good."""
+
+    __slots__ = ("actor", "address", "method", "path", "request_id")
+
+    def __init__(self, request_id: str, method: str, path: str, address: str) -> None:
+        self.request_id = request_id
+        self.method = method
+        self.path = path
+        self.address = address
+        self.actor: Actor | None = None
+
+    @property
+    def source(self) -> str:
+        """Whose lines are counted together: the key's, else the address's."""
+        return self.actor.key_id if self.actor else self.address
+
+    @property
+    def group(self) -> str:
+        """Who has a bounded number of sources: an organisation makes as many keys as it likes."""
+        return self.actor.organisation_id if self.actor else self.address
+
+    def __str__(self) -> str:
+        who = f", {self.actor.key_id} of {safe(self.actor.member_name)}" if self.actor else ""
+        return f"{self.method} {safe(self.path)} from {safe(self.address)}{who}"
+
+
+def safe(text: str) -> str:
+    """Text of a client as it may stand in the log: one line, of bounded length, without keys."""
+    plain = "".join(each if each.isprintable() else "?" for each in text)
+    return _SECRET.sub("tera_…", plain)[:TEXT_CHARACTERS_MAX]

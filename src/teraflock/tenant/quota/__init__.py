@@ -1,0 +1,1 @@
+"""Quotas: the most a project or an organisation may have at a time."""

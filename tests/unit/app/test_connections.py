@@ -1,0 +1,104 @@
+"""Who may connect: bounds hold whatever comes and goes, and who waits longest makes way."""
+
+from functools import partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teraflock.api.addresses import networks_of, source_of
+from teraflock.app.connections import Connection, Connections, connections_most
+from teraflock.base.errors import BadInput
+
+ADDRESSES = ["10.0.0.1", "10.0.0.2", "2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"]
+
+
+@given(
+    most=st.integers(1, 10),
+    each=st.integers(1, 6),
+    steps=st.lists(
+        st.tuples(st.sampled_from(["enter", "leave", "works", "waits"]), st.sampled_from(ADDRESSES)),
+        max_size=80,
+    ),
+)
+def test_bounds_hold_and_only_who_waits_makes_way(most: int, each: int, steps: list[tuple[str, str]]) -> None:
+    connections = Connections(most, each)
+    inside: dict[Connection, bool] = {}
+    """Whether each waits."""
+    gone: list[Connection] = []
+
+    def ended(number: list[Connection]) -> None:
+        assert inside.pop(number[0]), "one that works does not make way"
+
+    for what, address in steps:
+        mine = [mate for mate in inside if mate.source == source_of(address)]
+        if what == "enter":
+            handle: list[Connection] = []
+            entered = connections.enter(address, partial(ended, handle), gone.append)
+            if entered is None:
+                of_source = len(mine) >= each and not any(inside[mate] for mate in mine)
+                of_all = len(inside) >= most and not any(inside.values())
+                assert of_source or of_all
+            else:
+                handle.append(entered)
+                inside[entered] = True
+        elif mine and what == "leave":
+            connections.leave(mine[0])
+            del inside[mine[0]]
+        elif mine:
+            getattr(connections, what)(mine[0])
+            inside[mine[0]] = what == "waits"
+        assert len(connections) == len(inside) <= most
+
+
+def test_the_one_that_waits_longest_makes_way() -> None:
+    gone: list[Connection] = []
+    connections = Connections(2, 2)
+    first = connections.enter("10.0.0.1", list, gone.append)
+    second = connections.enter("10.0.0.2", list, gone.append)
+    assert first
+    assert second
+    connections.works(first)
+    assert connections.enter("10.0.0.3", list, gone.append)
+    assert gone == [second]
+    connections.leave(second)  # its end comes later, and counts once
+    assert len(connections) == 2
+
+
+def test_a_source_at_its_limit_pushes_out_none_but_its_own() -> None:
+    gone: list[Connection] = []
+    connections = Connections(100, 2)
+    other = connections.enter("10.0.0.2", list, gone.append)
+    for _ in range(10):
+        assert connections.enter("10.0.0.1", list, gone.append)
+    assert len(gone) == 8
+    assert other not in gone
+
+
+def test_a_trusted_proxy_stands_for_many() -> None:
+    gone: list[Connection] = []
+    connections = Connections(100, 2, networks_of("10.0.0.1, 10.9.0.0/16"))
+    for address in ("10.0.0.1", "10.9.8.7") * 10:
+        assert connections.enter(address, list, gone.append)
+    assert gone == []
+
+
+def test_who_an_address_stands_for() -> None:
+    assert source_of("10.0.0.1") == source_of("::ffff:10.0.0.1") == "10.0.0.1"
+    assert source_of("2001:db8::1") == source_of("2001:db8::ffff:2%eth0") == "2001:db8::/64"
+    assert source_of("2001:db8:0:1::1") != source_of("2001:db8::1")
+    assert source_of("") == ""
+
+
+@pytest.mark.parametrize("text", ["proxy.example.org", "10.0.0.1/8", "300.0.0.1"])
+def test_proxies_are_addresses(text: str) -> None:
+    with pytest.raises(BadInput, match="trusted_proxies"):
+        networks_of(text)
+
+
+@given(wanted=st.integers(16, 100_000), files=st.integers(64, 1 << 20), execs=st.integers(1, 1000))
+def test_files_are_left_for_the_loops(wanted: int, files: int, execs: int) -> None:
+    most = connections_most(wanted, files, execs=execs, threads=16)
+    assert 0 < most <= wanted
+    assert most <= files // 4 or most <= files - 6 * execs - 128
+    assert files - most >= files * 3 // 4 or files - most >= 128

@@ -1,0 +1,128 @@
+"""Quota arithmetic, and quotas as the settings write them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teraflock.base.errors import BadInput, QuotaReached
+from teraflock.base.quantities import GIB
+from teraflock.tenant.model import OrganisationQuota, Quota
+from teraflock.tenant.quota import rules
+from teraflock.tenant.quota.rules import Amounts
+from teraflock.tenant.quota.words import parse_organisation_quota, parse_project_quota
+
+FLAT = ("instances", "vcpus", "ram_bytes", "disk_bytes", "images_bytes")
+CARDS = ("A100", "V100")
+limits = st.none() | st.integers(0, 20)
+amounts = st.builds(
+    Amounts,
+    **{name: st.integers(0, 20) for name in (*FLAT, "projects")},
+    gpus=st.dictionaries(st.sampled_from(CARDS), st.integers(0, 20)),
+)
+growths = st.builds(
+    Amounts,
+    **{name: st.integers(-5, 5) for name in (*FLAT, "projects")},
+    gpus=st.dictionaries(st.sampled_from(CARDS), st.integers(-5, 5)),
+)
+_given = dict.fromkeys((*FLAT, "gpus_default"), limits)
+_cards = st.dictionaries(st.sampled_from(CARDS), st.integers(0, 20))
+quotas = st.builds(Quota, **_given, gpus=_cards)
+walls = st.builds(OrganisationQuota, **_given, projects=limits, gpus=_cards)
+
+
+def refused(quota: Quota, used: Amounts, more: Amounts) -> bool:
+    try:
+        rules.check(quota, used, more, of="x", hint="")
+    except QuotaReached:
+        return True
+    return False
+
+
+@given(quota=walls, used=amounts, more=growths)
+def test_a_growth_is_refused_where_it_passes_a_limit_and_nowhere_else(
+    quota: OrganisationQuota, used: Amounts, more: Amounts
+) -> None:
+    passed = any(
+        (limit := getattr(quota, name)) is not None
+        and (grows := getattr(more, name)) > 0
+        and getattr(used, name) + grows > limit
+        for name in (*FLAT, "projects")
+    )
+    for card in CARDS:
+        limit = quota.gpus.get(card, quota.gpus_default)
+        grows = more.gpus.get(card, 0)
+        passed |= limit is not None and grows > 0 and used.gpus.get(card, 0) + grows > limit
+    assert refused(quota, used, more) == passed
+
+
+@given(quota=walls, used=amounts)
+def test_who_is_over_a_quota_may_still_shrink(quota: OrganisationQuota, used: Amounts) -> None:
+    shrinking = Amounts(instances=-1, vcpus=-2, ram_bytes=0, disk_bytes=-1, gpus={"A100": -1})
+    assert not refused(quota, used, shrinking)
+
+
+@given(parts=st.lists(amounts, min_size=1, max_size=4), wall=walls)
+def test_the_sum_of_what_is_admitted_stays_within_the_quota(
+    parts: list[Amounts], wall: OrganisationQuota
+) -> None:
+    """Admitting one after the other, each against the sum so far, keeps the sum within the quota."""
+    total = Amounts()
+    for part in parts:
+        if refused(wall, total, part):
+            continue
+        total = Amounts(
+            **{name: getattr(total, name) + getattr(part, name) for name in (*FLAT, "projects")},
+            gpus={card: total.gpus.get(card, 0) + part.gpus.get(card, 0) for card in CARDS},
+        )
+    for name in (*FLAT, "projects"):
+        limit = getattr(wall, name)
+        assert limit is None or getattr(total, name) <= limit
+    for card in CARDS:
+        limit = rules.gpu_limit(wall, card)
+        assert limit is None or total.gpus.get(card, 0) <= limit
+
+
+@given(quota=quotas, wall=walls)
+def test_a_default_that_is_cut_lies_within_the_organisations(quota: Quota, wall: OrganisationQuota) -> None:
+    cut = rules.clamped(quota, wall)
+    rules.check_within(cut, wall, of="x")
+    for name in (*FLAT, "gpus_default"):
+        before, after = getattr(quota, name), getattr(cut, name)
+        assert (before is None) == (after is None)
+        assert after is None or after <= before
+    try:
+        rules.check_within(quota, wall, of="x")
+    except BadInput:
+        assert cut != quota
+    else:
+        assert cut == quota
+
+
+@given(given_=quotas, default=quotas)
+def test_limits_that_are_not_given_are_the_defaults(given_: Quota, default: Quota) -> None:
+    made = rules.overlaid(given_, default)
+    for name in (*FLAT, "gpus_default"):
+        value = getattr(given_, name)
+        assert getattr(made, name) == (getattr(default, name) if value is None else value)
+    assert made.gpus == {**default.gpus, **given_.gpus}
+
+
+def test_quotas_as_the_settings_write_them() -> None:
+    text = "projects=20, instances=100 ram=4TB images=512MB gpus=16 gpus.V100-SXM2=4"
+    assert parse_organisation_quota(text) == OrganisationQuota(
+        projects=20,
+        instances=100,
+        ram_bytes=4096 * GIB,
+        images_bytes=GIB // 2,
+        gpus={"V100-SXM2": 4},
+        gpus_default=16,
+    )
+    assert parse_project_quota("") == Quota()
+
+
+@pytest.mark.parametrize(
+    "text", ["instances", "instances=x", "instances=-1", "ram=many", "hosts=3", "projects=3"]
+)
+def test_a_quota_that_cannot_be_read_is_refused(text: str) -> None:
+    with pytest.raises(BadInput):
+        parse_project_quota(text)
