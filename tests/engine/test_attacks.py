@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.engine.conftest import GIB, MIB, NETWORKS, MachineMaker, launched
 from tests.engine.house import OUTSIDE_ADDRESS, House
 
@@ -257,6 +258,17 @@ def test_a_host_tells_the_pool_s_size_and_fill_and_not_the_file_system_s(driver:
     ran(driver, red, "sh", "-c", "dd if=/dev/urandom of=/root/a bs=1M count=300; sync")
     subprocess.run(["sync"], check=True)
     assert driver.hosts()[0].disk_used_bytes >= before.disk_used_bytes + 200 * MIB
+
+
+def test_df_shows_the_instance_s_own_disk(driver: Lxd, red: Machine) -> None:
+    def size(*words: str) -> int:
+        return int(ran(driver, red, "df", "-B1", *words).splitlines()[-1].split()[1])
+
+    assert size("/") == red.disk_bytes
+    assert size("/root") == red.disk_bytes
+    driver.resize(replace(red, disk_bytes=red.disk_bytes + GIB))
+    assert size("/") == red.disk_bytes + GIB, "also when it grows while the instance runs"
+    assert " 3.0G " in ran(driver, red, "df", "-h", "/")
 
 
 def used_bytes(driver: Lxd, client: Client, machine: Machine) -> int:

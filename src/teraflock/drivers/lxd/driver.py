@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from teraflock.base.errors import TeraflockError
 from teraflock.drivers.lxd import confinement, guest, ids, names, nvidia, processors, setup
 from teraflock.drivers.lxd import exec as execution
 from teraflock.drivers.lxd.confinement import Surface
@@ -57,6 +58,7 @@ FLUSH_SECONDS_MAX: Final = 20.0
 SSH: Final = 22
 POOL: Final = setup.PoolWish()
 SWEEP_SECONDS: Final = 300.0
+TELL_SECONDS_MAX: Final = 10.0
 
 
 class Lxd:
@@ -253,6 +255,10 @@ class Lxd:
         self._engine.put(
             "instances", name, body=guest.resized(found, machine, self._ours, self._host_of(machine, index))
         )
+        if running and found["config"].get(guest.DISK) != str(machine.disk_bytes):
+            told = ["sh", "-c", "echo $0 > /etc/teraflock/disk-bytes", str(machine.disk_bytes)]
+            with contextlib.suppress(TeraflockError):  # its next start tells it anyway
+                self.run(machine.handle, told, stdin=b"", seconds_max=TELL_SECONDS_MAX)
         for _ in range(SETTLE_TRIES_MAX):
             if processors.settled(self._ours.project, name, machine.vcpus):
                 return

@@ -27,6 +27,8 @@ FINGERPRINT: Final = "user.teraflock.fingerprint"
 KEPT: Final = "user.teraflock.kept"
 """What the newest snapshot added to what is kept, in bytes; each snapshot bears its own."""
 ADDRESS: Final = "user.address"
+DISK: Final = "user.disk-bytes"
+"""For the guest's own `df`: the file system tells of the whole pool."""
 HOSTNAME: Final = "user.hostname"
 DOMAIN: Final = "user.domain"
 HOST_KEY: Final = "user.host-key-public"
@@ -123,7 +125,7 @@ def gpu_device(slot: GpuSlot) -> dict[str, str]:
 def resized(found: Mapping[str, Any], machine: Machine, ours: Names, host: Host) -> dict[str, object]:
     """The whole configuration to put in place of the one found: settings and devices as the machine says."""
     config = {key: value for key, value in found["config"].items() if key.startswith(_NOT_SETTINGS)}
-    config |= settings(machine, host)
+    config |= settings(machine, host) | {DISK: str(machine.disk_bytes)}
     given = devices(machine, ours, host.driver)
     old_nic = {key: value for key, value in given["eth0"].items() if key != "host_name"}
     old_nic |= {"ipv4.address": machine.address, **_OLD_FILTERS}
@@ -203,6 +205,7 @@ def _identity(machine: Machine, ours: Names, key: HostKey) -> dict[str, str]:
         "user.gateway": machine.network.gateway,
         "user.dns": machine.network.gateway,
         DOMAIN: machine.network.domain,
+        DISK: str(machine.disk_bytes),
         "user.authorized-keys": "\n".join(machine.authorized_keys),
         "user.host-key": key.private,
         HOST_KEY: key.public,
