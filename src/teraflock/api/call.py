@@ -5,7 +5,7 @@ from typing import TypeVar
 import msgspec
 
 from teraflock.api.services import Nouns, Services
-from teraflock.tenant.model import Actor, Project
+from teraflock.tenant.model import Actor, OrganisationId, Project
 
 Row = TypeVar("Row")
 
@@ -53,6 +53,10 @@ class Call:
         """Where an `Idempotency-Key` counts: two members never meet in one."""
         where = self._project.id if self._project else self.actor.organisation_id
         return f"{where}/{self.actor.member_id}"
+
+    def home(self, organisation: str | None) -> OrganisationId:
+        """The organisation that a query names, by id or name; the asker's own where it names none."""
+        return self.nouns.tenants.organisations.meant(self.actor, organisation)
 
     def on(self, nouns: Nouns) -> "Call":
         return Call(self.services, nouns, self.raw, self._actor, self._project)

@@ -16,6 +16,7 @@ from teraflock.base.clock import Clock
 from teraflock.bill.service import BillService
 from teraflock.fleet.service import FleetService
 from teraflock.image.service import ImageService
+from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.service import TenantService
@@ -28,6 +29,7 @@ class Nouns(msgspec.Struct, frozen=True, kw_only=True):
 
     tenants: TenantService
     instances: InstanceService
+    operator: OperatorService
     fleet: FleetService
     images: ImageService
     bills: BillService

@@ -24,9 +24,11 @@ from teraflock.fleet.service import FleetService
 from teraflock.image.service import ImageService
 from teraflock.instance import store as instances
 from teraflock.instance.engines import Engines
+from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.loops import Loops
+from teraflock.reconcile.organisations import OrganisationLoop
 from teraflock.reconcile.rehearsal import dies_at
 from teraflock.reconcile.traffic import TrafficLoop
 from teraflock.storage.database import Database
@@ -36,6 +38,7 @@ from teraflock.tenant.service import TenantService
 LOG: Final = logging.getLogger("teraflock.server")
 FORGET_SECONDS: Final = 3600.0
 BILLS_SECONDS: Final = 2.0
+ORGANISATIONS_SECONDS: Final = 2.0
 
 RandomBytes = Callable[[int], bytes]
 
@@ -79,6 +82,9 @@ class Cloud:
         self.rates = house_rates(at)
         self.services = self._services(random_bytes)
         self.loops.also("bills", BillLoop(self.services.nouns.bills, self.clock).turn, BILLS_SECONDS)
+        nouns = self.services.nouns
+        organisations = OrganisationLoop(self.database, nouns.tenants.organisations, nouns.instances)
+        self.loops.also("organisations", organisations.turn, ORGANISATIONS_SECONDS)
         self.loops.also("traffic", TrafficLoop(self.loops.around).turn, settings.traffic_seconds)
         self._ending = threading.Event()
         self._started = False
@@ -121,6 +127,7 @@ class Cloud:
                 bills=bills,
                 tenants=TenantService(database, self.clock, random_bytes),
                 instances=by_instance,
+                operator=OperatorService(database, self.clock, by_instance, random_bytes),
                 fleet=FleetService(database, self.clock, policy=policy, random_bytes=random_bytes),
                 images=ImageService(
                     database, self.clock, publish=by_instance.publish, random_bytes=random_bytes, wake=wake

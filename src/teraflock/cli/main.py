@@ -32,7 +32,7 @@ PLAN: Final[dict[str, tuple[str, str]]] = {
 }
 RUN: Final[dict[str, tuple[str, str]]] = {
     "launch": ("teraflock.cli.cloud.launching", "An instance of your own, with whole GPUs, in seconds"),
-    "ps": ("teraflock.cli.cloud.listing", "Your instances and how they are"),
+    "ps": ("teraflock.cli.cloud.listing", "List instances and their state"),
     "show": ("teraflock.cli.cloud.showing", "One instance: addresses, cards, how to log in"),
     "ssh": ("teraflock.cli.cloud.entering:ssh", "Log in to an instance, or run a command there"),
     "exec": ("teraflock.cli.cloud.running", "Run a command in an instance, without SSH"),
@@ -54,7 +54,7 @@ RUN: Final[dict[str, tuple[str, str]]] = {
 }
 TENANTS: Final[dict[str, tuple[str, str]]] = {
     "whoami": ("teraflock.cli.cloud.whoami", "Who you are to the server, and what you may do"),
-    "org": ("teraflock.cli.cloud.organisations", "Organisations"),
+    "org": ("teraflock.cli.cloud.organisations", "Organisations: create, suspend, rename, delete"),
     "project": (
         "teraflock.cli.cloud.projects",
         "Projects: each has a private network and a quota of its own",

@@ -5,7 +5,7 @@ from typing import Final
 from teraflock.base.clock import at_microseconds, microseconds
 from teraflock.image.model import Image, ImageId, ImageState
 from teraflock.storage.database import Row, Transaction
-from teraflock.tenant.model import ProjectId
+from teraflock.tenant.model import OrganisationId, ProjectId
 
 _COLUMNS: Final = (
     "id, project_id, name, recipe, state, problem, size_bytes, source_instance_id, created_at_us"
@@ -75,6 +75,15 @@ def fail_unmade(tx: Transaction, instance_id: str) -> None:
 
 def remove(tx: Transaction, id: str) -> None:
     tx.run("DELETE FROM image WHERE id = :id", id=id)
+
+
+def delete_all_of_organisation(tx: Transaction, id: OrganisationId) -> None:
+    """Ask the loop to remove every image that its projects made."""
+    tx.run(
+        "UPDATE image SET state = 'deleting' WHERE state <> 'deleting'"
+        " AND project_id IN (SELECT id FROM project WHERE organisation_id = :id)",
+        id=id,
+    )
 
 
 def users(tx: Transaction, id: str) -> int:

@@ -28,6 +28,18 @@ def kinds_of(before: Instance, after: Instance) -> list[str]:
     return kinds
 
 
+def operated(instance: Instance, act: str, reason: str, now: datetime, random_bytes: RandomBytes) -> Event:
+    """What the tenant is told of an act by the operator."""
+    return Event(
+        id=EventId(new_id("evt", now, random_bytes)),
+        at=now,
+        kind="instance.operated",
+        subject=instance.id,
+        project=instance.project_id,
+        details={"name": instance.name, "act": act, "by": "operator", "reason": reason},
+    )
+
+
 def _amounts(instance: Instance) -> tuple[object, ...]:
     held = instance.held
     amounts = (held.vcpus, held.ram_bytes, held.disk_bytes, held.snapshots_bytes, len(held.gpus))

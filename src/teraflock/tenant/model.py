@@ -36,10 +36,24 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True):
     gpus_default: int | None = None
 
 
+class OrganisationState(StrEnum):
+    ACTIVE = "active"
+    SUSPENDED = "suspended"
+    """Its instances are stopped. Members may read, delete and export; nothing starts, and no key is made."""
+    DELETING = "deleting"
+    """As suspended, while its instances and images are deleted."""
+    DELETED = "deleted"
+    """Nobody can log in. Its bills and its audit log stay."""
+
+
 class Organisation(msgspec.Struct, frozen=True, kw_only=True):
     id: OrganisationId
     name: str
     created_at: datetime
+    state: OrganisationState = OrganisationState.ACTIVE
+    state_reason: str = ""
+    """Why the operator suspended or deleted it."""
+    state_since: datetime | None = None
 
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from teraflock.api.routes import (
     instance,
     key,
     member,
+    operator,
     organisation,
     project,
     snapshot,
@@ -33,6 +34,7 @@ ROUTES: Final[tuple[Route, ...]] = tuple(
         snapshot,
         bill,
         event,
+        operator,
     )
     for route in noun.routes.all
 )

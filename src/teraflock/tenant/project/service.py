@@ -4,17 +4,21 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from teraflock.base.errors import Conflict, NotFound, Refused
+from teraflock.base.errors import Conflict, NotFound, Refused, ambiguous_name, not_found
 from teraflock.base.ids import new_id
 from teraflock.storage.database import Transaction
 from teraflock.tenant import rules
 from teraflock.tenant.acts import Acts
 from teraflock.tenant.model import Actor, OrganisationId, Project, ProjectId, Quota
 from teraflock.tenant.names import check_name
+from teraflock.tenant.organisation.rules import NAMES_MAX
+from teraflock.tenant.organisation.rules import found as found_organisation
 from teraflock.tenant.project import store
 from teraflock.tenant.rules import Permission
 
 DEFAULT_PROJECT: Final = "default"
+OPTIONS_MAX: Final = 10
+"""Listed where a name is ambiguous."""
 NETWORKS_MAX: Final = 2_048
 """Each project has one; their numbers begin at 0. As many as network/rules.py has room for, held equal by a test."""
 
@@ -99,10 +103,13 @@ class Projects(Acts):
 
 
 def project_in(tx: Transaction, actor: Actor, ref: str | None) -> Project:
-    """The project meant, if the actor reaches it. Nobody is told whether it exists elsewhere."""
+    """The project meant, if the actor reaches it. Only operators are told what exists elsewhere.
+
+    An operator may name a project of any organisation, by its name alone or as `ORGANISATION:PROJECT`.
+    """
     found = _meant(tx, actor) if ref is None else store.project(tx, actor.organisation_id, ref)
     if found is None and ref is not None and actor.is_operator:
-        found = store.project_of_any_organisation(tx, ref)
+        found = _of_any_organisation(tx, ref)
     if found is None or not rules.in_project(actor, found):
         if ref is None:
             raise NotFound(
@@ -111,6 +118,18 @@ def project_in(tx: Transaction, actor: Actor, ref: str | None) -> Project:
             )
         raise NotFound("There is no such project", hint="`tera project list` has those this key reaches")
     return found
+
+
+def _of_any_organisation(tx: Transaction, ref: str) -> Project:
+    home, colon, name = ref.rpartition(":")
+    organisation = found_organisation(tx, home).id if colon else ""
+    options = store.projects_of_any_organisation(tx, organisation, name, limit=OPTIONS_MAX)
+    if len(options) > 1:
+        raise ambiguous_name("project", ref, (f"{each.id} ({owner})" for each, owner in options))
+    if not options:
+        names = store.names_of_any_organisation(tx, organisation, limit=NAMES_MAX)
+        raise not_found("project", ref, names, see="`tera project list --org NAME` lists them")
+    return options[0][0]
 
 
 def next_network(tx: Transaction) -> int:
