@@ -61,6 +61,7 @@ RULES: dict[str, Rule] = {
     "start_any_instance": Rule(may=HOUSE, path={"instance": "{instance}"}, body={"reason": "mended"}),
     "delete_any_instance": Rule(may=HOUSE, path={"instance": "{instance}"}, query="reason=abuse"),
     "show_any_log": Rule(may=HOUSE, path={"instance": "{instance}"}, query="reason=support"),
+    "list_server_events": Rule(may=HOUSE),
     "list_projects": Rule(may=EVERYONE, own=frozenset({"other", "elsewhere", "operator"})),
     "make_project": Rule(may=OWNER, own=frozenset({"other"}), body={"name": "second"}),
     "show_project": Rule(may=SEES | {"billing"}),

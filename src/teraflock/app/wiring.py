@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from teraflock.api.idempotency import forget_old
@@ -13,6 +14,8 @@ from teraflock.api.metrics import Metrics
 from teraflock.api.services import Bounds, Nouns, Services, Snapshots
 from teraflock.app.engines import open_engines
 from teraflock.app.home import RATES_NAME
+from teraflock.app.house.keeper import EngineKeeper
+from teraflock.app.house.places import Places
 from teraflock.app.local import SHIPPED_RATES, filled_up, load_rates
 from teraflock.app.settings import Place, Settings
 from teraflock.base.clock import Clock, SystemClock
@@ -39,6 +42,7 @@ LOG: Final = logging.getLogger("teraflock.server")
 FORGET_SECONDS: Final = 3600.0
 BILLS_SECONDS: Final = 2.0
 ORGANISATIONS_SECONDS: Final = 2.0
+ENGINE_SECONDS: Final = 2.0
 
 RandomBytes = Callable[[int], bytes]
 
@@ -86,6 +90,9 @@ class Cloud:
         organisations = OrganisationLoop(self.database, nouns.tenants.organisations, nouns.instances)
         self.loops.also("organisations", organisations.turn, ORGANISATIONS_SECONDS)
         self.loops.also("traffic", TrafficLoop(self.loops.around).turn, settings.traffic_seconds)
+        if settings.engine == "lxd" and Path(settings.lxd_socket).parent == (places := Places(at.home)).lxd:
+            keeper = EngineKeeper(places, self.database, self.clock, random_bytes)
+            self.loops.also("engine", keeper.turn, ENGINE_SECONDS)
         self._ending = threading.Event()
         self._started = False
 

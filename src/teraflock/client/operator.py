@@ -3,6 +3,7 @@
 from typing import Final
 
 from teraflock.client.transport import Transport, path_of
+from teraflock.wire.event import EventPage
 from teraflock.wire.instance import LogAnswer
 from teraflock.wire.operator import (
     LocatedInstance,
@@ -45,6 +46,10 @@ class Operator(Transport):
     def log_of_any(self, ref: str, reason: str, *, organisation: str = "") -> LogAnswer:
         query = self.in_project(organisation=organisation, reason=reason)
         return self.get(path_of(EVERY, "instances", ref, "log"), LogAnswer, **query)
+
+    def server_events(self, *, after: str = "", limit: int = PAGE) -> EventPage:
+        """Events of the server itself, newest first."""
+        return self.get(path_of(EVERY, "events"), EventPage, after=after, limit=limit)
 
     def organisation(self, ref: str) -> OrganisationAnswer:
         return self.get(path_of("organisations", ref), OrganisationAnswer)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from teraflock.base.errors import BadInput, Conflict, QuotaReached
 from teraflock.base.quantities import GIB, memory_text
 from teraflock.fleet import store as fleet
-from teraflock.fleet.model import GpuKind, Host, HostId
+from teraflock.fleet.model import GpuKind, Host, HostId, HostState
 from teraflock.fleet.placement import Need, Policy, Room, choose_many
 from teraflock.fleet.shapes import count_free, named_shapes
 from teraflock.instance import store
@@ -67,6 +67,8 @@ def check_snapshots_quota(tx: Transaction, project: Project) -> None:
 
 def place(tx: Transaction, policy: Policy, need: Need, count: int, *, only: str | None = None) -> list[Room]:
     """A host for each of `count` alike. Nothing is written: `take` does that."""
+    if only:
+        _check_takes_new(tx, only)
     rooms = fleet.rooms(tx, policy, only=_host_id(tx, only) if only else None)
     chosen = choose_many(rooms, need, count)
     if chosen is None:
@@ -81,6 +83,15 @@ def _host_id(tx: Transaction, ref: str) -> HostId:
             f"No host is known by the name `{ref}`", hint="Leave out `--host`: a host is chosen then"
         )
     return host.id
+
+
+def _check_takes_new(tx: Transaction, ref: str) -> None:
+    host = fleet.host(tx, ref)
+    if host is not None and host.state != HostState.READY:
+        why = "it is drained" if host.state == HostState.DRAINING else "it does not answer"
+        raise NoCapacity(
+            f"The host `{host.name}` takes no new instances now: {why}", hint="Let another host be chosen"
+        )
 
 
 def _no_room(tx: Transaction, policy: Policy, need: Need, count: int) -> Exception:
@@ -103,6 +114,11 @@ def _no_room(tx: Transaction, policy: Policy, need: Need, count: int) -> Excepti
     if not any(room.fits(need) for room in empty):
         return BadInput(f"{wanted} is larger than any host", hint=_largest(empty, need))
     rooms = fleet.rooms(tx, policy)
+    if not any(host.state == HostState.READY for host in hosts):
+        return NoCapacity(
+            f"No host takes new instances now: {_states(hosts)}",
+            hint="Nothing that you delete would help: try again later, or ask the operator",
+        )
     return NoCapacity(
         f"There is no room now for {count} × ({wanted})"
         if count > 1
@@ -135,9 +151,20 @@ def _largest(empty: Sequence[Room], need: Need) -> str:
     )
 
 
+def _states(hosts: Sequence[Host]) -> str:
+    """`2 are drained, 1 does not answer`."""
+    drained = sum(host.state == HostState.DRAINING for host in hosts)
+    away = sum(host.state == HostState.AWAY for host in hosts)
+    words = [f"{drained} {'is' if drained == 1 else 'are'} drained"] if drained else []
+    words += [f"{away} {'does' if away == 1 else 'do'} not answer"] if away else []
+    return ", ".join(words)
+
+
 def _free_now(rooms: Sequence[Room], hosts: Sequence[Host]) -> str:
     free = [(shape.name, count_free(rooms, shape.need)) for shape in named_shapes(hosts)]
     names = [f"`{name}` ({count})" for name, count in free if count]
+    if not names and any(host.state != HostState.READY for host in hosts):
+        return f"Every other host is full, and some take nothing new: {_states(hosts)}. Try again later"
     if not names:
         return "Every host is full: stop or delete something"
     return f"Free now: {', '.join(names[-6:])}; `tera shapes` lists all"

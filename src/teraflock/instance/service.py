@@ -252,8 +252,13 @@ class InstanceService:
             self._check_can(tx, instance, Capability.SNAPSHOTS, "be kept as a snapshot")
             if instance.phase not in (Phase.RUNNING, Phase.STOPPED) or instance.progress or instance.request:
                 raise _cannot("be kept as a snapshot", instance)
-            if any(each.name == name for each in snapshots.of_instance(tx, instance.id)):
-                raise Conflict(f"`{instance.name}` has a snapshot `{name}` already", hint="Take another name")
+            for each in snapshots.of_instance(tx, instance.id):
+                if each.name == name and each.state != "failed":
+                    raise Conflict(
+                        f"`{instance.name}` has a snapshot `{name}` already", hint="Take another name"
+                    )
+                if each.name == name:
+                    snapshots.remove(tx, each.id)  # nothing of it is on the engine: its step was undone
             check_snapshots_quota(tx, _still_there(tx, project))
             snapshots.insert(
                 tx,

@@ -1,11 +1,15 @@
 """Instances of every tenant, for operators. Every act needs a reason, and the tenant sees it."""
 
 from teraflock.api.call import Call, cut
+from teraflock.api.convert.event import event_answer
 from teraflock.api.convert.instance import located_instance, log_answer
-from teraflock.api.query import OperatorPageQuery, OperatorQuery, ReasonQuery
+from teraflock.api.query import OperatorPageQuery, OperatorQuery, Page, ReasonQuery
 from teraflock.api.route import Routes, Scope, Work
+from teraflock.base.ids import EventId
 from teraflock.instance.model import Located
+from teraflock.storage.events import newest_of_project
 from teraflock.tenant.rules import Permission
+from teraflock.wire.event import EventPage
 from teraflock.wire.instance import LogAnswer
 from teraflock.wire.operator import LocatedInstance, LocatedPage, StartByOperator, StopByOperator
 
@@ -94,6 +98,15 @@ def show_any_log(call: Call, query: ReasonQuery, instance: str) -> LogAnswer:
     """The end of what an instance of any tenant wrote. The tenant is told that it was read, and why."""
     found = _found(call, query, instance)
     return log_answer(call.nouns.operator.log(call.actor, found, query.reason))
+
+
+@routes.get("/v1/operator/events", scope=Scope.HOUSE, may=Permission.HOST_READ)
+def list_server_events(call: Call, query: Page) -> EventPage:
+    """Events of the server itself, such as a restart of its engine, newest first."""
+    with call.services.snapshots.read() as tx:
+        found = newest_of_project(tx, "", EventId(query.after), limit=query.limit + 1)
+    rows, last = cut(found, query.limit)
+    return EventPage(items=tuple(map(event_answer, rows)), next=last.id if last else None)
 
 
 def _found(call: Call, query: OperatorQuery, ref: str) -> Located:
