@@ -21,6 +21,7 @@ from teraflock.reconcile.bills import BillLoop
 
 BODIES: dict[str, tuple[str, Any, Any]] = {
     "make_organisation": ("operator", {"name": "third", "owner": "me"}, {"name": "fourth", "owner": "me"}),
+    "make_announcement": ("operator", {"text": "one"}, {"text": "two"}),
     "make_project": ("owner", {"name": "second"}, {"name": "third"}),
     "add_member": ("owner", {"name": "new", "role": "viewer"}, {"name": "new", "role": "member"}),
     "make_key": ("owner", {"name": "ci"}, {"name": "ci", "days": 3}),

@@ -270,3 +270,23 @@ def test_an_owner_revokes_a_key_by_its_name(house: House, tenants: Tenants) -> N
     assert revoked.json["id"] == tenants.ids["spare"]
     assert ask(house, tenants, "owner", "DELETE /v1/keys/spare").status == 404
     assert ask(house, tenants, "other", "DELETE /v1/keys/member").status == 404
+
+
+def test_announcements_are_named_in_a_header_and_only_to_those_they_are_for(
+    house: House, tenants: Tenants
+) -> None:
+    def news(who: str) -> str:
+        return ask(house, tenants, who, "GET /v1/whoami").headers.get("tera-news", "")
+
+    assert news("owner") == tenants.ids["announcement"]
+    body = {"text": "Only for acme", "organisation": "acme"}
+    made = ask(house, tenants, "operator", "POST /v1/announcements", body).json
+    assert (news("viewer"), news("other"), news("operator")) == (made["id"], tenants.ids["announcement"], "")
+    seen = ask(house, tenants, "other", "GET /v1/announcements").json["items"]
+    assert [each["text"] for each in seen] == ["Welcome"]
+    for id in (made["id"], tenants.ids["announcement"]):
+        assert ask(house, tenants, "operator", f"DELETE /v1/announcements/{id}").status == 204
+    assert news("owner") == ""
+    assert ask(house, tenants, "operator", f"DELETE /v1/announcements/{made['id']}").status == 404
+    past = {"text": "late", "until": "2020-01-01T00:00:00Z"}
+    assert ask(house, tenants, "operator", "POST /v1/announcements", past).code == "bad_input"

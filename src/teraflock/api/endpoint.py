@@ -91,6 +91,8 @@ def _reply(route: Route, services: Services, raw: Raw) -> Reply:
         content = handle(call)
     if route.work != Work.READ:
         services.wake()
+    if route.scope != Scope.PUBLIC and (news := services.news.latest(call.actor)):
+        headers["Tera-News"] = news
     return Reply(route.status, content, route.media_type, headers)
 
 

@@ -19,6 +19,7 @@ from teraflock.image.service import ImageService
 from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.storage.database import Database, Transaction
+from teraflock.tenant.announcement.service import News
 from teraflock.tenant.service import TenantService
 
 T = TypeVar("T")
@@ -80,6 +81,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     reads_inline: bool
     """Whether reading the database is quicker than a change of threads: so on SQLite."""
     rate: RateLimit
+    news: News
     metrics: Metrics
     bounds: Bounds = Bounds()
     wake: Callable[[], None] = lambda: None

@@ -131,7 +131,8 @@ def _refuse_emptied(at: Place) -> None:
     if is_empty and (at.operator_key.exists() or (at.folder / DATABASE_FILE).exists()):
         raise BadInput(
             f"`{at.settings}` is empty: it should at least say which `engine` this installation has",
-            hint=f"Put back what it said (`tera backup show` has it), or `rm {at.settings}`: `make up` writes it again",
+            hint=f"Put back what it said (a backup has it: `unzip -p FILE settings.toml`), or `rm {at.settings}`:"
+            " `make up` writes it again",
         )
 
 

@@ -36,6 +36,7 @@ from teraflock.reconcile.rehearsal import dies_at
 from teraflock.reconcile.traffic import TrafficLoop
 from teraflock.storage.database import Database
 from teraflock.storage.open import POSTGRES, open_database
+from teraflock.tenant.announcement.service import News
 from teraflock.tenant.service import TenantService
 
 LOG: Final = logging.getLogger("teraflock.server")
@@ -150,6 +151,7 @@ class Cloud:
             nouns=nouns_on(snapshots, self.loops.wake),
             simulated=any(engine.simulated for engine in self.engines),
             reads_inline=not self.is_postgres,
+            news=News(self.database, self.clock),
             rate=RateLimit(settings.rate_per_second, settings.rate_burst, time.monotonic),
             metrics=self._metrics(),
             bounds=Bounds(

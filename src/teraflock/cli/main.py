@@ -54,6 +54,7 @@ RUN: Final[dict[str, tuple[str, str]]] = {
 }
 TENANTS: Final[dict[str, tuple[str, str]]] = {
     "whoami": ("teraflock.cli.cloud.whoami", "Who you are to the server, and what you may do"),
+    "announce": ("teraflock.cli.cloud.announcing", "Tell tenants something"),
     "org": ("teraflock.cli.cloud.organisations", "Organisations: create, suspend, rename, delete"),
     "project": (
         "teraflock.cli.cloud.projects",
@@ -80,6 +81,7 @@ HOUSE: Final[dict[str, tuple[str, str]]] = {
     "purge": ("teraflock.cli.cloud.house:purge", "Remove all that it made on this machine, and only that"),
     "serve": ("teraflock.cli.cloud.serving", "Run the server in the foreground"),
     "doctor": ("teraflock.cli.cloud.doctor", "Check everything, and say what to repair"),
+    "backup": ("teraflock.cli.cloud.backups", "Back up the installation, and restore it"),
     "host": ("teraflock.cli.cloud.hosts", "Servers: what they have, what is free; inspect this one"),
     "completion": ("teraflock.cli.completion", "Shell completion for bash, zsh or fish"),
 }
@@ -123,7 +125,22 @@ def run() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal of old has no `●`; better a `?` than no answer
             stream.reconfigure(errors="replace")
-    sys.exit(_run())
+    code = _run()
+    _tell_news()
+    sys.exit(code)
+
+
+def _tell_news() -> None:
+    """Show announcements that an answer of the server named, if any. Never a reason to fail."""
+    transport = sys.modules.get("teraflock.client.transport")
+    if transport is None or not transport.Transport.news:
+        return
+    try:
+        from teraflock.cli.cloud.news import tell_news
+
+        tell_news(transport.Transport.news)
+    except (TeraflockError, OSError, ValueError):
+        return
 
 
 def _run() -> int:

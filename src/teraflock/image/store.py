@@ -86,6 +86,17 @@ def delete_all_of_organisation(tx: Transaction, id: OrganisationId) -> None:
     )
 
 
+def made_of_instances(tx: Transaction) -> list[str]:
+    """The names of images that no recipe can make again."""
+    rows = tx.all("SELECT name FROM image WHERE recipe = '' AND state = 'ready' ORDER BY id")
+    return [row[0] for row in rows]
+
+
+def rebuild_all(tx: Transaction) -> None:
+    """Let the loop build every image from its recipe again: an engine that has it already does nothing."""
+    tx.run("UPDATE image SET state = 'waiting' WHERE recipe <> '' AND state = 'ready'")
+
+
 def users(tx: Transaction, id: str) -> int:
     """How many instances that are not gone boot from it."""
     row = tx.one(

@@ -293,6 +293,14 @@ def ids_known_in_all_projects(tx: Transaction, ids: Sequence[str]) -> dict[str, 
     return known
 
 
+def ids_on_engines_in_all_projects(tx: Transaction) -> list[str]:
+    """Of instances that have a disk somewhere. Of any schema version: it may be asked before an update."""
+    rows = tx.all(
+        "SELECT id FROM instance WHERE phase NOT IN ('queued', 'failed', 'deleting', 'gone') ORDER BY id"
+    )
+    return [row[0] for row in rows]
+
+
 def commands_running_in_all_projects(tx: Transaction) -> tuple[Instance, ...]:
     rows = tx.all(
         f"SELECT {COLUMNS} FROM instance WHERE access = 'command' AND phase = 'running' AND wanted = 'running'"

@@ -127,6 +127,18 @@ class MadeOrganisation(msgspec.Struct, frozen=True, kw_only=True):
     key: MadeKey
 
 
+class Announcement(msgspec.Struct, frozen=True, kw_only=True):
+    """What operators tell tenants."""
+
+    id: str
+    text: str
+    organisation_id: str
+    """Whom it is for; empty: all."""
+    created_at: datetime
+    until: datetime | None
+    """None: until it is removed."""
+
+
 class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
     """Who did what, written in the transaction that did it."""
 

@@ -12,6 +12,7 @@ from teraflock.base.errors import NotAuthenticated
 from teraflock.storage.database import Database
 from teraflock.tenant import rules
 from teraflock.tenant.acts import Acts
+from teraflock.tenant.announcement.service import Announcements
 from teraflock.tenant.audit import store as audit_store
 from teraflock.tenant.installation.service import Installation
 from teraflock.tenant.key.secret import is_secret, key_id_of
@@ -33,6 +34,7 @@ class TenantService(Acts):
         self.projects = Projects(database, clock, random_bytes)
         self.members = Members(database, clock, random_bytes)
         self.keys = Keys(database, clock, random_bytes)
+        self.announcements = Announcements(database, clock, random_bytes)
         self._installation = Installation(database, clock, random_bytes)
 
     def authenticate(self, secret: str) -> Actor:

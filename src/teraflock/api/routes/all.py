@@ -4,6 +4,7 @@ from typing import Final
 
 from teraflock.api.route import Route
 from teraflock.api.routes import (
+    announcement,
     audit,
     bill,
     event,
@@ -35,6 +36,7 @@ ROUTES: Final[tuple[Route, ...]] = tuple(
         bill,
         event,
         operator,
+        announcement,
     )
     for route in noun.routes.all
 )

@@ -13,6 +13,7 @@ import msgspec
 
 from teraflock.app.files import put
 from teraflock.app.house import background, connection, engine, images
+from teraflock.app.house.backup.unfinished import finish_interrupted
 from teraflock.app.house.connection import Connection
 from teraflock.app.house.engine import Engine
 from teraflock.app.house.places import Places
@@ -47,6 +48,7 @@ class Risen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def up(places: Places, tell: Tell, environment: Mapping[str, str] = os.environ) -> Risen:
+    finish_interrupted(places)  # a restore that was cut off
     first = not places.settings.exists()
     tell("engine")
     chosen = _engine(places, first, environment)

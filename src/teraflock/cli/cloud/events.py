@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 LIMIT: Final = 50
 LIMIT_MAX: Final = 100_000
 PAGE: Final = 200
-_AGO: Final = re.compile(r"([0-9]{1,6})([smhd])")
-_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+AGO: Final = re.compile(r"([0-9]{1,6})([smhd])")
+SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 LEFT_OUT: Final = frozenset({"sequence", "generation", "asked_at_us", "labels", "member", "host", "region"})
 HELP: Final = """What happened in a project, newest last.
 
@@ -110,8 +110,8 @@ def _newest(client: "Client", subject: str, begin: datetime | None, at_most: int
 
 def parse_since(text: str, now: datetime) -> datetime:
     """`2h` ago, or a time; one without a zone is in UTC, as all times here are."""
-    if ago := _AGO.fullmatch(text):
-        return now - timedelta(seconds=int(ago[1]) * _SECONDS[ago[2]])
+    if ago := AGO.fullmatch(text):
+        return now - timedelta(seconds=int(ago[1]) * SECONDS[ago[2]])
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

@@ -34,6 +34,12 @@ def names_of_organisations(tx: Transaction, *, limit: int) -> list[str]:
     return [row[0] for row in rows]
 
 
+def count_organisations(tx: Transaction) -> int:
+    """Those that have members. Of any schema version: it may be asked before an update."""
+    row = tx.one("SELECT COUNT(DISTINCT organisation_id) FROM member WHERE removed_at_us IS NULL")
+    return int(row[0]) if row else 0
+
+
 def all_organisations(tx: Transaction, *, after: str, limit: int) -> tuple[Organisation, ...]:
     rows = tx.all(
         f"SELECT {_ORGANISATION} FROM organisation WHERE id > :after AND state <> 'deleted' ORDER BY id LIMIT :limit",
