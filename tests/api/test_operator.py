@@ -290,3 +290,37 @@ def test_announcements_are_named_in_a_header_and_only_to_those_they_are_for(
     assert ask(house, tenants, "operator", f"DELETE /v1/announcements/{made['id']}").status == 404
     past = {"text": "late", "until": "2020-01-01T00:00:00Z"}
     assert ask(house, tenants, "operator", "POST /v1/announcements", past).code == "bad_input"
+
+
+def test_a_command_that_takes_too_long_says_so(house: House, tenants: Tenants) -> None:
+    slow = {"command": ["sleep", "100"], "seconds_max": 1}
+    answer = ask(house, tenants, "owner", "POST /v1/instances/web/exec", slow).json
+    assert (answer["exit_code"], answer["timed_out"]) == (124, True)
+    quick = ask(house, tenants, "owner", "POST /v1/instances/web/exec", {"command": ["true"]}).json
+    assert (quick["exit_code"], quick["timed_out"]) == (0, False)
+
+
+def test_a_wrong_name_is_told_without_a_pattern(house: House, tenants: Tenants) -> None:
+    answer = ask(house, tenants, "owner", "POST /v1/members", {"name": "x y", "role": "viewer"})
+    assert (answer.status, answer.code) == (400, "malformed_request")
+    assert answer.json["detail"] == (
+        "The body cannot be taken: `name` has a character, or a form, that is not allowed there"
+    )
+
+
+def test_hints_name_fields_of_the_api(house: House, tenants: Tenants) -> None:
+    for body, field in (
+        ({"access": "command"}, "`command`"),
+        ({"command": ["true"]}, "`access`"),
+        ({"shape": {"gpus": 2}}, "`gpu`"),
+    ):
+        answer = ask(house, tenants, "owner", "POST /v1/instances", body)
+        assert answer.status == 422
+        assert field in answer.json["hint"], answer.json
+        assert "--" not in answer.json["detail"]
+
+
+def test_only_operators_set_quotas_and_the_hint_says_so(house: House, tenants: Tenants) -> None:
+    answer = ask(house, tenants, "owner", "PUT /v1/projects/default/quota", {"instances": 3})
+    assert answer.status == 403
+    assert "only operators" in answer.json["hint"]

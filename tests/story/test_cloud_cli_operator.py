@@ -99,6 +99,28 @@ def test_an_announcement_is_shown_once_and_never_in_the_data(cloud: Cloud, red: 
     cloud.ok("org", "delete", "blue", "--reason", "test", "--yes")
 
 
+BOOK = "- {from: 2026-01-01, currency: USD, vcpu: 0.01/hour, ram: 0.002/hour, disk: 1/month}\n"
+
+
+def test_words_beside_what_tenants_do(cloud: Cloud, red: Cloud, tmp_path: Path) -> None:
+    book = tmp_path / "prices.yaml"
+    book.write_text(BOOK)
+    cloud.ok("price", "set", str(book))
+    assert "Costs" not in red.fails("launch", "--image", "nothing").err, "a refused launch costs nothing"
+    assert "Costs" in red.ok("launch", "--name", "priced", "--vcpus", "1", "--wait").err
+    told = red.ok("resize", "priced", "--vcpus", "2").err
+    assert "`priced` has 2 vCPU" in told
+    assert "and costs" in told
+    slow = red.run("exec", "priced", "--seconds", "1", "--", "sleep", "100")
+    assert slow.code == 124
+    assert "Killed after 1 s" in slow.err
+    wrong = red.fails("member", "add", "x y", "--role", "viewer")
+    assert "without spaces" in wrong.err
+    assert "regex" not in wrong.err
+    assert "For owners" not in red.ok("audit", "--help").out
+    red.ok("delete", "priced", "--yes")
+
+
 def test_a_backup_is_shown_and_restored(cloud: Cloud, red: Cloud, tmp_path: Path) -> None:
     file = tmp_path / "backup"
     assert "not encrypted" in cloud.ok("backup", "create", str(file)).err

@@ -5,6 +5,7 @@ learns from an error about a body what they may not know about a project.
 """
 
 import logging
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
@@ -32,6 +33,7 @@ from teraflock.tenant.rules import anywhere, forbidden
 REF_CHARACTERS_MAX: Final = 255
 
 log = logging.getLogger("teraflock.api")
+_PATTERN: Final = re.compile(r"Expected `str` matching regex .* - at `\$\.?(.*)`", re.DOTALL)
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -210,7 +212,10 @@ def _decoder(kind: type[msgspec.Struct]) -> Callable[[bytes], msgspec.Struct]:
 
 
 def _plain(error: Exception) -> str:
-    return str(error).rstrip(".")
+    """msgspec's words; where a text has the wrong form, without the pattern it should match."""
+    text = str(error).rstrip(".")
+    wrong = _PATTERN.fullmatch(text)
+    return f"`{wrong[1]}` has a character, or a form, that is not allowed there" if wrong else text
 
 
 def _taken(kind: type[msgspec.Struct]) -> str:

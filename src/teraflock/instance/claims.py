@@ -79,9 +79,7 @@ def place(tx: Transaction, policy: Policy, need: Need, count: int, *, only: str 
 def _host_id(tx: Transaction, ref: str) -> HostId:
     host = fleet.host(tx, ref)
     if host is None:
-        raise BadInput(
-            f"No host is known by the name `{ref}`", hint="Leave out `--host`: a host is chosen then"
-        )
+        raise BadInput(f"No host is known by the name `{ref}`", hint="Leave the host out: one is chosen then")
     return host.id
 
 
@@ -136,7 +134,8 @@ def _beside_cards(rooms: Sequence[Room], need: Need) -> str:
     vcpus, ram_gb = min(need.vcpus, best.vcpus), min(need.ram_bytes, best.ram_bytes) // GIB
     cards = "The card is" if need.gpus == 1 else "The cards are"
     smaller = f" --disk {best.disk_bytes // GIB}" if best.disk_bytes < need.disk_bytes else ""
-    return f"{cards} free with less beside: `--vcpus {vcpus} --ram {ram_gb}{smaller}`"
+    words = f"{vcpus} vCPU, {ram_gb} GB RAM" + (f", {best.disk_bytes // GIB} GB disk" if smaller else "")
+    return f"{cards} free with less beside: {words} (`--vcpus {vcpus} --ram {ram_gb}{smaller}`)"
 
 
 def _largest(empty: Sequence[Room], need: Need) -> str:

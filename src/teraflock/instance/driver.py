@@ -192,6 +192,8 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int
     stdout: bytes
     stderr: bytes
+    timed_out: bool = False
+    """It was killed because it took too long."""
 
 
 class CommandState(msgspec.Struct, frozen=True, kw_only=True):

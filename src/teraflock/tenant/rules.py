@@ -168,9 +168,11 @@ def check_held(permission: Permission, held: frozenset[Permission], where: str =
 
 
 def forbidden(permission: Permission, where: str = "") -> Forbidden:
+    more = (
+        "only operators may do this" if permission in _HOUSE else "an owner of the organisation can give more"
+    )
     return Forbidden(
-        f"This key may not `{permission}`{where}",
-        hint="`tera whoami` shows what it may; an owner of the organisation can give more",
+        f"This key may not `{permission}`{where}", hint=f"`tera whoami` shows what it may; {more}"
     )
 
 

@@ -68,6 +68,8 @@ class ExecAnswer(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int
     stdout: str
     stderr: str
+    timed_out: bool = False
+    """It was killed after `seconds_max`; the exit code is 124 then."""
 
 
 class SnapshotRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -158,6 +158,7 @@ def exec_answer(ran: Ran) -> ExecAnswer:
         exit_code=ran.exit_code,
         stdout=ran.stdout.decode("utf-8", "replace"),
         stderr=ran.stderr.decode("utf-8", "replace"),
+        timed_out=ran.timed_out,
     )
 
 

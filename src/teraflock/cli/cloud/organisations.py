@@ -11,7 +11,7 @@ from teraflock.cli.cloud.options import json_option, wait_option, yes_option
 from teraflock.cli.cloud.pages import all_of
 from teraflock.cli.cloud.showing import write_facts
 from teraflock.cli.cloud.waiting import wait as wait_until
-from teraflock.cli.cloud.words import check_name, time_text
+from teraflock.cli.cloud.words import check_member_name, check_name, time_text
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
@@ -65,7 +65,9 @@ def list_organisations(as_json: bool) -> None:
 @click.option("--owner", required=True, metavar="NAME", help="Its first member, such as an e-mail address.")
 @json_option
 def create(name: str, owner: str, as_json: bool) -> None:
-    request = OrganisationRequest(name=check_name(name, "name of an organisation"), owner=owner)
+    request = OrganisationRequest(
+        name=check_name(name, "name of an organisation"), owner=check_member_name(owner)
+    )
     with connected() as client:
         made = client.make_organisation(request)
     if as_json:

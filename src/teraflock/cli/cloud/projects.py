@@ -18,9 +18,10 @@ HELP: Final = """Projects: each has instances, a private network and a quota of 
 
 \b
 Examples:
-  tera project create vision --instances 20 --gpus V100=4
+  tera project create vision
   tera project list
   tera ps --project vision
+  tera project create vision --org red-lab --instances 20 --gpus V100=4    # for operators: with a quota
 """
 COLUMNS: Final = (
     Column("PROJECT"),

@@ -114,7 +114,7 @@ def project_in(tx: Transaction, actor: Actor, ref: str | None) -> Project:
         if ref is None:
             raise NotFound(
                 "It is not clear which project is meant",
-                hint="Name one with `--project`; `tera project list` has those this key reaches",
+                hint="Name one: `project`, or `--project` on the command line; `tera project list` lists them",
             )
         raise NotFound("There is no such project", hint="`tera project list` has those this key reaches")
     return found
