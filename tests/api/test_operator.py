@@ -206,6 +206,10 @@ def test_an_organisation_with_instances_is_deleted_only_by_force(house: House, t
     assert names == ["house", "other"]
     audit = ask(house, tenants, "operator", f"GET /v1/audit?organisation={tenants.ids['organisation']}")
     assert audit.json["items"], "the audit log is kept"
+    for what in ("bill", "bill/lines", "invoices"):
+        bill = ask(house, tenants, "operator", f"GET /v1/{what}?project={tenants.ids['project']}")
+        assert bill.status == 200, "bills are kept"
+    assert ask(house, tenants, "operator", f"GET /v1/projects/{tenants.ids['project']}").status == 404
     again = {"name": "acme", "owner": "owner@acme"}
     assert ask(house, tenants, "operator", "POST /v1/organisations", again).status == 201
 

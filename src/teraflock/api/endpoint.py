@@ -28,9 +28,11 @@ from teraflock.api.route import Route, Scope, Work
 from teraflock.api.services import Services
 from teraflock.base.errors import NotAuthenticated, NotFound
 from teraflock.tenant.model import Actor, Project
-from teraflock.tenant.rules import anywhere, forbidden
+from teraflock.tenant.rules import Permission, anywhere, forbidden
 
 REF_CHARACTERS_MAX: Final = 255
+OF_REMOVED: Final = (Permission.BILL_READ, Permission.USAGE_READ)
+"""What operators may still ask about a project that was removed: its bills are kept."""
 
 log = logging.getLogger("teraflock.api")
 _PATTERN: Final = re.compile(r"Expected `str` matching regex .* - at `\$\.?(.*)`", re.DOTALL)
@@ -134,7 +136,7 @@ def _permitted(
         if ref is None:
             query = _query(route, raw.query)
             ref = getattr(query, "project", None)
-            project = tenants.project_for(actor, ref)
+            project = tenants.project_for(actor, ref, removed=route.may in OF_REMOVED)
         else:
             project = tenants.project_for(actor, ref)
             query = _query(route, raw.query)

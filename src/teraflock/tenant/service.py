@@ -54,8 +54,8 @@ class TenantService(Acts):
         """Raise `Forbidden` unless the actor may; None: in the whole of his organisation, or in the house."""
         rules.require(actor, permission, project)
 
-    def project_for(self, actor: Actor, ref: str | None) -> Project:
-        return self.projects.show(actor, ref)
+    def project_for(self, actor: Actor, ref: str | None, *, removed: bool = False) -> Project:
+        return self.projects.show(actor, ref, removed=removed)
 
     def audit(
         self, actor: Actor, *, organisation: OrganisationId | None = None, after: str = "", limit: int

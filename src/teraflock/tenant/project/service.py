@@ -33,10 +33,13 @@ class Projects(Acts):
         with self._database.read() as tx:
             return store.projects(tx, home, only, after=after, limit=limit)
 
-    def show(self, actor: Actor, ref: str | None) -> Project:
-        """By id or name; None: the key's own, else the only one the actor reaches, else `default`."""
+    def show(self, actor: Actor, ref: str | None, *, removed: bool = False) -> Project:
+        """By id or name; None: the key's own, else the only one the actor reaches, else `default`.
+
+        `removed`: for operators also one that was removed, whose bills are still there.
+        """
         with self._database.read() as tx:
-            return project_in(tx, actor, ref)
+            return project_in(tx, actor, ref, removed=removed)
 
     def make(
         self,
@@ -102,14 +105,14 @@ class Projects(Acts):
         return project
 
 
-def project_in(tx: Transaction, actor: Actor, ref: str | None) -> Project:
+def project_in(tx: Transaction, actor: Actor, ref: str | None, *, removed: bool = False) -> Project:
     """The project meant, if the actor reaches it. Only operators are told what exists elsewhere.
 
     An operator may name a project of any organisation, by its name alone or as `ORGANISATION:PROJECT`.
     """
     found = _meant(tx, actor) if ref is None else store.project(tx, actor.organisation_id, ref)
     if found is None and ref is not None and actor.is_operator:
-        found = _of_any_organisation(tx, ref)
+        found = (store.removed_project(tx, ref) if removed else None) or _of_any_organisation(tx, ref)
     if found is None or not rules.in_project(actor, found):
         if ref is None:
             raise NotFound(

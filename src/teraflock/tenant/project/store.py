@@ -46,6 +46,11 @@ def projects_of_any_organisation(
     return [(_project_from(row[:-1]), row[-1]) for row in rows]
 
 
+def removed_project(tx: Transaction, id: str) -> Project | None:
+    row = tx.one(f"SELECT {_PROJECT} FROM project WHERE id = :id AND removed_at_us IS NOT NULL", id=id)
+    return _project_from(row) if row else None
+
+
 def names_of_any_organisation(tx: Transaction, organisation: str, *, limit: int) -> list[str]:
     rows = tx.all(
         "SELECT DISTINCT name FROM project WHERE removed_at_us IS NULL"
