@@ -269,6 +269,21 @@ def test_operators_name_projects_members_and_keys_of_any_organisation(house: Hou
     assert operator("POST /v1/keys", {"name": "help", "member": "viewer@acm"}).code == "not_found"
 
 
+def test_tenants_get_suggestions_from_their_own_names_only(house: House, tenants: Tenants) -> None:
+    near = ask(house, tenants, "owner", "GET /v1/instances?project=emptyy")
+    assert (near.status, near.code) == (404, "not_found")
+    assert "`empty`" in near.json["hint"]
+    ask(house, tenants, "other", "POST /v1/projects", {"name": "secret"})
+    theirs = ask(house, tenants, "owner", "GET /v1/instances?project=secret").json
+    nobodys = ask(house, tenants, "owner", "GET /v1/instances?project=secrat").json
+    assert theirs["hint"] == nobodys["hint"]
+    assert theirs["detail"].replace("secret", "") == nobodys["detail"].replace("secrat", "")
+    member = ask(house, tenants, "owner", "POST /v1/keys", {"name": "x", "member": "viewr@acme"})
+    assert "`viewer@acme`" in member.json["hint"]
+    hidden = ask(house, tenants, "elsewhere", "GET /v1/instances?project=defaul").json
+    assert "default" not in hidden["hint"], "a project that the key does not reach"
+
+
 def test_an_owner_revokes_a_key_by_its_name(house: House, tenants: Tenants) -> None:
     revoked = ask(house, tenants, "owner", "DELETE /v1/keys/spare")
     assert revoked.json["id"] == tenants.ids["spare"]

@@ -100,9 +100,12 @@ def unknown_name(kind: str, name: str, known: Iterable[str], *, see: str = "") -
 
 def not_found(kind: str, name: str, known: Iterable[str], *, see: str = "") -> NotFound:
     """A `NotFound` that suggests near names. Only for those who may know all the names in `known`."""
+    return NotFound(f"There is no {kind} `{name[:80]}`", hint=f"{suggestion(name, known)} {see}".strip())
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
     near = nearest_names(name, known)
-    hint = f"Did you mean {_listed(near)}?" if near else ""
-    return NotFound(f"There is no {kind} `{name[:80]}`", hint=f"{hint} {see}".strip())
+    return f"Did you mean {_listed(near)}?" if near else ""
 
 
 def ambiguous_name(kind: str, name: str, options: Iterable[str]) -> AmbiguousName:

@@ -9,7 +9,15 @@ What holds:
 
 from msgspec.structs import replace
 
-from teraflock.base.errors import Conflict, Forbidden, NotFound, Refused, ambiguous_name, not_found
+from teraflock.base.errors import (
+    Conflict,
+    Forbidden,
+    NotFound,
+    Refused,
+    ambiguous_name,
+    not_found,
+    suggestion,
+)
 from teraflock.base.ids import new_id
 from teraflock.storage.database import Transaction
 from teraflock.tenant import rules
@@ -149,10 +157,21 @@ def member_in(tx: Transaction, actor: Actor, ref: str) -> Member:
     if found is None and actor.is_operator:
         found = _of_any_organisation(tx, ref)
     if found is None or not _knows(actor, found):
-        raise NotFound("There is no such member", hint="`tera member list` has those this key may see")
+        see = f"{suggestion(ref, _known(tx, actor))} `tera member list` has those this key may see".strip()
+        raise NotFound("There is no such member", hint=see)
     if found.is_operator and not actor.is_operator and found.id != actor.member_id:
         raise Forbidden("An operator is changed by operators alone")
     return found
+
+
+def _known(tx: Transaction, actor: Actor) -> list[str]:
+    """Names that may be suggested: those the actor may know of."""
+    seen_in = rules.projects_with(actor, Permission.MEMBER_READ)
+    if seen_in == ():
+        return []
+    return [
+        each.name for each in store.members(tx, actor.organisation_id, seen_in, after="", limit=NAMES_MAX)
+    ]
 
 
 def _of_any_organisation(tx: Transaction, ref: str) -> Member:

@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from teraflock.base.errors import Conflict, NotFound, Refused, ambiguous_name, not_found
+from teraflock.base.errors import Conflict, NotFound, Refused, ambiguous_name, not_found, suggestion
 from teraflock.base.ids import new_id
 from teraflock.storage.database import Transaction
 from teraflock.tenant import rules
@@ -119,8 +119,15 @@ def project_in(tx: Transaction, actor: Actor, ref: str | None, *, removed: bool 
                 "It is not clear which project is meant",
                 hint="Name one: `project`, or `--project` on the command line; `tera project list` lists them",
             )
-        raise NotFound("There is no such project", hint="`tera project list` has those this key reaches")
+        see = f"{suggestion(ref, _reached(tx, actor))} `tera project list` has those this key reaches".strip()
+        raise NotFound("There is no such project", hint=see)
     return found
+
+
+def _reached(tx: Transaction, actor: Actor) -> list[str]:
+    """Names that may be suggested: of the actor's own projects, so that nobody learns of others."""
+    only = rules.projects_with(actor, Permission.PROJECT_READ)
+    return [each.name for each in store.projects(tx, actor.organisation_id, only, limit=NAMES_MAX)]
 
 
 def _of_any_organisation(tx: Transaction, ref: str) -> Project:
