@@ -161,6 +161,8 @@ def _furnished(house: House) -> Tenants:
         keys[name], ids[name] = key["secret"], key["key"]["id"]
     made("DELETE", f"/v1/keys/{ids['revoked']}", owner)
     _expire(house.cloud.at.folder / "cloud.db", ids["expired"])
+    told = made("POST", "/v1/announcements", operator, {"text": "Welcome"})
+    ids["announcement"] = told["id"]
     house.settle()
     launch = {"name": "web", "shape": {"gpu": "V100"}, "access": "jupyter", "labels": {"team": "red"}}
     ids["instance"] = made("POST", "/v1/instances", owner, launch)["items"][0]["id"]

@@ -22,6 +22,7 @@ from teraflock.reconcile.bills import BillLoop
 
 BODIES: dict[str, tuple[str, Any, Any]] = {
     "make_organisation": ("operator", {"name": "third", "owner": "me"}, {"name": "fourth", "owner": "me"}),
+    "make_announcement": ("operator", {"text": "one"}, {"text": "two"}),
     "make_project": ("owner", {"name": "second"}, {"name": "third"}),
     "add_member": ("owner", {"name": "new", "role": "viewer"}, {"name": "new", "role": "member"}),
     "make_key": ("owner", {"name": "ci"}, {"name": "ci", "days": 3}),
@@ -48,7 +49,7 @@ def target(name: str, tenants: Tenants) -> str:
 
 MAKE_NOTHING = {
     "start_instance", "stop_instance", "restart_instance", "resize_instance", "restore_instance", "exec_in_instance",
-    "show_quote", "verify_bills", "upgrade_purchase",
+    "show_quote", "verify_bills", "upgrade_purchase", "acknowledge_notice", "stop_any_instance", "start_any_instance",
 }  # fmt: skip
 """These bring something into a state, or only look. Whatever else is posted makes something."""
 

@@ -45,6 +45,26 @@ RULES: dict[str, Rule] = {
     "show_whoami": Rule(may=EVERYONE),
     "list_organisations": Rule(may=HOUSE),
     "make_organisation": Rule(may=HOUSE, body={"name": "third", "owner": "me@third"}),
+    "show_organisation": Rule(may=HOUSE, path={"organisation": "{organisation}"}),
+    "set_organisation_state": Rule(
+        may=HOUSE, path={"organisation": "{organisation}"}, body={"state": "suspended", "reason": "unpaid"}
+    ),
+    "rename_organisation": Rule(
+        may=HOUSE, path={"organisation": "{organisation}"}, body={"name": "renamed", "reason": "asked for"}
+    ),
+    "delete_organisation": Rule(
+        may=HOUSE, path={"organisation": "{organisation}"}, query="reason=over&force=true"
+    ),
+    "list_all_instances": Rule(may=HOUSE),
+    "show_any_instance": Rule(may=HOUSE, path={"instance": "{instance}"}),
+    "stop_any_instance": Rule(may=HOUSE, path={"instance": "{instance}"}, body={"reason": "abuse"}),
+    "start_any_instance": Rule(may=HOUSE, path={"instance": "{instance}"}, body={"reason": "mended"}),
+    "delete_any_instance": Rule(may=HOUSE, path={"instance": "{instance}"}, query="reason=abuse"),
+    "show_any_log": Rule(may=HOUSE, path={"instance": "{instance}"}, query="reason=support"),
+    "list_server_events": Rule(may=HOUSE),
+    "list_announcements": Rule(may=EVERYONE),
+    "make_announcement": Rule(may=HOUSE, body={"text": "Maintenance on Sunday"}),
+    "remove_announcement": Rule(may=HOUSE, path={"announcement": "{announcement}"}),
     "list_projects": Rule(may=EVERYONE, own=frozenset({"other", "elsewhere", "operator"})),
     "make_project": Rule(may=OWNER, own=frozenset({"other"}), body={"name": "second"}),
     "show_project": Rule(may=SEES | {"billing"}),
@@ -79,6 +99,7 @@ RULES: dict[str, Rule] = {
     "delete_instance": Rule(may=WORKS, path={"instance": "{instance}"}, query=IN),
     "start_instance": Rule(may=WORKS, path={"instance": "{instance}"}, query=IN),
     "stop_instance": Rule(may=WORKS, path={"instance": "{instance}"}, query=IN),
+    "acknowledge_notice": Rule(may=WORKS, path={"instance": "{instance}"}, query=IN),
     "restart_instance": Rule(may=WORKS, path={"instance": "{instance}"}, query=IN),
     "resize_instance": Rule(
         may=WORKS, path={"instance": "{instance}"}, query=IN, body={"shape": {"vcpus": 3}}

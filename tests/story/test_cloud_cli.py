@@ -187,7 +187,7 @@ def test_tenants_see_nothing_of_each_other(cloud: Cloud) -> None:
         (["delete", "nobody", "--yes"], 1, "nobody"),
         (["image", "bild"], 2, "`bild`"),
         (["quota", "set", "--gpus", "V1000=3"], 2, "V1000"),
-        (["launch", "--project", "nowhere"], 1, "no such project"),
+        (["launch", "--project", "nowhere"], 1, "There is no project `nowhere`"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -142,6 +142,32 @@ def test_down_and_up_keep_what_there_is(cloud: RealCloud) -> None:
     assert cloud.ok("doctor", "--json").code == 0
 
 
+def test_a_backup_with_disks_brings_back_what_was_lost(cloud: RealCloud, tmp_path: Path) -> None:
+    cloud.ok("launch", "--name", "saved", "--vcpus", "1", "--ram", "0.25", "--disk", "1", "--wait")
+    cloud.ok("exec", "saved", "--", "sh", "-c", "echo precious > /root/data; sync")
+    file = tmp_path / "backup"
+    made = cloud.ok("backup", "create", str(file), "--with-disks", "--json").json
+    assert made["disks"]
+    cloud.ok("down")
+    with cloud.engine() as engine:
+        for each in engine.get("instances", recursion=1):
+            if each["config"].get("user.hostname") == "saved":
+                engine.delete("instances", each["name"])
+    assert "saved" not in cloud.guests()
+    assert "already" in cloud.fails("backup", "restore", str(file)).err
+    done = cloud.ok("backup", "restore", str(file), "--replace", "--yes", "--json").json
+    assert done["disks"] == 1
+    cloud.ok("up")
+    for _ in range(300):
+        found = cloud.ok("show", "saved", "--json").json
+        if found["state"] == "running" and found["operation"] is None:
+            break
+        time.sleep(0.1)
+    assert cloud.ok("exec", "saved", "--", "cat", "/root/data").out == "precious\n"
+    assert found["notice"] == "", "its disk was not lost"
+    cloud.ok("delete", "saved", "--yes")
+
+
 def test_limits_changed_by_hand_come_back_and_are_told(cloud: RealCloud) -> None:
     """The house looks every few seconds; a resize meanwhile is no drift."""
     with cloud.engine() as engine:

@@ -6,7 +6,7 @@ import msgspec
 
 from teraflock.api.asked import Asked
 from teraflock.api.services import Nouns, Services
-from teraflock.tenant.model import Actor, Project
+from teraflock.tenant.model import Actor, OrganisationId, Project
 
 Row = TypeVar("Row")
 
@@ -57,6 +57,10 @@ class Call:
     def with_body(self, body: bytes) -> "Call":
         raw = msgspec.structs.replace(self.raw, body=body)
         return Call(self.services, self.nouns, raw, self._actor, self._project)
+
+    def home(self, organisation: str | None) -> OrganisationId:
+        """The organisation that a query names, by id or name; the asker's own where it names none."""
+        return self.nouns.tenants.organisations.meant(self.actor, organisation)
 
     def on(self, nouns: Nouns) -> "Call":
         return Call(self.services, nouns, self.raw, self._actor, self._project)

@@ -5,6 +5,7 @@ learns from an error about a body what they may not know about a project, and a 
 send it.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -31,10 +32,13 @@ from teraflock.api.route import Route, Scope, Work
 from teraflock.api.services import Services
 from teraflock.base.errors import NotAuthenticated, NotFound
 from teraflock.tenant.model import Actor, Project
-from teraflock.tenant.rules import anywhere, forbidden
+from teraflock.tenant.rules import Permission, anywhere, forbidden
 
 REF_CHARACTERS_MAX: Final = 255
+OF_REMOVED: Final = (Permission.BILL_READ, Permission.USAGE_READ)
+"""What operators may still ask about a project that was removed: its bills are kept."""
 
+_PATTERN: Final = re.compile(r"Expected `str` matching regex .* - at `\$\.?(.*)`", re.DOTALL)
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -121,6 +125,8 @@ def done(route: Route, call: Call, query: msgspec.Struct | None) -> Reply:
         content = handle(call)
     if route.work != Work.READ:
         call.services.wake()
+    if route.scope != Scope.PUBLIC and (news := call.services.news.latest(call.actor)):
+        headers["Tera-News"] = news
     return Reply(route.status, content, route.media_type, headers)
 
 
@@ -163,7 +169,7 @@ def _permitted(
         if ref is None:
             query = _query(route, raw.query)
             ref = getattr(query, "project", None)
-            project = tenants.project_for(actor, ref)
+            project = tenants.project_for(actor, ref, removed=route.may in OF_REMOVED)
         else:
             project = tenants.project_for(actor, ref)
             query = _query(route, raw.query)
@@ -241,7 +247,10 @@ def _decoder(kind: type[msgspec.Struct]) -> Callable[[bytes], msgspec.Struct]:
 
 
 def _plain(error: Exception) -> str:
-    return str(error).rstrip(".")
+    """msgspec's words; where a text has the wrong form, without the pattern it should match."""
+    text = str(error).rstrip(".")
+    wrong = _PATTERN.fullmatch(text)
+    return f"`{wrong[1]}` has a character, or a form, that is not allowed there" if wrong else text
 
 
 def _taken(kind: type[msgspec.Struct]) -> str:

@@ -100,8 +100,9 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
     ]
     if route.query:
         (schema,), components = msgspec.json.schema_components([route.query], ref_template=_REF)
-        fields = components[schema["$ref"].rpartition("/")[2]]["properties"]
-        found += [_of_query(name, field) for name, field in fields.items()]
+        kind = components[schema["$ref"].rpartition("/")[2]]
+        required = kind.get("required", ())
+        found += [_of_query(name, field, name in required) for name, field in kind["properties"].items()]
     if route.creates:
         found.append(
             _header("Idempotency-Key", "Sent again with the same one, the request is done once.", 255)
@@ -111,13 +112,13 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
     return found
 
 
-def _of_query(name: str, field: dict[str, Any]) -> dict[str, Any]:
+def _of_query(name: str, field: dict[str, Any], required: bool) -> dict[str, Any]:
     """An absent parameter is what a null would be: it is not written in the schema."""
     kinds = [kind for kind in field.get("anyOf", [field]) if kind.get("type") != "null"]
     schema = {key: value for key, value in kinds[0].items() if key != "description"}
     if field.get("default") is not None:
         schema["default"] = field["default"]
-    found: dict[str, Any] = {"name": name, "in": "query", "required": False, "schema": schema}
+    found: dict[str, Any] = {"name": name, "in": "query", "required": required, "schema": schema}
     if described := kinds[0].get("description"):
         found["description"] = described
     return found

@@ -5,8 +5,8 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from teraflock.tenant.model import OrganisationId
 from teraflock.wire.bill import ByWord, Month
+from teraflock.wire.operator import Reason
 
 LIMIT: Final = 50
 LIMIT_MAX: Final = 200
@@ -14,9 +14,12 @@ LIMIT_MAX: Final = 200
 Ref = Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\u0000-\u001f\u007f]+$(?!\n)")]
 ProjectRef = Annotated[
     Ref,
-    Meta(description="Id or name. Left out: the key's own, else the only one it reaches, else `default`."),
+    Meta(
+        description="Id or name; for operators also `ORGANISATION:PROJECT`."
+        " Left out: the key's own, else the only one it reaches, else `default`."
+    ),
 ]
-OrganisationRef = Annotated[Ref, Meta(description="Id; for operators. Left out: the key's own.")]
+OrganisationRef = Annotated[Ref, Meta(description="Id or name; for operators. Left out: the key's own.")]
 Cursor = Annotated[str, Meta(max_length=100, pattern=r"^[A-Za-z0-9_]*$(?!\n)")]
 After = Annotated[Cursor, Meta(description="`next` of the page before.")]
 Limit = Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="The most items in the answer.")]
@@ -32,10 +35,6 @@ class InProject(_Query, frozen=True, kw_only=True):
 
 class InOrganisation(_Query, frozen=True, kw_only=True):
     organisation: OrganisationRef | None = None
-
-    @property
-    def home(self) -> OrganisationId | None:
-        return OrganisationId(self.organisation) if self.organisation else None
 
 
 class Page(_Query, frozen=True, kw_only=True):
@@ -55,6 +54,21 @@ class PageInOrganisation(InOrganisation, frozen=True, kw_only=True):
 
 class InstancePageQuery(PageInProject, frozen=True, kw_only=True):
     gone: Annotated[bool, Meta(description="With those that were deleted.")] = False
+
+
+class OperatorQuery(InOrganisation, frozen=True, kw_only=True):
+    project: ProjectRef | None = None
+
+
+class OperatorPageQuery(OperatorQuery, frozen=True, kw_only=True):
+    host: Annotated[Ref | None, Meta(description="Id or name: on this host only.")] = None
+    state: Annotated[Ref | None, Meta(description="In this state only.")] = None
+    after: After = ""
+    limit: Limit = LIMIT
+
+
+class ReasonQuery(OperatorQuery, frozen=True, kw_only=True):
+    reason: Reason
 
 
 class EventPageQuery(PageInProject, frozen=True, kw_only=True):

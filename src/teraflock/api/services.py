@@ -18,8 +18,10 @@ from teraflock.base.clock import Clock
 from teraflock.bill.service import BillService
 from teraflock.fleet.service import FleetService
 from teraflock.image.service import ImageService
+from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.storage.database import Database, Transaction
+from teraflock.tenant.announcement.service import News
 from teraflock.tenant.service import TenantService
 
 T = TypeVar("T")
@@ -30,6 +32,7 @@ class Nouns(msgspec.Struct, frozen=True, kw_only=True):
 
     tenants: TenantService
     instances: InstanceService
+    operator: OperatorService
     fleet: FleetService
     images: ImageService
     bills: BillService
@@ -82,6 +85,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     reads_inline: bool
     """Whether reading the database is quicker than a change of threads: so on SQLite."""
     request_rates: RequestRates
+    news: News
     metrics: Metrics
     log: RequestLog
     access: logging.Logger | None = None

@@ -15,3 +15,12 @@ def put(target: Path, content: bytes, *, mode: int = 0o666) -> None:
         beside.replace(target)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Until then a crash may undo a rename in it."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

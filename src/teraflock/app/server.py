@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from teraflock.app.files import put
+from teraflock.app.house.backup.unfinished import finish_interrupted
+from teraflock.app.house.places import Places
 from teraflock.app.server_log import ServerLog
 from teraflock.app.settings import LOG_FILE, Place, Settings, address_of, load_settings, place
 from teraflock.base.errors import Conflict, Refused, StorageFailed, Unavailable
@@ -28,6 +30,7 @@ LOG: Final = logging.getLogger("teraflock.server")
 def serve(at: Place | None = None, settings: Settings | None = None) -> None:
     """Answer until told to end."""
     at = at or place()
+    finish_interrupted(Places(at.home))  # a restore that was cut off
     settings = settings or load_settings(at)
     try:
         at.folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -156,10 +156,25 @@ def place() -> Place:
 
 def load_settings(at: Place, environ: Mapping[str, str] = os.environ) -> Settings:
     """The settings of the server whose home this is. `BadInput` where one cannot be taken."""
+    _refuse_emptied(at)
     given = {**_of_file(at.settings), **_of_environment(environ)}
     settings = msgspec.structs.replace(Settings(), **given)
     _check(settings)
     return settings
+
+
+def _refuse_emptied(at: Place) -> None:
+    """An empty file beside a database was emptied by accident: the defaults could mean another engine or database."""
+    try:
+        is_empty = not at.settings.read_bytes().strip()
+    except OSError:
+        return
+    if is_empty and (at.operator_key.exists() or (at.folder / DATABASE_FILE).exists()):
+        raise BadInput(
+            f"`{at.settings}` is empty: it should at least say which `engine` this installation has",
+            hint=f"Put back what it said (a backup has it: `unzip -p FILE settings.toml`), or `rm {at.settings}`:"
+            " `make up` writes it again",
+        )
 
 
 def variable(name: str) -> str:
@@ -189,7 +204,10 @@ def _of_file(path: Path) -> dict[str, Any]:
     try:
         given = tomllib.loads(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"`{path}` is no TOML: {error}", hint="docs/settings.md has an example") from None
+        raise BadInput(
+            f"`{path}` is not valid TOML: {error}",
+            hint="Correct that line; docs/settings.md lists all settings. Instances and data are not affected",
+        ) from None
     known = Settings.__struct_fields__
     for name in given:
         if name not in known:

@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from teraflock.api.idempotency import forget_old
@@ -14,6 +15,8 @@ from teraflock.api.refusals import RequestLog
 from teraflock.api.services import Bounds, Nouns, Services, Snapshots
 from teraflock.app.engines import open_engines
 from teraflock.app.home import RATES_NAME
+from teraflock.app.house.keeper import EngineKeeper
+from teraflock.app.house.places import Places
 from teraflock.app.local import SHIPPED_RATES, filled_up, load_rates
 from teraflock.app.server_log import access_log
 from teraflock.app.settings import ACCESS_LOG_FILE, Place, Settings
@@ -28,13 +31,16 @@ from teraflock.fleet.service import FleetService
 from teraflock.image.service import ImageService
 from teraflock.instance import store as instances
 from teraflock.instance.engines import Engines
+from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.loops import Loops
+from teraflock.reconcile.organisations import OrganisationLoop
 from teraflock.reconcile.rehearsal import dies_at
 from teraflock.reconcile.traffic import TrafficLoop
 from teraflock.storage.database import Database
 from teraflock.storage.open import POSTGRES, open_database
+from teraflock.tenant.announcement.service import News
 from teraflock.tenant.model import Defaults
 from teraflock.tenant.quota.words import parse_organisation_quota, parse_project_quota
 from teraflock.tenant.service import TenantService
@@ -42,6 +48,8 @@ from teraflock.tenant.service import TenantService
 LOG: Final = logging.getLogger("teraflock.server")
 FORGET_SECONDS: Final = 3600.0
 BILLS_SECONDS: Final = 2.0
+ORGANISATIONS_SECONDS: Final = 2.0
+ENGINE_SECONDS: Final = 2.0
 
 RandomBytes = Callable[[int], bytes]
 
@@ -85,7 +93,13 @@ class Cloud:
         self.rates = house_rates(at)
         self.services = self._services(random_bytes)
         self.loops.also("bills", BillLoop(self.services.nouns.bills, self.clock).turn, BILLS_SECONDS)
+        nouns = self.services.nouns
+        organisations = OrganisationLoop(self.database, nouns.tenants.organisations, nouns.instances)
+        self.loops.also("organisations", organisations.turn, ORGANISATIONS_SECONDS)
         self.loops.also("traffic", TrafficLoop(self.loops.around).turn, settings.traffic_seconds)
+        if settings.engine == "lxd" and Path(settings.lxd_socket).parent == (places := Places(at.home)).lxd:
+            keeper = EngineKeeper(places, self.database, self.clock, random_bytes)
+            self.loops.also("engine", keeper.turn, ENGINE_SECONDS)
         self._ending = threading.Event()
         self._started = False
 
@@ -129,6 +143,7 @@ class Cloud:
                 bills=bills,
                 tenants=TenantService(database, self.clock, random_bytes, defaults_of(settings)),
                 instances=by_instance,
+                operator=OperatorService(database, self.clock, by_instance, random_bytes),
                 fleet=FleetService(database, self.clock, policy=policy, random_bytes=random_bytes),
                 images=ImageService(
                     database, self.clock, publish=by_instance.publish, random_bytes=random_bytes, wake=wake
@@ -144,6 +159,7 @@ class Cloud:
             nouns=nouns_on(snapshots, self.loops.wake),
             simulated=any(engine.simulated for engine in self.engines),
             reads_inline=not self.is_postgres,
+            news=News(self.database, self.clock),
             request_rates=RequestRates(
                 settings.rate_per_second,
                 settings.rate_burst,

@@ -2,7 +2,8 @@
 
     TeraflockError
     ├── BadInput            the user's words cannot be taken as they are           exit 2
-    │   └── UnknownName     a name nobody knows; the hint has the nearest ones     exit 2
+    │   ├── UnknownName     a name nobody knows; the hint has the nearest ones     exit 2
+    │   └── AmbiguousName   a name of several things; the hint lists their ids     exit 2
     ├── NotAuthenticated    nobody we know asks                                    exit 1
     ├── Forbidden           known, but may not                                     exit 1
     ├── NotFound            not there, or not the asker's: nobody is told which    exit 1
@@ -42,6 +43,10 @@ class BadInput(TeraflockError):
 
 class UnknownName(BadInput):
     code = "unknown_name"
+
+
+class AmbiguousName(BadInput):
+    code = "ambiguous_name"
 
 
 class NotAuthenticated(TeraflockError):
@@ -91,6 +96,23 @@ def unknown_name(kind: str, name: str, known: Iterable[str], *, see: str = "") -
     if see:
         hint = f"{hint} {see}".strip()
     return UnknownName(f"No {kind} is known by the name `{name}`", hint=hint)
+
+
+def not_found(kind: str, name: str, known: Iterable[str], *, see: str = "") -> NotFound:
+    """A `NotFound` that suggests near names. Only for those who may know all the names in `known`."""
+    return NotFound(f"There is no {kind} `{name[:80]}`", hint=f"{suggestion(name, known)} {see}".strip())
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    near = nearest_names(name, known)
+    return f"Did you mean {_listed(near)}?" if near else ""
+
+
+def ambiguous_name(kind: str, name: str, options: Iterable[str]) -> AmbiguousName:
+    """`options` are the ids it could be, each with a word about it."""
+    return AmbiguousName(
+        f"Several {kind}s are called `{name[:80]}`", hint=f"Give an id instead: {', '.join(options)}"
+    )
 
 
 NEAREST_NAMES_MAX = 4  # more than a reader compares at a glance

@@ -32,7 +32,7 @@ PLAN: Final[dict[str, tuple[str, str]]] = {
 }
 RUN: Final[dict[str, tuple[str, str]]] = {
     "launch": ("teraflock.cli.cloud.launching", "An instance of your own, with whole GPUs, in seconds"),
-    "ps": ("teraflock.cli.cloud.listing", "Your instances and how they are"),
+    "ps": ("teraflock.cli.cloud.listing", "List instances and their state"),
     "show": ("teraflock.cli.cloud.showing", "One instance: addresses, cards, how to log in"),
     "ssh": ("teraflock.cli.cloud.entering:ssh", "Log in to an instance, or run a command there"),
     "exec": ("teraflock.cli.cloud.running", "Run a command in an instance, without SSH"),
@@ -54,7 +54,8 @@ RUN: Final[dict[str, tuple[str, str]]] = {
 }
 TENANTS: Final[dict[str, tuple[str, str]]] = {
     "whoami": ("teraflock.cli.cloud.whoami", "Who you are to the server, and what you may do"),
-    "org": ("teraflock.cli.cloud.organisations", "Organisations"),
+    "announce": ("teraflock.cli.cloud.announcing", "Tell tenants something"),
+    "org": ("teraflock.cli.cloud.organisations", "Organisations: create, suspend, rename, delete"),
     "project": (
         "teraflock.cli.cloud.projects",
         "Projects: each has a private network and a quota of its own",
@@ -80,6 +81,7 @@ HOUSE: Final[dict[str, tuple[str, str]]] = {
     "purge": ("teraflock.cli.cloud.house:purge", "Remove all that it made on this machine, and only that"),
     "serve": ("teraflock.cli.cloud.serving", "Run the server in the foreground"),
     "doctor": ("teraflock.cli.cloud.doctor", "Check everything, and say what to repair"),
+    "backup": ("teraflock.cli.cloud.backups", "Back up the installation, and restore it"),
     "host": ("teraflock.cli.cloud.hosts", "Servers: what they have, what is free; inspect this one"),
     "completion": ("teraflock.cli.completion", "Shell completion for bash, zsh or fish"),
 }
@@ -123,7 +125,22 @@ def run() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal of old has no `●`; better a `?` than no answer
             stream.reconfigure(errors="replace")
-    sys.exit(_run())
+    code = _run()
+    _tell_news()
+    sys.exit(code)
+
+
+def _tell_news() -> None:
+    """Show announcements that an answer of the server named, if any. Never a reason to fail."""
+    transport = sys.modules.get("teraflock.client.transport")
+    if transport is None or not transport.Transport.news:
+        return
+    try:
+        from teraflock.cli.cloud.news import tell_news
+
+        tell_news(transport.Transport.news)
+    except (TeraflockError, OSError, ValueError):
+        return
 
 
 def _run() -> int:

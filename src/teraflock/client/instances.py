@@ -73,6 +73,10 @@ class Instances(Transport):
     def delete(self, ref: str) -> InstanceAnswer:
         return self.act("DELETE", path_of("instances", ref), InstanceAnswer, **self.in_project())
 
+    def acknowledge(self, ref: str) -> InstanceAnswer:
+        """Clear the notice of an instance."""
+        return self._acted(ref, "acknowledge")
+
     def exec(self, ref: str, request: ExecRequest) -> ExecAnswer:
         """Run a command inside. Never sent twice by itself."""
         content = self.request(

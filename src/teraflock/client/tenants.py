@@ -3,6 +3,7 @@
 from typing import Final
 
 from teraflock.client.transport import Transport, pages, path_of
+from teraflock.wire.announcement import AnnouncementAnswer, AnnouncementList, AnnouncementRequest
 from teraflock.wire.health import HealthAnswer
 from teraflock.wire.tenant import (
     AuditPage,
@@ -110,6 +111,18 @@ class Tenants(Transport):
 
     def revoke_key(self, key: str) -> KeyAnswer:
         return self.act("DELETE", path_of("keys", key), KeyAnswer)
+
+    def announcements(self) -> tuple[AnnouncementAnswer, ...]:
+        return self.get(path_of("announcements"), AnnouncementList).items
+
+    def make_announcement(
+        self, request: AnnouncementRequest, *, idempotency_key: str = ""
+    ) -> AnnouncementAnswer:
+        path = path_of("announcements")
+        return self.create(path, AnnouncementAnswer, request, idempotency_key=idempotency_key)
+
+    def remove_announcement(self, id: str) -> None:
+        return self.act("DELETE", path_of("announcements", id), type(None))
 
     def audit(self, *, organisation: str = "", after: str = "", limit: int = PAGE) -> AuditPage:
         return self.get(path_of("audit"), AuditPage, organisation=organisation, after=after, limit=limit)

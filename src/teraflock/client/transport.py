@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPConnection, HTTPException, HTTPResponse
-from typing import Any, Final, Self, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
@@ -31,6 +31,9 @@ HEADERS: Final = {"Accept": "application/json", "User-Agent": f"teraflock/{__ver
 
 
 class Transport:
+    news: ClassVar[str] = ""
+    """The newest announcement that any answer named."""
+
     def __init__(
         self,
         server: str,
@@ -162,6 +165,7 @@ class Transport:
             self._send(connection, method, target, content, headers)
             response = connection.getresponse()
             answer = response.status, response.read()
+            Transport.news = response.getheader("Tera-News") or Transport.news
         except (OSError, HTTPException) as error:
             self.close()
             if kept and not isinstance(error, TimeoutError) and method == "GET":

@@ -142,6 +142,15 @@ def set_state(tx: Transaction, id: HostId, state: HostState) -> None:
     tx.run("UPDATE host SET state = :state WHERE id = :id", state=state, id=id)
 
 
+def rename_only_host(tx: Transaction, site: str, name: str) -> str:
+    """Give the one host of a site another name; the old one, or empty where nothing was changed."""
+    rows = tx.all("SELECT id, name FROM host WHERE site = :site AND simulated = 0", site=site)
+    if len(rows) != 1 or rows[0][1] == name:
+        return ""
+    tx.run("UPDATE host SET name = :name WHERE id = :id", name=name, id=rows[0][0])
+    return str(rows[0][1])
+
+
 def is_away(tx: Transaction, id: str) -> bool:
     return tx.one("SELECT 1 FROM host WHERE id = :id AND state = 'away'", id=id) is not None
 

@@ -80,6 +80,26 @@ def remove(tx: Transaction, id: str) -> None:
     tx.run("DELETE FROM image WHERE id = :id", id=id)
 
 
+def delete_all_of_organisation(tx: Transaction, id: OrganisationId) -> None:
+    """Ask the loop to remove every image that its projects made."""
+    tx.run(
+        "UPDATE image SET state = 'deleting' WHERE state <> 'deleting'"
+        " AND project_id IN (SELECT id FROM project WHERE organisation_id = :id)",
+        id=id,
+    )
+
+
+def made_of_instances(tx: Transaction) -> list[str]:
+    """The names of images that no recipe can make again."""
+    rows = tx.all("SELECT name FROM image WHERE recipe = '' AND state = 'ready' ORDER BY id")
+    return [row[0] for row in rows]
+
+
+def rebuild_all(tx: Transaction) -> None:
+    """Let the loop build every image from its recipe again: an engine that has it already does nothing."""
+    tx.run("UPDATE image SET state = 'waiting' WHERE recipe <> '' AND state = 'ready'")
+
+
 def users(tx: Transaction, id: str) -> int:
     """How many instances that are not gone boot from it."""
     row = tx.one(

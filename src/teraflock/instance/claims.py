@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from teraflock.base.errors import BadInput, Conflict
 from teraflock.base.quantities import GIB, memory_text
 from teraflock.fleet import store as fleet
-from teraflock.fleet.model import GpuKind, Host, HostId
+from teraflock.fleet.model import GpuKind, Host, HostId, HostState
 from teraflock.fleet.placement import Need, Policy, Room, choose_many
 from teraflock.fleet.shapes import count_free, named_shapes
 from teraflock.instance import store
@@ -69,6 +69,8 @@ def _both(tx: Transaction, project: Project, instead: str) -> Iterator[tuple[Quo
 
 def place(tx: Transaction, policy: Policy, need: Need, count: int, *, only: str | None = None) -> list[Room]:
     """A host for each of `count` alike. Nothing is written: `take` does that."""
+    if only:
+        _check_takes_new(tx, only)
     rooms = fleet.rooms(tx, policy, only=_host_id(tx, only) if only else None)
     chosen = choose_many(rooms, need, count)
     if chosen is None:
@@ -79,10 +81,17 @@ def place(tx: Transaction, policy: Policy, need: Need, count: int, *, only: str 
 def _host_id(tx: Transaction, ref: str) -> HostId:
     host = fleet.host(tx, ref)
     if host is None:
-        raise BadInput(
-            f"No host is known by the name `{ref}`", hint="Leave out `--host`: a host is chosen then"
-        )
+        raise BadInput(f"No host is known by the name `{ref}`", hint="Leave the host out: one is chosen then")
     return host.id
+
+
+def _check_takes_new(tx: Transaction, ref: str) -> None:
+    host = fleet.host(tx, ref)
+    if host is not None and host.state != HostState.READY:
+        why = "it is drained" if host.state == HostState.DRAINING else "it does not answer"
+        raise NoCapacity(
+            f"The host `{host.name}` takes no new instances now: {why}", hint="Let another host be chosen"
+        )
 
 
 def _no_room(tx: Transaction, policy: Policy, need: Need, count: int) -> Exception:
@@ -105,6 +114,11 @@ def _no_room(tx: Transaction, policy: Policy, need: Need, count: int) -> Excepti
     if not any(room.fits(need) for room in empty):
         return BadInput(f"{wanted} is larger than any host", hint=_largest(empty, need))
     rooms = fleet.rooms(tx, policy)
+    if not any(host.state == HostState.READY for host in hosts):
+        return NoCapacity(
+            f"No host takes new instances now: {_states(hosts)}",
+            hint="Nothing that you delete would help: try again later, or ask the operator",
+        )
     return NoCapacity(
         f"There is no room now for {count} × ({wanted})"
         if count > 1
@@ -122,7 +136,8 @@ def _beside_cards(rooms: Sequence[Room], need: Need) -> str:
     vcpus, ram_gb = min(need.vcpus, best.vcpus, best.threads), min(need.ram_bytes, best.ram_bytes) // GIB
     cards = "The card is" if need.gpus == 1 else "The cards are"
     smaller = f" --disk {best.disk_bytes // GIB}" if best.disk_bytes < need.disk_bytes else ""
-    return f"{cards} free with less beside: `--vcpus {vcpus} --ram {ram_gb}{smaller}`"
+    words = f"{vcpus} vCPU, {ram_gb} GB RAM" + (f", {best.disk_bytes // GIB} GB disk" if smaller else "")
+    return f"{cards} free with less beside: {words} (`--vcpus {vcpus} --ram {ram_gb}{smaller}`)"
 
 
 def _largest(empty: Sequence[Room], need: Need) -> str:
@@ -137,9 +152,20 @@ def _largest(empty: Sequence[Room], need: Need) -> str:
     )
 
 
+def _states(hosts: Sequence[Host]) -> str:
+    """`2 are drained, 1 does not answer`."""
+    drained = sum(host.state == HostState.DRAINING for host in hosts)
+    away = sum(host.state == HostState.AWAY for host in hosts)
+    words = [f"{drained} {'is' if drained == 1 else 'are'} drained"] if drained else []
+    words += [f"{away} {'does' if away == 1 else 'do'} not answer"] if away else []
+    return ", ".join(words)
+
+
 def _free_now(rooms: Sequence[Room], hosts: Sequence[Host]) -> str:
     free = [(shape.name, count_free(rooms, shape.need)) for shape in named_shapes(hosts)]
     names = [f"`{name}` ({count})" for name, count in free if count]
+    if not names and any(host.state != HostState.READY for host in hosts):
+        return f"Every other host is full, and some take nothing new: {_states(hosts)}. Try again later"
     if not names:
         return "Every host is full: stop or delete something"
     return f"Free now: {', '.join(names[-6:])}; `tera shapes` lists all"

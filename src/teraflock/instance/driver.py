@@ -16,7 +16,7 @@ it stands still) and no PLACEMENT (the cloud chooses its hosts).
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import msgspec
 
@@ -49,18 +49,22 @@ class EngineDown(Unavailable):
     """The engine does not answer. Tried again until it does; nothing is undone for it."""
 
     code = "engine_down"
+    for_tenant: ClassVar[str] = "Its host does not answer now. This continues by itself when the host is back"
+    """What the tenant reads where the sentence and the hint are for the operator."""
 
 
 class EngineBusy(Unavailable):
     """The engine works on this very instance already, or asks to come back. Tried again soon."""
 
     code = "engine_busy"
+    for_tenant: ClassVar[str] = "Its host is busy. This continues by itself"
 
 
 class EngineRefused(Refused):
     """The engine will not do it, now or later: undone, and told to the tenant."""
 
     code = "engine_refused"
+    for_tenant: ClassVar[str] = "Its host could not do it. The operator can see why"
 
 
 class EngineMissing(EngineRefused):
@@ -73,12 +77,17 @@ class NoRoom(EngineRefused):
     """A pool, host or zone is full."""
 
     code = "no_room"
+    for_tenant: ClassVar[str] = (
+        "The disks of its host are full. Delete snapshots or images that you no longer need, or ask the operator"
+    )
 
 
 class DoesNotBoot(EngineRefused):
     """The guest came up and went down again, or never answered."""
 
     code = "does_not_boot"
+    for_tenant: ClassVar[str] = ""
+    """Its own sentence is for the tenant."""
 
 
 class Handle(msgspec.Struct, frozen=True):
@@ -185,6 +194,8 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int
     stdout: bytes
     stderr: bytes
+    timed_out: bool = False
+    """It was killed because it took too long."""
 
 
 class CommandState(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ import msgspec
 
 from teraflock.fleet.model import GpuKind, HostId
 from teraflock.instance.states import Phase, Wanted
-from teraflock.tenant.model import MemberId, ProjectId
+from teraflock.tenant.model import MemberId, OrganisationId, ProjectId
 
 InstanceId = NewType("InstanceId", str)
 SnapshotId = NewType("SnapshotId", str)
@@ -112,6 +112,13 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     ports: tuple[HeldPort, ...] = ()
 
 
+class Hold(msgspec.Struct, frozen=True, kw_only=True):
+    """The operator stopped an instance. Only the operator lifts this; the tenant may still delete the instance."""
+
+    reason: str
+    since: datetime
+
+
 class Instance(msgspec.Struct, frozen=True, kw_only=True):
     id: InstanceId
     project_id: ProjectId
@@ -130,6 +137,12 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     address: str | None = None
     host_key: str = ""
     problem: str = ""
+    """Why it failed or waits, for its tenant."""
+    problem_operator: str = ""
+    """The same with what only the operator can act on; empty where there is nothing more to say."""
+    notice: str = ""
+    """Something that happened to it, such as the loss of its disk: shown until the tenant acknowledges it."""
+    hold: Hold | None = None
     exit_code: int | None = None
     created_at: datetime
     created_by: MemberId
@@ -153,6 +166,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     state: str
     """`making`, `ready` or `failed`."""
+    problem: str = ""
+    """Why it failed."""
     size_bytes: int = 0
     """What it keeps that no snapshot before it, nor the image, had: fixed when it is made."""
     created_at: datetime
@@ -165,6 +180,15 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     host_name: str | None
     host_address: str | None
     simulated: bool
+
+
+class Located(msgspec.Struct, frozen=True, kw_only=True):
+    """An instance with whose it is, for operators."""
+
+    view: View
+    project_name: str
+    organisation_id: OrganisationId
+    organisation_name: str
 
 
 class Log(msgspec.Struct, frozen=True, kw_only=True):

@@ -70,11 +70,13 @@ def check(order: Order) -> None:
         )
     if order.access == Access.COMMAND and not order.command:
         raise BadInput(
-            "An instance with `--access command` needs a command", hint="Give it behind `--command`"
+            "An instance with access `command` needs a command",
+            hint="Give the words of one: `command`, or `--command` on the command line",
         )
     if order.command and order.access != Access.COMMAND:
         raise BadInput(
-            "A command needs `--access command`", hint="Or run it with `tera exec` once the instance is up"
+            "Only access `command` runs a command",
+            hint="Set `access` to `command`, or run it once the instance is up",
         )
     if order.mode not in MODES:
         raise BadInput(f"`{order.mode[:40]}` is no way to pay", hint=f"One of: {', '.join(MODES)}")
@@ -144,7 +146,9 @@ def changed_shape(shape: Shape, wish: ShapeWish, hosts: Sequence[Host]) -> Shape
     gpus = wish.gpus if wish.gpus is not None else (shape.gpus or 1 if wish.gpu else shape.gpus)
     card = card_named(wish.gpu, hosts, gpus) if wish.gpu else shape.gpu
     if gpus and not card:
-        raise BadInput("It is not said which GPU is meant", hint="Name it with `--gpu`")
+        raise BadInput(
+            "It is not said which GPU is meant", hint="Name it: `gpu`, or `--gpu` on the command line"
+        )
     return _checked(
         replace(
             shape,
@@ -164,14 +168,18 @@ def _base_need(wish: ShapeWish, hosts: Sequence[Host]) -> Need:
             raise unknown_name("shape", wish.name, named, see="`tera shapes` lists them")
         if wish.gpu or wish.gpus:
             raise BadInput(
-                "A named shape says which GPUs it has", hint="Leave out `--gpu` and `--gpus`, or `--shape`"
+                "A named shape says which GPUs it has",
+                hint="Leave out `gpu` and `gpus`, or the name of the shape",
             )
         return named[wish.name]
     gpus = wish.gpus if wish.gpus is not None else (1 if wish.gpu else 0)
     if not gpus:
         return Need(vcpus=1, ram_bytes=RAM_BYTES_PER_VCPU, disk_bytes=DISK_BYTES)
     if not wish.gpu:
-        raise BadInput(f"It is not said which GPU is meant by {gpus}", hint="Name it with `--gpu`")
+        raise BadInput(
+            f"It is not said which GPU is meant by {gpus}",
+            hint="Name it: `gpu`, or `--gpu` on the command line",
+        )
     need = card_need(hosts, card_named(wish.gpu, hosts, gpus), gpus)
     if need is None:
         most = max(

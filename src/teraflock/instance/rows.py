@@ -11,6 +11,7 @@ from teraflock.instance.model import (
     Held,
     HeldGpu,
     HeldPort,
+    Hold,
     Instance,
     InstanceId,
     Operation,
@@ -28,9 +29,10 @@ NAMES: Final = (
     "held_vcpus", "held_ram_bytes", "held_disk_bytes", "held_snapshots_bytes", "image", "access", "spec", "host_id",
     "address", "host_key", "problem", "exit_code", "created_at_us", "created_by", "running_since_us", "gone_at_us",
     "request", "operation", "step", "undoing", "operation_since_us", "attempts", "generation", "sequence", "due_at_us",
-    "settled",
+    "settled", "hold", "notice", "problem_operator",
 )  # fmt: skip
 _SPEC: Final = msgspec.json.Decoder(Spec)
+_HOLD: Final = msgspec.json.Decoder(Hold)
 _REQUEST: Final = msgspec.json.Decoder(Request)
 
 
@@ -74,6 +76,9 @@ def values_of(instance: Instance) -> dict[str, Any]:
         "sequence": instance.sequence,
         "due_at_us": microseconds(instance.due_at),
         "settled": int(instance.settled),
+        "hold": msgspec.json.encode(instance.hold).decode() if instance.hold else "",
+        "notice": instance.notice,
+        "problem_operator": instance.problem_operator,
     }
 
 
@@ -82,7 +87,7 @@ def instance_from(row: Row, gpus: tuple[HeldGpu, ...], ports: tuple[HeldPort, ..
         id, project_id, name, wanted, wanted_at_us, phase, gpu, count, vcpus, ram, disk, held_vcpus, held_ram,
         held_disk, held_snapshots, image, access, spec, host_id, address, host_key, problem, exit_code, created_at_us,
         created_by, running_since_us, gone_at_us, request, operation, step, undoing, since_us, attempts, generation,
-        sequence, due_at_us, settled,
+        sequence, due_at_us, settled, hold, notice, problem_operator,
     ) = row  # fmt: skip
     progress = (
         Progress(
@@ -129,4 +134,7 @@ def instance_from(row: Row, gpus: tuple[HeldGpu, ...], ports: tuple[HeldPort, ..
         sequence=sequence,
         due_at=at_microseconds(due_at_us),
         settled=bool(settled),
+        hold=_HOLD.decode(hold) if hold else None,
+        notice=notice,
+        problem_operator=problem_operator,
     )

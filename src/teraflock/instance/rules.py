@@ -37,6 +37,9 @@ COURSES: Final[Mapping[Operation, Course]] = {
 STARTED_AGAIN: Final = frozenset({Operation.RESIZE_RESTART, Operation.RESTORE_RESTART})
 """Undone, these leave an instance that ran before and is started again as it was; what it holds is kept for that."""
 
+_TOLD_ELSEWHERE: Final = frozenset({Operation.SNAPSHOT, Operation.PUBLISH})
+"""Why these failed stands with the snapshot and the image: the instance itself is as it was."""
+
 RETRY_SECONDS: Final = 0.2
 RETRY_SECONDS_MAX: Final = 5.0
 
@@ -96,6 +99,7 @@ def begun(instance: Instance, operation: Operation, now: datetime) -> Instance:
         generation=instance.generation + 1,
         settled=False,
         problem="" if operation != Operation.DELETE else instance.problem,
+        problem_operator="" if operation != Operation.DELETE else instance.problem_operator,
     )
 
 
@@ -113,6 +117,10 @@ def finished(instance: Instance, *, now: datetime) -> Instance:
     phase = course.undone if progress.undoing else course.done
     after = moved(instance, phase) if phase else instance
     after = replace(after, progress=None, due_at=now)
+    if (
+        not progress.undoing or progress.operation in _TOLD_ELSEWHERE
+    ):  # it is over, or stands where it belongs
+        after = replace(after, problem="", problem_operator="")
     if _answers(progress.operation, instance.request):
         after = replace(after, request=None)
     elif progress.operation == Operation.STOP and instance.request:
@@ -149,7 +157,8 @@ def returned(instance: Instance, now: datetime) -> Instance:
     if progress is not None:
         step = progress.step if progress.undoing else ""
         progress = replace(progress, step=step, since=now, attempts=0)
-    return replace(back, progress=progress, running_since=instance.running_since or now, due_at=now)
+    since = instance.running_since or now
+    return replace(back, progress=progress, running_since=since, due_at=now, problem="", problem_operator="")
 
 
 def _answers(operation: Operation, request: Request | None) -> bool:

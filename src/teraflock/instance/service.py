@@ -30,6 +30,7 @@ from teraflock.instance.driver import Capability, ComputeDriver, Handle, Ran
 from teraflock.instance.engines import Engines
 from teraflock.instance.model import (
     Access,
+    Hold,
     Instance,
     InstanceId,
     Log,
@@ -44,9 +45,12 @@ from teraflock.instance.orders import Order, ShapeWish, changed_shape, check, ch
 from teraflock.instance.rules import holding, settled
 from teraflock.instance.snapshot import store as snapshots
 from teraflock.instance.states import Phase, Wanted
+from teraflock.instance.telling import operated
 from teraflock.storage.database import Database, Row, Transaction
+from teraflock.storage.events import record_event
 from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, OrganisationId, Project, ProjectId
+from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.project.store import project_of_any_organisation
 from teraflock.tenant.quota.rules import Amounts
 from teraflock.tenant.quota.store import count_projects
@@ -116,6 +120,7 @@ class InstanceService:
 
         def work(tx: Transaction) -> tuple[Instance, ...]:
             now = self._clock.now()
+            check_active(tx, project.organisation_id)
             made = launching.launch(
                 tx,
                 actor,
@@ -134,32 +139,74 @@ class InstanceService:
         self._wake()
         return made
 
-    def stop(self, actor: Actor, project: Project, ref: str) -> Instance:
+    def stop(self, actor: Actor, project: Project, ref: str, *, reason: str = "") -> Instance:
+        """With a reason it is the operator's stop, which the tenant cannot undo."""
+
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
             self._check_can(tx, instance, Capability.STOP, "be stopped and keep its disk")
             if instance.phase in (Phase.FAILED, Phase.GONE) or instance.wanted == Wanted.GONE:
                 raise _cannot("be stopped", instance)
+            held = replace(instance, hold=Hold(reason=reason, since=now)) if reason else instance
             if instance.wanted == Wanted.STOPPED:
-                return instance  # what was asked first counts: it is charged until then
-            after = replace(instance, wanted=Wanted.STOPPED, wanted_at=now)
+                return held  # what was asked first counts: it is charged until then
+            after = replace(held, wanted=Wanted.STOPPED, wanted_at=now)
             not_begun = instance.phase == Phase.STOPPED and instance.progress is None
             # a start that is taken back gives back what was set aside for it
             return holding(after) if not_begun else after
 
-        return self._change(actor, project, ref, "stop", change)
+        return self._change(actor, project, ref, "stop", change, reason)
 
-    def start(self, actor: Actor, project: Project, ref: str) -> Instance:
+    def suspend(self, actor: Actor, project: Project, ref: str, reason: str) -> Instance:
+        """Stop what a suspended organisation runs. No hold: resuming the organisation lifts it."""
+
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
+            if instance.phase == Phase.FAILED or instance.wanted != Wanted.RUNNING:
+                return instance
+            after = replace(instance, wanted=Wanted.STOPPED, wanted_at=now)
+            not_begun = instance.phase == Phase.STOPPED and instance.progress is None
+            return holding(after) if not_begun else after
+
+        return self._change(actor, project, ref, "suspend", change, reason)
+
+    def release(self, actor: Actor, project: Project, ref: str, reason: str) -> Instance:
+        """Lift the operator's hold: the tenant may start it again."""
+
+        def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
+            return replace(instance, hold=None) if instance.hold else instance
+
+        return self._change(actor, project, ref, "release", change, reason)
+
+    def acknowledge(self, actor: Actor, project: Project, ref: str) -> Instance:
+        """The tenant has read the notice: it is not shown any more."""
+
+        def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
+            return replace(instance, notice="") if instance.notice else instance
+
+        return self._change(actor, project, ref, "acknowledge", change)
+
+    def start(self, actor: Actor, project: Project, ref: str, *, reason: str = "") -> Instance:
+        """With a reason it is the operator's start, which lifts the operator's hold."""
+
+        def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
+            if instance.hold and not reason:
+                raise _held(instance, instance.hold)
             if instance.wanted == Wanted.RUNNING and instance.phase != Phase.FAILED:
                 return instance
             if instance.phase != Phase.STOPPED or instance.progress:
                 raise _cannot("be started", instance)
             held = take_back(tx, self._policy, instance)
             return replace(
-                instance, wanted=Wanted.RUNNING, wanted_at=now, held=held, exit_code=None, problem=""
+                instance,
+                wanted=Wanted.RUNNING,
+                wanted_at=now,
+                held=held,
+                exit_code=None,
+                problem="",
+                problem_operator="",
+                hold=None,
             )
 
-        return self._change(actor, project, ref, "start", change)
+        return self._change(actor, project, ref, "start", change, reason)
 
     def restart(self, actor: Actor, project: Project, ref: str) -> Instance:
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
@@ -168,7 +215,7 @@ class InstanceService:
 
         return self._change(actor, project, ref, "restart", change)
 
-    def delete(self, actor: Actor, project: Project, ref: str) -> Instance:
+    def delete(self, actor: Actor, project: Project, ref: str, *, reason: str = "") -> Instance:
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
             if instance.wanted == Wanted.GONE:
                 return instance
@@ -178,7 +225,7 @@ class InstanceService:
             )  # it is charged until the stop was asked for
             return replace(instance, wanted=Wanted.GONE, wanted_at=asked_at)
 
-        return self._change(actor, project, ref, "delete", change)
+        return self._change(actor, project, ref, "delete", change, reason)
 
     def resize(self, actor: Actor, project: Project, ref: str, wish: ShapeWish) -> Instance:
         """Limits change live where the engine can; other cards mean a restart. A disk only grows."""
@@ -217,8 +264,13 @@ class InstanceService:
             self._check_can(tx, instance, Capability.SNAPSHOTS, "be kept as a snapshot")
             if instance.phase not in (Phase.RUNNING, Phase.STOPPED) or instance.progress or instance.request:
                 raise _cannot("be kept as a snapshot", instance)
-            if any(each.name == name for each in snapshots.of_instance(tx, instance.id)):
-                raise Conflict(f"`{instance.name}` has a snapshot `{name}` already", hint="Take another name")
+            for each in snapshots.of_instance(tx, instance.id):
+                if each.name == name and each.state != "failed":
+                    raise Conflict(
+                        f"`{instance.name}` has a snapshot `{name}` already", hint="Take another name"
+                    )
+                if each.name == name:
+                    snapshots.remove(tx, each.id)  # nothing of it is on the engine: its step was undone
             check_snapshots_quota(tx, _still_there(tx, project))
             snapshots.insert(
                 tx,
@@ -343,15 +395,18 @@ class InstanceService:
         request = Request(operation=Operation.PUBLISH, subject=image_id)
         return self._put(tx, actor, project, instance, replace(instance, request=request), "publish", now)
 
-    def _change(self, actor: Actor, project: Project, ref: str, action: str, change: Change) -> Instance:
+    def _change(
+        self, actor: Actor, project: Project, ref: str, action: str, change: Change, reason: str = ""
+    ) -> Instance:
         def work(tx: Transaction) -> Instance:
             now = self._clock.now()
             before = _found(tx, project.id, ref).instance
             after = change(tx, before, now)
             if after is before:
                 return before
-            stored = self._put(tx, actor, project, before, after, action, now)
+            stored = self._put(tx, actor, project, before, after, action, now, reason)
             if _wants_more(before, stored):
+                check_active(tx, project.organisation_id)
                 self._admits(tx, project.id)
             return stored
 
@@ -368,10 +423,14 @@ class InstanceService:
         after: Instance,
         action: str,
         now: datetime,
+        reason: str = "",
     ) -> Instance:
         after = replace(settled(after), due_at=now)
         stored = store.put(tx, before, after, now=now, random_bytes=self._random_bytes)
-        self._audit.record(tx, actor, f"instance.{action}", stored.id, project, name=stored.name)
+        why = {"by": "operator", "reason": reason} if reason else {}
+        self._audit.record(tx, actor, f"instance.{action}", stored.id, project, name=stored.name, **why)
+        if reason:
+            record_event(tx, operated(stored, action, reason, now, self._random_bytes))
         return stored
 
     def _tell_kept(self, tx: Transaction, id: InstanceId) -> None:
@@ -411,6 +470,13 @@ class InstanceService:
     def _check_can(self, tx: Transaction, instance: Instance, capability: Capability, what: str) -> None:
         if instance.host_id and not self._can(tx, instance, capability):
             raise Refused(f"`{instance.name}` cannot {what}: the engine that runs it has no such thing")
+
+
+def _held(instance: Instance, hold: Hold) -> Refused:
+    return Refused(
+        f"`{instance.name}` was stopped by the operator: {hold.reason}",
+        hint="Only the operator can lift this. You can still delete the instance",
+    )
 
 
 def _wants_more(before: Instance, after: Instance) -> bool:

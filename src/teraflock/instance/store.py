@@ -17,6 +17,7 @@ from teraflock.instance.model import (
     HeldPort,
     Instance,
     InstanceId,
+    Located,
     View,
 )
 from teraflock.instance.rows import NAMES, instance_from, values_of
@@ -197,6 +198,58 @@ def taken_names(tx: Transaction, project: ProjectId, prefix: str) -> set[str]:
     return {row[0] for row in rows}
 
 
+# Reading, for operators
+
+
+def located_in_all_projects(
+    tx: Transaction,
+    *,
+    organisation: str = "",
+    project: str = "",
+    host: str = "",
+    phase: str = "",
+    ref: str = "",
+    after: str = "",
+    limit: int,
+) -> tuple[Located, ...]:
+    """Instances of every tenant in the order of their ids, those that are gone only by id. An empty filter is none."""
+    rows = tx.all(
+        "SELECT i.id, p.name, o.id, o.name FROM instance i JOIN project p ON p.id = i.project_id"
+        " JOIN organisation o ON o.id = p.organisation_id WHERE i.id > :after"
+        " AND (:organisation = '' OR o.id = :organisation) AND (:project = '' OR p.id = :project)"
+        " AND (:host = '' OR i.host_id = :host) AND (:phase = '' OR i.phase = :phase)"
+        " AND (i.id = :ref OR (i.phase <> 'gone' AND (:ref = '' OR i.name = :ref))) ORDER BY i.id LIMIT :limit",
+        after=after,
+        organisation=organisation,
+        project=project,
+        host=host,
+        phase=phase,
+        ref=ref,
+        limit=limit,
+    )
+    views = _views_by_id(tx, [row[0] for row in rows]) if rows else ()
+    return tuple(
+        Located(
+            view=view, project_name=row[1], organisation_id=OrganisationId(row[2]), organisation_name=row[3]
+        )
+        for row, view in zip(rows, views, strict=True)
+    )
+
+
+def to_end_in_organisation(
+    tx: Transaction, organisation: OrganisationId, *, deleted: bool, limit: int
+) -> list[tuple[ProjectId, InstanceId]]:
+    """What an organisation that is suspended still wants running or, where it is to be deleted, still has."""
+    wanted = "i.wanted <> 'gone'" if deleted else "i.wanted = 'running' AND i.phase <> 'failed'"
+    rows = tx.all(
+        "SELECT i.project_id, i.id FROM instance i JOIN project p ON p.id = i.project_id"
+        f" WHERE p.organisation_id = :organisation AND i.phase <> 'gone' AND {wanted} ORDER BY i.id LIMIT :limit",
+        organisation=organisation,
+        limit=limit,
+    )
+    return [(ProjectId(row[0]), InstanceId(row[1])) for row in rows]
+
+
 # Reading, for the loops
 
 
@@ -253,6 +306,14 @@ def ids_known_in_all_projects(tx: Transaction, ids: Sequence[str]) -> dict[str, 
         if row:
             known[id] = row[0]
     return known
+
+
+def ids_on_engines_in_all_projects(tx: Transaction) -> list[str]:
+    """Of instances that have a disk somewhere. Of any schema version: it may be asked before an update."""
+    rows = tx.all(
+        "SELECT id FROM instance WHERE phase NOT IN ('queued', 'failed', 'deleting', 'gone') ORDER BY id"
+    )
+    return [row[0] for row in rows]
 
 
 def commands_running_in_all_projects(tx: Transaction) -> tuple[Instance, ...]:

@@ -9,6 +9,7 @@ from datetime import datetime
 import msgspec
 
 from teraflock.base.clock import microseconds
+from teraflock.base.errors import TeraflockError
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId, new_id
 from teraflock.instance.model import Instance
@@ -26,6 +27,27 @@ def kinds_of(before: Instance, after: Instance) -> list[str]:
     if after.problem and after.problem != before.problem:
         kinds.append("instance.troubled")
     return kinds
+
+
+def problem_texts(error: Exception) -> tuple[str, str]:
+    """What is wrong, for the tenant and for the operator; the second is empty where both read the same."""
+    if not isinstance(error, TeraflockError):
+        return "Something went wrong inside Teraflock. The operator finds it in the log", ""
+    whole = f"{error.sentence}. {error.hint}" if error.hint else error.sentence
+    for_tenant: str = getattr(error, "for_tenant", "")
+    return (for_tenant, whole) if for_tenant else (whole, "")
+
+
+def operated(instance: Instance, act: str, reason: str, now: datetime, random_bytes: RandomBytes) -> Event:
+    """What the tenant is told of an act by the operator."""
+    return Event(
+        id=EventId(new_id("evt", now, random_bytes)),
+        at=now,
+        kind="instance.operated",
+        subject=instance.id,
+        project=instance.project_id,
+        details={"name": instance.name, "act": act, "by": "operator", "reason": reason},
+    )
 
 
 def _amounts(instance: Instance) -> tuple[object, ...]:

@@ -191,13 +191,15 @@ class DriftLoop:
         ]
 
     def _apply(self, driver: ComputeDriver, drift: Drift) -> None:
+        remake = partial(_to_remake, now=self._around.clock.now())
+
         def work(tx: Transaction) -> None:
             for id in drift.back:
                 self._change(tx, id, "", partial(returned, now=self._around.clock.now()))
             for id in drift.start:
                 self._change(tx, id, "It stood still, though nobody asked for it; started again", _to_start)
             for id in drift.remake:
-                self._change(tx, id, "It was removed from its host by other hands, with its disk", _to_remake)
+                self._change(tx, id, "It was removed from its host by other hands, with its disk", remake)
             for id in drift.stop:
                 self._change(tx, id, "It ran, though it was stopped; stopped again", _to_stop)
             for id in drift.refit:
@@ -274,9 +276,13 @@ def _to_start(instance: Instance) -> Instance:
     return replace(instance, request=Request(operation=Operation.START))
 
 
-def _to_remake(instance: Instance) -> Instance:
+def _to_remake(instance: Instance, now: datetime) -> Instance:
     """With a new disk: the old one is lost. What stands still is made when it is wanted running."""
-    return replace(instance, request=Request(operation=Operation.LAUNCH))
+    notice = (
+        f"Its disk was lost at {now:%Y-%m-%d %H:%M} UTC, with its snapshots. It gets a new disk from the image"
+        f" `{instance.image}`"
+    )
+    return replace(instance, request=Request(operation=Operation.LAUNCH), notice=notice)
 
 
 def _to_refit(instance: Instance) -> Instance:

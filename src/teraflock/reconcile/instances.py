@@ -54,6 +54,7 @@ from teraflock.instance.steps import (
     step_before,
     step_to_undo,
 )
+from teraflock.instance.telling import problem_texts
 from teraflock.reconcile import store as leases
 from teraflock.reconcile import traffic
 from teraflock.reconcile.hands import Hands
@@ -299,16 +300,12 @@ def _failed(fresh: Instance, now: datetime, *, step: Step | None, error: Excepti
     if not isinstance(error, TeraflockError):
         LOG.error("%s: %s failed", fresh.id, step.name if step else progress.operation, exc_info=error)
     attempts = progress.attempts + 1
-    problem = _sentence(error)
+    problem, for_operator = problem_texts(error)
     if not progress.undoing and step is not None and _gives_up(progress, error, attempts, now):
         undoing = replace(progress, undoing=True, step=step.name, attempts=0)
-        return replace(fresh, progress=undoing, problem=problem, due_at=now)
-    return replace(
-        fresh,
-        progress=replace(progress, attempts=attempts),
-        problem=problem if attempts > 1 else fresh.problem,
-        due_at=now + retry_after(attempts),
-    )
+        return replace(fresh, progress=undoing, problem=problem, problem_operator=for_operator, due_at=now)
+    again = replace(fresh, progress=replace(progress, attempts=attempts), due_at=now + retry_after(attempts))
+    return replace(again, problem=problem, problem_operator=for_operator) if attempts > 1 else again
 
 
 def _stepped(fresh: Instance, now: datetime, *, step: Step | None, outcome: Outcome) -> Instance:
@@ -334,13 +331,6 @@ def _gives_up(progress: Progress, error: Exception, attempts: int, now: datetime
     return attempts >= FAULTS_MAX
 
 
-def _sentence(error: Exception) -> str:
-    """For the tenant: what our own errors say of themselves, and of others only that something went wrong."""
-    if isinstance(error, TeraflockError):
-        return f"{error.sentence}. {error.hint}".removesuffix(". ") if error.hint else error.sentence
-    return "Something went wrong inside Teraflock; the operator finds it in the log"
-
-
 def _with_snapshots(instance: Instance, kept_bytes: int) -> Instance:
     if instance.held.snapshots_bytes == kept_bytes:
         return instance
@@ -352,7 +342,8 @@ def _close_books(tx: Transaction, instance: Instance, progress: Progress, done: 
     subject = instance.request.subject if instance.request else ""
     if progress.operation == Operation.SNAPSHOT:
         state = "failed" if progress.undoing else "ready"
-        snapshots.set_state(tx, subject, state, size_bytes=done.kept_bytes)
+        problem = instance.problem if progress.undoing else ""
+        snapshots.set_state(tx, subject, state, size_bytes=done.kept_bytes, problem=problem)
     elif progress.operation == Operation.PUBLISH:
         made = ImageState.FAILED if progress.undoing else ImageState.READY
         images.set_state(tx, subject, made, problem=instance.problem if progress.undoing else "")

@@ -74,6 +74,19 @@ def load_migrations(folder: str = MIGRATIONS) -> tuple[Migration, ...]:
     return tuple(found)
 
 
+def schema_of(database: Database, *, folder: str = MIGRATIONS) -> int:
+    """How many migrations the database has; refused where it is newer, or not one of ours."""
+    return len(load_migrations(folder)) - pending(database, folder=folder)
+
+
+def build(tx: Transaction, clock: Clock, version: int, *, folder: str = MIGRATIONS) -> None:
+    """Bring the tables from whatever they have to a version, inside the caller's transaction."""
+    known = load_migrations(folder)[:version]
+    _make_table(tx)
+    while _apply_next(tx, known, "the new database", clock):
+        pass
+
+
 def _file_names(folder: str) -> list[str]:
     return [entry.name for entry in os.scandir(folder) if entry.name.endswith(".sql")]
 

@@ -26,6 +26,11 @@ def open_database(address: str, clock: Clock, *, read_only: bool = False) -> Dat
     return database
 
 
+def open_as_it_is(address: str) -> Database:
+    """Open a database without bringing it up to date: for a backup before an update, and to restore into."""
+    return _opened(address, read_only=False)
+
+
 def _opened(address: str, *, read_only: bool) -> Database:
     if address.startswith(POSTGRES):
         return _opened_postgres(address)

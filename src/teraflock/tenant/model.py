@@ -53,10 +53,24 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True):
     project: Quota = Quota()
 
 
+class OrganisationState(StrEnum):
+    ACTIVE = "active"
+    SUSPENDED = "suspended"
+    """Its instances are stopped. Members may read, delete and export; nothing starts, and no key is made."""
+    DELETING = "deleting"
+    """As suspended, while its instances and images are deleted."""
+    DELETED = "deleted"
+    """Nobody can log in. Its bills and its audit log stay."""
+
+
 class Organisation(msgspec.Struct, frozen=True, kw_only=True):
     id: OrganisationId
     name: str
     created_at: datetime
+    state: OrganisationState = OrganisationState.ACTIVE
+    state_reason: str = ""
+    """Why the operator suspended or deleted it."""
+    state_since: datetime | None = None
 
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,6 +143,18 @@ class MadeOrganisation(msgspec.Struct, frozen=True, kw_only=True):
     project: Project
     owner: Member
     key: MadeKey
+
+
+class Announcement(msgspec.Struct, frozen=True, kw_only=True):
+    """What operators tell tenants."""
+
+    id: str
+    text: str
+    organisation_id: str
+    """Whom it is for; empty: all."""
+    created_at: datetime
+    until: datetime | None
+    """None: until it is removed."""
 
 
 class AuditRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from teraflock.base.errors import BadInput
 NAME_CHARACTERS_MAX: Final = 63  # a label of a host name
 MEMBER_CHARACTERS_MAX: Final = 255
 KEY_CHARACTERS_MAX: Final = 100
+REASON_CHARACTERS_MAX: Final = 500
 
 _LABEL: Final = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 
@@ -39,6 +40,17 @@ def check_key_name(name: str) -> None:
             f"`{_shown(name)}` cannot be the name of a key",
             hint=f"Up to {KEY_CHARACTERS_MAX} characters that can be printed",
         )
+
+
+def check_reason(reason: str) -> str:
+    """The reason of an act by the operator, which the tenant reads."""
+    reason = reason.strip()
+    if not 0 < len(reason) <= REASON_CHARACTERS_MAX or not reason.isprintable():
+        raise BadInput(
+            "This needs a reason",
+            hint=f"Give one line of up to {REASON_CHARACTERS_MAX} characters; the tenant sees it",
+        )
+    return reason
 
 
 def _shown(name: str) -> str:

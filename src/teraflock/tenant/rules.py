@@ -20,6 +20,8 @@ class Permission(StrEnum):
     INSTANCE_WRITE = "instance.write"
     INSTANCE_ENTER = "instance.enter"
     """Whatever shows or changes the inside: commands, keys for SSH, logs, the token of Jupyter."""
+    INSTANCE_OPERATE = "instance.operate"
+    """Stop, start, delete and read the log of any tenant's instance, with a reason that the tenant sees."""
     IMAGE_READ = "image.read"
     IMAGE_WRITE = "image.write"
     PROJECT_READ = "project.read"
@@ -50,6 +52,7 @@ EVERYTHING: Final = frozenset(Permission)
 
 _HOUSE: Final = frozenset(
     {
+        Permission.INSTANCE_OPERATE,
         Permission.BILL_WRITE,
         Permission.HOST_READ,
         Permission.HOST_WRITE,
@@ -92,6 +95,9 @@ OPERATOR: Final = EVERYTHING - {
     Permission.IMAGE_WRITE,
 }
 """In every project of every organisation: all but the inside of what tenants run. Who needs that takes a role there."""
+
+
+_WITH_REASON: Final = (Permission.INSTANCE_WRITE, Permission.INSTANCE_ENTER)
 
 
 def in_project(actor: Actor, project: Project) -> frozenset[Permission]:
@@ -148,6 +154,11 @@ def projects_in(actor: Actor, permission: Permission, organisation: Organisation
 def require(actor: Actor, permission: Permission, project: Project | None) -> None:
     """Raise unless the actor may do this in the project; None: in the whole of his organisation, or the house."""
     held = in_project(actor, project) if project else in_organisation(actor, actor.organisation_id)
+    if permission not in held and actor.is_operator and permission in _WITH_REASON:
+        raise Forbidden(
+            f"An operator's key may `{permission}` in project `{project.name if project else ''}` only with a reason",
+            hint="Give `--reason TEXT`; the tenant sees it. In the API: `/v1/operator/instances`",
+        )
     check_held(permission, held, f" in project `{project.name}`" if project else "")
 
 

@@ -12,6 +12,7 @@ from teraflock.base.errors import NotAuthenticated
 from teraflock.storage.database import Database
 from teraflock.tenant import rules
 from teraflock.tenant.acts import Acts
+from teraflock.tenant.announcement.service import Announcements
 from teraflock.tenant.audit import store as audit_store
 from teraflock.tenant.installation.service import Installation
 from teraflock.tenant.key.secret import is_secret, key_id_of
@@ -37,6 +38,7 @@ class TenantService(Acts):
         self.projects = Projects(database, clock, random_bytes, defaults)
         self.members = Members(database, clock, random_bytes)
         self.keys = Keys(database, clock, random_bytes)
+        self.announcements = Announcements(database, clock, random_bytes)
         self._installation = Installation(database, clock, random_bytes)
 
     def authenticate(self, secret: str) -> Actor:
@@ -56,8 +58,8 @@ class TenantService(Acts):
         """Raise `Forbidden` unless the actor may; None: in the whole of his organisation, or in the house."""
         rules.require(actor, permission, project)
 
-    def project_for(self, actor: Actor, ref: str | None) -> Project:
-        return self.projects.show(actor, ref)
+    def project_for(self, actor: Actor, ref: str | None, *, removed: bool = False) -> Project:
+        return self.projects.show(actor, ref, removed=removed)
 
     def audit(
         self, actor: Actor, *, organisation: OrganisationId | None = None, after: str = "", limit: int

@@ -68,6 +68,8 @@ class ExecAnswer(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int
     stdout: str
     stderr: str
+    timed_out: bool = False
+    """It was killed after `seconds_max`; the exit code is 124 then."""
 
 
 class SnapshotRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,6 +84,8 @@ class SnapshotAnswer(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
     state: str
+    problem: str = ""
+    """Why it failed."""
     size_bytes: int
     """What it keeps that neither the image nor a snapshot before it had; it is paid for until it is deleted."""
     created_at: datetime
@@ -119,6 +123,14 @@ class GpuAnswer(msgspec.Struct, frozen=True, kw_only=True):
     gpu: str
 
 
+class HoldAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Who stopped an instance and why. Its tenant cannot start it until that is lifted."""
+
+    by: str
+    reason: str
+    since: datetime
+
+
 class InstanceAnswer(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
@@ -147,6 +159,9 @@ class InstanceAnswer(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     created_by: str
     running_since: datetime | None
+    notice: str = ""
+    """What happened to it, such as the loss of its disk; shown until it is acknowledged."""
+    hold: HoldAnswer | None = None
 
 
 class InstancePage(msgspec.Struct, frozen=True, kw_only=True):

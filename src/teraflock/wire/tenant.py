@@ -44,6 +44,10 @@ class OrganisationAnswer(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
     created_at: datetime
+    state: str = "active"
+    """`active`, `suspended`, `deleting` or `deleted`."""
+    state_reason: str = ""
+    state_since: datetime | None = None
 
 
 class OrganisationMade(msgspec.Struct, frozen=True, kw_only=True):

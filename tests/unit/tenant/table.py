@@ -7,6 +7,7 @@ TABLE = """
 instance.read          x      x       x        .        x
 instance.write         x      x       .        .        .
 instance.enter         x      x       .        .        .
+instance.operate       .      .       .        .        x
 image.read             x      x       x        .        x
 image.write            x      x       .        .        .
 project.read           x      x       x        x        x

@@ -11,12 +11,13 @@ from teraflock.fleet.placement import Need
 from teraflock.fleet.shapes import NamedShape
 from teraflock.instance.driver import Ran
 from teraflock.instance.launching import JUPYTER_PORT, SSH_PORT
-from teraflock.instance.model import Access, Log, Shape, Snapshot, View
+from teraflock.instance.model import Access, Located, Log, Shape, Snapshot, View
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.rules import next_operation
 from teraflock.wire.instance import (
     ExecAnswer,
     GpuAnswer,
+    HoldAnswer,
     InstanceAnswer,
     InstancePage,
     JupyterAnswer,
@@ -28,6 +29,7 @@ from teraflock.wire.instance import (
     SnapshotAnswer,
     SshAnswer,
 )
+from teraflock.wire.operator import LocatedInstance
 
 SSH_USER: Final = "root"  # as the images have it
 
@@ -84,6 +86,10 @@ def instance_answer(view: View, *, enters: bool) -> InstanceAnswer:
         operation=progress.operation if progress else next_operation(instance),  # asked for, if not begun yet
         step=progress.step or None if progress else None,
         problem=instance.problem,
+        notice=instance.notice,
+        hold=HoldAnswer(by="operator", reason=instance.hold.reason, since=instance.hold.since)
+        if instance.hold
+        else None,
         shape=shape_answer(instance.shape),
         gpus=tuple(GpuAnswer(slot=card.slot, kind=card.kind, gpu=card.gpu) for card in instance.held.gpus),
         image=instance.image,
@@ -99,6 +105,17 @@ def instance_answer(view: View, *, enters: bool) -> InstanceAnswer:
         created_at=instance.created_at,
         created_by=instance.created_by,
         running_since=instance.running_since,
+    )
+
+
+def located_instance(found: Located) -> LocatedInstance:
+    instance = found.view.instance
+    return LocatedInstance(
+        organisation_id=found.organisation_id,
+        organisation=found.organisation_name,
+        project=found.project_name,
+        problem=instance.problem_operator or instance.problem,
+        instance=instance_answer(found.view, enters=False),
     )
 
 
@@ -130,6 +147,7 @@ def snapshot_answer(snapshot: Snapshot) -> SnapshotAnswer:
         id=snapshot.id,
         name=snapshot.name,
         state=snapshot.state,
+        problem=snapshot.problem,
         size_bytes=snapshot.size_bytes,
         created_at=snapshot.created_at,
     )
@@ -140,6 +158,7 @@ def exec_answer(ran: Ran) -> ExecAnswer:
         exit_code=ran.exit_code,
         stdout=ran.stdout.decode("utf-8", "replace"),
         stderr=ran.stderr.decode("utf-8", "replace"),
+        timed_out=ran.timed_out,
     )
 
 

@@ -83,7 +83,14 @@ def organisation_usage(
 
 
 def organisation_answer(organisation: Organisation) -> OrganisationAnswer:
-    return OrganisationAnswer(id=organisation.id, name=organisation.name, created_at=organisation.created_at)
+    return OrganisationAnswer(
+        id=organisation.id,
+        name=organisation.name,
+        created_at=organisation.created_at,
+        state=organisation.state,
+        state_reason=organisation.state_reason,
+        state_since=organisation.state_since,
+    )
 
 
 def organisation_made(made: MadeOrganisation) -> OrganisationMade:

@@ -4,6 +4,7 @@ from typing import Final
 
 from teraflock.api.route import Route
 from teraflock.api.routes import (
+    announcement,
     audit,
     bill,
     event,
@@ -13,6 +14,7 @@ from teraflock.api.routes import (
     instance,
     key,
     member,
+    operator,
     organisation,
     project,
     snapshot,
@@ -33,6 +35,8 @@ ROUTES: Final[tuple[Route, ...]] = tuple(
         snapshot,
         bill,
         event,
+        operator,
+        announcement,
     )
     for route in noun.routes.all
 )

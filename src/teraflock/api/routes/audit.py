@@ -14,7 +14,7 @@ routes = Routes("audit")
 def list_audit(call: Call, query: PageInOrganisation) -> AuditPage:
     """Who did what, newest first."""
     found = call.nouns.tenants.audit(
-        call.actor, organisation=query.home, after=query.after, limit=query.limit + 1
+        call.actor, organisation=call.home(query.organisation), after=query.after, limit=query.limit + 1
     )
     rows, last = cut(found, query.limit)
     return AuditPage(items=tuple(map(audit_answer, rows)), next=last.id if last else None)

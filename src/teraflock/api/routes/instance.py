@@ -105,6 +105,12 @@ def restart_instance(call: Call, query: InProject, instance: str) -> InstanceAns
     return _shown(call, call.nouns.instances.restart(call.actor, call.project, instance).id)
 
 
+@routes.post("/v1/instances/{instance}/acknowledge", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE)
+def acknowledge_notice(call: Call, query: InProject, instance: str) -> InstanceAnswer:
+    """Clear the notice of an instance, such as that its disk was lost."""
+    return _shown(call, call.nouns.instances.acknowledge(call.actor, call.project, instance).id)
+
+
 @routes.post(
     "/v1/instances/{instance}/resize",
     scope=Scope.PROJECT,

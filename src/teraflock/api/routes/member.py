@@ -15,7 +15,7 @@ routes = Routes("members")
 def list_members(call: Call, query: PageInOrganisation) -> MemberPage:
     """Members the key may know of."""
     found = call.nouns.tenants.members.page(
-        call.actor, organisation=query.home, after=query.after, limit=query.limit + 1
+        call.actor, organisation=call.home(query.organisation), after=query.after, limit=query.limit + 1
     )
     rows, last = cut(found, query.limit)
     return MemberPage(items=tuple(map(member_answer, rows)), next=last.id if last else None)
@@ -26,7 +26,9 @@ def add_member(call: Call, query: InOrganisation, body: MemberRequest) -> Member
     """Take someone in, with a role in one project or in all."""
     members = call.nouns.tenants.members
     return member_answer(
-        members.make(call.actor, body.name, Role(body.role), body.project, organisation=query.home)
+        members.make(
+            call.actor, body.name, Role(body.role), body.project, organisation=call.home(query.organisation)
+        )
     )
 
 

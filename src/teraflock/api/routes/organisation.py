@@ -12,7 +12,9 @@ from teraflock.api.query import Page
 from teraflock.api.route import Routes, Scope
 from teraflock.tenant.model import Organisation
 from teraflock.tenant.rules import Permission
+from teraflock.wire.operator import OrganisationDeletion, OrganisationRename, OrganisationStateChange
 from teraflock.wire.tenant import (
+    OrganisationAnswer,
     OrganisationMade,
     OrganisationPage,
     OrganisationQuotaShape,
@@ -52,6 +54,60 @@ def make_organisation(call: Call, body: OrganisationRequest) -> OrganisationMade
     The owner's key is in the answer, and is shown this once.
     """
     return organisation_made(call.nouns.tenants.organisations.make(call.actor, body.name, body.owner))
+
+
+@routes.get("/v1/organisations/{organisation}", scope=Scope.HOUSE, may=Permission.ORGANISATION_READ)
+def show_organisation(call: Call, organisation: str) -> OrganisationAnswer:
+    """One organisation, by id or name."""
+    return organisation_answer(call.nouns.tenants.organisations.show(call.actor, organisation))
+
+
+@routes.put(
+    "/v1/organisations/{organisation}/state",
+    scope=Scope.HOUSE,
+    may=Permission.ORGANISATION_WRITE,
+    errors=("not_found", "conflict", "refused"),
+)
+def set_organisation_state(
+    call: Call, organisation: str, body: OrganisationStateChange
+) -> OrganisationAnswer:
+    """Suspend or resume an organisation.
+
+    While it is suspended its instances are stopped, nothing starts and no key is made; members may still read. After it
+    is resumed they start their instances themselves.
+    """
+    organisations = call.nouns.tenants.organisations
+    act = organisations.suspend if body.state == "suspended" else organisations.resume
+    return organisation_answer(act(call.actor, organisation, body.reason))
+
+
+@routes.put(
+    "/v1/organisations/{organisation}/name",
+    scope=Scope.HOUSE,
+    may=Permission.ORGANISATION_WRITE,
+    errors=("not_found", "conflict"),
+)
+def rename_organisation(call: Call, organisation: str, body: OrganisationRename) -> OrganisationAnswer:
+    """Give an organisation another name. Its id stays."""
+    return organisation_answer(
+        call.nouns.tenants.organisations.rename(call.actor, organisation, body.name, body.reason)
+    )
+
+
+@routes.delete(
+    "/v1/organisations/{organisation}",
+    scope=Scope.HOUSE,
+    may=Permission.ORGANISATION_WRITE,
+    status=202,
+    errors=("not_found", "conflict", "refused"),
+)
+def delete_organisation(call: Call, query: OrganisationDeletion, organisation: str) -> OrganisationAnswer:
+    """Delete an organisation; its bills and its audit log are kept.
+
+    It must have no instances and no images. With `force` these are deleted first, with all data on them.
+    """
+    found = call.nouns.tenants.organisations.remove(call.actor, organisation, query.reason, force=query.force)
+    return organisation_answer(found)
 
 
 @routes.get("/v1/organisations/{organisation}/usage", scope=Scope.ORGANISATION, may=Permission.USAGE_READ)

@@ -21,7 +21,7 @@ routes = Routes("projects")
 def list_projects(call: Call, query: PageInOrganisation) -> ProjectPage:
     """The projects the key reaches."""
     found = call.nouns.tenants.projects.page(
-        call.actor, organisation=query.home, after=query.after, limit=query.limit + 1
+        call.actor, organisation=call.home(query.organisation), after=query.after, limit=query.limit + 1
     )
     rows, last = cut(found, query.limit)
     return ProjectPage(items=tuple(map(project_answer, rows)), next=last.id if last else None)
@@ -43,7 +43,9 @@ def make_project(call: Call, query: InOrganisation, body: ProjectRequest) -> Pro
     """
     projects = call.nouns.tenants.projects
     return project_answer(
-        projects.make(call.actor, body.name, quota_from(body.quota), organisation=query.home)
+        projects.make(
+            call.actor, body.name, quota_from(body.quota), organisation=call.home(query.organisation)
+        )
     )
 
 

@@ -19,7 +19,7 @@ from teraflock.app.house.health import (
 from teraflock.app.house.images import BASE
 from teraflock.app.house.isolation import examined
 from teraflock.app.house.places import Places
-from teraflock.app.house.up import server_url, why_simulated
+from teraflock.app.house.up import repair_of_simulated, server_url, why_simulated
 from teraflock.app.settings import Settings, load_settings
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import Forbidden, NotAuthenticated, NotFound, TeraflockError, Unavailable
@@ -35,15 +35,14 @@ def examine(
     """Everything, whatever else is wrong."""
     try:
         settings = load_settings(places.server, environment)
-        findings = [ok("settings", str(places.settings) if places.settings.exists() else "all as shipped")]
     except TeraflockError as error:
-        settings = Settings(engine="simulated")
-        findings = [wrong("settings", error.sentence, error.hint)]
+        return _without_settings(places, tell, environment, wrong("settings", error.sentence, error.hint))
     is_set_up = places.settings.exists()
     is_real = settings.engine == "lxd" if is_set_up else engines.choose(places, environment).kind == "lxd"
     machine = Machine(home=places.home, is_real=is_real)
     tell("this machine")
-    findings = [*check_machine(machine), guarded("NVIDIA", nvidia), *findings]
+    kept = ok("settings", str(places.settings) if is_set_up else "all as shipped")
+    findings = [*check_machine(machine), guarded("NVIDIA", nvidia), kept]
     tell("engine")
     findings.append(guarded("engine", lambda: engine(places, settings, environment)))
     tell("database")
@@ -52,6 +51,23 @@ def examine(
     findings += examined(places, settings, is_real=is_real)
     tell("server")
     return [*findings, *server_side(places, settings, environment)]
+
+
+def _without_settings(
+    places: Places, tell: Callable[[str], None], environment: Mapping[str, str], broken: Finding
+) -> list[Finding]:
+    """What can be checked while nobody knows which engine and database are meant. The broken file comes first."""
+    tell("this machine")
+    machine = Machine(home=places.home, is_real=places.lxd.exists())
+    unknown = "the settings cannot be read"
+    return [
+        broken,
+        *check_machine(machine),
+        guarded("NVIDIA", nvidia),
+        skipped("engine", unknown),
+        skipped("database", unknown),
+        *server_side(places, None, environment),
+    ]
 
 
 def nvidia() -> Finding:
@@ -72,8 +88,7 @@ def engine(places: Places, settings: Settings, environment: Mapping[str, str]) -
     if settings.engine == "simulated" and places.settings.exists():
         was = why_simulated(places)
         seen = f"SIMULATED: {was.told}" if was else "SIMULATED: nothing real is launched"
-        repair = was.repair if was else ""
-        return mind("engine", seen, repair or "For real instances: `make purge up` as root")
+        return mind("engine", seen, repair_of_simulated(was))
     socket = Path(settings.lxd_socket) if settings.lxd_socket else None
     if socket is None:
         chosen = engines.choose(places, environment)
@@ -105,7 +120,7 @@ def database(places: Places, settings: Settings) -> Finding:
     return ok("database", address.rpartition("@")[2])
 
 
-def server_side(places: Places, settings: Settings, environment: Mapping[str, str]) -> list[Finding]:
+def server_side(places: Places, settings: Settings | None, environment: Mapping[str, str]) -> list[Finding]:
     """The server these commands speak to, and what it says with the key they have."""
     try:
         found = connection.find(places.connection, environment)
@@ -115,7 +130,7 @@ def server_side(places: Places, settings: Settings, environment: Mapping[str, st
         if background.running_pid(places) is None:
             return [wrong("server", "none runs and none is known", "`make up`"), skipped("key", "no server")]
         return [
-            ok("server", f"runs at {server_url(settings)}"),
+            ok("server", f"runs at {server_url(settings)}" if settings else "runs"),
             wrong("key", "these commands have none", "`make up` writes it to connection.json"),
         ]
     with Client(found.server, found.key, ca_file=environment.get("TERA_CA", "")) as client:

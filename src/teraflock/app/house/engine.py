@@ -18,6 +18,8 @@ from teraflock.base.errors import TeraflockError
 from teraflock.drivers.lxd import daemon, kernel
 
 MODPROBE_SECONDS_MAX: Final = 10
+AFRESH: Final = "`TERA_HOME=/srv/teraflock make up` as root"
+"""An installation keeps its engine. So a real one is set up beside it; advice never removes what is there."""
 
 
 class Engine(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +40,7 @@ def choose(places: Places, environment: Mapping[str, str] = os.environ) -> Engin
     if not Path("/proc/self").exists():
         return Engine(kind="simulated", told="containers need Linux")
     if os.geteuid() != 0:
-        return Engine(kind="simulated", told="not root", repair="Run `make purge up` as root")
+        return Engine(kind="simulated", told="not root", repair="Run `make up` as root")
     if chosen := environment.get("TERA_LXD_SOCKET"):
         return Engine(kind="lxd", told=f"the one at {chosen}", socket=chosen)
     found = None if daemon.answers(places.lxd / "unix.socket") else daemon.find(environment)
@@ -51,7 +53,7 @@ def choose(places: Places, environment: Mapping[str, str] = os.environ) -> Engin
     return Engine(
         kind="simulated",
         told=f"{program.title} is not installed" if program else "neither LXD nor Incus is installed",
-        repair="`sh scripts/engine-install` as root, then `make purge up`",
+        repair=f"`sh scripts/engine-install` as root, then {AFRESH}",
     )
 
 
@@ -65,7 +67,7 @@ def prepared(engine: Engine, places: Places) -> Engine:
         return Engine(
             kind="simulated",
             told="this kernel does not filter bridges, so tenants could not be kept apart",
-            repair="`modprobe br_netfilter; sysctl net.bridge.bridge-nf-call-iptables=1`, then `make purge up`",
+            repair=f"`modprobe br_netfilter; sysctl net.bridge.bridge-nf-call-iptables=1`, then {AFRESH}",
         )
     try:
         if engine.is_ours:
@@ -87,7 +89,7 @@ def _repair(places: Places, error: TeraflockError) -> str:
     """A daemon that does not start says why in its log; nobody else can."""
     log = places.lxd.with_name(f"{places.lxd.name}.log")
     lines = background.last_lines(log)
-    return f"repair what {log} ends with, then `make purge up`: {lines[-1]}" if lines else error.hint
+    return f"repair what {log} ends with, then `make up`: {lines[-1]}" if lines else error.hint
 
 
 def _load_bridge_filter() -> None:

@@ -17,6 +17,7 @@ def alone(places: Places) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Conflict(
-                "Another `up`, `down` or `purge` of this house is at work", hint="Wait for it, then try again"
+                "Another `up`, `down`, `purge` or `backup` of this installation is at work",
+                hint="Wait for it, then try again",
             ) from None
         yield

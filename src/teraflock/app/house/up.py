@@ -13,6 +13,7 @@ import msgspec
 
 from teraflock.app.files import put
 from teraflock.app.house import background, connection, engine, images
+from teraflock.app.house.backup.unfinished import finish_interrupted
 from teraflock.app.house.connection import Connection
 from teraflock.app.house.engine import Engine
 from teraflock.app.house.places import Places
@@ -47,6 +48,7 @@ class Risen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def up(places: Places, tell: Tell, environment: Mapping[str, str] = os.environ) -> Risen:
+    finish_interrupted(places)  # a restore that was cut off
     first = not places.settings.exists()
     tell("engine")
     chosen = _engine(places, first, environment)
@@ -101,20 +103,33 @@ def why_simulated(places: Places) -> Engine | None:
 
 def _engine(places: Places, first: bool, environment: Mapping[str, str]) -> Engine:
     """At the first start whatever can be had; later the one the house was set up with, and nothing else."""
-    if first:
+    if first and not _lost_settings(places):
         return engine.prepared(engine.choose(places, environment), places)
-    kept = load_settings(places.server, environment)
+    kept = Settings(engine="simulated") if first else load_settings(places.server, environment)
     if kept.engine == "simulated":
-        was = why_simulated(places) or Engine(kind="simulated", told="nobody knows why any more")
-        now = engine.choose(places, {**environment, "TERA_ENGINE": ""})
-        repair = "`make purge up` sets up afresh" if now.kind == "lxd" else now.repair
-        return Engine(kind="simulated", told=f"so it was set up: {was.told}", repair=was.repair or repair)
+        was = why_simulated(places) or Engine(kind="simulated", told="the reason is not known any more")
+        return Engine(kind="simulated", told=f"it was set up so: {was.told}", repair=repair_of_simulated(was))
     found = engine.prepared(
         engine.choose(places, {**environment, "TERA_LXD_SOCKET": _foreign(kept, places)}), places
     )
     if found.kind == "simulated":
         raise Unavailable(f"The engine of this house cannot be had: {found.told}", hint=found.repair)
     return found
+
+
+def _lost_settings(places: Places) -> bool:
+    """Whether a simulated installation lost its settings: it must not wake up with another engine."""
+    return places.why_simulated.exists() and Path(places.server.database(Settings())).exists()
+
+
+def repair_of_simulated(was: Engine | None) -> str:
+    """How to get real instances. Never by a purge, which would delete what is there; older versions noted that."""
+    repair = was.repair if was else ""
+    return (
+        repair
+        if repair and "purge" not in repair
+        else f"For real instances, set up a second one: {engine.AFRESH}"
+    )
 
 
 def _foreign(settings: Settings, places: Places) -> str:

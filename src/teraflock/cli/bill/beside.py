@@ -81,8 +81,8 @@ def tell_budget(budget: "BudgetAnswer") -> None:
         )
 
 
-def tell_price(client: "Client", request: "LaunchRequest", *, yes: bool) -> None:
-    """Say what a launch will cost, and ask where that is much."""
+def price_of(client: "Client", request: "LaunchRequest", *, yes: bool) -> str:
+    """What a launch will cost, to be told once it is accepted; where that is much, it is asked for before."""
     from teraflock.wire.bill import QuoteRequest
 
     try:
@@ -92,15 +92,15 @@ def tell_price(client: "Client", request: "LaunchRequest", *, yes: bool) -> None
             )
         )
     except TeraflockError:
-        return  # no prices; or the launch itself will say what is wrong with the shape
+        return ""  # no prices; or the launch itself will say what is wrong with the shape
     if not quote.micros_per_hour:
-        return
+        return ""
     price = hourly_text(quote.micros_per_hour, quote.currency)
     above = quote.micros_per_hour > parse_amount(os.environ.get(ASK_ABOVE, ASK_ABOVE_DEFAULT))
     if above and not yes:
         confirm(f"This costs {price}. Launch it?", f"A launch for {price}")
-    else:
-        remark(f"Costs {price}, {amount_text(quote.micros_per_month, quote.currency)} a month on end")
+        return ""
+    return f"Costs {price}, {amount_text(quote.micros_per_month, quote.currency)} a month on end"
 
 
 def tell_spent(client: "Client", instances: Iterable["InstanceAnswer"]) -> None:

@@ -12,7 +12,9 @@ from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
 
 LIMIT: Final = 50
-HELP: Final = """Who changed what in your organisation, and when, newest first. For owners.
+HELP: Final = """Who changed what in your organisation, and when, newest first.
+
+Owners, members and viewers see it, as far as their projects reach. Acts of the operator stand in it with their reason.
 
 \b
 Examples:
@@ -48,7 +50,7 @@ def command(limit: int, organisation: str, as_json: bool) -> None:
     rows = [
         [
             time_text(each.at),
-            names.get(each.member_id, each.member_id),
+            "operator" if each.details.get("by") == "operator" else names.get(each.member_id, each.member_id),
             each.action,
             each.subject,
             details_text(each.details),

@@ -14,6 +14,7 @@ from teraflock.base.errors import BadInput, Refused, Unavailable
 from teraflock.cli.cloud import ssh_files
 from teraflock.cli.cloud.connection import connected
 from teraflock.cli.cloud.options import project_option
+from teraflock.cli.output import remark
 
 if TYPE_CHECKING:
     from teraflock.wire.instance import InstanceAnswer, SshAnswer
@@ -119,6 +120,9 @@ def reachable(instance: "InstanceAnswer") -> "SshAnswer":
             f"`{instance.name}` is SIMULATED: there is nothing to log in to",
             hint="`tera exec` shows what the simulated engine makes of a command",
         )
+    if instance.state == "away" and instance.ssh and instance.ssh.host_key:
+        remark(f"`{instance.name}` is away: the server cannot see its host now. Trying to log in anyway")
+        return instance.ssh
     if instance.state != "running" or instance.ssh is None or not instance.ssh.host_key:
         does = {"stopped": f"`tera start {instance.name}` starts it", "failed": instance.problem}
         raise Refused(

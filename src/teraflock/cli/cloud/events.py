@@ -12,6 +12,7 @@ from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput
 from teraflock.cli.cloud.connection import connected, mark_simulated
 from teraflock.cli.cloud.options import json_option, project_option
+from teraflock.cli.cloud.pages import all_of
 from teraflock.cli.cloud.words import details_text, time_text
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 LIMIT: Final = 50
 LIMIT_MAX: Final = 100_000
 PAGE: Final = 200
-_AGO: Final = re.compile(r"([0-9]{1,6})([smhd])")
-_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+AGO: Final = re.compile(r"([0-9]{1,6})([smhd])")
+SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 LEFT_OUT: Final = frozenset({"sequence", "generation", "asked_at_us", "labels", "member", "host", "region"})
 HELP: Final = """What happened in a project, newest last.
 
@@ -35,6 +36,7 @@ Examples:
   tera events --since 2h
   tera events --follow
   tera events --follow --json | jq .kind
+  tera events --server
 """
 COLUMNS: Final = (
     Column("AT (UTC)"),
@@ -55,6 +57,7 @@ COLUMNS: Final = (
     type=click.IntRange(1, LIMIT_MAX),
     help=f"The newest so many. [default: {LIMIT}; all with --since]",
 )
+@click.option("--server", "of_server", is_flag=True, help="Of the server itself; for operators.")
 @project_option
 @json_option
 def command(
@@ -62,12 +65,23 @@ def command(
     follow: bool,
     since: str | None,
     limit: int | None,
+    of_server: bool,
     project: str | None,
     as_json: bool,
 ) -> None:
     begin = parse_since(since, SystemClock().now()) if since is not None else None
     at_most = limit or (LIMIT_MAX if since is not None else LIMIT)
+    if of_server and (follow or instance):
+        raise BadInput("`--server` lists events of the server itself, once")
     with connected(project) as client:
+        if of_server:
+            found = [
+                each
+                for each in all_of(client.server_events, at_most=at_most)
+                if not begin or each.at >= begin
+            ]
+            _write(found[::-1], as_json, False)
+            return
         subject = client.instance(instance).id if instance else ""
         found = _newest(client, subject, begin, at_most)
         mark_simulated(client)
@@ -96,8 +110,8 @@ def _newest(client: "Client", subject: str, begin: datetime | None, at_most: int
 
 def parse_since(text: str, now: datetime) -> datetime:
     """`2h` ago, or a time; one without a zone is in UTC, as all times here are."""
-    if ago := _AGO.fullmatch(text):
-        return now - timedelta(seconds=int(ago[1]) * _SECONDS[ago[2]])
+    if ago := AGO.fullmatch(text):
+        return now - timedelta(seconds=int(ago[1]) * SECONDS[ago[2]])
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

@@ -8,7 +8,7 @@ import click
 
 from teraflock.app.home import home
 from teraflock.base.errors import BadInput
-from teraflock.cli.bill.beside import tell_price
+from teraflock.cli.bill.beside import price_of
 from teraflock.cli.cloud import plan_file, ssh_files
 from teraflock.cli.cloud.connection import connected
 from teraflock.cli.cloud.listing import write_instances
@@ -91,8 +91,10 @@ def command(
     request = request_from(words)
     with connected(project) as client:
         _mind_the_key(request)
-        tell_price(client, request, yes=yes)
+        price = price_of(client, request, yes=yes)
         launched = client.launch(request, idempotency_key=idempotency_key).items
+        if price:
+            remark(price)
         if wait:
             launched = _waited(client, launched, timeout)
     if as_json:

@@ -12,7 +12,14 @@ from teraflock.cli.bill.beside import tell_spent
 from teraflock.cli.cloud import ssh_files
 from teraflock.cli.cloud.asking import confirm
 from teraflock.cli.cloud.connection import connected
-from teraflock.cli.cloud.options import json_option, project_option, wait_option, yes_option
+from teraflock.cli.cloud.options import (
+    json_option,
+    organisation_option,
+    project_option,
+    reason_option,
+    wait_option,
+    yes_option,
+)
 from teraflock.cli.cloud.waiting import NotDone, wait_for
 from teraflock.cli.cloud.words import SIMULATED, state_text
 from teraflock.cli.output import remark, write_json
@@ -25,17 +32,24 @@ Act = Callable[["Client", str], "InstanceAnswer"]
 
 START_HELP: Final = """Start stopped instances. Cards, processors and memory are taken anew: another may have them now.
 
+With `--reason` an operator lifts the hold of any tenant's instance and starts it.
+
 \b
 Examples:
   tera start web
   tera start node-1 node-2 node-3
+  tera start ins_01j… --reason "the attack is over"
 """
 STOP_HELP: Final = """Stop instances. Their disks and addresses are kept; their cards are free for others.
+
+With `--reason` an operator stops an instance of any tenant and holds it: the tenant sees the reason and cannot start
+it until an operator does.
 
 \b
 Examples:
   tera stop web
   tera stop web --no-wait
+  tera stop web --org red-lab --reason "it attacks other networks"
 """
 RESTART_HELP: Final = """Stop instances and start them again, on the same disk.
 
@@ -49,29 +63,70 @@ DELETE_HELP: Final = """Delete instances with their disks and snapshots. Nothing
 Examples:
   tera delete web
   tera delete node-1 node-2 --yes
+  tera delete ins_01j… --reason "unpaid since March"
 """
 
 
 @click.command(help=START_HELP)
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @wait_option(default=True)
+@reason_option
+@click.option("--release", "release_only", is_flag=True, help="With --reason: only lift the hold.")
+@organisation_option
 @project_option
 @json_option
-def start(names: tuple[str, ...], project: str | None, wait: bool, timeout: float, as_json: bool) -> None:
+def start(
+    names: tuple[str, ...],
+    project: str | None,
+    organisation: str,
+    reason: str,
+    release_only: bool,
+    wait: bool,
+    timeout: float,
+    as_json: bool,
+) -> None:
+    check_reason_given(reason, organisation)
+    if release_only and not reason:
+        raise BadInput("`--release` belongs to `--reason`")
+    target, look = ("stopped" if release_only else "running"), look_at_any if reason else look_at_own
+
+    def act(client: "Client", name: str) -> "InstanceAnswer":
+        if not reason:
+            return client.start(name)
+        found = client.start_any(name, reason, organisation=organisation, release_only=release_only)
+        return found.instance
+
     with connected(project) as client:
-        done = act_on(client, names, lambda client, name: client.start(name), "running", wait, timeout)
+        done = act_on(client, names, act, target, wait, timeout, look)
     tell(done, as_json, waited=wait)
 
 
 @click.command(help=STOP_HELP)
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @wait_option(default=True)
+@reason_option
+@organisation_option
 @project_option
 @json_option
-def stop(names: tuple[str, ...], project: str | None, wait: bool, timeout: float, as_json: bool) -> None:
+def stop(
+    names: tuple[str, ...],
+    project: str | None,
+    organisation: str,
+    reason: str,
+    wait: bool,
+    timeout: float,
+    as_json: bool,
+) -> None:
+    check_reason_given(reason, organisation)
+
+    def act(client: "Client", name: str) -> "InstanceAnswer":
+        if not reason:
+            return client.stop(name)
+        return client.stop_any(name, reason, organisation=organisation).instance
+
     with connected(project) as client:
-        done = act_on(client, names, lambda client, name: client.stop(name), "stopped", wait, timeout)
-        if not as_json:
+        done = act_on(client, names, act, "stopped", wait, timeout, look_at_any if reason else look_at_own)
+        if not as_json and not reason:
             tell_spent(client, done)
     tell(done, as_json, waited=wait)
 
@@ -91,25 +146,70 @@ def restart(names: tuple[str, ...], project: str | None, wait: bool, timeout: fl
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @yes_option
 @wait_option(default=True)
+@reason_option
+@organisation_option
 @project_option
 @json_option
 def delete(
-    names: tuple[str, ...], yes: bool, project: str | None, wait: bool, timeout: float, as_json: bool
+    names: tuple[str, ...],
+    yes: bool,
+    project: str | None,
+    organisation: str,
+    reason: str,
+    wait: bool,
+    timeout: float,
+    as_json: bool,
 ) -> None:
+    check_reason_given(reason, organisation)
+    look = look_at_any if reason else look_at_own
+
+    def seen(client: "Client", name: str) -> "InstanceAnswer":
+        if not reason:
+            return client.instance(name)
+        return client.any_instance(name, organisation=organisation).instance
+
     with connected(project) as client:
-        found = [client.instance(name) for name in _once(names)]  # a name that is wrong deletes nothing
+        found = [seen(client, name) for name in _once(names)]  # a name that is wrong deletes nothing
         if not yes:
             whose = "its disk" if len(found) == 1 else "their disks"
             confirm(f"Delete {_listed(found)} with {whose} and snapshots?", "Deleting")
         ids = tuple(each.id for each in found)
-        done = act_on(client, ids, lambda client, id: client.delete(id), "gone", wait, timeout)
+        done = act_on(
+            client,
+            ids,
+            lambda client, id: client.delete_any(id, reason).instance if reason else client.delete(id),
+            "gone",
+            wait,
+            timeout,
+            look,
+        )
     for each in done:
         ssh_files.forget(Path(home()), each.id)
     tell(done, as_json, waited=wait)
 
 
+def check_reason_given(reason: str, organisation: str) -> None:
+    if organisation and not reason:
+        raise BadInput("`--org` belongs to `--reason`", hint="Name one of your own projects with `--project`")
+
+
+def look_at_own(client: "Client", id: str) -> "InstanceAnswer":
+    return client.instance(id)
+
+
+def look_at_any(client: "Client", id: str) -> "InstanceAnswer":
+    """For operators: an instance of any tenant."""
+    return client.any_instance(id).instance
+
+
 def act_on(
-    client: "Client", names: Sequence[str], act: Act, target: str, wait: bool, seconds_max: float
+    client: "Client",
+    names: Sequence[str],
+    act: Act,
+    target: str,
+    wait: bool,
+    seconds_max: float,
+    look_at: Act = look_at_own,
 ) -> list["InstanceAnswer"]:
     """Ask for all of them, then wait for all of them."""
     asked = [act(client, name) for name in _once(names)]
@@ -119,7 +219,7 @@ def act_on(
 
     def look() -> list["InstanceAnswer"]:
         for id in latest:
-            latest[id] = _look(client, latest[id])
+            latest[id] = _look(client, latest[id], look_at)
         return list(latest.values())
 
     return list(wait_for(look, lambda each: has_reached(each, target), seconds_max=seconds_max))
@@ -129,11 +229,11 @@ def has_reached(instance: "InstanceAnswer", target: str) -> bool:
     return instance.state == target and instance.operation is None
 
 
-def _look(client: "Client", before: "InstanceAnswer") -> "InstanceAnswer":
+def _look(client: "Client", before: "InstanceAnswer", look_at: Act) -> "InstanceAnswer":
     from msgspec.structs import replace
 
     try:
-        seen = client.instance(before.id)
+        seen = look_at(client, before.id)
     except NotFound:
         return replace(before, state="gone", operation=None)
     return replace(seen, simulated=seen.simulated or before.simulated)  # what is gone has no host to tell by

@@ -10,7 +10,7 @@ from teraflock.base.clock import SystemClock
 from teraflock.base.quantities import memory_text
 from teraflock.cli.bill.beside import budget_of, cost_cells, costs_by_id, tell_budget, tell_idle, with_cost
 from teraflock.cli.cloud.connection import connected
-from teraflock.cli.cloud.options import json_option, project_option
+from teraflock.cli.cloud.options import json_option, organisation_option, project_option
 from teraflock.cli.cloud.words import age_text, cards_text, state_text
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
@@ -19,13 +19,17 @@ if TYPE_CHECKING:
     from teraflock.wire.bill import CostAnswer
     from teraflock.wire.instance import InstanceAnswer
 
-HELP: Final = """Your instances and how they are.
+HELP: Final = """List instances and their state.
+
+For operators, `--all` lists the instances of every organisation; `--org` and `--host` narrow that.
 
 \b
 Examples:
   tera ps
   tera ps --state running --label team=vision
   tera ps --json
+  tera ps --all --host gpu-3
+  tera ps --org red-lab
 """
 COLUMNS: Final = (
     Column("NAME", flexible=True),
@@ -47,12 +51,28 @@ COLUMNS: Final = (
 @click.command(help=HELP)
 @click.option("--state", "states", multiple=True, metavar="STATE", help="Only those; may be repeated.")
 @click.option("--label", "labels", multiple=True, metavar="K=V", help="Only those with it; may be repeated.")
+@click.option("--all", "is_all", is_flag=True, help="Of every organisation; for operators.")
+@click.option("--host", default="", metavar="NAME", help="With --all: on this host only.")
+@organisation_option
 @project_option
 @json_option
-def command(project: str | None, states: tuple[str, ...], labels: tuple[str, ...], as_json: bool) -> None:
+def command(
+    project: str | None,
+    states: tuple[str, ...],
+    labels: tuple[str, ...],
+    is_all: bool,
+    host: str,
+    organisation: str,
+    as_json: bool,
+) -> None:
     from teraflock.cli.cloud.words import parse_pairs
 
     wished = parse_pairs(labels, "--label")
+    if is_all or host or organisation:
+        from teraflock.cli.cloud.everyone import list_everyone
+
+        list_everyone(project, states, wished, host=host, organisation=organisation, as_json=as_json)
+        return
     with connected(project) as client:
         found = [
             each

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from teraflock.base.errors import BadInput
 from teraflock.cli.cloud.connection import connected, mark_simulated
-from teraflock.cli.cloud.options import json_option, project_option
+from teraflock.cli.cloud.lifecycle import check_reason_given
+from teraflock.cli.cloud.options import json_option, organisation_option, project_option, reason_option
 from teraflock.cli.output import remark, write_json
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ Examples:
   tera logs job
   tera logs job --follow
   tera logs job --tail 20
+  tera logs job --org red-lab --reason "support request 4711"
 """
 
 
@@ -28,11 +31,24 @@ Examples:
 @click.argument("name")
 @click.option("--follow", "-f", is_flag=True, help="Go on as more is written, until the command ends.")
 @click.option("--tail", type=click.IntRange(0), metavar="N", help="The last so many lines only.")
+@reason_option
+@organisation_option
 @project_option
 @json_option
-def command(name: str, follow: bool, tail: int | None, project: str | None, as_json: bool) -> None:
+def command(
+    name: str,
+    follow: bool,
+    tail: int | None,
+    reason: str,
+    organisation: str,
+    project: str | None,
+    as_json: bool,
+) -> None:
+    check_reason_given(reason, organisation)
+    if reason and follow:
+        raise BadInput("`--reason` reads the log once", hint="Leave `--follow` out")
     with connected(project) as client:
-        log = client.log(name)
+        log = client.log_of_any(name, reason, organisation=organisation) if reason else client.log(name)
         mark_simulated(client)
         if as_json:
             write_json(log)

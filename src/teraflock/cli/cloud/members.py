@@ -9,7 +9,7 @@ from teraflock.cli.cloud.asking import confirm
 from teraflock.cli.cloud.connection import connected
 from teraflock.cli.cloud.options import json_option, organisation_option, yes_option
 from teraflock.cli.cloud.pages import names_of
-from teraflock.cli.cloud.words import roles_text, time_text
+from teraflock.cli.cloud.words import check_member_name, roles_text, time_text
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
@@ -62,6 +62,7 @@ def list_members(organisation: str, as_json: bool) -> None:
 @organisation_option
 @json_option
 def add(name: str, role: RoleWord, project: str, organisation: str, as_json: bool) -> None:
+    check_member_name(name)
     with connected() as client:
         made = client.add_member(
             MemberRequest(name=name, role=role, project=project), organisation=organisation

@@ -14,6 +14,12 @@ project_option = click.option(
 organisation_option = click.option(
     "--org", "organisation", default="", metavar="NAME", help="Another organisation; for operators."
 )
+reason_option = click.option(
+    "--reason",
+    default="",
+    metavar="TEXT",
+    help="For operators: act on an instance of any tenant. The tenant sees this text.",
+)
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 

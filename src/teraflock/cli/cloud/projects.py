@@ -20,9 +20,10 @@ How many projects you may have, and the most they may use together, is the quota
 
 \b
 Examples:
-  tera project create vision --instances 20 --gpus V100=4
+  tera project create vision
   tera project list
   tera ps --project vision
+  tera project create vision --org red-lab --instances 20 --gpus V100=4    # for operators: with a quota
 """
 COLUMNS: Final = (
     Column("PROJECT"),

@@ -5,16 +5,20 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from teraflock.base.errors import BadInput
+from teraflock.base.quantities import memory_text
+from teraflock.cli.bill.beside import cost_cells, costs_by_id
 from teraflock.cli.cloud.asking import confirm
 from teraflock.cli.cloud.connection import connected
 from teraflock.cli.cloud.lifecycle import act_on, tell
 from teraflock.cli.cloud.options import json_option, project_option, wait_option, yes_option
 from teraflock.cli.cloud.shape_options import shape_from, shape_options
 from teraflock.cli.cloud.words import cards_text
+from teraflock.cli.output import remark
 from teraflock.wire.instance import ResizeRequest, ShapeRequest
 
 if TYPE_CHECKING:
     from teraflock.client import Client
+    from teraflock.wire.bill import CostAnswer
     from teraflock.wire.instance import InstanceAnswer
 
 HELP: Final = """Another size for an instance. What is left out stays as it is.
@@ -64,7 +68,24 @@ def command(
             wait,
             timeout,
         )
+        costs = {} if as_json else costs_by_id(client)
     tell(done, as_json, waited=wait)
+    if not as_json:
+        for each in done:
+            remark(size_text(each, costs.get(each.id)))
+
+
+def size_text(instance: "InstanceAnswer", cost: "CostAnswer | None") -> str:
+    """What it has now, and what that costs."""
+    shape = instance.shape
+    parts = [
+        f"{shape.vcpus} vCPU",
+        f"{memory_text(shape.ram_bytes)} RAM",
+        f"{memory_text(shape.disk_bytes)} disk",
+        *filter(None, [cards_text(shape)]),
+    ]
+    price, _ = cost_cells(cost)
+    return f"`{instance.name}` has {', '.join(parts)}{f', and costs {price}' if price else ''}"
 
 
 def changes_cards(client: "Client", instance: "InstanceAnswer", wish: ShapeRequest) -> bool:

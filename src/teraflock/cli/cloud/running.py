@@ -52,6 +52,8 @@ def command(
     else:
         click.echo(answer.stdout, nl=False)
         click.echo(answer.stderr, nl=False, err=True)
+        if answer.timed_out:
+            remark(f"Killed after {seconds} s, exit code {answer.exit_code}: `--seconds` allows up to 600")
         if answer.exit_code == NOT_FOUND and not answer.stdout and not answer.stderr:
             remark(f"exit code {NOT_FOUND}: as if `{name}` had no program `{words[0]}`")
     raise SystemExit(answer.exit_code if 0 <= answer.exit_code < 256 else 255)

@@ -43,6 +43,7 @@ COLUMNS: Final = (
     Column("KEEPS", right=True, worth=6),
     Column("MADE AT (UTC)", worth=5),
     Column("AGE", right=True),
+    Column("PROBLEM", flexible=True, worth=4),
 )
 
 
@@ -90,8 +91,10 @@ def _make(
             seconds_max=seconds_max,
         )
     if made.state == "failed":
+        why = f": {made.problem}" if made.problem else ""
         raise NotDone(
-            f"The snapshot `{called}` of `{name}` could not be made", hint=f"`tera show {name}` says why"
+            f"The snapshot `{called}` of `{name}` failed{why}",
+            hint="You can use its name again when you retry",
         )
     if as_json:
         write_json(made)
@@ -111,6 +114,7 @@ def _write(snapshots: "tuple[SnapshotAnswer, ...]", as_json: bool) -> None:
                 memory_text(each.size_bytes),
                 time_text(each.created_at),
                 age_text(each.created_at, now),
+                each.problem,
             ]
             for each in snapshots
         ]

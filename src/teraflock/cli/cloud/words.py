@@ -30,6 +30,16 @@ def check_name(name: str, what: str = "name") -> str:
     return name
 
 
+def check_member_name(name: str) -> str:
+    """Refused here already, as above."""
+    if not 0 < len(name) <= 255 or not name.isprintable() or " " in name or name.startswith("mem_"):
+        raise BadInput(
+            f"`{name}` cannot be the name of a member",
+            hint="Use an e-mail address or a short name without spaces",
+        )
+    return name
+
+
 def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
     """`("team=vision", "run=7")` → a mapping; what stands twice is a mistake."""
     pairs: dict[str, str] = {}

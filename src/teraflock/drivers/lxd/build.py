@@ -242,7 +242,22 @@ def _run(command: Sequence[str], what: str, environment: Mapping[str, str] | Non
 
 @contextlib.contextmanager
 def alone(lock: Path) -> Iterator[None]:
-    """One process at a time, and all of this machine's; a process that dies lets go."""
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    """One process at a time, and all of this machine's; a process that dies lets go. The file goes with the last."""
+    while True:
+        with lock.open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if not _is_named(lock, file.fileno()):
+                continue  # whoever had it removed the file: another may hold a new one
+            try:
+                yield
+            finally:
+                lock.unlink(missing_ok=True)
+            return
+
+
+def _is_named(path: Path, file: int) -> bool:
+    """Whether an open file is still the one of that name."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file))
+    except FileNotFoundError:
+        return False

@@ -141,6 +141,10 @@ class Daemon:
         folder = os.fsencode(f"{program.folder_variable}={self.folder}") if program else b""
         return pid if folder in environment else None
 
+    def was_started(self) -> bool:
+        """Whether we started it and nobody stopped it in order: one that died leaves its note behind."""
+        return self._pid_file.exists()
+
     def stop(self) -> None:
         """End the daemon and all its guests."""
         self._end(signal.SIGPWR)  # both take it for a power cut announced: guests first, then itself

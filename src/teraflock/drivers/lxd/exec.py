@@ -48,7 +48,7 @@ def run(
         code = _exit_code(client, begun.id) if in_time else TOO_LONG
     finally:
         lines.close()
-    return Ran(exit_code=code, stdout=lines.output(1), stderr=lines.output(2))
+    return Ran(exit_code=code, stdout=lines.output(1), stderr=lines.output(2), timed_out=not in_time)
 
 
 class _Lines:

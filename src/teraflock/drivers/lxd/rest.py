@@ -28,6 +28,9 @@ OPERATION_SECONDS_MAX: Final = 120
 IDLE_CONNECTIONS_MAX: Final = 16
 SUCCESS: Final = 200
 FAILED_FROM: Final = 400
+STREAM_PIECE_BYTES: Final = 1 << 20
+STREAM_SECONDS_MAX: Final = 600
+"""For one piece: a busy disk may be slow."""
 BYTES: Final = "application/octet-stream"
 
 
@@ -75,6 +78,23 @@ class Client:
         if status >= FAILED_FROM:
             raise errors.told(f"GET {'/'.join(path)}", status, content[:1000].decode("utf-8", "replace"))
         return content
+
+    def stream(self, *path: str) -> Iterator[bytes]:
+        """A large file piece by piece, over a connection of its own."""
+        connection = _UnixConnection(self.socket_path)
+        try:
+            connection.connect_within(STREAM_SECONDS_MAX)
+            connection.request("GET", self.target(*path))
+            response = connection.getresponse()
+            if response.status >= FAILED_FROM:
+                reason = response.read(1000).decode("utf-8", "replace")
+                raise errors.told(f"GET {'/'.join(path)}", response.status, reason)
+            while piece := response.read(STREAM_PIECE_BYTES):
+                yield piece
+        except (OSError, http.client.HTTPException) as error:
+            raise errors.down(f"{type(error).__name__}: {error}") from error
+        finally:
+            connection.close()
 
     def put(self, *path: str, body: object, **query: str | int) -> Any:
         return self._done("PUT", path, query, body)

@@ -21,7 +21,7 @@ def insert(tx: Transaction, snapshot: Snapshot) -> None:
 
 def of_instance(tx: Transaction, instance: InstanceId) -> tuple[Snapshot, ...]:
     rows = tx.all(
-        "SELECT id, project_id, instance_id, name, state, size_bytes, created_at_us FROM snapshot"
+        "SELECT id, project_id, instance_id, name, state, size_bytes, created_at_us, problem FROM snapshot"
         " WHERE instance_id = :id ORDER BY id",
         id=instance,
     )
@@ -34,6 +34,7 @@ def of_instance(tx: Transaction, instance: InstanceId) -> tuple[Snapshot, ...]:
             state=row[4],
             size_bytes=row[5],
             created_at=at_microseconds(row[6]),
+            problem=row[7],
         )
         for row in rows
     )
@@ -48,11 +49,12 @@ def kept_bytes(tx: Transaction, instance: InstanceId) -> int:
     return int(row[0]) if row else 0
 
 
-def set_state(tx: Transaction, id: str, state: str, *, size_bytes: int = 0) -> None:
+def set_state(tx: Transaction, id: str, state: str, *, size_bytes: int = 0, problem: str = "") -> None:
     tx.run(
-        "UPDATE snapshot SET state = :state, size_bytes = :size WHERE id = :id",
+        "UPDATE snapshot SET state = :state, size_bytes = :size, problem = :problem WHERE id = :id",
         state=state,
         size=size_bytes,
+        problem=problem,
         id=id,
     )
 

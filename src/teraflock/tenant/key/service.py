@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from teraflock.base.errors import Forbidden, NotFound
+from teraflock.base.errors import Forbidden, NotFound, ambiguous_name
 from teraflock.base.ids import new_id
 from teraflock.storage.database import Transaction
 from teraflock.tenant import rules
@@ -23,7 +23,8 @@ from teraflock.tenant.key.secret import digest_of, new_secret
 from teraflock.tenant.member.service import member_in
 from teraflock.tenant.model import Actor, ApiKey, KeyId, MadeKey, Member, Role
 from teraflock.tenant.names import check_key_name
-from teraflock.tenant.project.service import project_in
+from teraflock.tenant.organisation.rules import check_active
+from teraflock.tenant.project.service import OPTIONS_MAX, project_in
 from teraflock.tenant.rules import Permission
 
 
@@ -52,6 +53,7 @@ class Keys(Acts):
 
         def work(tx: Transaction) -> MadeKey:
             whose = self._whose(tx, actor, member)
+            check_active(tx, whose.organisation_id)
             project_id = self._project_id(tx, actor, whose, project)
             now = self._clock.now()
             key = ApiKey(
@@ -128,6 +130,8 @@ class Keys(Acts):
         key = store.key(tx, actor.organisation_id, id)
         if key is None and actor.is_operator:
             key = store.key_of_any_organisation(tx, id)
+        if key is None:
+            key = self._named(tx, actor, id)
         if key is None or not (key.member_id == actor.member_id or _changes_all(actor)):
             raise NotFound("There is no such key", hint="`tera key list` has those this key may see")
         whose = member_in(tx, actor, key.member_id)
@@ -137,6 +141,16 @@ class Keys(Acts):
                 hint="Use that key itself, or one without limits",
             )
         return key, whose
+
+    def _named(self, tx: Transaction, actor: Actor, name: str) -> ApiKey | None:
+        """The one key of this name that is not revoked, of those the actor may see."""
+        member = None if _changes_all(actor) else actor.member_id
+        options = store.keys_by_name(
+            tx, "" if actor.is_operator else actor.organisation_id, member, name, limit=OPTIONS_MAX
+        )
+        if len(options) > 1:
+            raise ambiguous_name("key", name, (f"{each.id} ({owner})" for each, owner in options))
+        return options[0][0] if options else None
 
 
 def _changes_all(actor: Actor) -> bool:

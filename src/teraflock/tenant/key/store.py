@@ -78,6 +78,23 @@ def keys(
     return tuple(_key_from(row) for row in rows)
 
 
+def keys_by_name(
+    tx: Transaction, organisation: str, member: MemberId | None, name: str, *, limit: int
+) -> list[tuple[ApiKey, str]]:
+    """Keys of this name that are not revoked, each with its member's name; the empty organisation stands for all."""
+    rows = tx.all(
+        f"SELECT {_prefixed('k', _KEY)}, m.name FROM api_key k JOIN member m ON m.id = k.member_id"
+        " WHERE k.name = :name AND k.revoked_at_us IS NULL"
+        " AND (:organisation = '' OR m.organisation_id = :organisation)"
+        " AND (:member = '' OR k.member_id = :member) ORDER BY k.id LIMIT :limit",
+        name=name,
+        organisation=organisation,
+        member=member or "",
+        limit=limit,
+    )
+    return [(_key_from(row[:-1]), row[-1]) for row in rows]
+
+
 def put_key(tx: Transaction, key: ApiKey, digest: str) -> None:
     tx.run(
         f"INSERT INTO api_key ({_KEY}, digest)"

@@ -9,7 +9,15 @@ What holds:
 
 from msgspec.structs import replace
 
-from teraflock.base.errors import Conflict, Forbidden, NotFound, Refused
+from teraflock.base.errors import (
+    Conflict,
+    Forbidden,
+    NotFound,
+    Refused,
+    ambiguous_name,
+    not_found,
+    suggestion,
+)
 from teraflock.base.ids import new_id
 from teraflock.storage.database import Transaction
 from teraflock.tenant import rules
@@ -17,7 +25,8 @@ from teraflock.tenant.acts import Acts
 from teraflock.tenant.member import store
 from teraflock.tenant.model import Actor, Member, MemberId, OrganisationId, Role
 from teraflock.tenant.names import check_member_name
-from teraflock.tenant.project.service import project_in
+from teraflock.tenant.organisation.rules import NAMES_MAX
+from teraflock.tenant.project.service import OPTIONS_MAX, project_in
 from teraflock.tenant.rules import Permission
 
 
@@ -146,12 +155,33 @@ def member_in(tx: Transaction, actor: Actor, ref: str) -> Member:
     """The member meant, by id or name, if the actor may know of him and change him."""
     found = store.member(tx, actor.organisation_id, ref)
     if found is None and actor.is_operator:
-        found = store.member_of_any_organisation(tx, ref)
+        found = _of_any_organisation(tx, ref)
     if found is None or not _knows(actor, found):
-        raise NotFound("There is no such member", hint="`tera member list` has those this key may see")
+        see = f"{suggestion(ref, _known(tx, actor))} `tera member list` has those this key may see".strip()
+        raise NotFound("There is no such member", hint=see)
     if found.is_operator and not actor.is_operator and found.id != actor.member_id:
         raise Forbidden("An operator is changed by operators alone")
     return found
+
+
+def _known(tx: Transaction, actor: Actor) -> list[str]:
+    """Names that may be suggested: those the actor may know of."""
+    seen_in = rules.projects_with(actor, Permission.MEMBER_READ)
+    if seen_in == ():
+        return []
+    return [
+        each.name for each in store.members(tx, actor.organisation_id, seen_in, after="", limit=NAMES_MAX)
+    ]
+
+
+def _of_any_organisation(tx: Transaction, ref: str) -> Member:
+    options = store.members_of_any_organisation(tx, ref, limit=OPTIONS_MAX)
+    if len(options) > 1:
+        raise ambiguous_name("member", ref, (f"{each.id} ({owner})" for each, owner in options))
+    if not options:
+        names = store.names_of_any_organisation(tx, limit=NAMES_MAX)
+        raise not_found("member", ref, names, see="`tera member list --org NAME` lists them")
+    return options[0][0]
 
 
 def _knows(actor: Actor, member: Member) -> bool:

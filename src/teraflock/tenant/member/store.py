@@ -28,9 +28,24 @@ def member(tx: Transaction, organisation: OrganisationId, ref: str) -> Member | 
     return _members_from(tx, [row])[0] if row else None
 
 
-def member_of_any_organisation(tx: Transaction, id: str) -> Member | None:
-    row = tx.one(f"SELECT {_MEMBER} FROM member WHERE id = :id AND removed_at_us IS NULL", id=id)
-    return _members_from(tx, [row])[0] if row else None
+def members_of_any_organisation(tx: Transaction, ref: str, *, limit: int) -> list[tuple[Member, str]]:
+    """By id or name, each with the name of its organisation."""
+    columns = ", ".join(f"m.{column}" for column in _MEMBER.split(", "))
+    rows = tx.all(
+        f"SELECT {columns}, o.name FROM member m JOIN organisation o ON o.id = m.organisation_id"
+        " WHERE m.removed_at_us IS NULL AND (m.id = :ref OR m.name = :ref) ORDER BY m.id LIMIT :limit",
+        ref=ref,
+        limit=limit,
+    )
+    found = _members_from(tx, [row[:-1] for row in rows])
+    return [(member, row[-1]) for member, row in zip(found, rows, strict=True)]
+
+
+def names_of_any_organisation(tx: Transaction, *, limit: int) -> list[str]:
+    rows = tx.all(
+        "SELECT DISTINCT name FROM member WHERE removed_at_us IS NULL ORDER BY name LIMIT :limit", limit=limit
+    )
+    return [row[0] for row in rows]
 
 
 def removed_member(tx: Transaction, organisation: OrganisationId, name: str) -> MemberId | None:

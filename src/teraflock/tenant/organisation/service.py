@@ -1,15 +1,21 @@
-"""Organisations: made by operators, each with a first owner, a key for him and a project to begin with.
+"""Organisations: made by operators, each with a first owner, a key for the owner and a first project.
 
-Only operators learn which organisations there are.
+Only operators learn which organisations there are. Suspending and deleting write a state; the loop in
+`reconcile/organisations.py` stops and deletes what they have, so a crash loses nothing.
 """
 
-from teraflock.base.errors import Conflict, NotFound
+from collections.abc import Callable
+from typing import Final
+
+from msgspec.structs import replace
+
+from teraflock.base.errors import Conflict, Refused
 from teraflock.base.ids import new_id
 from teraflock.storage.database import Transaction
 from teraflock.tenant import rules
 from teraflock.tenant.acts import Acts
 from teraflock.tenant.key.service import first_key
-from teraflock.tenant.member.store import put_member
+from teraflock.tenant.member.store import members, put_member, remove_member
 from teraflock.tenant.model import (
     Actor,
     Defaults,
@@ -19,17 +25,23 @@ from teraflock.tenant.model import (
     Organisation,
     OrganisationId,
     OrganisationQuota,
+    OrganisationState,
     Project,
     ProjectId,
     Role,
 )
-from teraflock.tenant.names import check_member_name, check_name
+from teraflock.tenant.names import check_member_name, check_name, check_reason
+from teraflock.tenant.organisation import rules as organisations
 from teraflock.tenant.organisation import store
+from teraflock.tenant.organisation.rules import there
 from teraflock.tenant.project.service import DEFAULT_PROJECT, NO_NETWORK
-from teraflock.tenant.project.store import put_project
+from teraflock.tenant.project.store import projects, put_project, remove_project
 from teraflock.tenant.quota import rules as quotas
 from teraflock.tenant.quota.store import name_and_quota, set_quota
 from teraflock.tenant.rules import Permission
+
+PROJECTS_MAX: Final = 4_096  # more than there are networks
+MEMBERS_MAX: Final = 100_000
 
 
 class Organisations(Acts):
@@ -41,19 +53,134 @@ class Organisations(Acts):
     def own(self, actor: Actor) -> Organisation:
         """The actor's own, which every member knows."""
         with self._database.read() as tx:
-            return _there(store.organisation(tx, actor.organisation_id))
+            return there(store.organisation(tx, actor.organisation_id))
 
-    def show(self, actor: Actor, id: OrganisationId) -> Organisation:
-        if id != actor.organisation_id:
-            rules.require(actor, Permission.ORGANISATION_READ, None)
+    def meant(self, actor: Actor, ref: str | None) -> OrganisationId:
+        """The organisation that a name or an id stands for; None: the actor's own."""
+        if not ref:
+            return actor.organisation_id
         with self._database.read() as tx:
-            return _there(store.organisation(tx, id))
+            return organisations.meant(tx, actor, ref)
+
+    def show(self, actor: Actor, ref: str) -> Organisation:
+        """By id or name. Members see their own, operators any."""
+        with self._database.read() as tx:
+            id = organisations.meant(tx, actor, ref)
+            if id != actor.organisation_id:
+                rules.require(actor, Permission.ORGANISATION_READ, None)
+            return there(store.organisation(tx, id))
+
+    def suspend(self, actor: Actor, ref: str, reason: str) -> Organisation:
+        """Stop all its instances, in order, and let nothing start until it is resumed."""
+
+        def change(tx: Transaction, found: Organisation) -> Organisation:
+            if found.state == OrganisationState.DELETING:
+                raise Conflict(f"`{found.name}` is being deleted")
+            return self._moved(tx, found, OrganisationState.SUSPENDED, reason)
+
+        return self._change(actor, ref, "suspend", reason, change)
+
+    def resume(self, actor: Actor, ref: str, reason: str) -> Organisation:
+        """Let its members start things again. What was stopped stays stopped until they do."""
+
+        def change(tx: Transaction, found: Organisation) -> Organisation:
+            if found.state == OrganisationState.DELETING:
+                raise Conflict(f"`{found.name}` is being deleted: part of it may be gone already")
+            return self._moved(tx, found, OrganisationState.ACTIVE, "")
+
+        return self._change(actor, ref, "resume", reason, change)
+
+    def rename(self, actor: Actor, ref: str, name: str, reason: str) -> Organisation:
+        check_name("an organisation", name)
+
+        def change(tx: Transaction, found: Organisation) -> Organisation:
+            if found.name == name:
+                return found
+            if store.is_organisation_name_taken(tx, name):
+                raise Conflict(f"There is an organisation `{name}` already", hint="Choose another name")
+            store.rename(tx, found.id, name)
+            return replace(found, name=name)
+
+        return self._change(actor, ref, "rename", reason, change, to=name)
+
+    def remove(self, actor: Actor, ref: str, reason: str, *, force: bool) -> Organisation:
+        """Delete an organisation that is empty; with `force`, delete its instances and images first."""
+
+        def change(tx: Transaction, found: Organisation) -> Organisation:
+            if found.id == actor.organisation_id:
+                raise Refused("An operator's own organisation cannot be deleted")
+            instances, images = store.contents(tx, found.id)
+            if (instances or images) and not force:
+                raise Refused(
+                    f"`{found.name}` still has {instances} instances and {images} images",
+                    hint="Delete them first, or give `--force` to delete them with it: their data is lost",
+                )
+            return self._moved(tx, found, OrganisationState.DELETING, reason)
+
+        return self._change(actor, ref, "delete", reason, change, force=force)
+
+    def close(self, id: OrganisationId) -> bool:
+        """End an organisation that is to be deleted, once nothing is left in it. False: something still is."""
+
+        def work(tx: Transaction) -> bool:
+            found = there(store.organisation(tx, id))
+            if found.state != OrganisationState.DELETING or any(store.contents(tx, id)):
+                return False
+            now = self._clock.now()
+            for project in projects(tx, id, None, limit=PROJECTS_MAX):
+                remove_project(tx, project.id, now)
+            for member in members(tx, id, None, after="", limit=MEMBERS_MAX):
+                remove_member(tx, member.id, now)
+            store.set_state(tx, id, OrganisationState.DELETED, found.state_reason, now)
+            store.rename(tx, id, f"{found.name}~{id}")  # no name has a `~`: the old one can be used again
+            return True
+
+        return self._database.write(work)
+
+    def _change(
+        self,
+        actor: Actor,
+        ref: str,
+        action: str,
+        reason: str,
+        change: Callable[[Transaction, Organisation], Organisation],
+        **details: str | bool,
+    ) -> Organisation:
+        rules.require(actor, Permission.ORGANISATION_WRITE, None)
+        reason = check_reason(reason)
+
+        def work(tx: Transaction) -> Organisation:
+            before = organisations.found(tx, ref)
+            if before.state == OrganisationState.DELETED:
+                raise Conflict(f"`{before.name}` is deleted")
+            after = change(tx, before)
+            if after != before:
+                self._audit.record_in(
+                    tx, before.id, actor, f"organisation.{action}", before.id, "", name=before.name, by="operator",
+                    reason=reason, **details,
+                )  # fmt: skip
+            return after
+
+        return self._database.write(work)
+
+    def _moved(
+        self, tx: Transaction, found: Organisation, state: OrganisationState, reason: str
+    ) -> Organisation:
+        if found.state == state and found.state_reason == reason:
+            return found
+        if any(member.is_operator for member in members(tx, found.id, None, after="", limit=MEMBERS_MAX)):
+            raise Refused(f"`{found.name}` is the operators' own organisation")
+        now = self._clock.now()
+        store.set_state(tx, found.id, state, reason, now)
+        return replace(found, state=state, state_reason=reason, state_since=now)
 
     def called(self, actor: Actor, ref: str) -> Organisation:
         """By id or name; another than the actor's own only for operators."""
         with self._database.read() as tx:
-            found = _there(store.organisation_called(tx, ref))
-        return _there(found if found.id == actor.organisation_id or actor.is_operator else None)
+            if actor.is_operator:
+                return organisations.found(tx, ref)
+            own = there(store.organisation(tx, actor.organisation_id))
+        return there(own if ref in (own.id, own.name) else None)
 
     def quota(self, organisation: OrganisationId) -> OrganisationQuota:
         with self._database.read() as tx:
@@ -64,7 +191,7 @@ class Organisations(Acts):
         rules.require(actor, Permission.ORGANISATION_WRITE, None)
 
         def work(tx: Transaction) -> Organisation:
-            found = _there(store.organisation_called(tx, ref))
+            found = organisations.found(tx, ref)
             set_quota(tx, found.id, quota)
             self._audit.record_in(tx, found.id, actor, "quota.set", found.id, "", **quotas.flat(quota))
             return found
@@ -117,12 +244,3 @@ class Organisations(Acts):
         put_member(tx, member)
         key = first_key(tx, member, now, self._random_bytes)
         return MadeOrganisation(organisation=organisation, project=project, owner=member, key=key)
-
-
-def _there(organisation: Organisation | None) -> Organisation:
-    if organisation is None:
-        raise NotFound(
-            "There is no such organisation",
-            hint="`tera whoami` shows yours, `tera org list` all, to operators",
-        )
-    return organisation

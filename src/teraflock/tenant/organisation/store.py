@@ -1,30 +1,58 @@
-"""All SQL about organisations."""
+"""All SQL about organisations.
+
+A deleted organisation keeps its row, because bills and the audit log name it. Its name is free for another.
+"""
+
+from datetime import datetime
+from typing import Final
 
 from teraflock.base.clock import at_microseconds, microseconds
 from teraflock.storage.database import Row, Transaction
-from teraflock.tenant.model import Organisation, OrganisationId
+from teraflock.tenant.model import Organisation, OrganisationId, OrganisationState
+
+_ORGANISATION: Final = "id, name, created_at_us, state, state_reason, state_since_us"
 
 
 def organisation(tx: Transaction, id: OrganisationId) -> Organisation | None:
-    row = tx.one("SELECT id, name, created_at_us FROM organisation WHERE id = :id", id=id)
+    row = tx.one(f"SELECT {_ORGANISATION} FROM organisation WHERE id = :id", id=id)
     return _organisation_from(row) if row else None
 
 
-def organisation_called(tx: Transaction, ref: str) -> Organisation | None:
-    """By id or name. An id has a `_`, which no name has."""
-    row = tx.one("SELECT id FROM organisation WHERE id = :ref OR name = :ref", ref=ref)
-    return organisation(tx, OrganisationId(row[0])) if row else None
+def organisation_by_name(tx: Transaction, name: str) -> Organisation | None:
+    row = tx.one(f"SELECT {_ORGANISATION} FROM organisation WHERE name = :name", name=name)
+    return _organisation_from(row) if row else None
 
 
 def is_organisation_name_taken(tx: Transaction, name: str) -> bool:
     return tx.one("SELECT 1 FROM organisation WHERE name = :name", name=name) is not None
 
 
+def names_of_organisations(tx: Transaction, *, limit: int) -> list[str]:
+    rows = tx.all(
+        "SELECT name FROM organisation WHERE state <> 'deleted' ORDER BY id LIMIT :limit", limit=limit
+    )
+    return [row[0] for row in rows]
+
+
+def count_organisations(tx: Transaction) -> int:
+    """Those that have members. Of any schema version: it may be asked before an update."""
+    row = tx.one("SELECT COUNT(DISTINCT organisation_id) FROM member WHERE removed_at_us IS NULL")
+    return int(row[0]) if row else 0
+
+
 def all_organisations(tx: Transaction, *, after: str, limit: int) -> tuple[Organisation, ...]:
     rows = tx.all(
-        "SELECT id, name, created_at_us FROM organisation WHERE id > :after ORDER BY id LIMIT :limit",
+        f"SELECT {_ORGANISATION} FROM organisation WHERE id > :after AND state <> 'deleted' ORDER BY id LIMIT :limit",
         after=after,
         limit=limit,
+    )
+    return tuple(_organisation_from(row) for row in rows)
+
+
+def organisations_to_end(tx: Transaction) -> tuple[Organisation, ...]:
+    """Those whose instances have to be stopped or deleted."""
+    rows = tx.all(
+        f"SELECT {_ORGANISATION} FROM organisation WHERE state IN ('suspended', 'deleting') ORDER BY id"
     )
     return tuple(_organisation_from(row) for row in rows)
 
@@ -38,6 +66,41 @@ def put_organisation(tx: Transaction, organisation: Organisation) -> None:
     )
 
 
+def set_state(
+    tx: Transaction, id: OrganisationId, state: OrganisationState, reason: str, now: datetime
+) -> None:
+    tx.run(
+        "UPDATE organisation SET state = :state, state_reason = :reason, state_since_us = :now WHERE id = :id",
+        state=state,
+        reason=reason,
+        now=microseconds(now),
+        id=id,
+    )
+
+
+def rename(tx: Transaction, id: OrganisationId, name: str) -> None:
+    tx.run("UPDATE organisation SET name = :name WHERE id = :id", name=name, id=id)
+
+
+def contents(tx: Transaction, id: OrganisationId) -> tuple[int, int]:
+    """How many instances and images its projects still have, seen in the transaction that would delete it."""
+    row = tx.one(
+        "SELECT (SELECT COUNT(*) FROM instance i JOIN project p ON p.id = i.project_id"
+        " WHERE p.organisation_id = :id AND i.phase <> 'gone'),"
+        " (SELECT COUNT(*) FROM image i JOIN project p ON p.id = i.project_id WHERE p.organisation_id = :id)",
+        id=id,
+    )
+    assert row is not None
+    return int(row[0]), int(row[1])
+
+
 def _organisation_from(row: Row) -> Organisation:
-    id, name, created_at_us = row
-    return Organisation(id=OrganisationId(id), name=name, created_at=at_microseconds(created_at_us))
+    id, name, created_at_us, state, reason, since_us = row
+    return Organisation(
+        id=OrganisationId(id),
+        name=name,
+        created_at=at_microseconds(created_at_us),
+        state=OrganisationState(state),
+        state_reason=reason,
+        state_since=at_microseconds(since_us) if since_us else None,
+    )

@@ -7,13 +7,15 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from teraflock.base.errors import Conflict, NotFound, Refused
+from teraflock.base.errors import Conflict, NotFound, Refused, ambiguous_name, not_found, suggestion
 from teraflock.base.ids import new_id
 from teraflock.storage.database import Transaction
 from teraflock.tenant import rules
 from teraflock.tenant.acts import Acts
 from teraflock.tenant.model import Actor, OrganisationId, Project, ProjectId, Quota
 from teraflock.tenant.names import check_name
+from teraflock.tenant.organisation.rules import NAMES_MAX
+from teraflock.tenant.organisation.rules import found as found_organisation
 from teraflock.tenant.project import store
 from teraflock.tenant.quota import rules as quotas
 from teraflock.tenant.quota.rules import Amounts
@@ -21,6 +23,8 @@ from teraflock.tenant.quota.store import count_projects, name_and_quota
 from teraflock.tenant.rules import Permission
 
 DEFAULT_PROJECT: Final = "default"
+OPTIONS_MAX: Final = 10
+"""Listed where a name is ambiguous."""
 NETWORKS_MAX: Final = 2_048
 """Their numbers begin at 0. As many as network/rules.py has room for, held equal by a test."""
 NETWORKS_KEPT: Final = 64
@@ -40,10 +44,13 @@ class Projects(Acts):
         with self._database.read() as tx:
             return store.projects(tx, home, only, after=after, limit=limit)
 
-    def show(self, actor: Actor, ref: str | None) -> Project:
-        """By id or name; None: the key's own, else the only one the actor reaches, else `default`."""
+    def show(self, actor: Actor, ref: str | None, *, removed: bool = False) -> Project:
+        """By id or name; None: the key's own, else the only one the actor reaches, else `default`.
+
+        `removed`: for operators also one that was removed, whose bills are still there.
+        """
         with self._database.read() as tx:
-            return project_in(tx, actor, ref)
+            return project_in(tx, actor, ref, removed=removed)
 
     def make(
         self,
@@ -126,19 +133,41 @@ class Projects(Acts):
         return quotas.overlaid(given, quotas.clamped(self._defaults.project, wall))
 
 
-def project_in(tx: Transaction, actor: Actor, ref: str | None) -> Project:
-    """The project meant, if the actor reaches it. Nobody is told whether it exists elsewhere."""
+def project_in(tx: Transaction, actor: Actor, ref: str | None, *, removed: bool = False) -> Project:
+    """The project meant, if the actor reaches it. Only operators are told what exists elsewhere.
+
+    An operator may name a project of any organisation, by its name alone or as `ORGANISATION:PROJECT`.
+    """
     found = _meant(tx, actor) if ref is None else store.project(tx, actor.organisation_id, ref)
     if found is None and ref is not None and actor.is_operator:
-        found = store.project_of_any_organisation(tx, ref)
+        found = (store.removed_project(tx, ref) if removed else None) or _of_any_organisation(tx, ref)
     if found is None or not rules.in_project(actor, found):
         if ref is None:
             raise NotFound(
                 "It is not clear which project is meant",
-                hint="Name one with `--project`; `tera project list` has those this key reaches",
+                hint="Name one: `project`, or `--project` on the command line; `tera project list` lists them",
             )
-        raise NotFound("There is no such project", hint="`tera project list` has those this key reaches")
+        see = f"{suggestion(ref, _reached(tx, actor))} `tera project list` has those this key reaches".strip()
+        raise NotFound("There is no such project", hint=see)
     return found
+
+
+def _reached(tx: Transaction, actor: Actor) -> list[str]:
+    """Names that may be suggested: of the actor's own projects, so that nobody learns of others."""
+    only = rules.projects_with(actor, Permission.PROJECT_READ)
+    return [each.name for each in store.projects(tx, actor.organisation_id, only, limit=NAMES_MAX)]
+
+
+def _of_any_organisation(tx: Transaction, ref: str) -> Project:
+    home, colon, name = ref.rpartition(":")
+    organisation = found_organisation(tx, home).id if colon else ""
+    options = store.projects_of_any_organisation(tx, organisation, name, limit=OPTIONS_MAX)
+    if len(options) > 1:
+        raise ambiguous_name("project", ref, (f"{each.id} ({owner})" for each, owner in options))
+    if not options:
+        names = store.names_of_any_organisation(tx, organisation, limit=NAMES_MAX)
+        raise not_found("project", ref, names, see="`tera project list --org NAME` lists them")
+    return options[0][0]
 
 
 def with_network(tx: Transaction, actor: Actor, project: Project) -> Project:

@@ -30,6 +30,37 @@ def project(tx: Transaction, organisation: OrganisationId, ref: str) -> Project 
     return _project_from(row) if row else None
 
 
+def projects_of_any_organisation(
+    tx: Transaction, organisation: str, ref: str, *, limit: int
+) -> list[tuple[Project, str]]:
+    """By id or name, each with the name of its organisation; in one organisation, or with the empty id in all."""
+    columns = ", ".join(f"p.{column}" for column in _PROJECT.split(", "))
+    rows = tx.all(
+        f"SELECT {columns}, o.name FROM project p JOIN organisation o ON o.id = p.organisation_id"
+        " WHERE p.removed_at_us IS NULL AND (p.id = :ref OR p.name = :ref)"
+        " AND (:organisation = '' OR o.id = :organisation) ORDER BY p.id LIMIT :limit",
+        organisation=organisation,
+        ref=ref,
+        limit=limit,
+    )
+    return [(_project_from(row[:-1]), row[-1]) for row in rows]
+
+
+def removed_project(tx: Transaction, id: str) -> Project | None:
+    row = tx.one(f"SELECT {_PROJECT} FROM project WHERE id = :id AND removed_at_us IS NOT NULL", id=id)
+    return _project_from(row) if row else None
+
+
+def names_of_any_organisation(tx: Transaction, organisation: str, *, limit: int) -> list[str]:
+    rows = tx.all(
+        "SELECT DISTINCT name FROM project WHERE removed_at_us IS NULL"
+        " AND (:organisation = '' OR organisation_id = :organisation) ORDER BY name LIMIT :limit",
+        organisation=organisation,
+        limit=limit,
+    )
+    return [row[0] for row in rows]
+
+
 def project_of_any_organisation(tx: Transaction, id: str) -> Project | None:
     row = tx.one(f"SELECT {_PROJECT} FROM project WHERE id = :id AND removed_at_us IS NULL", id=id)
     return _project_from(row) if row else None

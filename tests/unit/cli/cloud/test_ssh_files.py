@@ -153,3 +153,10 @@ def test_an_ipv6_host_is_bracketed() -> None:
 def test_nobody_logs_in_where_there_is_nothing_to_trust(changes: dict[str, object], sentence: str) -> None:
     with pytest.raises(Refused, match=sentence):
         reachable(instance(**changes))
+
+
+def test_an_instance_that_is_away_may_still_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    """The server does not see its host; that says nothing of the guest."""
+    away = instance(state="away")
+    assert reachable(away) == away.ssh
+    assert "Trying to log in anyway" in capsys.readouterr().err

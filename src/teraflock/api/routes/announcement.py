@@ -1,0 +1,52 @@
+"""What operators tell tenants. Every answer to a tenant names the newest one in `Tera-News`."""
+
+from datetime import UTC
+
+from teraflock.api.call import Call
+from teraflock.api.route import Routes, Scope
+from teraflock.tenant.model import Announcement
+from teraflock.tenant.rules import Permission
+from teraflock.wire.announcement import AnnouncementAnswer, AnnouncementList, AnnouncementRequest
+
+routes = Routes("announcements")
+
+
+@routes.get("/v1/announcements", scope=Scope.KEY)
+def list_announcements(call: Call) -> AnnouncementList:
+    """Announcements for all and for one's own organisation, newest first; for operators, all of them."""
+    found = call.nouns.tenants.announcements.page(call.actor)
+    return AnnouncementList(items=tuple(map(_answer, found)))
+
+
+@routes.post(
+    "/v1/announcements", scope=Scope.HOUSE, may=Permission.ORGANISATION_WRITE, status=201, creates=True
+)
+def make_announcement(call: Call, body: AnnouncementRequest) -> AnnouncementAnswer:
+    """Tell all tenants, or one organisation, something."""
+    until = body.until
+    if until is not None and until.tzinfo is None:
+        until = until.replace(tzinfo=UTC)
+    made = call.nouns.tenants.announcements.make(
+        call.actor, body.text, organisation=body.organisation, until=until
+    )
+    call.services.news.forget()
+    return _answer(made)
+
+
+@routes.delete(
+    "/v1/announcements/{announcement}", scope=Scope.HOUSE, may=Permission.ORGANISATION_WRITE, status=204
+)
+def remove_announcement(call: Call, announcement: str) -> None:
+    """Remove an announcement."""
+    call.nouns.tenants.announcements.remove(call.actor, announcement)
+    call.services.news.forget()
+
+
+def _answer(announcement: Announcement) -> AnnouncementAnswer:
+    return AnnouncementAnswer(
+        id=announcement.id,
+        text=announcement.text,
+        organisation_id=announcement.organisation_id,
+        created_at=announcement.created_at,
+        until=announcement.until,
+    )

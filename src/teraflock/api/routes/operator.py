@@ -1,0 +1,119 @@
+"""Instances of every tenant, for operators. Every act needs a reason, and the tenant sees it."""
+
+from teraflock.api.call import Call, cut
+from teraflock.api.convert.event import event_answer
+from teraflock.api.convert.instance import located_instance, log_answer
+from teraflock.api.query import OperatorPageQuery, OperatorQuery, Page, ReasonQuery
+from teraflock.api.route import Routes, Scope, Work
+from teraflock.base.ids import EventId
+from teraflock.instance.model import Located
+from teraflock.storage.events import newest_of_project
+from teraflock.tenant.rules import Permission
+from teraflock.wire.event import EventPage
+from teraflock.wire.instance import LogAnswer
+from teraflock.wire.operator import LocatedInstance, LocatedPage, StartByOperator, StopByOperator
+
+routes = Routes("operator")
+MAY = Permission.INSTANCE_OPERATE
+
+
+@routes.get("/v1/operator/instances", scope=Scope.HOUSE, may=MAY)
+def list_all_instances(call: Call, query: OperatorPageQuery) -> LocatedPage:
+    """Instances of every tenant, oldest first."""
+    found = call.nouns.operator.page(
+        call.actor,
+        organisation=query.organisation or "",
+        project=query.project or "",
+        host=query.host or "",
+        phase=query.state or "",
+        after=query.after,
+        limit=query.limit + 1,
+    )
+    rows, last = cut(found, query.limit)
+    return LocatedPage(items=tuple(map(located_instance, rows)), next=last.view.instance.id if last else None)
+
+
+@routes.get(
+    "/v1/operator/instances/{instance}", scope=Scope.HOUSE, may=MAY, errors=("not_found", "ambiguous_name")
+)
+def show_any_instance(call: Call, query: OperatorQuery, instance: str) -> LocatedInstance:
+    """An instance of any tenant, by id, or by a name that only one has."""
+    return located_instance(_found(call, query, instance))
+
+
+@routes.post(
+    "/v1/operator/instances/{instance}/stop",
+    scope=Scope.HOUSE,
+    may=MAY,
+    status=202,
+    errors=("not_found", "ambiguous_name", "conflict"),
+)
+def stop_any_instance(
+    call: Call, query: OperatorQuery, instance: str, body: StopByOperator
+) -> LocatedInstance:
+    """Stop an instance and hold it: its tenant cannot start it until the hold is lifted."""
+    found = _found(call, query, instance)
+    call.nouns.operator.stop(call.actor, found, body.reason)
+    return _again(call, found)
+
+
+@routes.post(
+    "/v1/operator/instances/{instance}/start",
+    scope=Scope.HOUSE,
+    may=MAY,
+    status=202,
+    errors=("not_found", "ambiguous_name", "conflict", "no_room", "suspended"),
+)
+def start_any_instance(
+    call: Call, query: OperatorQuery, instance: str, body: StartByOperator
+) -> LocatedInstance:
+    """Lift the hold of an instance and start it."""
+    found = _found(call, query, instance)
+    call.nouns.operator.start(call.actor, found, body.reason, release_only=body.release_only)
+    return _again(call, found)
+
+
+@routes.delete(
+    "/v1/operator/instances/{instance}",
+    scope=Scope.HOUSE,
+    may=MAY,
+    status=202,
+    errors=("not_found", "ambiguous_name"),
+)
+def delete_any_instance(call: Call, query: ReasonQuery, instance: str) -> LocatedInstance:
+    """Delete an instance of any tenant with its disk and snapshots."""
+    found = _found(call, query, instance)
+    call.nouns.operator.delete(call.actor, found, query.reason)
+    return _again(call, found)
+
+
+@routes.get(
+    "/v1/operator/instances/{instance}/log",
+    scope=Scope.HOUSE,
+    may=MAY,
+    work=Work.LONG,
+    errors=("not_found", "ambiguous_name", "engine_down", "engine_refused"),
+)
+def show_any_log(call: Call, query: ReasonQuery, instance: str) -> LogAnswer:
+    """The end of what an instance of any tenant wrote. The tenant is told that it was read, and why."""
+    found = _found(call, query, instance)
+    return log_answer(call.nouns.operator.log(call.actor, found, query.reason))
+
+
+@routes.get("/v1/operator/events", scope=Scope.HOUSE, may=Permission.HOST_READ)
+def list_server_events(call: Call, query: Page) -> EventPage:
+    """Events of the server itself, such as a restart of its engine, newest first."""
+    with call.services.snapshots.read() as tx:
+        found = newest_of_project(tx, "", EventId(query.after), limit=query.limit + 1)
+    rows, last = cut(found, query.limit)
+    return EventPage(items=tuple(map(event_answer, rows)), next=last.id if last else None)
+
+
+def _found(call: Call, query: OperatorQuery, ref: str) -> Located:
+    return call.nouns.operator.find(
+        call.actor, ref, organisation=query.organisation or "", project=query.project or ""
+    )
+
+
+def _again(call: Call, found: Located) -> LocatedInstance:
+    return located_instance(call.nouns.operator.find(call.actor, found.view.instance.id))

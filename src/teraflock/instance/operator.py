@@ -1,0 +1,141 @@
+"""What operators do with the instances of any tenant. Each act needs a reason, and the tenant can read it.
+
+- A stop puts the instance on hold: the tenant cannot start it until the operator lifts the hold.
+- Every act writes an audit row in the tenant's organisation and an event in the tenant's project.
+- Reading a log is an act, because it shows what is inside an instance.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Final
+
+from teraflock.base.clock import Clock
+from teraflock.base.errors import NotFound, ambiguous_name, not_found
+from teraflock.fleet import store as fleet
+from teraflock.instance import store
+from teraflock.instance.model import Located, Log
+from teraflock.instance.service import InstanceService
+from teraflock.instance.telling import operated
+from teraflock.storage.database import Database, Transaction
+from teraflock.storage.events import record_event
+from teraflock.tenant.audit.service import Audit
+from teraflock.tenant.model import Actor, Project
+from teraflock.tenant.names import check_reason
+from teraflock.tenant.organisation.rules import meant
+from teraflock.tenant.project.service import project_in
+from teraflock.tenant.project.store import project_of_any_organisation
+
+OPTIONS_MAX: Final = 10
+HOSTS_MAX: Final = 100_000
+
+
+class OperatorService:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        instances: InstanceService,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._instances = instances
+        self._random_bytes = random_bytes
+        self._audit = Audit(clock, random_bytes)
+
+    def page(
+        self,
+        actor: Actor,
+        *,
+        organisation: str = "",
+        project: str = "",
+        host: str = "",
+        phase: str = "",
+        after: str = "",
+        limit: int,
+    ) -> tuple[Located, ...]:
+        """Instances of every tenant, oldest first. Organisation, project and host by name or id."""
+        with self._database.read() as tx:
+            return store.located_in_all_projects(
+                tx,
+                organisation=meant(tx, actor, organisation) if organisation else "",
+                project=project_in(tx, actor, project).id if project else "",
+                host=_host_id(tx, host) if host else "",
+                phase=phase,
+                after=after,
+                limit=limit,
+            )
+
+    def find(self, actor: Actor, ref: str, *, organisation: str = "", project: str = "") -> Located:
+        """One instance, by its id, or by its name where only one has it."""
+        with self._database.read() as tx:
+            options = store.located_in_all_projects(
+                tx,
+                organisation=meant(tx, actor, organisation) if organisation else "",
+                project=project_in(tx, actor, project).id if project else "",
+                ref=ref,
+                limit=OPTIONS_MAX,
+            )
+        if not options:
+            raise NotFound(f"No tenant has an instance `{ref[:80]}`", hint="`tera ps --all` lists them")
+        if len(options) > 1:
+            raise ambiguous_name(
+                "instance",
+                ref,
+                (
+                    f"{each.view.instance.id} ({each.organisation_name}:{each.project_name})"
+                    for each in options
+                ),
+            )
+        return options[0]
+
+    def stop(self, actor: Actor, found: Located, reason: str) -> None:
+        self._instances.stop(actor, self._project(found), found.view.instance.id, reason=check_reason(reason))
+
+    def start(self, actor: Actor, found: Located, reason: str, *, release_only: bool) -> None:
+        """Lift the hold and start it; `release_only` leaves the start to the tenant."""
+        project, id = self._project(found), found.view.instance.id
+        if release_only:
+            self._instances.release(actor, project, id, check_reason(reason))
+        else:
+            self._instances.start(actor, project, id, reason=check_reason(reason))
+
+    def delete(self, actor: Actor, found: Located, reason: str) -> None:
+        self._instances.delete(
+            actor, self._project(found), found.view.instance.id, reason=check_reason(reason)
+        )
+
+    def log(self, actor: Actor, found: Located, reason: str) -> Log:
+        reason, instance, project = check_reason(reason), found.view.instance, self._project(found)
+
+        def work(tx: Transaction) -> None:
+            now = self._clock.now()
+            self._audit.record(
+                tx,
+                actor,
+                "instance.read_log",
+                instance.id,
+                project,
+                name=instance.name,
+                by="operator",
+                reason=reason,
+            )
+            record_event(tx, operated(instance, "read_log", reason, now, self._random_bytes))
+
+        self._database.write(work)  # before it is read: what cannot be recorded is not shown
+        return self._instances.log(project.id, instance.id)
+
+    def _project(self, found: Located) -> Project:
+        with self._database.read() as tx:
+            project = project_of_any_organisation(tx, found.view.instance.project_id)
+        if project is None:
+            raise NotFound("Its project was deleted")
+        return project
+
+
+def _host_id(tx: Transaction, ref: str) -> str:
+    host = fleet.host(tx, ref)
+    if host is None:
+        names = [each.name for each in fleet.outlines(tx)]
+        raise not_found("host", ref, names, see="`tera host list` lists them")
+    return host.id

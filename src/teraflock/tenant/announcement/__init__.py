@@ -1,0 +1,1 @@
+"""Announcements: what operators tell tenants."""

@@ -1,0 +1,31 @@
+"""Announcements as the API has them."""
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from teraflock.wire.instance import Ref
+
+Text = Annotated[str, Meta(min_length=1, max_length=1000, pattern=r"^[^\u0000-\u001f\u007f]+$(?!\n)")]
+
+
+class AnnouncementRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    text: Text
+    organisation: Ref = ""
+    """Id or name; empty: for all."""
+    until: datetime | None = None
+    """With a time zone; null: until it is removed."""
+
+
+class AnnouncementAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    text: str
+    organisation_id: str
+    created_at: datetime
+    until: datetime | None
+
+
+class AnnouncementList(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[AnnouncementAnswer, ...]

@@ -1,0 +1,124 @@
+"""What a tenant and the operator read when something goes wrong, and that it goes when it is over. On both storages."""
+
+from datetime import UTC, datetime
+
+import pytest
+from tests.faults.house import House
+
+from teraflock.base.clock import FixedClock
+from teraflock.base.errors import TeraflockError
+from teraflock.drivers.simulated.faults import Fault, Kind
+from teraflock.drivers.simulated.world import MemoryWorld
+from teraflock.fleet import store as fleet
+from teraflock.fleet.model import HostState
+from teraflock.instance.claims import NoCapacity
+from teraflock.instance.driver import (
+    DoesNotBoot,
+    EngineBusy,
+    EngineDown,
+    EngineMissing,
+    EngineRefused,
+    NoRoom,
+)
+from teraflock.instance.model import Instance
+from teraflock.instance.orders import Order, ShapeWish
+from teraflock.instance.states import Phase
+from teraflock.instance.telling import problem_texts
+from teraflock.storage.database import Database
+
+CHORES = ("make up", "tera doctor", "server's log", "engine", "enlarge the pool")
+
+
+@pytest.fixture
+def house(database: Database) -> House:
+    return House(database, MemoryWorld(), FixedClock(datetime(2026, 11, 15, tzinfo=UTC)))
+
+
+def launched(house: House) -> Instance:
+    order = Order(name="web", shape=ShapeWish(vcpus=1))
+    (made,) = house.service.launch(house.tenant.actor, house.tenant.project, order)
+    return made
+
+
+def seen(house: House) -> Instance:
+    return house.service.view(house.tenant.project.id, "web").instance
+
+
+def test_a_problem_is_told_twice_and_cleared_when_it_is_over(house: House) -> None:
+    launched(house)
+    house.trouble.faults(Fault(call="create", kind=Kind.ENGINE_DOWN, times=50))
+    for _ in range(4):
+        house.workers[0].turn()
+        house.wait(3)
+    waiting = seen(house)
+    assert waiting.problem.startswith("Its host does not answer now")
+    assert "The simulated engine does not answer" in waiting.problem_operator
+    house.settle()
+    assert (seen(house).phase, seen(house).problem, seen(house).problem_operator) == (Phase.RUNNING, "", "")
+
+
+@pytest.mark.parametrize("kind", [EngineDown, EngineBusy, EngineRefused, EngineMissing, NoRoom])
+def test_tenants_do_not_read_of_the_operators_chores(kind: type[TeraflockError]) -> None:
+    tenant, operator = problem_texts(kind("The container engine failed", hint="`make up` starts it"))
+    assert operator == "The container engine failed. `make up` starts it"
+    assert tenant
+    assert not any(chore in tenant for chore in CHORES)
+
+
+def test_what_is_the_tenants_own_to_mend_is_told_to_the_tenant() -> None:
+    sentence, hint = "The guest did not answer within 90 seconds", "`tera logs` shows its console"
+    assert problem_texts(DoesNotBoot(sentence, hint=hint)) == (f"{sentence}. {hint}", "")
+    assert "ValueError" not in problem_texts(ValueError("secret"))[0]
+
+
+def test_a_failed_snapshot_says_why_and_frees_its_name(house: House) -> None:
+    launched(house)
+    house.settle()
+    house.trouble.faults(Fault(call="snapshot", kind=Kind.NO_ROOM))
+    house.service.snapshot(house.tenant.actor, house.tenant.project, "web", "before")
+    for _ in range(3):
+        house.workers[0].turn()
+        house.wait(1)
+    (failed,) = house.service.snapshots(house.tenant.project.id, "web")
+    assert failed.state == "failed"
+    assert "disks of its host are full" in failed.problem
+    assert seen(house).problem == "", "the instance itself is well"
+    house.service.snapshot(house.tenant.actor, house.tenant.project, "web", "before")
+    house.settle()
+    (made,) = house.service.snapshots(house.tenant.project.id, "web")
+    assert (made.state, made.problem) == ("ready", "")
+
+
+def test_a_lost_disk_is_shown_until_it_is_acknowledged(house: House) -> None:
+    instance = launched(house)
+    house.settle()
+    house.trouble.deleted_by_hand(instance.id)
+    house.settle()
+    assert seen(house).phase == Phase.RUNNING
+    assert seen(house).notice.startswith("Its disk was lost at 2026-11-15")
+    house.service.stop(house.tenant.actor, house.tenant.project, "web")
+    house.settle()
+    assert seen(house).notice
+    house.service.acknowledge(house.tenant.actor, house.tenant.project, "web")
+    assert seen(house).notice == ""
+
+
+def drain(house: House, *, but: int = 0) -> None:
+    def work(tx: object) -> None:
+        for host in fleet.outlines(tx)[but:]:  # type: ignore[arg-type]
+            fleet.set_state(tx, host.id, HostState.DRAINING)  # type: ignore[arg-type]
+
+    house.database.write(work)
+
+
+def test_drained_hosts_are_told_as_such(house: House) -> None:
+    drain(house)
+    with pytest.raises(NoCapacity, match="No host takes new instances now: 3 are drained") as refused:
+        launched(house)
+    assert "stop or delete" not in refused.value.hint
+    with house.database.read() as tx:
+        name = fleet.outlines(tx)[0].name
+    with pytest.raises(NoCapacity, match=f"The host `{name}` takes no new instances now: it is drained"):
+        house.service.launch(
+            house.tenant.actor, house.tenant.project, Order(shape=ShapeWish(vcpus=1), host=name)
+        )

@@ -1,0 +1,52 @@
+"""A real engine, killed, is back without anybody asking; the network cards it left behind are gone."""
+
+import os
+import signal
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.engine.conftest import MachineMaker
+from tests.engine.house import House
+
+from teraflock.app.house.keeper import LEFT_OVER, EngineKeeper
+from teraflock.app.house.places import Places
+from teraflock.base.clock import FixedClock
+from teraflock.drivers.lxd import daemon, veths
+from teraflock.drivers.lxd.driver import Lxd
+from teraflock.instance.driver import Seen
+from teraflock.storage.events import newest_of_project
+from teraflock.storage.open import open_database
+
+
+def test_a_killed_engine_is_restarted_and_its_guests_run_on(
+    driver: Lxd, house: House, a_machine: MachineMaker, tmp_path: Path
+) -> None:
+    machine = a_machine()
+    driver.prepare(machine)
+    driver.create(machine)
+    driver.start(machine.handle)
+    clock = FixedClock(datetime(2026, 1, 1, tzinfo=UTC))
+    database = open_database(str(tmp_path / "db"), clock)
+    keeper = EngineKeeper(Places(tmp_path), database, clock, os.urandom, house.daemon)
+    keeper.turn()
+    pid = house.daemon.pid()
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    house.inside_command("ip", "link", "add", "vethdeadbeef", "type", "veth", "peer", "name", "vethdeadbeee")
+    for _ in range(200):  # the process goes in its own time
+        if house.daemon.pid() is None:
+            break
+    keeper.turn()
+    assert daemon.answers(house.daemon.socket_path)
+    assert house.daemon.pid() not in (None, pid)
+    assert [each.seen for each in driver.sightings()] == [Seen.RUNNING]
+    with database.read() as tx:
+        assert [event.kind for event in newest_of_project(tx, "", None, limit=9)] == ["engine.restarted"]
+    with house.inside():
+        assert "vethdeadbeee" in veths.leftovers().values()
+        keeper.turn()
+        clock.move(LEFT_OVER)
+        keeper.turn()
+        assert veths.leftovers() == {}
+    driver.stop(machine.handle, force=True)
+    driver.delete(machine.handle)

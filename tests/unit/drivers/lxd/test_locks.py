@@ -1,0 +1,28 @@
+"""A lock lets one in at a time, and its file goes with the last."""
+
+import threading
+from pathlib import Path
+
+from teraflock.drivers.lxd.build import alone
+
+THREADS, TURNS = 8, 50
+
+
+def test_a_lock_holds_though_its_file_is_removed_every_time(tmp_path: Path) -> None:
+    lock, inside, most = tmp_path / "image.lock", 0, 0
+
+    def work() -> None:
+        nonlocal inside, most
+        for _ in range(TURNS):
+            with alone(lock):
+                inside += 1
+                most = max(most, inside)
+                inside -= 1
+
+    threads = [threading.Thread(target=work) for _ in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == 1
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,122 @@
+"""An installation of an older Teraflock is updated, and restored from a backup made before the update."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.api.asking import House
+from tests.upgrade.installations import OLD_SCHEMA, old_installation, rows
+
+from teraflock.app.house.backup.create import create
+from teraflock.app.house.backup.restore import restore
+from teraflock.app.house.places import Places
+from teraflock.app.settings import load_settings
+from teraflock.base.clock import SystemClock
+from teraflock.base.errors import Refused
+from teraflock.storage.migrate import load_migrations, schema_of
+from teraflock.storage.open import open_as_it_is, open_database
+from teraflock.tenant.service import TenantService
+
+CLOCK = SystemClock()
+LATEST = len(load_migrations())
+KEPT = ("organisation", "project", "member", "api_key", "audit", "charge", "ledger", "purchase", "price_book")
+"""Nothing changes the rows of these by itself."""
+
+
+def told(_: str) -> None:
+    pass
+
+
+def schema(places: Places) -> int:
+    database = open_as_it_is(str(places.cloud / "cloud.db"))
+    try:
+        return schema_of(database)
+    finally:
+        database.close()
+
+
+def served(home: Path) -> dict[str, object]:
+    """What the operator of a restored or updated installation sees when its server runs."""
+    house = House(home, load_settings(Places(home).server, {"TERA_LOOPS": "false"}))
+    try:
+        key = TenantService(house.cloud.database, CLOCK).operator_key().secret
+        house.settle()
+        house.cloud.loops.drift.turn()
+        house.settle()
+        page = house.ask("GET", "/v1/operator/instances", key).json["items"]
+        verified = house.ask("POST", "/v1/bill/verify", key)
+        made = house.ask("POST", "/v1/instances", key, body={"name": "new", "shape": {"vcpus": 1}})
+        return {
+            "instances": [(each["organisation"], each["instance"]["name"]) for each in page],
+            "verify": verified.status,
+            "launch": made.status,
+        }
+    finally:
+        house.close()
+
+
+EXPECTED = {"instances": [("acme", "web")], "verify": 200, "launch": 202}
+
+
+def test_the_fixture_is_of_an_older_schema(tmp_path: Path) -> None:
+    assert schema(old_installation(tmp_path / "home")) == OLD_SCHEMA < LATEST
+
+
+def test_an_old_installation_is_updated_when_it_is_opened(tmp_path: Path) -> None:
+    places = old_installation(tmp_path / "home")
+    before = {table: len(rows(places.cloud / "cloud.db", table)) for table in KEPT}
+    open_database(str(places.cloud / "cloud.db"), CLOCK).close()
+    assert schema(places) == LATEST
+    assert {table: len(rows(places.cloud / "cloud.db", table)) for table in KEPT} == before
+    assert served(places.home) == EXPECTED
+
+
+def test_a_backup_before_the_update_is_restored_after_it(tmp_path: Path) -> None:
+    old = old_installation(tmp_path / "old")
+    made = create(old, tmp_path / "backup", CLOCK, told)
+    assert made.schema == OLD_SCHEMA
+    assert schema(old) == OLD_SCHEMA, "a backup changes nothing"
+    new = Places(tmp_path / "new")
+    restore(new, tmp_path / "backup", CLOCK, told)
+    assert schema(new) == LATEST
+    open_database(str(old.cloud / "cloud.db"), CLOCK).close()
+    for table in KEPT:
+        assert rows(new.cloud / "cloud.db", table) == rows(old.cloud / "cloud.db", table), table
+    assert served(new.home) == EXPECTED
+
+
+def test_a_restored_instance_is_not_charged_since_the_backup(tmp_path: Path) -> None:
+    old = old_installation(tmp_path / "old")
+    create(old, tmp_path / "backup", CLOCK, told)
+    restore(Places(tmp_path / "new"), tmp_path / "backup", CLOCK, told)
+    database = open_database(str(tmp_path / "new" / "cloud" / "cloud.db"), CLOCK)
+    with database.read() as tx:
+        (phase,) = tx.all("SELECT phase FROM instance")[0]
+        details = tx.all("SELECT details FROM event ORDER BY id DESC")[0][0]
+        seen_at = tx.all("SELECT MAX(seen_at_us) FROM host")[0][0]
+    database.close()
+    assert phase == "away"
+    assert f'"last_seen_us":{seen_at}' in details
+    assert datetime.fromtimestamp(seen_at / 1e6, UTC) < datetime.now(UTC) - timedelta(minutes=1)
+
+
+def test_sqlite_is_restored_into_postgresql_and_back(tmp_path: Path, postgres_address: str) -> None:
+    old = old_installation(tmp_path / "old")
+    create(old, tmp_path / "first", CLOCK, told)
+    middle, last = Places(tmp_path / "middle"), Places(tmp_path / "last")
+    restore(middle, tmp_path / "first", CLOCK, told, database=postgres_address)
+    assert load_settings(middle.server, {}).database == postgres_address
+    assert not (middle.cloud / "cloud.db").exists()
+    with pytest.raises(Refused, match="already"):
+        restore(Places(tmp_path / "third"), tmp_path / "first", CLOCK, told, database=postgres_address)
+    create(middle, tmp_path / "second", CLOCK, told)
+    restore(last, tmp_path / "second", CLOCK, told, database="sqlite")
+    open_database(str(old.cloud / "cloud.db"), CLOCK).close()
+    for table in KEPT:
+        assert rows(last.cloud / "cloud.db", table) == rows(old.cloud / "cloud.db", table), table
+    assert served(last.home) == EXPECTED
+    restore(middle, tmp_path / "second", CLOCK, told, replace=True)
+    database = open_database(postgres_address, CLOCK)
+    with database.read() as tx:
+        assert tx.all("SELECT COUNT(*) FROM organisation") == [(3,)]
+    database.close()
