@@ -130,8 +130,14 @@ def set_state(tx: Transaction, id: HostId, state: HostState) -> None:
     tx.run("UPDATE host SET state = :state WHERE id = :id", state=state, id=id)
 
 
-def is_away(tx: Transaction, id: str) -> bool:
-    return tx.one("SELECT 1 FROM host WHERE id = :id AND state = 'away'", id=id) is not None
+def is_away(tx: Transaction, id: str, *, unseen_since: datetime | None = None) -> bool:
+    """Whether a host is away in the books, or no reading has found it since a time."""
+    found = tx.one(
+        "SELECT 1 FROM host WHERE id = :id AND (state = 'away' OR seen_at_us < :us)",
+        id=id,
+        us=microseconds(unseen_since) if unseen_since else 0,
+    )
+    return found is not None
 
 
 def set_region(tx: Transaction, id: HostId, region: str) -> None:

@@ -1,0 +1,17 @@
+-- Signs of life: when each site was watched, without a break. A row grows while a server reads the site's hosts every few
+-- seconds; a new row begins when a server takes over, or after nobody watched for a while.
+CREATE TABLE site_watch (
+    site TEXT NOT NULL,
+    from_us BIGINT NOT NULL,
+    until_us BIGINT NOT NULL,     -- the last reading of this row
+    PRIMARY KEY (site, from_us)
+);
+
+-- Guests that ran on while nobody watched: the engine showed a start before the last sign of life.
+CREATE TABLE ran_unwatched (
+    instance_id TEXT NOT NULL,
+    at_us BIGINT NOT NULL,        -- `from_us` of the watch that found it
+    sequence BIGINT NOT NULL,     -- of the instance's newest event then
+    started_us BIGINT NOT NULL,   -- when the guest started, as the engine says
+    PRIMARY KEY (instance_id, at_us)
+);
