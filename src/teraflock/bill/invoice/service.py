@@ -6,17 +6,20 @@ from msgspec.structs import replace
 
 from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput, Conflict, NotFound, Refused
+from teraflock.base.money import amount_text
 from teraflock.bill import store
 from teraflock.bill.charge.store import month_of
 from teraflock.bill.credit.rules import Due, pay
 from teraflock.bill.desk import Desk
 from teraflock.bill.invoice import store as invoice_store
 from teraflock.bill.invoice.model import Document, Invoice
-from teraflock.bill.invoice.rules import lines, months_due, paid_by, tax_micros
+from teraflock.bill.invoice.rules import lines, months_due, number_text, paid_by, tax_micros
 from teraflock.bill.ledger import store as ledger_store
 from teraflock.bill.ledger.model import CASH, TAX, Entry, owes, paid_ahead
 from teraflock.bill.times import microseconds, month_bounds
 from teraflock.storage.database import Database, Transaction
+from teraflock.tenant.audit.service import Audit
+from teraflock.tenant.model import By
 from teraflock.tenant.project.store import project_of_any_organisation
 
 
@@ -24,11 +27,24 @@ class InvoiceService:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
+        self._audit = Audit(clock)
 
-    def issue(self, project_id: str, month: str, *, project_name: str = "") -> Invoice:
+    def issue(self, project_id: str, month: str, *, project_name: str = "", by: By | None = None) -> Invoice:
         """The invoice of a month that is over; the same one when asked again."""
         now_us = microseconds(self._clock.now())
-        return self._database.write(lambda tx: issue(tx, project_id, month, project_name, now_us))
+
+        def work(tx: Transaction) -> Invoice:
+            is_new = invoice_store.invoice(tx, project_id, month) is None
+            made = issue(tx, project_id, month, project_name, now_us)
+            if is_new:
+                said = {"month": month, "amount": amount_text(made.due_micros, made.currency)}
+                number = number_text(made)
+                if by is None:
+                    self._audit.note_loop(tx, project_id, "invoice.issue", number, **said)
+                self._audit.note(tx, by, "invoice.issue", number, **said)
+            return made
+
+        return self._database.write(work)
 
     def issue_all(self) -> int:
         """Of every project, for every month whose days are all closed, in their order; how many were issued."""
@@ -59,14 +75,22 @@ class InvoiceService:
             )
         return found
 
-    def pay_in(self, project_id: str, micros: int) -> int:
+    def pay_in(self, project_id: str, micros: int, *, by: By | None = None) -> int:
         """Money paid in advance; what the balance comes to. What is owed already is settled from it at once."""
         if micros <= 0:
             raise BadInput("A payment is above zero")
         now_us = microseconds(self._clock.now())
-        return self._database.write(lambda tx: _pay_in(tx, project_id, micros, now_us))
 
-    def pay_invoice(self, project_id: str, month: str, micros: int) -> None:
+        def work(tx: Transaction) -> int:
+            amount = amount_text(micros, Desk(tx).currency(project_id))
+            self._audit.note(
+                tx, by, "payment.take", paid_ahead(project_id), amount=amount, what="paid in advance"
+            )
+            return _pay_in(tx, project_id, micros, now_us)
+
+        return self._database.write(work)
+
+    def pay_invoice(self, project_id: str, month: str, micros: int, *, by: By | None = None) -> None:
         now_us = microseconds(self._clock.now())
 
         def work(tx: Transaction) -> None:
@@ -79,6 +103,8 @@ class InvoiceService:
                 micros=micros, subject=f"invoice/{invoice.number}", sequence=cursor.entries + 1,
             )  # fmt: skip
             _post(tx, [entry], now_us)
+            amount = amount_text(micros, invoice.currency)
+            self._audit.note(tx, by, "payment.take", number_text(invoice), amount=amount, month=month)
 
         if micros <= 0:
             raise BadInput("A payment is above zero")

@@ -15,3 +15,21 @@ CREATE TABLE ran_unwatched (
     started_us BIGINT NOT NULL,   -- when the guest started, as the engine says
     PRIMARY KEY (instance_id, at_us)
 );
+
+-- What a member may commit to by purchases in a month. Who has no right to buy may, up to this.
+CREATE TABLE purchase_limit (
+    project_id TEXT NOT NULL,
+    member_id TEXT NOT NULL,
+    micros BIGINT NOT NULL,
+    month TEXT NOT NULL,          -- of `spent_micros`
+    spent_micros BIGINT NOT NULL,
+    PRIMARY KEY (project_id, member_id)
+);
+
+-- The operator's own cap on a project's month: all is stopped when it is reached, whatever the tenant's budget says.
+CREATE TABLE budget_cap (
+    project_id TEXT PRIMARY KEY,
+    currency TEXT NOT NULL,
+    micros BIGINT NOT NULL,
+    notice_seconds BIGINT NOT NULL
+);

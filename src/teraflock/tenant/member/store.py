@@ -5,7 +5,7 @@ for what still names it, and is found by no read here but the one that says so.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -31,6 +31,16 @@ def member(tx: Transaction, organisation: OrganisationId, ref: str) -> Member | 
 def member_of_any_organisation(tx: Transaction, id: str) -> Member | None:
     row = tx.one(f"SELECT {_MEMBER} FROM member WHERE id = :id AND removed_at_us IS NULL", id=id)
     return _members_from(tx, [row])[0] if row else None
+
+
+def names_in_all_organisations(tx: Transaction, ids: Iterable[str]) -> dict[str, str]:
+    """The names behind ids, of removed members too. An operator is called `operator`: tenants do not know him."""
+    found = {}
+    for id in set(ids):
+        row = tx.one("SELECT name, is_operator FROM member WHERE id = :id", id=id)
+        if row:
+            found[id] = "operator" if row[1] else str(row[0])
+    return found
 
 
 def removed_member(tx: Transaction, organisation: OrganisationId, name: str) -> MemberId | None:
