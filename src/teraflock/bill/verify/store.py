@@ -61,11 +61,13 @@ def rows(tx: Transaction, table: str) -> Iterator[Named]:
         yield dict(zip(names, row, strict=True))
 
 
-def events(tx: Transaction, noun: str) -> Iterator[Named]:
-    """What events of a noun say, with what they are about, when and whose: `subject`, `at_us`, `project_id`, `kind`."""
+def events(tx: Transaction, *nouns: str) -> Iterator[Named]:
+    """What events of nouns say, with what they are about, when and whose: `subject`, `at_us`, `project_id`, `kind`."""
+    patterns = {f"pattern_{index}": f"{noun}.%" for index, noun in enumerate(nouns)}
     found = tx.each(
-        "SELECT subject, at_us, project_id, kind, details FROM event WHERE kind LIKE :pattern ORDER BY subject, id",
-        pattern=f"{noun}.%",
+        "SELECT subject, at_us, project_id, kind, details FROM event"
+        f" WHERE {' OR '.join(f'kind LIKE :{name}' for name in patterns)} ORDER BY subject, id",
+        **patterns,
     )
     for subject, at_us, project_id, kind, details in found:
         said = msgspec.json.decode(details)

@@ -20,6 +20,8 @@ from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.rest import Client
 from teraflock.instance.driver import EngineBusy, EngineRefused
 
+SHIPPED: Final = "base"
+"""The recipe every installation has: its archive is never removed."""
 DIGEST: Final = "teraflock.recipe"
 UNPACK_SECONDS_MAX: Final = 1800
 """An image with CUDA is some gigabytes to pack, send and unpack."""
@@ -168,9 +170,20 @@ class Images:
 
     def _forget(self, fingerprint: str) -> None:
         with contextlib.suppress(EngineMissing):
-            if not self._engine.get("images", fingerprint).get("aliases"):
+            image = self._engine.get("images", fingerprint)
+            if not image.get("aliases"):
                 self._engine.delete("images", fingerprint)
                 remove(self._engine, f"image-{fingerprint[:24]}")
+                forget_archive(self._cache, image["properties"].get(DIGEST, ""))
+
+
+def forget_archive(cache: Path, digest: str) -> None:
+    """Remove the file that an image was built to: it is gigabytes, and can be built again. The base stays."""
+    if not digest:
+        return
+    for file in cache.glob(f"*-{digest[:16]}.tar.zst"):
+        if not file.name.startswith(f"{SHIPPED}-"):
+            file.unlink(missing_ok=True)
 
 
 def remove(engine: Client, name: str) -> None:

@@ -33,3 +33,7 @@ CREATE TABLE budget_cap (
     micros BIGINT NOT NULL,
     notice_seconds BIGINT NOT NULL
 );
+
+-- Images that were made of an instance are charged for what they keep, once their size is known.
+ALTER TABLE image ADD COLUMN created_by TEXT NOT NULL DEFAULT '';
+ALTER TABLE image ADD COLUMN sequence BIGINT NOT NULL DEFAULT 0;  -- events told of it; 0: its size is not known yet
