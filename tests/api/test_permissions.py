@@ -124,6 +124,8 @@ RULES: dict[str, Rule] = {
     "remove_purchase_limit": Rule(may=OWNER, path={"member": "{member}"}, query=IN),
     "list_invoices": Rule(may=PAYS, query=IN),
     "make_invoice": Rule(may=HOUSE, query=IN, body={"month": "2026-01"}, states=frozenset({409})),
+    "preview_invoice": Rule(may=PAYS, query=IN),
+    "preview_invoice_as_pdf": Rule(may=PAYS, query=IN),
     "show_invoice": Rule(may=PAYS, path={"month": "2026-01"}, query=IN, states=frozenset({404})),
     "show_invoice_as_pdf": Rule(may=PAYS, path={"month": "2026-01"}, query=IN, states=frozenset({404})),
 }

@@ -115,7 +115,8 @@ class Cloud:
                 self.rates,
                 random_bytes,
                 stopper(database, by_instance),
-                settings.issuer,
+                issuer_lines(settings),
+                settings.invoice_days,
             )
             return Nouns(
                 bills=bills,
@@ -181,6 +182,13 @@ class Cloud:
                 if not self._ending.is_set():
                     LOG.exception("old answers were not forgotten")
             self._ending.wait(FORGET_SECONDS)
+
+
+def issuer_lines(settings: Settings) -> str:
+    """Who sends invoices, line by line."""
+    if not settings.issuer_tax_number:
+        return settings.issuer
+    return f"{settings.issuer}\nTax number {settings.issuer_tax_number}"
 
 
 def house_rates(at: Place) -> Rates:

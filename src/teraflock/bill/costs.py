@@ -9,6 +9,7 @@ from teraflock.base.money import HOURS_PER_MONTH
 from teraflock.base.quantities import GIB
 from teraflock.bill import store as bill_store
 from teraflock.bill.charge import store as charge_store
+from teraflock.bill.charge.model import Charge
 from teraflock.bill.charge.rules import beyond_cover, cover_at, discount_at, slices
 from teraflock.bill.desk import FROM_ANY_DAY_US, Desk, interval_of
 from teraflock.bill.price.model import BASIS, Place
@@ -143,3 +144,17 @@ def _ended(interval: Interval, now_us: int) -> Interval:
     return msgspec.structs.replace(
         interval, until_us=max(now_us, interval.from_us), ends_run=interval.run_us is not None
     )
+
+
+def charges_to_come(tx: Transaction, desk: Desk, project_id: str, now_us: int) -> list[Charge]:
+    """The charges that would be booked if all that is held were given back now, with reversals; without minimums."""
+    stands = ahead(tx, project_id, bill_store.cursor(tx).intervals)
+    found = [
+        charge
+        for interval in stands.closed
+        for charge in desk.booking(interval, interval.until_us, FROM_ANY_DAY_US)
+    ]
+    for interval in map(interval_of, stands.open):
+        if now_us > interval.from_us:
+            found += desk.booking(interval, now_us, FROM_ANY_DAY_US)
+    return found + list(traffic_due(tx, desk, project_id=project_id))

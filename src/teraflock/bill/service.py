@@ -23,7 +23,7 @@ from teraflock.bill.desk import Desk, interval_of
 from teraflock.bill.export.focus import focus_csv, focus_rows
 from teraflock.bill.export.model import Account
 from teraflock.bill.export.service import month_of_project
-from teraflock.bill.invoice.service import InvoiceService
+from teraflock.bill.invoice.service import DUE_DAYS, InvoiceService
 from teraflock.bill.ledger import store as ledger_store
 from teraflock.bill.ledger.model import REVENUE, owes, paid_ahead
 from teraflock.bill.price.model import Place
@@ -75,6 +75,7 @@ class BillService:
         random_bytes: Callable[[int], bytes] = os.urandom,
         stop: Callable[[str], None] = lambda project_id: None,
         issuer: str = "Teraflock",
+        invoice_days: int = DUE_DAYS,
     ) -> None:
         """`stop` asks all running instances of a project to stop; `issuer` is who sends invoices, line by line."""
         self._database = database
@@ -86,7 +87,7 @@ class BillService:
         self.biller = Biller(database, clock, random_bytes)
         self.purchases = PurchaseService(database, clock, random_bytes)
         self.credits = CreditService(database, clock, random_bytes)
-        self.invoices = InvoiceService(database, clock)
+        self.invoices = InvoiceService(database, clock, due_days=invoice_days)
         self.budgets = BudgetService(database, clock, random_bytes, stop)
 
     # -- looking -------------------------------------------------------------------------------------------------
@@ -213,10 +214,10 @@ class BillService:
                     "The currency of a project with charges, credits or money paid ahead cannot change"
                 )
             store.set_profile(tx, profile)
+            tax = f"{profile.tax_name} {profile.tax_bp / 100:g}%" if profile.tax_name else ""
             self._audit.note(
-                tx, by, "billing.set", profile.project_id, currency=profile.currency, pays=profile.pays,
-                tax=f"{profile.tax_name} {profile.tax_bp / 100:g}%".strip() if profile.tax_name else "",
-                customer=profile.customer,
+                tx, by, "billing.set", profile.project_id, currency=profile.currency, pays=profile.pays, tax=tax,
+                customer=profile.customer, tax_number=profile.tax_number,
             )  # fmt: skip
             return profile
 

@@ -149,6 +149,11 @@ class Bills(Transport):
     def issue_invoice(self, month: str) -> InvoiceAnswer:
         return self._made("invoices", InvoiceAnswer, InvoiceRequest(month=month))
 
+    def invoice_preview(self, month: str = "", *, pdf: bool = False) -> bytes:
+        """HTML, or a PDF."""
+        path = path_of("invoice-preview", "pdf") if pdf else path_of("invoice-preview")
+        return self.request("GET", path, query=self.in_project(month=month or None))
+
     def invoice_page(self, month: str) -> bytes:
         """HTML."""
         return self.request("GET", path_of("invoices", month), query=self.in_project())

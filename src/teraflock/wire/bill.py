@@ -282,6 +282,8 @@ class ProfileShape(_Request, frozen=True, kw_only=True):
     tax_basis_points: Annotated[int, Meta(ge=0, le=10_000)] = 0
     customer: Text = ""
     """Lines of an address, for invoices."""
+    tax_number: Annotated[str, Meta(max_length=60, pattern=r"^[^\u0000-\u001f]*$(?!\n)")] = ""
+    """The customer's tax number, for invoices."""
 
 
 class ProfileAnswer(_Answer, frozen=True, kw_only=True):
@@ -290,6 +292,7 @@ class ProfileAnswer(_Answer, frozen=True, kw_only=True):
     tax_name: str
     tax_basis_points: int
     customer: str
+    tax_number: str = ""
     balance_micros: int
     """Paid in advance, less what was booked."""
     owed_micros: int

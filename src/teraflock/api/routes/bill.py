@@ -245,7 +245,7 @@ def set_billing(call: Call, query: InProject, body: ProfileShape) -> ProfileAnsw
     call.nouns.bills.set_profile(
         Profile(
             project_id=call.project.id, currency=body.currency, pays=body.pays, tax_name=body.tax_name,
-            tax_bp=body.tax_basis_points, customer=body.customer,
+            tax_bp=body.tax_basis_points, customer=body.customer, tax_number=body.tax_number,
         ),
         by=_by(call),
     )  # fmt: skip
@@ -381,6 +381,28 @@ def make_invoice(call: Call, query: InProject, body: InvoiceRequest) -> InvoiceA
     return invoice_answer(made, made.due_micros)
 
 
+@routes.get("/v1/invoice-preview", scope=Scope.PROJECT, may=Permission.BILL_READ, media_type="text/html",
+            errors=("conflict",))  # fmt: skip
+def preview_invoice(call: Call, query: MonthQuery) -> bytes:
+    """The invoice of a month as it would be now, as a page marked as a preview. It has no number."""
+    bills = call.nouns.bills
+    found = bills.invoices.preview(call.project.id, query.month or bills.month_now())
+    return page(found, issuer=bills.issuer).encode()
+
+
+@routes.get(
+    "/v1/invoice-preview/pdf", scope=Scope.PROJECT, may=Permission.BILL_READ, work=Work.LONG,
+    media_type="application/pdf", errors=("conflict", "refused"),
+)  # fmt: skip
+def preview_invoice_as_pdf(call: Call, query: MonthQuery) -> bytes:
+    """The invoice of a month as it would be now, as a PDF (A4) marked as a preview."""
+    from teraflock.bill.invoice.pdf import pdf  # as below
+
+    bills = call.nouns.bills
+    found = bills.invoices.preview(call.project.id, query.month or bills.month_now())
+    return pdf(found, issuer=bills.issuer)
+
+
 @routes.get("/v1/invoices/{month}", scope=Scope.PROJECT, may=Permission.BILL_READ, media_type="text/html")
 def show_invoice(call: Call, query: InProject, month: str) -> bytes:
     """An invoice as a page to print or send."""
@@ -427,6 +449,7 @@ def _profile(call: Call) -> ProfileAnswer:
         tax_name=profile.tax_name,
         tax_basis_points=profile.tax_bp,
         customer=profile.customer,
+        tax_number=profile.tax_number,
         balance_micros=balance,
         owed_micros=owed,
         pending_micros=pending,

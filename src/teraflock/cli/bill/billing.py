@@ -44,6 +44,7 @@ def command(ctx: click.Context, project: str | None, as_json: bool) -> None:
 @click.option("--prepaid/--invoice", "prepaid", default=None)
 @click.option("--tax", metavar="NAME=PERCENT", help="In place of the price book's.")
 @click.option("--customer", metavar="TEXT", help="Name and address on invoices.")
+@click.option("--tax-number", metavar="TEXT", help="The customer's tax number on invoices.")
 @project_option
 @json_option
 def set_billing(project: str | None, as_json: bool, **words: Any) -> None:
@@ -57,6 +58,7 @@ def set_billing(project: str | None, as_json: bool, **words: Any) -> None:
             tax_name=name,
             tax_basis_points=points,
             customer=before.customer if words["customer"] is None else words["customer"].replace("\\n", "\n"),
+            tax_number=before.tax_number if words["tax_number"] is None else words["tax_number"],
         )
         _write(client.set_billing(shape), as_json)
 
@@ -106,6 +108,8 @@ def _write(profile: "ProfileAnswer", as_json: bool) -> None:
         ["currency", profile.currency],
         *_amounts(profile),
     ]
+    if profile.tax_number:
+        rows.append(["tax number", profile.tax_number])
     if profile.tax_name:
         rows.append([profile.tax_name, f"{profile.tax_basis_points / 100:g} %"])
     click.echo(render(COLUMNS, rows, columns()))

@@ -37,3 +37,5 @@ CREATE TABLE budget_cap (
 -- Images that were made of an instance are charged for what they keep, once their size is known.
 ALTER TABLE image ADD COLUMN created_by TEXT NOT NULL DEFAULT '';
 ALTER TABLE image ADD COLUMN sequence BIGINT NOT NULL DEFAULT 0;  -- events told of it; 0: its size is not known yet
+
+ALTER TABLE bill_profile ADD COLUMN tax_number TEXT NOT NULL DEFAULT '';  -- of the customer, for invoices
