@@ -126,9 +126,10 @@ AMOUNT_DIGITS_MAX: Final = 18  # a 64-bit column holds no more; no price is near
 SMALL_MICROS: Final = 1_000_000  # below one unit, two decimals would hide what a vCPU costs
 
 
-def amount_text(micros: int, currency: str) -> str:
-    """`12.50 USD`; small amounts with four places."""
-    return f"{decimal_text(micros, decimals_for([micros]))} {currency}".rstrip()
+def amount_text(micros: int, currency: str, decimals: int | None = None) -> str:
+    """`12.50 USD`; small amounts with four places, unless it is said how many."""
+    places = decimals_for([micros]) if decimals is None else decimals
+    return f"{decimal_text(micros, places)} {currency}".rstrip()
 
 
 def decimals_for(amounts: Iterable[int]) -> int:

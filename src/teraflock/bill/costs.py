@@ -31,6 +31,8 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """So far."""
     is_priced: bool
     """Whether the price book has a price for its card."""
+    paid_until_us: int | None = None
+    """Up to when it is bought ahead; None: it is not."""
 
 
 def costs_of(
@@ -52,15 +54,20 @@ def _cost(
     tx: Transaction, desk: Desk, project_id: str, id: str, held: Interval | None, closed: int, now_us: int
 ) -> Cost:
     currency = desk.currency(project_id)
+    cover = cover_at(desk.covers(id), now_us)
+    paid_until_us = cover.until_us if cover else None
     micros = charge_store.micros_of(tx, id).get(currency, 0) + closed
     micros += sum(charge.micros for charge in traffic_due(tx, desk, instance_id=id))
     if held is None:
-        return Cost(currency=currency, micros_per_hour=0, micros=micros, is_priced=True)
+        return Cost(
+            currency=currency, micros_per_hour=0, micros=micros, is_priced=True, paid_until_us=paid_until_us
+        )
     return Cost(
         currency=currency,
         micros_per_hour=hourly(desk, held, now_us),
         micros=micros + unbooked(tx, desk, held, now_us),
         is_priced=has_price(desk, held.held, project_id, now_us),
+        paid_until_us=paid_until_us,
     )
 
 

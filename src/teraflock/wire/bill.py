@@ -183,6 +183,8 @@ class CostAnswer(_Answer, frozen=True, kw_only=True):
     micros: int
     """So far, all months."""
     is_priced: bool
+    paid_until: datetime | None = None
+    """Up to when it is bought ahead; null: it is not."""
     idle_gpus: int = 0
     """Cards it has that do nothing, where the host can tell."""
     idle_since: datetime | None = None

@@ -167,6 +167,7 @@ def cost_answer(instance_id: str, name: str, cost: Cost, idle: Idle | None = Non
         micros_per_hour=cost.micros_per_hour,
         micros=cost.micros,
         is_priced=cost.is_priced,
+        paid_until=_moment(cost.paid_until_us),
     )
 
 

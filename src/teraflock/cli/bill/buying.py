@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from teraflock.base.money import decimals_for
 from teraflock.cli.bill.words import amount_column, amount_text, parse_amount, years_text
 from teraflock.cli.cloud.asking import confirm
 from teraflock.cli.cloud.connection import connected
@@ -89,7 +90,11 @@ def list_(project: str | None, as_json: bool) -> None:
     if as_json:
         write_json(found)
     elif found:
-        click.echo(render(COLUMNS, [_cells(each) for each in found], columns()))
+        click.echo(
+            render(
+                COLUMNS, [_cells(each, decimals_for(map(_month_micros, found))) for each in found], columns()
+            )
+        )
     else:
         remark("Nothing is bought ahead")
 
@@ -178,14 +183,11 @@ def _confirm(request: PurchaseRequest, price: "PreviewAnswer") -> None:
         question = f"Buy a month of `{request.instance}` for {fee}, paid until {until}, {then}?"
         confirm(question, f"A purchase of {fee}")
         return
-    years = years_text(request.years)
     total = amount_text(price.committed_micros, price.currency)
-    rate = "at once" if request.upfront else f"in monthly instalments of {fee}, {total} in all"
-    amount = fee if request.upfront else total
-    question = f"Reserve `{request.instance}` for {years}, {fee} {rate}? It cannot be ended early"
-    if not request.upfront:
-        question = f"Reserve `{request.instance}` for {years}, {rate}? It cannot be ended early"
-    confirm(question, f"A purchase of {amount}")
+    rate = f"{fee} at once" if request.upfront else f"in monthly instalments of {fee}, {total} in all"
+    years = years_text(request.years)
+    question = f"Reserve `{request.instance}` for {years}, {rate}? It cannot be ended early"
+    confirm(question, f"A purchase of {fee if request.upfront else total}")
 
 
 def _say(purchase: "PurchaseAnswer", as_json: bool) -> None:
@@ -200,11 +202,18 @@ def _say(purchase: "PurchaseAnswer", as_json: bool) -> None:
     )
 
 
-def _cells(purchase: "PurchaseAnswer") -> list[str]:
+def _month_micros(purchase: "PurchaseAnswer") -> int:
+    return max(term.month_micros for term in purchase.terms)
+
+
+def _cells(purchase: "PurchaseAnswer", decimals: int) -> list[str]:
     mode = years_text(purchase.years) if purchase.years else "monthly"
     then = "ended" if purchase.ended else "renewed" if purchase.renews else "runs out"
-    month_micros = max(term.month_micros for term in purchase.terms)
     return [
-        purchase.id, mode, purchase.instance or purchase.instance_id, amount_text(month_micros, purchase.currency),
-        f"{purchase.paid_until:%Y-%m-%d %H:%M}", then,
-    ]  # fmt: skip
+        purchase.id,
+        mode,
+        purchase.instance or purchase.instance_id,
+        amount_text(_month_micros(purchase), purchase.currency, decimals),
+        f"{purchase.paid_until:%Y-%m-%d %H:%M}",
+        then,
+    ]

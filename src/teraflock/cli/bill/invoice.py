@@ -112,17 +112,16 @@ def _put(content: bytes, out: str | None, pdf: str | None) -> None:
 
 
 def _cells(invoice: "InvoiceAnswer") -> list[str]:
-    amounts = (
-        invoice.usage_micros,
-        invoice.credit_micros,
-        invoice.tax_micros,
-        invoice.paid_micros,
-        invoice.due_micros,
-    )
+    """Invoices are in whole cents."""
+
+    def text(micros: int) -> str:
+        return amount_text(micros, invoice.currency, 2)
+
+    amounts = (invoice.usage_micros, invoice.credit_micros, invoice.tax_micros, invoice.paid_micros)
     return [
         invoice.number,
-        *(amount_text(micros, invoice.currency) if micros else "" for micros in amounts[:-1]),
-        amount_text(invoice.due_micros, invoice.currency),
-        amount_text(invoice.open_micros, invoice.currency) if invoice.open_micros else "paid",
+        *(text(micros) if micros else "" for micros in amounts),
+        text(invoice.due_micros),
+        text(invoice.open_micros) if invoice.open_micros else "paid",
         f"{invoice.issued_at:%Y-%m-%d}",
     ]

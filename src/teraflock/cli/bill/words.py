@@ -9,7 +9,15 @@ import click
 from teraflock.base.errors import BadInput
 from teraflock.base.money import amount_text, decimal_text, decimals_for, parse_micros
 
-__all__ = ["amount_column", "amount_text", "checked_month", "hourly_text", "parse_amount", "years_text"]
+__all__ = [
+    "amount_column",
+    "amount_text",
+    "checked_month",
+    "counted",
+    "hourly_text",
+    "parse_amount",
+    "years_text",
+]
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MONTH: Final = re.compile(r"20\d\d-(0[1-9]|1[0-2])")
@@ -36,7 +44,7 @@ month_argument = click.argument("month", callback=checked_month)
 def amount_column(amounts: Sequence[int], currency: str) -> list[str]:
     """Amounts that stand below each other, all with as many decimals."""
     decimals = decimals_for(amounts)
-    return [f"{decimal_text(each, decimals)} {currency}".rstrip() for each in amounts]
+    return [amount_text(each, currency, decimals) for each in amounts]
 
 
 def hourly_text(micros: int, currency: str) -> str:
@@ -60,3 +68,8 @@ def parse_amount(text: str, *, at_least: int = 0) -> int:
 
 def years_text(years: int) -> str:
     return f"{years} year{'s' if years > 1 else ''}"
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 instance`, `2 instances`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
