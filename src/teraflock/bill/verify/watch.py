@@ -30,6 +30,12 @@ class Watch:
             self._gaps[site] = [(from_us, until_us) for from_us, until_us in found if from_us < until_us]
             self._ends[site] = [until_us for _, until_us in self._gaps[site]]
 
+        self._last_us = max((ends[-1] for ends in self._ends.values() if ends), default=0)
+
+    def is_any_after(self, us: int) -> bool:
+        """Whether anything is to be looked at of what began at a time."""
+        return us < self._last_us
+
     def gaps(self, host: str, from_us: int, until_us: int | None) -> Iterator[Gap]:
         """Those that lie in a stretch of time, at least in part."""
         site = self._sites.get(host, "")
@@ -44,6 +50,8 @@ def check_watched(
 ) -> Iterator[Fault]:
     """`ran` are the records that it ran on. Changes that are not metered yet count: they may end a run in the past."""
     changes = told(events)
+    if not changes or not watch.is_any_after(min(said["at_us"] for said in changes)):
+        return
     proofs = {row["at_us"]: row for row in ran}
     for span in spans(changes)[0]:
         if span.run_us is None:
