@@ -99,30 +99,32 @@ class HostLoop:
 
     def _settle(self, driver: ComputeDriver, unwatched: Sequence[Host], is_here: bool) -> None:
         """Settle what was charged while nobody watched, and begin a new stretch of watching."""
-        database, site = self._around.database, driver.site
-        with database.read() as tx:
-            until = leases.watched_until(tx, site)
-        first = self._takes_over and site not in self._known
         for _ in range(outage.LOOKS_MAX):
-            now = self._around.clock.now()
-            begins = is_here and (first or until is None or until < now - outage.UNWATCHED)
-            if not (unwatched or begins):
-                return
-            found = outage.look(database, driver, unwatched, now) if unwatched else None
-            from_at = max(now, until) if until else now
-
-            def work(tx: Transaction, found: outage.Look | None = found, from_at: datetime = from_at) -> None:
-                if found:
-                    self._settle_found(tx, site, found, from_at)
-                if begins:  # noqa: B023 - used up in this round
-                    leases.begin_watch(tx, site, from_at)
-
             try:
-                database.write(work)
+                self._settle_once(driver, unwatched, is_here)
             except outage.Changed:
                 continue
             return
-        raise outage.Changed("instances change all the time")
+        raise outage.Changed("its instances change all the time")
+
+    def _settle_once(self, driver: ComputeDriver, unwatched: Sequence[Host], is_here: bool) -> None:
+        database, site, now = self._around.database, driver.site, self._around.clock.now()
+        with database.read() as tx:
+            until = leases.watched_until(tx, site)
+        first = self._takes_over and site not in self._known
+        begins = is_here and (first or until is None or until < now - outage.UNWATCHED)
+        if not (unwatched or begins):
+            return
+        found = outage.look(database, driver, unwatched, now) if unwatched else None
+        from_at = max(now, until) if until else now
+
+        def work(tx: Transaction) -> None:
+            if found:
+                self._settle_found(tx, site, found, from_at)
+            if begins:
+                leases.begin_watch(tx, site, from_at)
+
+        database.write(work)
 
     def _settle_found(self, tx: Transaction, site: str, found: outage.Look, from_at: datetime) -> None:
         now, random_bytes = self._around.clock.now(), self._around.random_bytes
