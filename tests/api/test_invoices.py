@@ -29,3 +29,16 @@ def test_letters_that_the_pdf_lacks_are_told(house: House, tenants: Tenants) -> 
     refused = house.ask("GET", f"/v1/invoices/{month}/pdf{query}", operator)
     assert refused.code == "refused"
     assert house.ask("GET", f"/v1/invoices/{month}{query}", operator).status == 200
+
+
+def test_an_invoice_names_the_organisation_and_a_preview_has_no_number(
+    house: House, tenants: Tenants
+) -> None:
+    query, owner = f"?project={tenants.ids['project']}", tenants.keys["owner"]
+    page = house.ask("GET", f"/v1/invoice-preview{query}", owner)
+    assert page.status == 200
+    assert b"PREVIEW" in page.body
+    assert b"<h2>For</h2>acme</div>" in page.body
+    paper = house.ask("GET", f"/v1/invoice-preview/pdf{query}", owner)
+    assert paper.body.startswith(b"%PDF-")
+    assert house.ask("GET", f"/v1/invoices{query}", owner).json["items"] == []

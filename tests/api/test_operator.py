@@ -337,9 +337,3 @@ def test_hints_name_fields_of_the_api(house: House, tenants: Tenants) -> None:
         assert answer.status == 422
         assert field in answer.json["hint"], answer.json
         assert "--" not in answer.json["detail"]
-
-
-def test_only_operators_set_quotas_and_the_hint_says_so(house: House, tenants: Tenants) -> None:
-    answer = ask(house, tenants, "owner", "PUT /v1/projects/default/quota", {"instances": 3})
-    assert answer.status == 403
-    assert "only operators" in answer.json["hint"]

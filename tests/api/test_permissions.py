@@ -21,6 +21,7 @@ SEES = frozenset({"owner", "member", "viewer", "capped", "operator"})
 COUNTS = SEES | {"billing"}
 PAYS = frozenset({"owner", "billing", "operator"})
 WORKS = frozenset({"owner", "member"})
+BUYS = frozenset({"owner"})
 HOUSE = frozenset({"operator"})
 
 
@@ -128,18 +129,26 @@ RULES: dict[str, Rule] = {
     "show_budget": Rule(may=COUNTS, query=IN),
     "set_budget": Rule(may=OWNER, query=IN, body={"micros": 1}),
     "remove_budget": Rule(may=OWNER, query=IN),
+    "set_budget_cap": Rule(may=HOUSE, query=IN, body={"micros": 1}),
+    "remove_budget_cap": Rule(may=HOUSE, query=IN),
     "list_credits": Rule(may=COUNTS, query=IN),
     "make_credit": Rule(may=HOUSE, query=IN, body={"micros": 1, "reason": "sorry"}),
     "show_billing": Rule(may=PAYS, query=IN),
     "set_billing": Rule(may=HOUSE, query=IN, body={"currency": "USD"}),
     "make_payment": Rule(may=HOUSE, query=IN, body={"micros": 1}),
     "list_purchases": Rule(may=COUNTS, query=IN),
-    "make_purchase": Rule(may=WORKS, query=IN, body={"instance": "web"}, states=frozenset({409})),
-    "change_renewal": Rule(may=WORKS, path={"purchase": "{purchase}"}, query=IN, body={"renews": False}),
-    "upgrade_purchase": Rule(may=WORKS, path={"purchase": "{purchase}"}, query=IN),
-    "end_purchase": Rule(may=WORKS, path={"purchase": "{purchase}"}, query=IN),
+    "make_purchase": Rule(may=BUYS, query=IN, body={"instance": "web"}, states=frozenset({409})),
+    "preview_purchase": Rule(may=COUNTS, query=IN, body={"instance": "web"}, states=frozenset({409})),
+    "change_renewal": Rule(may=BUYS, path={"purchase": "{purchase}"}, query=IN, body={"renews": False}),
+    "upgrade_purchase": Rule(may=BUYS, path={"purchase": "{purchase}"}, query=IN),
+    "end_purchase": Rule(may=BUYS, path={"purchase": "{purchase}"}, query=IN),
+    "list_purchase_limits": Rule(may=COUNTS, query=IN),
+    "set_purchase_limit": Rule(may=OWNER, path={"member": "{member}"}, query=IN, body={"micros": 1}),
+    "remove_purchase_limit": Rule(may=OWNER, path={"member": "{member}"}, query=IN),
     "list_invoices": Rule(may=PAYS, query=IN),
     "make_invoice": Rule(may=HOUSE, query=IN, body={"month": "2026-01"}, states=frozenset({409})),
+    "preview_invoice": Rule(may=PAYS, query=IN),
+    "preview_invoice_as_pdf": Rule(may=PAYS, query=IN),
     "show_invoice": Rule(may=PAYS, path={"month": "2026-01"}, query=IN, states=frozenset({404})),
     "show_invoice_as_pdf": Rule(may=PAYS, path={"month": "2026-01"}, query=IN, states=frozenset({404})),
 }

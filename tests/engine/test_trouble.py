@@ -31,11 +31,16 @@ from teraflock.instance.driver import (
 def test_guests_outlive_a_daemon_that_is_killed(driver: Lxd, house: House, a_machine: MachineMaker) -> None:
     machine = a_machine()
     key = launched(driver, machine)
+    before = driver.look(machine.handle)
     house.daemon.kill()
     with pytest.raises(EngineDown):
         driver.look(machine.handle)
     house.daemon.ensure()
     assert seen_as(driver, machine) == Seen.RUNNING
+    after = driver.look(machine.handle)
+    assert before
+    assert after
+    assert after.started_at == before.started_at, "it ran on, and is charged for that time"
     assert launched(driver, machine) == key
     other = a_machine()
     launched(driver, other)
@@ -49,6 +54,9 @@ def test_after_a_reboot_guests_stand_still_until_they_are_wanted(
     house.daemon.stop()
     house.daemon.ensure()
     assert seen_as(driver, machine) == Seen.STOPPED
+    stopped = driver.look(machine.handle)
+    assert stopped
+    assert stopped.started_at is None
     driver.start(machine.handle)
     assert launched(driver, machine) == key
 

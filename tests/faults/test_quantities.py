@@ -247,3 +247,34 @@ def test_the_prices_of_a_region_count_from_when_its_host_is_there(lab: Lab) -> N
         found = tx.all("SELECT region, SUM(egress_micros) FROM charge GROUP BY region ORDER BY region")
     assert [(row[0], int(row[1])) for row in found] == [("home", 50_000), ("north", 110_000)]
     assert verify(lab.house.database).faults == ()
+
+
+def test_an_image_made_of_an_instance_is_charged_for_what_it_keeps(lab: Lab) -> None:
+    house, tenant = lab.house, lab.house.tenant
+    house.images.from_instance(tenant.actor, tenant.project, "mine", "one")
+    house.settle()
+    image = house.images.image(tenant.project.id, "mine")
+    assert image.size_bytes == GB
+    house.wait(7_300)
+    house.images.delete(tenant.actor, tenant.project, "mine")
+    house.settle()
+    lab.bills.turn()
+    (line,) = [
+        each
+        for each in lab.bills.lines(tenant.project.id, "2026-03")
+        if each.charge.subject.id == image.id and each.charge.slice.from_us < each.charge.slice.until_us
+    ]
+    held, part = line.charge.subject.held, line.charge.slice
+    assert (held.name, held.mode, held.snapshots_bytes) == ("image mine", "image", GB)
+    assert line.charge.micros == 73_000_000 * (part.until_us - part.from_us) // (730 * 3600 * 10**6)
+    assert part.until_us - part.from_us >= 7_300 * 10**6
+    assert verify(house.database).is_sound
+
+
+def test_an_image_built_from_a_recipe_is_not_charged(lab: Lab) -> None:
+    house, tenant = lab.house, lab.house.tenant
+    house.images.build(tenant.actor, tenant.project, "built", "base")
+    house.settle()
+    lab.bills.turn()
+    lines = lab.bills.lines(tenant.project.id, "2026-03")
+    assert [each for each in lines if each.charge.subject.held.mode == "image"] == []

@@ -9,7 +9,7 @@ from tests.simulation.cloud import Cloud
 from teraflock.bill.charge.rules import slices
 from teraflock.bill.desk import Desk
 from teraflock.bill.ledger import store as ledger_store
-from teraflock.bill.service import By
+from teraflock.bill.service import SumBy
 from teraflock.bill.verify.service import verify
 from teraflock.meter import store as meter_store
 from teraflock.meter.rules import latest
@@ -128,7 +128,7 @@ def slicings(cloud: Cloud) -> None:
     assert by_currency == by_day
     for project, month in months:
         bill = cloud.bills.bill(project, month, "gpu")
-        others: tuple[By, ...] = ("instance", "user", "label")
+        others: tuple[SumBy, ...] = ("instance", "user", "label")
         for by in others:
             other = cloud.bills.bill(project, month, by, "team" if by == "label" else "")
             assert sum(group.micros for group in other.groups) == bill.micros

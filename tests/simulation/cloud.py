@@ -30,6 +30,7 @@ from teraflock.bill.store import Profile
 from teraflock.bill.times import microseconds, month_bounds
 from teraflock.drivers.simulated.faults import Killed
 from teraflock.drivers.simulated.fleet import fleet
+from teraflock.drivers.simulated.model import Guest
 from teraflock.drivers.simulated.trouble import Trouble
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.image.service import ImageService
@@ -37,6 +38,7 @@ from teraflock.instance.engines import Engines
 from teraflock.instance.model import Instance
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.service import InstanceService
+from teraflock.instance.states import BILLABLE
 from teraflock.reconcile import store as leases
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.commands import CommandLoop
@@ -78,6 +80,9 @@ class Cloud:
         self.given: Counter[str] = Counter()
         """By project: what was paid in advance, and given as credits."""
         self.watch = Watch()
+        self._first = True
+        self._standing: dict[str, int] = {}
+        """What stood still when a new process first looked: instances, and the number of their last event."""
         inner = database or MemoryDatabase()
         migrate(inner, self.clock)
         self.database = Mortal(inner, self.witness.look, self.witness.saw)
@@ -144,6 +149,8 @@ class Cloud:
             loops, worker=self.worker, pause=self.wait, alive=lambda: self.clock.now() < self._alive_until
         )
         self.hosts, self.drift, self.commands = HostLoop(loops), DriftLoop(loops), CommandLoop(loops)
+        self.hosts.take_over()
+        self._first, self._standing = True, {}
         self.image_loop, self.traffic = ImageLoop(loops), TrafficLoop(loops)
         self.database.write(leases.let_go_all)
 
@@ -172,7 +179,7 @@ class Cloud:
         """One turn of every loop."""
         for act in (self._beat, self._read_hosts, self.image_loop.turn, self.drift.turn, self.commands.turn,
                     self._serve, self.traffic.turn, self.loop.turn):  # fmt: skip
-            if not self.survives(act):
+            if not self.survives(act) or (act == self._read_hosts and not self.hosts.has_looked):
                 return
 
     def _beat(self) -> None:
@@ -182,6 +189,9 @@ class Cloud:
 
     def _read_hosts(self) -> None:
         self._engine.forget()
+        first, self._first = self._first, False
+        if first:
+            self._note_standing()
         try:
             self.hosts.turn()
         except Killed:
@@ -189,6 +199,26 @@ class Cloud:
                 self.witness.found_hosts(self._engine.read or ())
             raise
         self.witness.read_hosts(self._engine.read, self.database)
+        if self.hosts.has_looked:
+            self._check_standing()
+
+    def _note_standing(self) -> None:
+        """A new process looks for the first time: what does not run now must not be charged until now."""
+        with self.world.read() as turn:
+            running = {guest.key for guest in turn.every(Guest) if guest.running}
+        rows = [each for each in self.instances_there() if each.phase in BILLABLE]
+        self._standing = {each.id: each.sequence for each in rows if each.id not in running}
+        self.count["ran on"] += len(rows) - len(self._standing)
+        self.count["stood still"] += len(self._standing)
+
+    def _check_standing(self) -> None:
+        """Told by the world alone: whatever stood still was charged up to a reading of its host before."""
+        for id, sequence in self._standing.items():
+            with self.database.read() as tx:
+                row = tx.one("SELECT sequence FROM instance WHERE id = :id", id=id)
+            assert row, id
+            assert row[0] > sequence, f"{id} stood still while nobody watched, and is charged"
+        self._standing = {}
 
     def _serve(self) -> None:
         for instance in self.instances.lease():

@@ -81,6 +81,20 @@ def outage(cloud: Cloud, chance: Random) -> None:
     cloud.count["kills"] += 1
 
 
+def power_cut(cloud: Cloud, chance: Random) -> None:
+    """Server and guests go down together, of some hosts or of all; only the server comes back by itself."""
+    chosen = HOST_NAMES if chance.random() < 0.5 else chance.sample(HOST_NAMES, 2)
+    for host in chosen:
+        cloud.trouble.host_comes_back(host, rebooted=True)
+    cloud.wait(chance.choice([0.5, 4, 600, DAY_S, 3 * DAY_S]) * chance.random())
+    cloud.boot()
+    cloud.count["power cuts"] += 1
+    if chance.random() < 0.3:  # the engine is slower than the server
+        cloud.trouble.engine_goes_down()
+        work(cloud, chance)
+        cloud.trouble.engine_comes_back()
+
+
 def set_prices(cloud: Cloud, chance: Random) -> None:
     cloud.set_prices(
         chance.randrange(10**7), chance.randrange(10**5), chance.choice([0, 60, 900]), chance.randrange(90)
@@ -230,7 +244,8 @@ def _one(cloud: Cloud, chance: Random, phase: str = "") -> Instance | None:
 
 WEIGHTS: dict[Move, int] = {
     launch: 6, act: 8, resize: 4, snapshot: 2, hang: 4, work: 5, pass_time: 6, step_clock: 1, outage: 1, set_prices: 1,
-    buy: 3, months: 1, change_purchase: 2, set_budget: 2, remove_budget: 1, give: 2, die_soon: 2, fault: 2,
+    power_cut: 2, buy: 3, months: 1, change_purchase: 2, set_budget: 2, remove_budget: 1, give: 2, die_soon: 2,
+    fault: 2,
     trouble_host: 2, lose_in_work: 2, meddle: 1, delay_events: 1, deliver_events: 1, send: 3, move_host: 1,
 }  # fmt: skip
 MOVES: tuple[Move, ...] = tuple(move for move, weight in WEIGHTS.items() for _ in range(weight))

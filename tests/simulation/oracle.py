@@ -88,6 +88,8 @@ class Price(msgspec.Struct, kw_only=True):
         name = gpu.partition("-")[0] if part == "gpu" else part
         micros = self.units.get(f"{region}/{name}", self.units.get(name, 0))
         off = {"spot": 60, "monthly": 30}.get(mode, 0) if part != "egress" else 0
+        if mode == "spot" and part in ("disk", "snapshot"):
+            off = 0
         if off:
             micros = round(Fraction(micros * (100 - off), 100))
         return round(micros * PER_CNY) if project == "cny" else micros

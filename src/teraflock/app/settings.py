@@ -119,6 +119,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How often the counters of what guests send out of the house are read: bill and budgets know of it so soon."""
     issuer: str = "Teraflock"
     """Who sends invoices: a name, and the lines of an address."""
+    issuer_tax_number: str = ""
+    """The seller's tax number, printed on invoices."""
+    invoice_days: Annotated[int, Meta(ge=0, le=365)] = 14
+    """Days until an invoice is due; 0: invoices name no date."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """How much the server writes to its log."""
     access_log: bool = False

@@ -137,7 +137,8 @@ class Cloud:
                 self.rates,
                 random_bytes,
                 stopper(database, by_instance),
-                settings.issuer,
+                issuer_lines(settings),
+                settings.invoice_days,
             )
             return Nouns(
                 bills=bills,
@@ -247,6 +248,13 @@ def defaults_of(settings: Settings) -> Defaults:
         organisation=parse_organisation_quota(settings.default_organisation_quota),
         project=parse_project_quota(settings.default_project_quota),
     )
+
+
+def issuer_lines(settings: Settings) -> str:
+    """Who sends invoices, line by line."""
+    if not settings.issuer_tax_number:
+        return settings.issuer
+    return f"{settings.issuer}\nTax number {settings.issuer_tax_number}"
 
 
 def house_rates(at: Place) -> Rates:

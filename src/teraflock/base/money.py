@@ -9,6 +9,7 @@ What holds:
 - rounding is half to even, in one function (`divided`).
 """
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Final, Literal, Self
 
@@ -120,6 +121,20 @@ def _parse_scientific(text: str) -> int:
 
 
 AMOUNT_DIGITS_MAX: Final = 18  # a 64-bit column holds no more; no price is near it
+
+
+SMALL_MICROS: Final = 1_000_000  # below one unit, two decimals would hide what a vCPU costs
+
+
+def amount_text(micros: int, currency: str, decimals: int | None = None) -> str:
+    """`12.50 USD`; small amounts with four places, unless it is said how many."""
+    places = decimals_for([micros]) if decimals is None else decimals
+    return f"{decimal_text(micros, places)} {currency}".rstrip()
+
+
+def decimals_for(amounts: Iterable[int]) -> int:
+    """Of a column of amounts: two, or four where one of them is small."""
+    return 4 if any(0 < abs(each) < SMALL_MICROS for each in amounts) else 2
 
 
 def decimal_text(micros: int, decimals: int) -> str:

@@ -24,8 +24,10 @@ def parse_memory_bytes(text: str) -> int:
 
 
 def memory_text(size_bytes: int) -> str:
-    """`51539607552` → `"48 GB"`."""
+    """`51539607552` → `"48 GB"`; less than a GB as `"256 MB"`."""
     gigabytes = size_bytes / GIB
+    if 0 < size_bytes < GIB:
+        return f"{max(1, round(size_bytes / MIB))} MB"
     return (
         f"{gigabytes:,.0f} GB" if gigabytes == int(gigabytes) or gigabytes >= 100 else f"{gigabytes:.1f} GB"
     )

@@ -9,6 +9,7 @@ from teraflock.base.money import HOURS_PER_MONTH
 from teraflock.base.quantities import GIB
 from teraflock.bill import store as bill_store
 from teraflock.bill.charge import store as charge_store
+from teraflock.bill.charge.model import Charge
 from teraflock.bill.charge.rules import beyond_cover, cover_at, discount_at, slices
 from teraflock.bill.desk import FROM_ANY_DAY_US, Desk, interval_of
 from teraflock.bill.price.model import BASIS, Place
@@ -30,6 +31,8 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """So far."""
     is_priced: bool
     """Whether the price book has a price for its card."""
+    paid_until_us: int | None = None
+    """Up to when it is bought ahead; None: it is not."""
 
 
 def costs_of(
@@ -51,15 +54,20 @@ def _cost(
     tx: Transaction, desk: Desk, project_id: str, id: str, held: Interval | None, closed: int, now_us: int
 ) -> Cost:
     currency = desk.currency(project_id)
+    cover = cover_at(desk.covers(id), now_us)
+    paid_until_us = cover.until_us if cover else None
     micros = charge_store.micros_of(tx, id).get(currency, 0) + closed
     micros += sum(charge.micros for charge in traffic_due(tx, desk, instance_id=id))
     if held is None:
-        return Cost(currency=currency, micros_per_hour=0, micros=micros, is_priced=True)
+        return Cost(
+            currency=currency, micros_per_hour=0, micros=micros, is_priced=True, paid_until_us=paid_until_us
+        )
     return Cost(
         currency=currency,
         micros_per_hour=hourly(desk, held, now_us),
         micros=micros + unbooked(tx, desk, held, now_us),
         is_priced=has_price(desk, held.held, project_id, now_us),
+        paid_until_us=paid_until_us,
     )
 
 
@@ -143,3 +151,17 @@ def _ended(interval: Interval, now_us: int) -> Interval:
     return msgspec.structs.replace(
         interval, until_us=max(now_us, interval.from_us), ends_run=interval.run_us is not None
     )
+
+
+def charges_to_come(tx: Transaction, desk: Desk, project_id: str, now_us: int) -> list[Charge]:
+    """The charges that would be booked if all that is held were given back now, with reversals; without minimums."""
+    stands = ahead(tx, project_id, bill_store.cursor(tx).intervals)
+    found = [
+        charge
+        for interval in stands.closed
+        for charge in desk.booking(interval, interval.until_us, FROM_ANY_DAY_US)
+    ]
+    for interval in map(interval_of, stands.open):
+        if now_us > interval.from_us:
+            found += desk.booking(interval, now_us, FROM_ANY_DAY_US)
+    return found + list(traffic_due(tx, desk, project_id=project_id))

@@ -13,6 +13,7 @@ from teraflock.base.exchange import Rates
 from teraflock.base.money import MICROS
 from teraflock.bill import costs, store
 from teraflock.bill.biller import Biller
+from teraflock.bill.budget.purse import ahead_purse
 from teraflock.bill.budget.service import BudgetService
 from teraflock.bill.charge import store as charge_store
 from teraflock.bill.charge.store import Booked
@@ -22,7 +23,7 @@ from teraflock.bill.desk import Desk, interval_of
 from teraflock.bill.export.focus import focus_csv, focus_rows
 from teraflock.bill.export.model import Account
 from teraflock.bill.export.service import month_of_project
-from teraflock.bill.invoice.service import InvoiceService
+from teraflock.bill.invoice.service import DUE_DAYS, InvoiceService
 from teraflock.bill.ledger import store as ledger_store
 from teraflock.bill.ledger.model import REVENUE, owes, paid_ahead
 from teraflock.bill.price.model import Place
@@ -36,8 +37,10 @@ from teraflock.meter import store as meter_store
 from teraflock.meter.model import Holding
 from teraflock.meter.service import MeterService
 from teraflock.storage.database import Database, Transaction
+from teraflock.tenant.audit.service import Audit
+from teraflock.tenant.model import By
 
-By = Literal["instance", "gpu", "user", "label"]
+SumBy = Literal["instance", "gpu", "user", "label"]
 GROUPS_MAX: Final = 1_000  # of a bill; who wants more reads its lines, which come in pages
 
 
@@ -72,22 +75,24 @@ class BillService:
         random_bytes: Callable[[int], bytes] = os.urandom,
         stop: Callable[[str], None] = lambda project_id: None,
         issuer: str = "Teraflock",
+        invoice_days: int = DUE_DAYS,
     ) -> None:
         """`stop` asks all running instances of a project to stop; `issuer` is who sends invoices, line by line."""
         self._database = database
         self.issuer = issuer
         self._clock = clock
+        self._audit = Audit(clock, random_bytes)
         self.prices = PriceService(database, clock, rates)
         self.meter = MeterService(database, clock)
         self.biller = Biller(database, clock, random_bytes)
         self.purchases = PurchaseService(database, clock, random_bytes)
         self.credits = CreditService(database, clock, random_bytes)
-        self.invoices = InvoiceService(database, clock)
+        self.invoices = InvoiceService(database, clock, due_days=invoice_days)
         self.budgets = BudgetService(database, clock, random_bytes, stop)
 
     # -- looking -------------------------------------------------------------------------------------------------
 
-    def bill(self, project_id: str, month: str, by: By = "gpu", label: str = "") -> Bill:
+    def bill(self, project_id: str, month: str, by: SumBy = "gpu", label: str = "") -> Bill:
         now_us = self._now_us()
         with self._database.read() as tx:
             desk = Desk(tx)
@@ -158,6 +163,21 @@ class BillService:
             ahead = ledger_store.account(tx, paid_ahead(project_id), currency).owed
             return profile, -ahead, ledger_store.account(tx, owes(project_id), currency).owed
 
+    def pending(self, project_id: str) -> tuple[int, int]:
+        """What a project used that is not booked yet, and what is left to spend where it pays in advance.
+
+        Left is what was paid in, with credits, less what is owed and what is not booked: what `tera launch` asks.
+        """
+        now_us = self._now_us()
+        with self._database.read() as tx:
+            desk = Desk(tx)
+            pending = costs.not_booked(tx, desk, project_id, now_us).micros
+            profile = desk.profiles.get(project_id)
+            if profile is None or profile.pays != "prepaid":
+                return pending, 0
+            purse = ahead_purse(tx, desk, profile, now_us)
+            return pending, purse.limit_micros - purse.spent_micros
+
     def month_now(self) -> str:
         return charge_store.month_of(self._now_us())
 
@@ -179,7 +199,7 @@ class BillService:
 
     # -- changing --------------------------------------------------------------------------------------------------
 
-    def set_profile(self, profile: Profile) -> Profile:
+    def set_profile(self, profile: Profile, *, by: By | None = None) -> Profile:
         """How a project pays. Its currency is fixed once something was charged."""
 
         def work(tx: Transaction) -> Profile:
@@ -194,6 +214,11 @@ class BillService:
                     "The currency of a project with charges, credits or money paid ahead cannot change"
                 )
             store.set_profile(tx, profile)
+            tax = f"{profile.tax_name} {profile.tax_bp / 100:g}%" if profile.tax_name else ""
+            self._audit.note(
+                tx, by, "billing.set", profile.project_id, currency=profile.currency, pays=profile.pays, tax=tax,
+                customer=profile.customer, tax_number=profile.tax_number,
+            )  # fmt: skip
             return profile
 
         return self._database.write(work)
@@ -218,7 +243,7 @@ def _unbooked(tx: Transaction, desk: Desk, project_id: str, month: str, now_us: 
 
 
 def _groups(
-    tx: Transaction, sums: list[charge_store.Sum], project_id: str, month: str, by: By, label: str
+    tx: Transaction, sums: list[charge_store.Sum], project_id: str, month: str, by: SumBy, label: str
 ) -> tuple[Group, ...]:
     if by == "instance":
         return _bounded(charge_store.sums_by_name(tx, project_id, month))

@@ -26,6 +26,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     tax_name: str = ""
     tax_bp: int = 0
     customer: str = ""
+    tax_number: str = ""
+    """The customer's, for invoices."""
 
 
 def cursor(tx: Transaction) -> Cursor:
@@ -57,10 +59,18 @@ def set_cursor(tx: Transaction, cursor: Cursor) -> None:
 
 def profiles(tx: Transaction) -> dict[str, Profile]:
     """Of all projects that have one, for the biller."""
-    rows = tx.all("SELECT project_id, currency, pays, tax_name, tax_bp, customer FROM bill_profile")
+    rows = tx.all(
+        "SELECT project_id, currency, pays, tax_name, tax_bp, customer, tax_number FROM bill_profile"
+    )
     return {
         row[0]: Profile(
-            project_id=row[0], currency=row[1], pays=row[2], tax_name=row[3], tax_bp=row[4], customer=row[5]
+            project_id=row[0],
+            currency=row[1],
+            pays=row[2],
+            tax_name=row[3],
+            tax_bp=row[4],
+            customer=row[5],
+            tax_number=row[6],
         )
         for row in rows
     }
@@ -74,14 +84,17 @@ def pays(tx: Transaction, project_id: str) -> str:
 
 def set_profile(tx: Transaction, profile: Profile) -> None:
     tx.run(
-        "INSERT INTO bill_profile (project_id, currency, pays, tax_name, tax_bp, customer)"
-        " VALUES (:project, :currency, :pays, :tax_name, :tax_bp, :customer) ON CONFLICT (project_id) DO UPDATE SET"
+        "INSERT INTO bill_profile (project_id, currency, pays, tax_name, tax_bp, customer, tax_number)"
+        " VALUES (:project, :currency, :pays, :tax_name, :tax_bp, :customer, :tax_number)"
+        " ON CONFLICT (project_id) DO UPDATE SET"
         " currency = excluded.currency, pays = excluded.pays, tax_name = excluded.tax_name,"
-        " tax_bp = excluded.tax_bp, customer = excluded.customer",
+        " tax_bp = excluded.tax_bp, customer = excluded.customer,"
+        " tax_number = excluded.tax_number",
         project=profile.project_id,
         currency=profile.currency,
         pays=profile.pays,
         tax_name=profile.tax_name,
         tax_bp=profile.tax_bp,
         customer=profile.customer,
+        tax_number=profile.tax_number,
     )

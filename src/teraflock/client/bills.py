@@ -10,6 +10,7 @@ from teraflock.wire.bill import (
     BookRequest,
     BudgetAnswer,
     BudgetRequest,
+    CapRequest,
     CostAnswer,
     CostPage,
     CreditAnswer,
@@ -18,10 +19,13 @@ from teraflock.wire.bill import (
     InvoiceAnswer,
     InvoiceList,
     InvoiceRequest,
+    LimitList,
+    LimitRequest,
     LineAnswer,
     LinePage,
     PaymentRequest,
     PeriodsAnswer,
+    PreviewAnswer,
     PricesAnswer,
     ProfileAnswer,
     ProfileShape,
@@ -105,6 +109,28 @@ class Bills(Transport):
     def buy(self, request: PurchaseRequest) -> PurchaseAnswer:
         return self._made("purchases", PurchaseAnswer, request)
 
+    def preview_purchase(self, request: PurchaseRequest) -> PreviewAnswer:
+        return self.act("POST", path_of("purchase-preview"), PreviewAnswer, request, **self.in_project())
+
+    def purchase_limits(self) -> LimitList:
+        return self.get(path_of("purchase-limits"), LimitList, **self.in_project())
+
+    def set_purchase_limit(self, member: str, micros: int | None) -> None:
+        """None removes it."""
+        path = path_of("purchase-limits", member)
+        if micros is None:
+            self.request("DELETE", path, query=self.in_project())
+        else:
+            self.request("PUT", path, body=LimitRequest(micros=micros), query=self.in_project())
+
+    def set_budget_cap(self, request: CapRequest | None) -> None:
+        """None lifts it."""
+        path = path_of("budget", "cap")
+        if request is None:
+            self.request("DELETE", path, query=self.in_project())
+        else:
+            self.act("PUT", path, BudgetAnswer, request, **self.in_project())
+
     def set_renewal(self, purchase: str, renews: bool) -> PurchaseAnswer:
         path = path_of("purchases", purchase)
         return self.act("PATCH", path, PurchaseAnswer, RenewalChange(renews=renews), **self.in_project())
@@ -122,6 +148,11 @@ class Bills(Transport):
 
     def issue_invoice(self, month: str) -> InvoiceAnswer:
         return self._made("invoices", InvoiceAnswer, InvoiceRequest(month=month))
+
+    def invoice_preview(self, month: str = "", *, pdf: bool = False) -> bytes:
+        """HTML, or a PDF."""
+        path = path_of("invoice-preview", "pdf") if pdf else path_of("invoice-preview")
+        return self.request("GET", path, query=self.in_project(month=month or None))
 
     def invoice_page(self, month: str) -> bytes:
         """HTML."""

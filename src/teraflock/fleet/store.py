@@ -151,8 +151,14 @@ def rename_only_host(tx: Transaction, site: str, name: str) -> str:
     return str(rows[0][1])
 
 
-def is_away(tx: Transaction, id: str) -> bool:
-    return tx.one("SELECT 1 FROM host WHERE id = :id AND state = 'away'", id=id) is not None
+def is_away(tx: Transaction, id: str, *, unseen_since: datetime | None = None) -> bool:
+    """Whether a host is away in the books, or no reading has found it since a time."""
+    found = tx.one(
+        "SELECT 1 FROM host WHERE id = :id AND (state = 'away' OR seen_at_us < :us)",
+        id=id,
+        us=microseconds(unseen_since) if unseen_since else 0,
+    )
+    return found is not None
 
 
 def set_allow_out(tx: Transaction, id: HostId, networks: Sequence[str]) -> None:

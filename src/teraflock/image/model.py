@@ -29,6 +29,15 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int = 0
     source_instance_id: str = ""
     created_at: datetime
+    created_by: str = ""
+    """The member who made it."""
+    sequence: int = 0
+    """How many events told of it; 0: its size is not known yet, so it is not charged."""
+
+    @property
+    def is_metered(self) -> bool:
+        """What a project keeps for itself is charged; what is built from a recipe is not."""
+        return not self.recipe and not self.shared
 
     @property
     def shared(self) -> bool:

@@ -9,6 +9,7 @@ from teraflock.base.errors import Conflict, Forbidden, NotFound, unknown_name
 from teraflock.base.ids import new_id
 from teraflock.image import store
 from teraflock.image.model import Image, ImageId, ImageState
+from teraflock.image.telling import tell_gone
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, Project, ProjectId
@@ -92,7 +93,8 @@ class ImageService:
                     f"The image `{image.name}` is in use by {users} instances",
                     hint="Delete them first: `tera ps`",
                 )
-            store.set_state(tx, image.id, ImageState.DELETING)
+            store.set_state(tx, image.id, ImageState.DELETING, size_bytes=image.size_bytes)
+            tell_gone(tx, image, self._clock.now(), self._random_bytes)
             self._record(tx, actor, project, "image.delete", image)
             return image
 
@@ -130,6 +132,7 @@ class ImageService:
             state=ImageState.WAITING,
             source_instance_id=source,
             created_at=now,
+            created_by=actor.member_id,
         )
         store.insert(tx, image)
         self._record(tx, actor, project, "image.make", image)

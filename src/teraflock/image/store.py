@@ -8,7 +8,8 @@ from teraflock.storage.database import Row, Transaction
 from teraflock.tenant.model import OrganisationId, ProjectId
 
 _COLUMNS: Final = (
-    "id, project_id, name, recipe, state, problem, size_bytes, source_instance_id, created_at_us"
+    "id, project_id, name, recipe, state, problem, size_bytes, source_instance_id, created_at_us, created_by,"
+    " sequence"
 )
 
 BUILT_BYTES_MAX: Final = 8 << 30
@@ -44,7 +45,8 @@ def names(tx: Transaction, project: str) -> list[str]:
 
 def insert(tx: Transaction, image: Image) -> None:
     tx.run(
-        f"INSERT INTO image ({_COLUMNS}) VALUES (:id, :project, :name, :recipe, :state, :problem, :size, :source, :at)",
+        f"INSERT INTO image ({_COLUMNS}) VALUES (:id, :project, :name, :recipe, :state, :problem, :size, :source, :at,"
+        " :created_by, :sequence)",
         id=image.id,
         project=image.project_id,
         name=image.name,
@@ -54,6 +56,8 @@ def insert(tx: Transaction, image: Image) -> None:
         size=image.size_bytes,
         source=image.source_instance_id,
         at=microseconds(image.created_at),
+        created_by=image.created_by,
+        sequence=image.sequence,
     )
 
 
@@ -63,6 +67,28 @@ def set_state(tx: Transaction, id: str, state: ImageState, *, problem: str = "",
         state=state,
         problem=problem,
         size=size_bytes,
+        id=id,
+    )
+
+
+def to_measure_in_all_projects(tx: Transaction) -> tuple[Image, ...]:
+    """Images made of instances whose size nobody asked for yet."""
+    rows = tx.all(
+        f"SELECT {_COLUMNS} FROM image WHERE state = 'ready' AND recipe = '' AND sequence = 0 ORDER BY id"
+    )
+    return tuple(_image_from(row) for row in rows)
+
+
+def by_id_in_all_projects(tx: Transaction, id: str) -> Image | None:
+    row = tx.one(f"SELECT {_COLUMNS} FROM image WHERE id = :id", id=id)
+    return _image_from(row) if row else None
+
+
+def set_metered(tx: Transaction, id: str, size_bytes: int, sequence: int) -> None:
+    tx.run(
+        "UPDATE image SET size_bytes = :size, sequence = :sequence WHERE id = :id",
+        size=size_bytes,
+        sequence=sequence,
         id=id,
     )
 
@@ -137,7 +163,9 @@ def to_build_in_all_projects(tx: Transaction) -> tuple[Image, ...]:
 
 
 def _image_from(row: Row) -> Image:
-    id, project_id, name, recipe, state, problem, size_bytes, source, created_at_us = row
+    id, project_id, name, recipe, state, problem, size_bytes, source, created_at_us, created_by, sequence = (
+        row
+    )
     return Image(
         id=ImageId(id),
         project_id=project_id,
@@ -148,4 +176,6 @@ def _image_from(row: Row) -> Image:
         size_bytes=size_bytes,
         source_instance_id=source,
         created_at=at_microseconds(created_at_us),
+        created_by=created_by,
+        sequence=sequence,
     )

@@ -173,6 +173,8 @@ class Sighting(msgspec.Struct, frozen=True, kw_only=True):
     """Somebody else changed how it was made: other limits, devices or rights than we gave it."""
     leaving_at: datetime | None = None
     """When the engine takes it back."""
+    started_at: datetime | None = None
+    """When the guest that runs was last started. None where it does not run, or the engine does not tell."""
 
 
 class Sent(msgspec.Struct, frozen=True, kw_only=True):

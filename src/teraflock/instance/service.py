@@ -49,7 +49,7 @@ from teraflock.instance.telling import operated
 from teraflock.storage.database import Database, Row, Transaction
 from teraflock.storage.events import record_event
 from teraflock.tenant.audit.service import Audit
-from teraflock.tenant.model import Actor, OrganisationId, Project, ProjectId
+from teraflock.tenant.model import Actor, By, OrganisationId, Project, ProjectId
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.project.store import project_of_any_organisation
 from teraflock.tenant.quota.rules import Amounts
@@ -350,13 +350,22 @@ class InstanceService:
         *,
         stdin: bytes = b"",
         seconds_max: float = 60,
+        by: By | None = None,
     ) -> Ran:
+        """Who ran which program is in the audit log; its words are not, for they may hold secrets."""
         with self._database.read() as tx:
             view = _found(tx, project, ref)
             self._check_can(tx, view.instance, Capability.EXEC, "run commands")
             driver = self._driver(tx, view.instance)
         if view.instance.phase != Phase.RUNNING:
             raise _cannot("run a command", view.instance)
+        if by is not None:
+            name, program = view.instance.name, command[0] if command else ""
+            self._database.write(
+                lambda tx: self._audit.note(
+                    tx, by, "instance.exec", view.instance.id, name=name, program=program
+                )
+            )
         return driver.run(_handle(view), command, stdin=stdin, seconds_max=seconds_max)
 
     def log(self, project: ProjectId, ref: str) -> Log:

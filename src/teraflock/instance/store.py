@@ -258,6 +258,12 @@ def by_id_in_all_projects(tx: Transaction, id: InstanceId) -> Instance | None:
     return instances_from(tx, rows)[0] if rows else None
 
 
+def name_in_all_projects(tx: Transaction, id: str) -> str | None:
+    """Also of one that is gone."""
+    row = tx.one("SELECT name FROM instance WHERE id = :id", id=id)
+    return str(row[0]) if row else None
+
+
 def on_site_in_all_projects(tx: Transaction, site: str) -> list[Row]:
     """Of all instances on a site's hosts: id, phase, wanted, host name, whether work is under way or the host is away
     in the books, and their shape.

@@ -12,7 +12,7 @@ from teraflock.instance.states import Phase
 from teraflock.meter.model import Change, Holding, Interval, Meter, Open
 from teraflock.storage.database import Row, Transaction
 
-KINDS: Final = ("instance.held", "instance.moved", "instance.troubled")
+KINDS: Final = ("instance.held", "instance.moved", "instance.troubled", "image.moved")
 """Events that count in an instance's sequence. Another kind that does is found as the one that was missing."""
 _HELD: Final = (
     "gpu", "gpus", "vcpus", "ram_bytes", "disk_bytes", "snapshots_bytes", "addresses", "mode", "host", "region", "name",
@@ -129,7 +129,11 @@ def instances_missed(tx: Transaction) -> list[str]:
     """Instances that have had more changes than were taken. Looks at every instance there is."""
     rows = tx.all(
         "SELECT i.id FROM instance i LEFT JOIN meter_instance m ON m.instance_id = i.id"
-        " WHERE i.sequence > COALESCE(m.sequence, 0) ORDER BY i.id"
+        " WHERE i.sequence > COALESCE(m.sequence, 0)"
+        # Of an image that is deleted there is no row, so its events are counted: it has few.
+        " UNION SELECT e.subject FROM event e LEFT JOIN meter_instance m ON m.instance_id = e.subject"
+        " WHERE e.kind = 'image.moved' GROUP BY e.subject, m.sequence HAVING COUNT(*) > COALESCE(m.sequence, 0)"
+        " ORDER BY 1"
     )
     return [row[0] for row in rows]
 
@@ -142,7 +146,8 @@ def instances_unmetered(tx: Transaction, project_id: str) -> list[str]:
         # Gone, and the meter has not heard of its end.
         " UNION SELECT m.instance_id FROM meter_instance m JOIN instance i ON i.id = m.instance_id"
         " WHERE m.project_id = :project AND m.open_sequence IS NOT NULL AND i.sequence > m.sequence"
-        " UNION SELECT subject FROM event WHERE project_id = :project AND id > :id AND kind = 'instance.moved'",
+        " UNION SELECT subject FROM event WHERE project_id = :project AND id > :id"
+        " AND kind IN ('instance.moved', 'image.moved')",
         project=project_id,
         id=cursor(tx).event_id,
     )

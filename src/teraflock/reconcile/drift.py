@@ -29,6 +29,7 @@ from teraflock.instance.driver import Capability, ComputeDriver, Handle, Seen, S
 from teraflock.instance.model import Instance, InstanceId, Operation, Request
 from teraflock.instance.rules import returned, settled
 from teraflock.instance.states import Phase, Wanted
+from teraflock.reconcile.outage import UNWATCHED
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 from teraflock.storage.events import record_event
@@ -123,6 +124,11 @@ def fits(kept: Kept, sighting: Sighting) -> bool:
     return same and not sighting.altered
 
 
+def _as_made(sighting: Sighting) -> Sighting:
+    """Without its start: a restart alone changes nothing about how a guest is made."""
+    return replace(sighting, started_at=None)
+
+
 def has_other_cards(kept: Kept, sighting: Sighting) -> bool:
     return sighting.slots is not None and sighting.slots != kept.slots
 
@@ -178,7 +184,7 @@ class DriftLoop:
         self._tried = {
             id: (sighting, at)
             for id, (sighting, at) in self._tried.items()
-            if seen.get(id, sighting) == sighting and now - at < REFIT_AGAIN
+            if _as_made(seen.get(id, sighting)) == _as_made(sighting) and now - at < REFIT_AGAIN
         }
 
     def _kept(self, site: str) -> list[Kept]:
@@ -218,9 +224,9 @@ class DriftLoop:
         before = store.by_id_in_all_projects(tx, InstanceId(id))
         if before is None or before.progress or not before.settled:
             return  # somebody works on it meanwhile
-        if fleet.is_away(tx, before.host_id or ""):
-            return  # nothing runs there, as far as the books go, until `hosts.py` has found it again
         now = self._around.clock.now()
+        if fleet.is_away(tx, before.host_id or "", unseen_since=now - UNWATCHED):
+            return  # nothing runs there, as far as the books go, until `hosts.py` has found it again
         after = replace(settled(change(before)), due_at=now)
         if after.settled and reason and after.request == before.request and after.phase == before.phase:
             return  # told already, and nothing to be done until it is wanted running

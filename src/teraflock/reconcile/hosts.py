@@ -7,6 +7,8 @@ What holds after every commit: nothing on a host that is away in the books is ru
 done on it. An operation waits with its journal, cards and ports, and begins anew when the host is back; an instance at
 rest comes back by `drift.py`, when its engine has shown what became of it; a stop or a delete waits as stopping or
 deleting. What stands still keeps its disk, as far as anybody knows, and stays as it is.
+
+A host that nobody watched for a while, because the server was down, is settled by `outage.py` before anything else.
 """
 
 import logging
@@ -23,8 +25,9 @@ from teraflock.fleet.model import Host, HostId, HostReport, HostState
 from teraflock.instance import store
 from teraflock.instance.driver import ComputeDriver
 from teraflock.instance.model import InstanceId
-from teraflock.instance.rules import lost, returned, settled
-from teraflock.instance.states import Phase, Wanted
+from teraflock.instance.rules import lost, returned
+from teraflock.instance.states import Phase
+from teraflock.reconcile import outage
 from teraflock.reconcile import store as leases
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
@@ -32,16 +35,30 @@ from teraflock.storage.events import record_event
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
 STRIKES_MAX: Final = 2
+LOOKS_MAX: Final = 4
+"""An engine that cannot be asked what it runs delays the other loops by so many turns at most."""
 
 
 class HostLoop:
     def __init__(self, around: Surroundings) -> None:
         self._around = around
+        self._takes_over = False
+        self._turns = 0
         self._strikes: dict[tuple[str, str], int] = {}
         self._known: dict[str, Mapping[str, HostReport]] = {}
         """The last reports written, by site: what did not change is not written again."""
 
+    def take_over(self) -> None:
+        """Nobody watched before its first turn, however short that time was."""
+        self._takes_over = True
+
+    @property
+    def has_looked(self) -> bool:
+        """Whether it is known what ran on before this process began; or it is in vain to wait for that."""
+        return self._turns >= LOOKS_MAX or all(each.site in self._known for each in self._around.engines)
+
     def turn(self) -> None:
+        self._turns += 1
         for driver in self._around.engines:
             try:
                 reports = driver.hosts()
@@ -51,7 +68,10 @@ class HostLoop:
             except Exception:
                 LOG.exception("%s cannot tell of its hosts", driver.site)
                 continue
-            self._keep(driver, reports)
+            try:
+                self._keep(driver, reports)
+            except (TeraflockError, outage.Changed) as error:
+                LOG.warning("%s: what ran while nobody watched is not known yet: %s", driver.site, error)
 
     def _keep(self, driver: ComputeDriver, reports: Sequence[HostReport]) -> None:
         here = {report.name: report for report in reports}
@@ -59,12 +79,15 @@ class HostLoop:
         changed = [report for name, report in here.items() if before.get(name) != report]
         with self._around.database.read() as tx:
             kept = [host for host in fleet.outlines(tx) if host.site == driver.site]
-            waiting = store.away_in_work_in_all_projects(tx, driver.site)
         back = {host.name for host in kept if host.state == HostState.AWAY and host.name in here}
-        gone = self._lost(driver.site, kept, here)
-        to_return = [id for id, host in waiting if host in here]
+        unwatched = self._unwatched(driver.site, kept)
+        gone = self._lost(driver.site, kept, here, unwatched)
         self._allow_out(driver, kept, here)
         if gone or here:
+            self._settle(driver, [host for host in unwatched if host.name in here], bool(here))
+            with self._around.database.read() as tx:
+                waiting = store.away_in_work_in_all_projects(tx, driver.site)
+            to_return = [id for id, host in waiting if host in here]
             self._around.database.write(
                 lambda tx: self._write(tx, driver, changed, back, here, gone, to_return)
             )
@@ -81,12 +104,58 @@ class HostLoop:
                 except TeraflockError as error:
                     LOG.warning("%s: its open networks cannot be set: %s", host.name, error.sentence)
 
-    def _lost(self, site: str, kept: Sequence[Host], here: Mapping[str, HostReport]) -> list[Host]:
-        found = []
+    def _unwatched(self, site: str, kept: Sequence[Host]) -> list[Host]:
+        """Hosts that are there in the books, and that nobody watched for a while."""
+        seen_min = self._around.clock.now() - outage.UNWATCHED
+        first = self._takes_over and site not in self._known
+        return [host for host in kept if host.state != HostState.AWAY and (first or host.seen_at < seen_min)]
+
+    def _settle(self, driver: ComputeDriver, unwatched: Sequence[Host], is_here: bool) -> None:
+        """Settle what was charged while nobody watched, and begin a new stretch of watching."""
+        for _ in range(outage.LOOKS_MAX):
+            try:
+                self._settle_once(driver, unwatched, is_here)
+            except outage.Changed:
+                continue
+            return
+        raise outage.Changed("its instances change all the time")
+
+    def _settle_once(self, driver: ComputeDriver, unwatched: Sequence[Host], is_here: bool) -> None:
+        database, site, now = self._around.database, driver.site, self._around.clock.now()
+        with database.read() as tx:
+            until = leases.watched_until(tx, site)
+        first = self._takes_over and site not in self._known
+        begins = is_here and (first or until is None or until < now - outage.UNWATCHED)
+        if not (unwatched or begins):
+            return
+        found = outage.look(database, driver, unwatched, now) if unwatched else None
+        from_at = max(now, until) if until else now
+
+        def work(tx: Transaction) -> None:
+            if found:
+                self._settle_found(tx, site, found, from_at)
+            if begins:
+                leases.begin_watch(tx, site, from_at)
+
+        database.write(work)
+
+    def _settle_found(self, tx: Transaction, site: str, found: outage.Look, from_at: datetime) -> None:
+        now, random_bytes = self._around.clock.now(), self._around.random_bytes
+        if count := outage.settle(tx, found, from_at, now, random_bytes):
+            LOG.warning("%s: %d guests did not run on while nobody watched", site, count)
+        names = [host.name for host in found.hosts]
+        fleet.mark_seen(tx, site, names, found.at, all_of_site=False)
+
+    def _lost(
+        self, site: str, kept: Sequence[Host], here: Mapping[str, HostReport], unwatched: Sequence[Host]
+    ) -> list[Host]:
+        """Hosts that two readings in a row did not find, or one after a time in which nobody watched."""
+        found, unseen = [], {host.name for host in unwatched}
         for host in kept:
             key = (site, host.name)
             self._strikes[key] = 0 if host.name in here else self._strikes.get(key, 0) + 1
-            if self._strikes[key] >= STRIKES_MAX and host.state != HostState.AWAY:
+            is_lost = self._strikes[key] >= STRIKES_MAX or (host.name in unseen and host.name not in here)
+            if is_lost and host.state != HostState.AWAY:
                 found.append(host)
         return found
 
@@ -108,6 +177,7 @@ class HostLoop:
         if here:
             known = {host.name for host in fleet.outlines(tx) if host.site == driver.site}
             fleet.mark_seen(tx, driver.site, here.keys(), now, all_of_site=known <= here.keys())
+            leases.note_watched(tx, driver.site, now)
         for instance_id in to_return:
             self._return(tx, instance_id, now)
         for host in gone:
@@ -129,15 +199,10 @@ class HostLoop:
                 )
 
     def _leave_unknown(self, tx: Transaction, host: Host, now: datetime) -> None:
-        """Nobody knows whether what ran there runs. Where its tenant asked for its end before, that counts."""
+        """Nobody knows whether what ran there runs."""
         for instance in store.on_host_in_all_projects(tx, host.id):
-            if (after := lost(instance)) is not instance:
-                is_asked = instance.wanted != Wanted.RUNNING
-                last_seen = min(host.seen_at, instance.wanted_at) if is_asked else host.seen_at
-                random_bytes = self._around.random_bytes
-                store.put(
-                    tx, instance, settled(after), now=now, random_bytes=random_bytes, last_seen=last_seen
-                )
+            if lost(instance) is not instance:
+                outage.leave_unknown(tx, instance, host, now, self._around.random_bytes)
 
     def _return(self, tx: Transaction, id: InstanceId, now: datetime) -> None:
         instance = store.by_id_in_all_projects(tx, id)

@@ -1,13 +1,16 @@
 """The loop that builds images on every engine, and removes those that are not wanted any more."""
 
 import logging
+from functools import partial
 from typing import Final
 
 from teraflock.base.errors import TeraflockError, Unavailable
 from teraflock.image import store
 from teraflock.image.model import Image, ImageState
+from teraflock.image.telling import tell_kept
 from teraflock.instance.driver import Capability
 from teraflock.reconcile.surroundings import Surroundings
+from teraflock.storage.database import Transaction
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
 
@@ -35,6 +38,33 @@ class ImageLoop:
                 self._set(
                     image, ImageState.FAILED, problem="Something went wrong inside Teraflock; see the log"
                 )
+        try:
+            self._measure()
+        except TeraflockError as error:
+            LOG.warning("sizes of images cannot be read: %s", error.sentence)
+
+    def _measure(self) -> None:
+        """Ask engines how much images made of instances keep: from then on they are charged."""
+        with self._around.database.read() as tx:
+            unknown = store.to_measure_in_all_projects(tx)
+        if not unknown:
+            return
+        sizes: dict[str, int] = {}
+        for driver in self._around.engines:
+            for id, size_bytes in driver.images().items():
+                sizes[id] = max(size_bytes, sizes.get(id, 0))
+        for image in unknown:
+            if image.id in sizes:
+                self._around.database.write(partial(self._note_kept, image, sizes[image.id]))
+
+    def _note_kept(self, image: Image, size_bytes: int, tx: Transaction) -> None:
+        fresh = store.by_id_in_all_projects(tx, image.id)
+        if fresh is None or fresh.state != ImageState.READY or fresh.sequence:
+            return  # it was deleted or measured meanwhile
+        if fresh.is_metered:
+            tell_kept(tx, fresh, size_bytes, self._around.clock.now(), self._around.random_bytes)
+        else:
+            store.set_metered(tx, fresh.id, size_bytes, 1)
 
     def _build(self, image: Image) -> None:
         """The same recipe built twice is built once: engines keep what they have."""

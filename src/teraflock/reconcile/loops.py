@@ -41,6 +41,8 @@ HOSTS_SECONDS: Final = 5.0
 DRIFT_SECONDS: Final = 3.0
 COMMANDS_SECONDS: Final = 1.0
 IMAGES_SECONDS: Final = 1.0
+FIRST: Final = ("heartbeat", "hosts")
+"""These begin at once; all others when the hosts were read once."""
 DRIFT_REST_PARTS: Final = 9
 """Looking at all there is rests so many times as long as it took: in a large house too it is a tenth of the work."""
 REST_SECONDS_MAX: Final = 15.0
@@ -68,6 +70,8 @@ class Loops:
         self.worker = f"{os.getpid()}-{random_bytes(6).hex()}"
         self._due = threading.Event()
         self._ending = threading.Event()
+        self._looked = threading.Event()
+        """Set once hosts were read: before, nobody knows what ran on while there was no server."""
         self._threads: list[threading.Thread] = []
         self._more: list[tuple[str, Callable[[], None], float]] = []
         self._in_hand = threading.Semaphore(LEASES_PER_TURN)
@@ -105,10 +109,13 @@ class Loops:
     def start(self) -> None:
         if self._alone:
             self._database.write(leases.let_go_all)
+        with self._database.read() as tx:
+            if not leases.is_another_alive(tx, self.worker, self._clock.now()):
+                self.hosts.take_over()
         self.beat()
         self._pool = ThreadPoolExecutor(STEPS_AT_ONCE, thread_name_prefix="step")
         self._run("heartbeat", self.beat, HEARTBEAT_SECONDS)
-        self._run("hosts", self.hosts.turn, HOSTS_SECONDS)
+        self._run("hosts", self._turn_of_hosts, HOSTS_SECONDS)
         self._run("images", self.images.turn, IMAGES_SECONDS)
         self._run("networks", self.networks.turn, NETWORKS_SECONDS)
         self._run("drift", self.drift.turn, DRIFT_SECONDS, rest_parts=DRIFT_REST_PARTS)
@@ -123,6 +130,7 @@ class Loops:
         """End after the steps under way; what is not done goes on where it is taken up again."""
         self._ending.set()
         self._due.set()
+        self._looked.set()
         for thread in self._threads:
             thread.join()
         if self._pool:
@@ -131,6 +139,8 @@ class Loops:
 
     def _run(self, name: str, turn: Callable[[], None], seconds: float, *, rest_parts: int = 0) -> None:
         def run() -> None:
+            if name not in FIRST:
+                self._looked.wait()
             while not self._ending.is_set():
                 began = time.monotonic()
                 self._guarded(name, turn)
@@ -150,7 +160,15 @@ class Loops:
             self._ending.wait(FAILED_SECONDS)
         self.turns[name] = self.turns.get(name, 0) + 1
 
+    def _turn_of_hosts(self) -> None:
+        try:
+            self.hosts.turn()
+        finally:
+            if self.hosts.has_looked:
+                self._looked.set()
+
     def _serve_instances(self) -> None:
+        self._looked.wait()
         while not self._ending.is_set():
             self._guarded("instances", self._turn_of_instances)
 

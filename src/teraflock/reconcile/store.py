@@ -1,4 +1,4 @@
-"""All SQL about workers and what they have in hand.
+"""All SQL about workers, what they have in hand, and when sites were watched.
 
 What is leased to a worker is its own as long as it says that it lives; a worker nobody has heard of loses all it had.
 """
@@ -93,3 +93,50 @@ def heartbeat(tx: Transaction, worker: str, until: datetime, now: datetime) -> N
 def end_worker(tx: Transaction, worker: str) -> None:
     tx.run("UPDATE instance SET lease_owner = '' WHERE lease_owner = :worker", worker=worker)
     tx.run("DELETE FROM worker WHERE id = :worker", worker=worker)
+
+
+def is_another_alive(tx: Transaction, worker: str, now: datetime) -> bool:
+    row = tx.one(
+        "SELECT 1 FROM worker WHERE id <> :id AND until_us > :now LIMIT 1", id=worker, now=microseconds(now)
+    )
+    return row is not None
+
+
+# Signs of life
+
+
+def watched_until(tx: Transaction, site: str) -> datetime | None:
+    """When a site's hosts were last read; None: never."""
+    row = tx.one("SELECT MAX(until_us) FROM site_watch WHERE site = :site", site=site)
+    return at_microseconds(row[0]) if row and row[0] is not None else None
+
+
+def begin_watch(tx: Transaction, site: str, at: datetime) -> None:
+    """A stretch of watching begins: before it, nobody did."""
+    tx.run(
+        "INSERT INTO site_watch (site, from_us, until_us) VALUES (:site, :us, :us)"
+        " ON CONFLICT (site, from_us) DO NOTHING",
+        site=site,
+        us=microseconds(at),
+    )
+
+
+def note_watched(tx: Transaction, site: str, now: datetime) -> None:
+    tx.run(
+        "UPDATE site_watch SET until_us = :now WHERE site = :site AND until_us < :now"
+        " AND from_us = (SELECT MAX(from_us) FROM site_watch WHERE site = :site)",
+        site=site,
+        now=microseconds(now),
+    )
+
+
+def note_ran_unwatched(tx: Transaction, instance: Instance, at: datetime, started_at: datetime) -> None:
+    tx.run(
+        "INSERT INTO ran_unwatched (instance_id, at_us, sequence, started_us) VALUES (:id, :at, :sequence, :started)"
+        " ON CONFLICT (instance_id, at_us) DO UPDATE SET sequence = excluded.sequence,"
+        " started_us = excluded.started_us",
+        id=instance.id,
+        at=microseconds(at),
+        sequence=instance.sequence,
+        started=microseconds(started_at),
+    )

@@ -126,6 +126,13 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     """The key's: no key made with it lives longer."""
 
 
+class By(msgspec.Struct, frozen=True, kw_only=True):
+    """Who does something, and in which project; None: in no single one."""
+
+    actor: Actor
+    project: Project | None = None
+
+
 class Installed(msgspec.Struct, frozen=True, kw_only=True):
     installation_id: str
     secret: str | None
@@ -169,3 +176,5 @@ class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
     action: str
     subject: str
     details: Mapping[str, str | int | float | bool | None]
+    member: str = ""
+    """The name of who did it, as it is read; it is not kept."""

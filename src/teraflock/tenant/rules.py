@@ -40,6 +40,8 @@ class Permission(StrEnum):
     """Invoices and the ledger. What was used is `usage.read`."""
     BILL_WRITE = "bill.write"
     """Prices and corrections: the house's, never the tenant's."""
+    PURCHASE_WRITE = "purchase.write"
+    """Months and years of an instance, paid ahead. Who lacks it may buy up to a limit that an owner set for him."""
     HOST_READ = "host.read"
     HOST_WRITE = "host.write"
     ORGANISATION_READ = "organisation.read"
@@ -93,6 +95,7 @@ OPERATOR: Final = EVERYTHING - {
     Permission.INSTANCE_WRITE,
     Permission.INSTANCE_ENTER,
     Permission.IMAGE_WRITE,
+    Permission.PURCHASE_WRITE,
 }
 """In every project of every organisation: all but the inside of what tenants run. Who needs that takes a role there."""
 

@@ -183,6 +183,8 @@ class CostAnswer(_Answer, frozen=True, kw_only=True):
     micros: int
     """So far, all months."""
     is_priced: bool
+    paid_until: datetime | None = None
+    """Up to when it is bought ahead; null: it is not."""
     idle_gpus: int = 0
     """Cards it has that do nothing, where the host can tell."""
     idle_since: datetime | None = None
@@ -222,6 +224,11 @@ class BudgetRequest(_Request, frozen=True, kw_only=True):
 class BudgetAnswer(_Answer, frozen=True, kw_only=True):
     currency: str
     micros: int
+    """What rules: the lower one of the project's own budget and the operator's cap."""
+    own_micros: int | None = None
+    """The project's own budget; null: there is only a cap."""
+    cap_micros: int | None = None
+    """The operator's cap, which the project cannot change; null: there is none."""
     levels: tuple[int, ...]
     hard_stop: bool
     notice_seconds: int
@@ -237,6 +244,13 @@ class BudgetAnswer(_Answer, frozen=True, kw_only=True):
     announced_at: datetime | None = None
     """When that was announced, by an event `budget.ending`."""
     stopped_at: datetime | None = None
+
+
+class CapRequest(_Request, frozen=True, kw_only=True):
+    """The operator's cap on a project's month."""
+
+    micros: Annotated[int, Meta(ge=0, le=10**15)]
+    notice_seconds: Annotated[int, Meta(ge=0, le=604_800)] = 3600
 
 
 class CreditRequest(_Request, frozen=True, kw_only=True):
@@ -270,6 +284,8 @@ class ProfileShape(_Request, frozen=True, kw_only=True):
     tax_basis_points: Annotated[int, Meta(ge=0, le=10_000)] = 0
     customer: Text = ""
     """Lines of an address, for invoices."""
+    tax_number: Annotated[str, Meta(max_length=60, pattern=r"^[^\u0000-\u001f]*$(?!\n)")] = ""
+    """The customer's tax number, for invoices."""
 
 
 class ProfileAnswer(_Answer, frozen=True, kw_only=True):
@@ -278,9 +294,14 @@ class ProfileAnswer(_Answer, frozen=True, kw_only=True):
     tax_name: str
     tax_basis_points: int
     customer: str
+    tax_number: str = ""
     balance_micros: int
-    """Paid in advance and not spent."""
+    """Paid in advance, less what was booked."""
     owed_micros: int
+    pending_micros: int = 0
+    """Used, and not booked yet: it is booked when it is given back, or the day is over."""
+    available_micros: int = 0
+    """Of a project that pays in advance: balance and credits, less what is owed and what is not booked."""
 
 
 class PaymentRequest(_Request, frozen=True, kw_only=True):
@@ -300,6 +321,37 @@ class PurchaseRequest(_Request, frozen=True, kw_only=True):
     renews: bool = True
 
 
+class PreviewAnswer(_Answer, frozen=True, kw_only=True):
+    """What a purchase would cost now."""
+
+    currency: str
+    fee_micros: int
+    """Charged at once."""
+    month_micros: int
+    committed_micros: int
+    """With all instalments to come: what counts against a purchase limit."""
+    starts_at: datetime
+    paid_until: datetime
+
+
+class LimitRequest(_Request, frozen=True, kw_only=True):
+    micros: Annotated[int, Meta(ge=0, le=10**15)]
+    """What the member may commit to by purchases in a calendar month, UTC."""
+
+
+class LimitAnswer(_Answer, frozen=True, kw_only=True):
+    member_id: str
+    member: str
+    currency: str
+    micros: int
+    month: str
+    spent_micros: int
+
+
+class LimitList(_Answer, frozen=True, kw_only=True):
+    items: tuple[LimitAnswer, ...]
+
+
 class RenewalChange(_Request, frozen=True, kw_only=True):
     renews: bool
 
@@ -315,6 +367,8 @@ class TermAnswer(_Answer, frozen=True, kw_only=True):
 class PurchaseAnswer(_Answer, frozen=True, kw_only=True):
     id: str
     instance_id: str
+    instance: str = ""
+    """The instance's name."""
     mode: str
     years: int
     upfront: bool

@@ -190,6 +190,8 @@ class AuditAnswer(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     at: datetime
     member_id: str
+    member: str = ""
+    """Who did it, by name; `operator` where the operator did, `server` where nobody asked for it at that time."""
     key_id: str
     project_id: str
     action: str

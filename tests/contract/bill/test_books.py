@@ -19,7 +19,7 @@ from teraflock.bill.biller import Biller
 from teraflock.bill.export.model import Account
 from teraflock.bill.invoice.service import InvoiceService
 from teraflock.bill.price.service import PriceService
-from teraflock.bill.service import BillService, By
+from teraflock.bill.service import BillService, SumBy
 from teraflock.bill.verify.service import verify
 from teraflock.instance.states import Phase
 from teraflock.meter.service import MeterService
@@ -37,7 +37,7 @@ def test_a_month_with_everything_is_sound(database: Database) -> None:
         "SELECT SUM(micros), COUNT(*) FROM charge WHERE project_id = 'prj_1' AND month = '2026-01'"
     )
     assert (bill.micros, bill.lines) == tuple(map(int, charged[0]))
-    for by in get_args(By):
+    for by in get_args(SumBy):
         groups = bills.bill("prj_1", "2026-01", by).groups
         assert sum(group.micros for group in groups) == bill.micros
     assert len(bills.lines("prj_1", "2026-01")) == bill.lines

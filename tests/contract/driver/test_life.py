@@ -43,6 +43,17 @@ def test_a_launch_ends_with_a_guest_that_answers(ground: Ground) -> None:
     assert (seen.vcpus, seen.ram_bytes, seen.disk_bytes) == (1, 256 * MIB, 2 * GIB)
     assert (seen.slots, seen.altered) == ((), False)
     assert seen in list(ground.driver.sightings())
+    assert seen.started_at is not None, "by this it is told whether a guest ran on while nobody watched"
+    ground.driver.stop(machine.handle, force=True)
+    stopped = ground.driver.look(machine.handle)
+    assert stopped is not None
+    assert stopped.started_at is None
+    ground.driver.start(machine.handle)
+    again = ground.driver.look(machine.handle)
+    assert again is not None
+    assert again.started_at is not None
+    assert again.started_at >= seen.started_at
+    ground.answers(machine)
     assert ground.words(machine, "hostname").decode().strip() == machine.hostname
 
 

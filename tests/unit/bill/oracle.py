@@ -138,7 +138,8 @@ class Oracle:
                 beyond["gpus"] = max(0, held["gpus"] - paid["gpus"])
         price = _at(price, held["region"])
         timed = ("vcpu", "ram", "disk", "snapshot")
-        units = {name: _in_mode(price[name], held["mode"], project) for name in timed}
+        kept = ("disk", "snapshot")  # never on spot
+        units = {name: _in_mode(price[name], "" if name in kept else held["mode"], project) for name in timed}
         gpu = _in_mode(price["gpu"].get(held["gpu"], 0), held["mode"], project)
         off = 0
         if run_us is not None and held["mode"] == "on-demand":

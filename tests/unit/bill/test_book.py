@@ -3,6 +3,7 @@
 from contextlib import suppress
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -181,3 +182,36 @@ def test_a_book_that_is_all_over_is_refused() -> None:
 
 def _us(year: int, month: int) -> int:
     return microseconds(datetime(year, month, 1, tzinfo=UTC))
+
+
+def test_spot_is_a_price_for_compute_alone() -> None:
+    prices = [f"{each}: 1/month" for each in ("vcpu", "ram", "disk", "snapshot")]
+    text = book("gpu: {V100: 3/hour}", *prices, "spot: 60%")
+    (draft,) = read_book(text, name="book", rates=RATES)
+    period = Period(version=1, from_us=0, until_us=1, prices=draft.prices)
+    spot = PricedPeriod(period, "USD").units("V100-SXM2", "spot", Place())
+    assert (spot.vcpu, spot.ram) == (400_000, 400_000)
+    assert (spot.disk, spot.snapshot) == (1_000_000, 1_000_000)
+
+
+def test_a_book_taken_before_that_rule_keeps_its_prices() -> None:
+    text = book("gpu: {V100: 3/hour}", "disk: 1/month", "spot: 60%")
+    (draft,) = read_book(text, name="book", rates=RATES)
+    kept = msgspec.json.decode(
+        msgspec.json.encode(draft.prices).replace(b',"spot_for_compute":true', b""), type=Prices
+    )
+    assert not kept.spot_for_compute
+    period = Period(version=1, from_us=0, until_us=1, prices=kept)
+    assert PricedPeriod(period, "USD").units("V100-SXM2", "spot", Place()).disk == 400_000
+
+
+def test_what_keeps_data_takes_no_spot_price() -> None:
+    with pytest.raises(BadBook, match="no spot price"):
+        read_book(book("disk: {on-demand: 1/month, spot: 0.5/month}"), name="book", rates=RATES)
+
+
+def test_images_cost_what_snapshots_do_unless_they_have_a_price() -> None:
+    for line, expected in (("", 3_000_000), ("image: 2/month", 2_000_000)):
+        (draft,) = read_book(book("snapshot: 3/month", *filter(None, [line])), name="book", rates=RATES)
+        period = Period(version=1, from_us=0, until_us=1, prices=draft.prices)
+        assert PricedPeriod(period, "USD").units("", "image", Place()).snapshot == expected

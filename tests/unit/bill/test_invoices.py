@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.unit.bill.test_paying import Bills
 
 from teraflock.base.errors import Conflict, Refused
@@ -304,3 +305,64 @@ def test_whatever_is_written_it_is_printed_or_refused(customer: str, what: str, 
     assert "<script" not in html.lower()
     with suppress(Refused):
         assert pages(pdf(made, issuer=customer)) >= 1
+
+
+# -- what a customer reads ---------------------------------------------------------------------------------------------
+
+
+def test_an_instance_is_one_line_and_its_shapes_stand_in_the_annex(house: Bills) -> None:
+    house.run("ins_1", name="train")
+    house.world.clock.move(timedelta(days=1))
+    house.world.move("ins_1", Phase.RUNNING, name="train", gpus=2)
+    house.run("ins_2", name="plain")
+    until(house, 2026, 2, 3)
+    found = house.bills.invoices.one("prj_1", "2026-01")
+    assert sorted(each.what for each in found.document.lines) == ["plain", "train"]
+    assert [each.what for each in found.document.annex] == ["train", "train"]
+    assert {each.unit_price for each in found.document.annex} == {"3.3020 USD/h", "6.3620 USD/h"}
+    (train,) = [each for each in found.document.lines if each.what == "train"]
+    assert train.micros == sum(each.micros for each in found.document.annex)
+    (plain,) = [each for each in found.document.lines if each.what == "plain"]
+    assert plain.unit_price == "3.3020 USD/h"
+    assert house.bills.verify().is_sound
+
+
+def test_what_costs_nothing_is_not_printed_and_what_costs_next_to_nothing_is_one_line() -> None:
+    tiny = [Line(what=f"t-{n}", details="", quantity="0.000 h", micros=2_000) for n in range(9)]
+    made = paper(invoice(line(1), *tiny), issuer="House")
+    assert [each.what for each in made.parts[0].lines] == ["box-1", "9 more, each below 0.01\u00a0USD"]
+    assert made.parts[0].lines[1].amount == "0.02\u00a0USD"
+    made = paper(invoice(line(1), *tiny[:2]), issuer="House")
+    assert [each.what for each in made.parts[0].lines] == ["box-1"]
+
+
+def test_a_customer_is_named_by_the_organisation_and_has_a_tax_number_and_a_date(house: Bills) -> None:
+    house.run("ins_1")
+    house.bills.set_profile(Profile(project_id="prj_1", currency="USD", tax_number="PL 1"))
+    until(house, 2026, 2, 3)
+    found = house.bills.invoices.one("prj_1", "2026-01")
+    named = replace(found, document=replace(found.document, organisation="Vision Lab"))
+    facts = dict(paper(named, issuer="House").facts)
+    assert facts["For"] == "Vision Lab\nTax number PL 1"
+    assert facts["Issued"] == "3 February 2026\ndue 17 Feb 2026"
+
+
+def test_a_preview_is_the_invoice_to_come_and_changes_nothing(house: Bills) -> None:
+    house.run("ins_1", name="box")
+    house.world.clock.move(timedelta(days=3, hours=5))
+    house.world.book()
+    before = house.bills.invoices.of_project("prj_1")
+    first = house.bills.invoices.preview("prj_1", "2026-01")
+    bill = house.bills.bill("prj_1", "2026-01")
+    assert first.usage_micros == bill.micros + bill.unbooked_micros
+    assert house.bills.invoices.of_project("prj_1") == before
+    made = paper(first, issuer="House")
+    assert (made.title, made.number) == ("Invoice preview", "2026-01 PREVIEW")
+    assert "no invoice" in made.note
+    house.world.move("ins_1", Phase.STOPPING, name="box")
+    house.world.move("ins_1", Phase.DELETING, name="box")
+    until(house, 2026, 2, 3)
+    issued = house.bills.invoices.one("prj_1", "2026-01")
+    assert (issued.usage_micros, issued.tax_micros) == (first.usage_micros, first.tax_micros)
+    with pytest.raises(Conflict, match="is issued"):
+        house.bills.invoices.preview("prj_1", "2026-01")

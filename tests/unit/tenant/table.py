@@ -21,6 +21,7 @@ audit.read             x      x       x        .        x
 usage.read             x      x       x        x        x
 bill.read              x      .       .        x        x
 bill.write             .      .       .        .        x
+purchase.write         x      .       .        .        .
 host.read              .      .       .        .        x
 host.write             .      .       .        .        x
 organisation.read      .      .       .        .        x

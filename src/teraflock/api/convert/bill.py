@@ -1,6 +1,6 @@
 """Prices, bills and what belongs to them on the wire."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 import msgspec
@@ -14,9 +14,9 @@ from teraflock.bill.credit.model import Grant
 from teraflock.bill.invoice.model import Invoice
 from teraflock.bill.invoice.rules import number_text
 from teraflock.bill.price.model import FOREVER_US, Period, Table, Unit
-from teraflock.bill.purchase.model import Purchase, Term
+from teraflock.bill.purchase.model import Limit, Preview, Purchase, Term
 from teraflock.bill.quote import Quote
-from teraflock.bill.service import Bill, By
+from teraflock.bill.service import Bill, SumBy
 from teraflock.bill.times import moment
 from teraflock.bill.verify.service import Verdict
 from teraflock.fleet.model import Idle
@@ -29,7 +29,9 @@ from teraflock.wire.bill import (
     FaultAnswer,
     GroupAnswer,
     InvoiceAnswer,
+    LimitAnswer,
     LineAnswer,
+    PreviewAnswer,
     PricesAnswer,
     PurchaseAnswer,
     QuoteAnswer,
@@ -109,7 +111,8 @@ def quote_answer(quote: Quote, shape: Shape) -> QuoteAnswer:
     )
 
 
-def bill_answer(bill: Bill, by: By) -> BillAnswer:
+def bill_answer(bill: Bill, by: SumBy, names: Mapping[str, str]) -> BillAnswer:
+    """`names` are those to be shown in place of what groups are called."""
     return BillAnswer(
         project_id=bill.project_id,
         month=bill.month,
@@ -120,7 +123,8 @@ def bill_answer(bill: Bill, by: By) -> BillAnswer:
         lines=bill.lines,
         by=by,
         groups=tuple(
-            GroupAnswer(name=each.name, lines=each.lines, micros=each.micros) for each in bill.groups
+            GroupAnswer(name=names.get(each.name, each.name), lines=each.lines, micros=each.micros)
+            for each in bill.groups
         ),
     )
 
@@ -163,6 +167,7 @@ def cost_answer(instance_id: str, name: str, cost: Cost, idle: Idle | None = Non
         micros_per_hour=cost.micros_per_hour,
         micros=cost.micros,
         is_priced=cost.is_priced,
+        paid_until=_moment(cost.paid_until_us),
     )
 
 
@@ -183,6 +188,8 @@ def budget_answer(standing: Standing) -> BudgetAnswer:
     return BudgetAnswer(
         currency=budget.currency,
         micros=budget.micros,
+        own_micros=standing.own_micros,
+        cap_micros=standing.cap_micros,
         levels=budget.levels,
         hard_stop=budget.hard_stop,
         notice_seconds=budget.notice_seconds,
@@ -214,10 +221,33 @@ def credit_answer(grant: Grant) -> CreditAnswer:
     )
 
 
-def purchase_answer(purchase: Purchase, terms: list[Term]) -> PurchaseAnswer:
+def preview_answer(found: Preview) -> PreviewAnswer:
+    return PreviewAnswer(
+        currency=found.currency,
+        fee_micros=found.fee_micros,
+        month_micros=found.month_micros,
+        committed_micros=found.committed_micros,
+        starts_at=moment(found.from_us),
+        paid_until=moment(found.until_us),
+    )
+
+
+def limit_answer(limit: Limit, member: str, currency: str, month: str) -> LimitAnswer:
+    return LimitAnswer(
+        member_id=limit.member_id,
+        member=member,
+        currency=currency,
+        micros=limit.micros,
+        month=month,
+        spent_micros=limit.spent_micros if limit.month == month else 0,
+    )
+
+
+def purchase_answer(purchase: Purchase, terms: list[Term], instance: str = "") -> PurchaseAnswer:
     return PurchaseAnswer(
         id=purchase.id,
         instance_id=purchase.instance_id,
+        instance=instance,
         mode=purchase.mode,
         years=purchase.years,
         upfront=purchase.upfront,

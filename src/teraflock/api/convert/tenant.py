@@ -157,6 +157,7 @@ def audit_answer(row: AuditRow) -> AuditAnswer:
         id=row.id,
         at=row.at,
         member_id=row.member_id,
+        member=row.member,
         key_id=row.key_id,
         project_id=row.project_id,
         action=row.action,

@@ -9,7 +9,9 @@ from teraflock.api.convert.bill import (
     cost_answer,
     credit_answer,
     invoice_answer,
+    limit_answer,
     line_answer,
+    preview_answer,
     prices_answer,
     purchase_answer,
     quote_answer,
@@ -19,7 +21,7 @@ from teraflock.api.convert.instance import wish_from
 from teraflock.api.query import BillQuery, InProject, LineQuery, MonthQuery, PageInProject
 from teraflock.api.route import Routes, Scope, Work
 from teraflock.base.errors import BadInput, NotFound
-from teraflock.bill.budget.model import Budget
+from teraflock.bill.budget.model import Budget, Cap
 from teraflock.bill.export.model import Account
 from teraflock.bill.invoice.html import page
 from teraflock.bill.price.model import Place
@@ -27,12 +29,14 @@ from teraflock.bill.purchase.model import Mode
 from teraflock.bill.store import Profile
 from teraflock.instance.orders import shape_of
 from teraflock.meter.model import Holding
+from teraflock.tenant.model import By
 from teraflock.tenant.rules import Permission
 from teraflock.wire.bill import (
     BillAnswer,
     BookRequest,
     BudgetAnswer,
     BudgetRequest,
+    CapRequest,
     CostPage,
     CreditAnswer,
     CreditList,
@@ -40,9 +44,12 @@ from teraflock.wire.bill import (
     InvoiceAnswer,
     InvoiceList,
     InvoiceRequest,
+    LimitList,
+    LimitRequest,
     LinePage,
     PaymentRequest,
     PeriodsAnswer,
+    PreviewAnswer,
     PricesAnswer,
     ProfileAnswer,
     ProfileShape,
@@ -74,7 +81,9 @@ def show_prices(call: Call) -> PricesAnswer:
 def set_prices(call: Call, body: BookRequest) -> PeriodsAnswer:
     """Take a price book, as a whole. The past keeps its prices."""
     hosts = {host.name: host.id for host in call.nouns.fleet.hosts(limit=HOSTS_MAX)}
-    taken = call.nouns.bills.prices.take(body.text, name=body.name, member=call.actor.member_id, hosts=hosts)
+    taken = call.nouns.bills.prices.take(
+        body.text, name=body.name, member=call.actor.member_id, hosts=hosts, by=By(actor=call.actor)
+    )
     return PeriodsAnswer(items=tuple(map(prices_answer, taken)))
 
 
@@ -109,7 +118,9 @@ def show_bill(call: Call, query: BillQuery) -> BillAnswer:
     """What a month cost a project, added up by card, user, instance or label."""
     bills = call.nouns.bills
     month = query.month or bills.month_now()
-    return bill_answer(bills.bill(call.project.id, month, query.by, query.label), query.by)
+    found = bills.bill(call.project.id, month, query.by, query.label)
+    names = call.nouns.tenants.members.names(each.name for each in found.groups) if query.by == "user" else {}
+    return bill_answer(found, query.by, names)
 
 
 @routes.get("/v1/bill/lines", scope=Scope.PROJECT, may=Permission.USAGE_READ)
@@ -176,13 +187,26 @@ def set_budget(call: Call, query: InProject, body: BudgetRequest) -> BudgetAnswe
         project_id=call.project.id, currency="", micros=body.micros, levels=tuple(sorted(set(body.levels))),
         hard_stop=body.hard_stop, notice_seconds=body.notice_seconds,
     )  # fmt: skip
-    return budget_answer(call.nouns.bills.budgets.set(budget))
+    return budget_answer(call.nouns.bills.budgets.set(budget, by=_by(call)))
+
+
+@routes.put("/v1/budget/cap", scope=Scope.PROJECT, may=Permission.BILL_WRITE)
+def set_budget_cap(call: Call, query: InProject, body: CapRequest) -> BudgetAnswer:
+    """Cap what a project may spend in a month. The project sees it and cannot change it."""
+    cap = Cap(project_id=call.project.id, currency="", micros=body.micros, notice_seconds=body.notice_seconds)
+    return budget_answer(call.nouns.bills.budgets.set_cap(cap, by=_by(call)))
+
+
+@routes.delete("/v1/budget/cap", scope=Scope.PROJECT, may=Permission.BILL_WRITE, status=204)
+def remove_budget_cap(call: Call, query: InProject) -> None:
+    """Lift the cap. The project's own budget stays."""
+    call.nouns.bills.budgets.remove_cap(call.project.id, by=_by(call))
 
 
 @routes.delete("/v1/budget", scope=Scope.PROJECT, may=Permission.PROJECT_WRITE, status=204)
 def remove_budget(call: Call, query: InProject) -> None:
-    """Let a project spend what it will."""
-    call.nouns.bills.budgets.remove(call.project.id)
+    """Remove a project's own budget. A cap of the operator stays."""
+    call.nouns.bills.budgets.remove(call.project.id, by=_by(call))
 
 
 @routes.get("/v1/credits", scope=Scope.PROJECT, may=Permission.USAGE_READ)
@@ -203,7 +227,9 @@ def make_credit(call: Call, query: InProject, body: CreditRequest) -> CreditAnsw
     """Give a project credit in the currency it pays in."""
     if body.expires_at is not None and body.expires_at.tzinfo is None:
         raise BadInput("The expiry has no time zone", hint="Such as `2026-12-01T00:00:00Z`")
-    made = call.nouns.bills.credits.grant(call.project.id, body.micros, body.reason, body.expires_at)
+    made = call.nouns.bills.credits.grant(
+        call.project.id, body.micros, body.reason, body.expires_at, by=_by(call)
+    )
     return credit_answer(made)
 
 
@@ -219,8 +245,9 @@ def set_billing(call: Call, query: InProject, body: ProfileShape) -> ProfileAnsw
     call.nouns.bills.set_profile(
         Profile(
             project_id=call.project.id, currency=body.currency, pays=body.pays, tax_name=body.tax_name,
-            tax_bp=body.tax_basis_points, customer=body.customer,
-        )
+            tax_bp=body.tax_basis_points, customer=body.customer, tax_number=body.tax_number,
+        ),
+        by=_by(call),
     )  # fmt: skip
     return _profile(call)
 
@@ -230,57 +257,70 @@ def make_payment(call: Call, query: InProject, body: PaymentRequest) -> ProfileA
     """Note money that came in: for an invoice, or in advance."""
     invoices = call.nouns.bills.invoices
     if body.month is None:
-        invoices.pay_in(call.project.id, body.micros)
+        invoices.pay_in(call.project.id, body.micros, by=_by(call))
     else:
-        invoices.pay_invoice(call.project.id, body.month, body.micros)
+        invoices.pay_invoice(call.project.id, body.month, body.micros, by=_by(call))
     return _profile(call)
 
 
 @routes.get("/v1/purchases", scope=Scope.PROJECT, may=Permission.USAGE_READ)
 def list_purchases(call: Call, query: InProject) -> PurchaseList:
     """Months and years that were bought."""
-    found = call.nouns.bills.purchases.of_project(call.project.id)
-    return PurchaseList(items=tuple(purchase_answer(purchase, terms) for purchase, terms in found))
+    purchases = call.nouns.bills.purchases
+    names = purchases.instance_names(call.project.id)
+    return PurchaseList(
+        items=tuple(
+            purchase_answer(purchase, terms, names[purchase.instance_id])
+            for purchase, terms in purchases.of_project(call.project.id)
+        )
+    )
 
 
 @routes.post(
     "/v1/purchases", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE, status=201, creates=True,
-    errors=("conflict", "refused", "bad_input"),
+    errors=("conflict", "refused", "bad_input", "budget_reached"),
 )  # fmt: skip
 def make_purchase(call: Call, query: InProject, body: PurchaseRequest) -> PurchaseAnswer:
-    """Pay for what an instance holds by the month, or for years."""
-    if body.upfront and not body.years:
-        raise BadInput("Only years can be paid at once", hint="Leave `upfront` out, or say how many `years`")
-    view = call.nouns.instances.view(call.project.id, body.instance)
-    mode: Mode = "reserved" if body.years else "monthly"
-    purchases = call.nouns.bills.purchases
-    made, _ = purchases.buy(
-        call.project.id, view.instance.id, mode, years=body.years, upfront=body.upfront, renews=body.renews
+    """Pay for what an instance holds by the month, or for years. Needs `purchase.write`, or a purchase limit."""
+    instance_id, mode = _wanted_purchase(call, body)
+    made, _ = call.nouns.bills.purchases.buy(
+        call.project.id, instance_id, mode, years=body.years, upfront=body.upfront, renews=body.renews, by=_by(call)
+    )  # fmt: skip
+    return _purchase(call, made.id)
+
+
+@routes.post(
+    "/v1/purchase-preview", scope=Scope.PROJECT, may=Permission.USAGE_READ, work=Work.READ,
+    errors=("conflict", "refused", "bad_input"),
+)  # fmt: skip
+def preview_purchase(call: Call, query: InProject, body: PurchaseRequest) -> PreviewAnswer:
+    """What a purchase would cost now. Buys nothing."""
+    instance_id, mode = _wanted_purchase(call, body)
+    found = call.nouns.bills.purchases.preview(
+        call.project.id, instance_id, mode, years=body.years, upfront=body.upfront
     )
-    return purchase_answer(*purchases.one(call.project.id, made.id))
+    return preview_answer(found)
 
 
 @routes.patch(
     "/v1/purchases/{purchase}", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE, errors=("conflict",)
 )
 def change_renewal(call: Call, query: InProject, purchase: str, body: RenewalChange) -> PurchaseAnswer:
-    """Let a purchase go on by itself, or run out."""
-    purchases = call.nouns.bills.purchases
-    purchases.set_renewal(call.project.id, purchase, body.renews)
-    return purchase_answer(*purchases.one(call.project.id, purchase))
+    """Let a purchase go on by itself, or run out. Needs `purchase.write`, or a purchase limit."""
+    call.nouns.bills.purchases.set_renewal(call.project.id, purchase, body.renews, by=_by(call))
+    return _purchase(call, purchase)
 
 
 @routes.post(
     "/v1/purchases/{purchase}/upgrade",
     scope=Scope.PROJECT,
     may=Permission.INSTANCE_WRITE,
-    errors=("conflict", "refused"),
+    errors=("conflict", "refused", "budget_reached"),
 )
 def upgrade_purchase(call: Call, query: InProject, purchase: str) -> PurchaseAnswer:
-    """Let a purchase grow to what its instance holds now, for the rest of its term."""
-    purchases = call.nouns.bills.purchases
-    purchases.upgrade(call.project.id, purchase)
-    return purchase_answer(*purchases.one(call.project.id, purchase))
+    """Let a purchase grow to what its instance holds now. Needs `purchase.write`, or a purchase limit."""
+    call.nouns.bills.purchases.upgrade(call.project.id, purchase, by=_by(call))
+    return _purchase(call, purchase)
 
 
 @routes.delete(
@@ -290,10 +330,36 @@ def upgrade_purchase(call: Call, query: InProject, purchase: str) -> PurchaseAns
     errors=("conflict", "refused"),
 )
 def end_purchase(call: Call, query: InProject, purchase: str) -> PurchaseAnswer:
-    """End a month that was bought; the price book says what is given back."""
-    purchases = call.nouns.bills.purchases
-    purchases.end(call.project.id, purchase)
-    return purchase_answer(*purchases.one(call.project.id, purchase))
+    """End a month that was bought; the price book says what is given back.
+
+    Needs `purchase.write`, or a purchase limit."""
+    call.nouns.bills.purchases.end(call.project.id, purchase, by=_by(call))
+    return _purchase(call, purchase)
+
+
+@routes.get("/v1/purchase-limits", scope=Scope.PROJECT, may=Permission.USAGE_READ)
+def list_purchase_limits(call: Call, query: InProject) -> LimitList:
+    """What members may commit to by purchases in a month."""
+    currency, month, limits = call.nouns.bills.purchases.limits(call.project.id)
+    names = call.nouns.tenants.members.names(each.member_id for each in limits)
+    items = [
+        limit_answer(each, names.get(each.member_id, each.member_id), currency, month) for each in limits
+    ]
+    return LimitList(items=tuple(items))
+
+
+@routes.put("/v1/purchase-limits/{member}", scope=Scope.PROJECT, may=Permission.PROJECT_WRITE, status=204)
+def set_purchase_limit(call: Call, query: InProject, member: str, body: LimitRequest) -> None:
+    """Let a member buy up to an amount a month; an owner who has a limit is bound by it too."""
+    found = call.nouns.tenants.members.in_project_of(call.project, member)
+    call.nouns.bills.purchases.set_limit(call.project.id, found, body.micros, by=_by(call))
+
+
+@routes.delete("/v1/purchase-limits/{member}", scope=Scope.PROJECT, may=Permission.PROJECT_WRITE, status=204)
+def remove_purchase_limit(call: Call, query: InProject, member: str) -> None:
+    """Remove a member's limit: owners may buy without one again, others no more."""
+    found = call.nouns.tenants.members.in_project_of(call.project, member)
+    call.nouns.bills.purchases.set_limit(call.project.id, found, None, by=_by(call))
 
 
 @routes.get("/v1/invoices", scope=Scope.PROJECT, may=Permission.BILL_READ)
@@ -309,8 +375,32 @@ def list_invoices(call: Call, query: InProject) -> InvoiceList:
 )  # fmt: skip
 def make_invoice(call: Call, query: InProject, body: InvoiceRequest) -> InvoiceAnswer:
     """Issue the invoice of a month that is over; the same one when asked again."""
-    made = call.nouns.bills.invoices.issue(call.project.id, body.month, project_name=call.project.name)
+    made = call.nouns.bills.invoices.issue(
+        call.project.id, body.month, project_name=call.project.name, by=_by(call)
+    )
     return invoice_answer(made, made.due_micros)
+
+
+@routes.get("/v1/invoice-preview", scope=Scope.PROJECT, may=Permission.BILL_READ, media_type="text/html",
+            errors=("conflict",))  # fmt: skip
+def preview_invoice(call: Call, query: MonthQuery) -> bytes:
+    """The invoice of a month as it would be now, as a page marked as a preview. It has no number."""
+    bills = call.nouns.bills
+    found = bills.invoices.preview(call.project.id, query.month or bills.month_now())
+    return page(found, issuer=bills.issuer).encode()
+
+
+@routes.get(
+    "/v1/invoice-preview/pdf", scope=Scope.PROJECT, may=Permission.BILL_READ, work=Work.LONG,
+    media_type="application/pdf", errors=("conflict", "refused"),
+)  # fmt: skip
+def preview_invoice_as_pdf(call: Call, query: MonthQuery) -> bytes:
+    """The invoice of a month as it would be now, as a PDF (A4) marked as a preview."""
+    from teraflock.bill.invoice.pdf import pdf  # as below
+
+    bills = call.nouns.bills
+    found = bills.invoices.preview(call.project.id, query.month or bills.month_now())
+    return pdf(found, issuer=bills.issuer)
 
 
 @routes.get("/v1/invoices/{month}", scope=Scope.PROJECT, may=Permission.BILL_READ, media_type="text/html")
@@ -332,7 +422,26 @@ def show_invoice_as_pdf(call: Call, query: InProject, month: str) -> bytes:
     return pdf(call.nouns.bills.invoices.one(call.project.id, month), issuer=call.nouns.bills.issuer)
 
 
+def _by(call: Call) -> By:
+    return By(actor=call.actor, project=call.project)
+
+
+def _wanted_purchase(call: Call, body: PurchaseRequest) -> tuple[str, Mode]:
+    """The instance's id, and how it is to be paid for."""
+    if body.upfront and not body.years:
+        raise BadInput("Only years can be paid at once", hint="Leave `upfront` out, or say how many `years`")
+    view = call.nouns.instances.view(call.project.id, body.instance)
+    return view.instance.id, "reserved" if body.years else "monthly"
+
+
+def _purchase(call: Call, id: str) -> PurchaseAnswer:
+    purchases = call.nouns.bills.purchases
+    found, terms = purchases.one(call.project.id, id)
+    return purchase_answer(found, terms, purchases.instance_names(call.project.id)[found.instance_id])
+
+
 def _profile(call: Call) -> ProfileAnswer:
+    pending, available = call.nouns.bills.pending(call.project.id)
     profile, balance, owed = call.nouns.bills.standing(call.project.id)
     return ProfileAnswer(
         currency=profile.currency,
@@ -340,6 +449,9 @@ def _profile(call: Call) -> ProfileAnswer:
         tax_name=profile.tax_name,
         tax_basis_points=profile.tax_bp,
         customer=profile.customer,
+        tax_number=profile.tax_number,
         balance_micros=balance,
         owed_micros=owed,
+        pending_micros=pending,
+        available_micros=available,
     )

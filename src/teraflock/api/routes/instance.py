@@ -14,6 +14,7 @@ from teraflock.api.convert.instance import (
 from teraflock.api.query import InProject, InstancePageQuery
 from teraflock.api.route import Routes, Scope, Work
 from teraflock.instance.model import View
+from teraflock.tenant.model import By
 from teraflock.tenant.rules import Permission, in_project
 from teraflock.wire.instance import (
     ExecAnswer,
@@ -142,6 +143,7 @@ def exec_in_instance(call: Call, query: InProject, instance: str, body: ExecRequ
         body.command,
         stdin=body.stdin.encode(),
         seconds_max=body.seconds_max,
+        by=By(actor=call.actor, project=call.project),
     )
     return exec_answer(ran)
 

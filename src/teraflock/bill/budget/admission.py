@@ -13,7 +13,7 @@ from teraflock.bill import store
 from teraflock.bill.budget import store as budget_store
 from teraflock.bill.budget.model import Purse
 from teraflock.bill.budget.purse import ahead_purse, budget_purse
-from teraflock.bill.budget.rules import STEP_SECONDS, is_spent, lasts
+from teraflock.bill.budget.rules import STEP_SECONDS, is_spent, lasts, watched
 from teraflock.bill.budget.store import Wished
 from teraflock.bill.charge.rules import SECOND_US, slices
 from teraflock.bill.charge.store import month_of
@@ -25,6 +25,7 @@ from teraflock.storage.database import Transaction
 
 PAY_IN = "Pay in, then launch again"
 RAISE = "Raise it with `tera budget set`"
+CAPPED = "The operator capped this project: ask the operator for more"
 
 
 class BudgetReached(QuotaReached):
@@ -37,17 +38,18 @@ def admission(clock: Clock) -> Callable[[Transaction, str], None]:
 
 
 def check_launch(tx: Transaction, project_id: str, now_us: int) -> None:
-    budget = budget_store.budget(tx, project_id)
-    if budget is None and store.pays(tx, project_id) != "prepaid":
-        return  # the usual case costs a launch two rows to read
+    own, cap = budget_store.budget(tx, project_id), budget_store.cap(tx, project_id)
+    if own is None and cap is None and store.pays(tx, project_id) != "prepaid":
+        return  # the usual case costs a launch three rows to read
     desk = Desk(tx)
     needed = _needed(tx, desk, project_id, now_us)
-    if budget:
+    for budget in watched(own, cap):
+        hint = RAISE if own and own.micros == budget.micros else CAPPED
         purse, words = budget_purse(tx, desk, budget, now_us), _words(budget.micros, budget.currency)
         if is_spent(purse):
-            raise BudgetReached(f"The budget of {words} for this month is spent", hint=RAISE)
+            raise BudgetReached(f"The budget of {words} for this month is spent", hint=hint)
         if budget.hard_stop and not lasts(purse, needed):
-            raise _too_little(f"the budget of {words}", purse, budget.currency, RAISE)
+            raise _too_little(f"the budget of {words}", purse, budget.currency, hint)
     profile = desk.profiles.get(project_id)
     if profile and profile.pays == "prepaid":
         purse = ahead_purse(tx, desk, profile, now_us)
@@ -57,12 +59,17 @@ def check_launch(tx: Transaction, project_id: str, now_us: int) -> None:
             raise _too_little("what was paid in advance", purse, profile.currency, PAY_IN)
 
 
-def affords(tx: Transaction, project_id: str, fee_micros: int, at_us: int, now_us: int) -> bool:
-    """Whether a fee that is due at a time fits into the hard budget of its month, and into what was paid in advance."""
-    budget, desk = budget_store.budget(tx, project_id), Desk(tx)
-    purses = []
-    if budget and budget.hard_stop:
-        purses.append(budget_purse(tx, desk, budget, now_us, month_of(at_us)))
+def affords(
+    tx: Transaction, project_id: str, fee_micros: int, at_us: int, now_us: int, *, soft_too: bool = False
+) -> bool:
+    """Whether a fee that is due at a time fits into the hard budget of its month, the operator's cap, and what was paid
+    in advance; with `soft_too` also into a budget without a hard stop."""
+    own, cap, desk = budget_store.budget(tx, project_id), budget_store.cap(tx, project_id), Desk(tx)
+    purses = [
+        budget_purse(tx, desk, budget, now_us, month_of(at_us))
+        for budget in watched(own, cap)
+        if budget.hard_stop or soft_too
+    ]
     profile = desk.profiles.get(project_id)
     if profile and profile.pays == "prepaid":
         purses.append(ahead_purse(tx, desk, profile, now_us))

@@ -15,6 +15,17 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     """How long before the hard stop it is announced."""
 
 
+class Cap(msgspec.Struct, frozen=True, kw_only=True):
+    """The operator's own limit on a project's month, beside the tenant's budget: the lower one rules.
+
+    The tenant sees it and cannot change it. All is stopped when it is reached."""
+
+    project_id: str
+    currency: str
+    micros: int
+    notice_seconds: int = 3600
+
+
 class Purse(msgspec.Struct, frozen=True, kw_only=True):
     """What is there to spend: a budget, or what was paid ahead."""
 
@@ -48,6 +59,11 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """A budget, where it stands, and what was told about it."""
 
     budget: Budget
+    """What rules: the tenant's own, or the operator's cap as one with a hard stop."""
+    cap_micros: int | None = None
+    """The operator's cap; None: there is none."""
+    own_micros: int | None = None
+    """The tenant's own budget; None: there is only a cap."""
     month: str
     spent_micros: int
     micros_per_hour: int

@@ -13,13 +13,41 @@ A metering step is `STEP_SECONDS`, and budgets are looked at twice in it. What h
 
 from typing import Final
 
-from teraflock.bill.budget.model import Budget, Decision, Purse, Told
+from msgspec.structs import replace
+
+from teraflock.bill.budget.model import Budget, Cap, Decision, Purse, Told
 
 HOUR_US: Final = 3600 * 1_000_000
 STEP_SECONDS: Final = 60
 """By what this costs, and no more, may a budget with a hard stop be passed."""
 LOOK_SECONDS: Final = STEP_SECONDS // 2
 LOOK_US: Final = LOOK_SECONDS * 1_000_000
+
+
+def ruling(budget: Budget | None, cap: Cap | None) -> Budget | None:
+    """What rules of a tenant's budget and the operator's cap: the lower one; a cap always stops.
+
+    Where the tenant's soft budget is the lower one, it is told about as always, and the cap stops at its own amount
+    (`watched`).
+    """
+    if cap is None:
+        return budget
+    as_budget = Budget(
+        project_id=cap.project_id, currency=cap.currency, micros=cap.micros, hard_stop=True,
+        notice_seconds=cap.notice_seconds,
+    )  # fmt: skip
+    if budget is None or cap.micros <= budget.micros:
+        return replace(as_budget, levels=budget.levels) if budget else as_budget
+    return budget
+
+
+def watched(budget: Budget | None, cap: Cap | None) -> list[Budget]:
+    """What has to be looked at: the one that rules, and the cap behind a lower budget that does not stop."""
+    rules = ruling(budget, cap)
+    if rules is None:
+        return []
+    behind = ruling(None, cap) if not rules.hard_stop else None
+    return [rules, replace(behind, levels=())] if behind else [rules]
 
 
 def decide(budget: Budget, purse: Purse, told: Told, *, now_us: int) -> Decision:

@@ -9,16 +9,19 @@ from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId, new_id
+from teraflock.base.money import amount_text
 from teraflock.bill import store
 from teraflock.bill.budget import store as budget_store
-from teraflock.bill.budget.model import Budget, Decision, Purse, Standing, Told
+from teraflock.bill.budget.model import Budget, Cap, Decision, Purse, Standing, Told
 from teraflock.bill.budget.purse import ahead_budget, ahead_purse, budget_purse
-from teraflock.bill.budget.rules import decide
+from teraflock.bill.budget.rules import decide, ruling, watched
 from teraflock.bill.charge.store import month_of
 from teraflock.bill.desk import Desk
 from teraflock.bill.times import microseconds, month_bounds
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
+from teraflock.tenant.audit.service import Audit
+from teraflock.tenant.model import By
 
 LEVELS_MAX: Final = 20
 _WORDS: Final = {"level": "reached", "announced": "ending", "stopped": "stopped"}
@@ -56,8 +59,9 @@ class BudgetService:
         self._clock = clock
         self._random_bytes = random_bytes
         self._stop = stop
+        self._audit = Audit(clock, random_bytes)
 
-    def set(self, budget: Budget) -> Standing:
+    def set(self, budget: Budget, *, by: By | None = None) -> Standing:
         """Accepted whatever was spent: the answer says where it stands. An end that is near is announced at once."""
         if (
             budget.micros < 0
@@ -72,26 +76,71 @@ class BudgetService:
             kept = msgspec.structs.replace(budget, currency=desk.currency(budget.project_id))
             budget_store.put(tx, kept)
             budget_store.forget(tx, budget.project_id, month_of(now_us))
-            self._tell(tx, _look(tx, desk, kept, now_us), now_us)
-            return _standing(_look(tx, desk, kept, now_us), now_us)
+            self._audit.note(
+                tx, by, "budget.set", budget.project_id, amount=amount_text(kept.micros, kept.currency),
+                hard_stop=kept.hard_stop,
+            )  # fmt: skip
+            return self._told_standing(tx, desk, budget.project_id, now_us)
 
         return self._database.write(work)
 
-    def remove(self, project_id: str) -> bool:
-        return self._database.write(lambda tx: budget_store.remove(tx, project_id))
+    def set_cap(self, cap: Cap, *, by: By | None = None) -> Standing:
+        """The operator's limit on a project's month. The tenant's own budget stays as it is."""
+        now_us = microseconds(self._clock.now())
+
+        def work(tx: Transaction) -> Standing:
+            desk = Desk(tx)
+            kept = msgspec.structs.replace(cap, currency=desk.currency(cap.project_id))
+            budget_store.put_cap(tx, kept)
+            budget_store.forget(tx, cap.project_id, month_of(now_us))
+            amount = amount_text(kept.micros, kept.currency)
+            self._audit.note(tx, by, "budget.cap", cap.project_id, amount=amount)
+            return self._told_standing(tx, desk, cap.project_id, now_us)
+
+        return self._database.write(work)
+
+    def remove_cap(self, project_id: str, *, by: By | None = None) -> bool:
+        def work(tx: Transaction) -> bool:
+            self._audit.note(tx, by, "budget.uncap", project_id)
+            return budget_store.remove_cap(tx, project_id)
+
+        return self._database.write(work)
+
+    def _told_standing(self, tx: Transaction, desk: Desk, project_id: str, now_us: int) -> Standing:
+        """Where a project stands, after all that is near was announced."""
+        own, cap = budget_store.budget(tx, project_id), budget_store.cap(tx, project_id)
+        for each in watched(own, cap):
+            self._tell(tx, _look(tx, desk, each, now_us), now_us)
+        rules = ruling(own, cap)
+        assert rules is not None, "one of them was just set"
+        return _standing(_look(tx, desk, rules, now_us), now_us, own, cap)
+
+    def remove(self, project_id: str, *, by: By | None = None) -> bool:
+        def work(tx: Transaction) -> bool:
+            self._audit.note(tx, by, "budget.remove", project_id)
+            return budget_store.remove(tx, project_id)
+
+        return self._database.write(work)
 
     def standing(self, project_id: str) -> Standing | None:
         now_us = microseconds(self._clock.now())
         with self._database.read() as tx:
-            budget = budget_store.budget(tx, project_id)
-            return _standing(_look(tx, Desk(tx), budget, now_us), now_us) if budget else None
+            own, cap = budget_store.budget(tx, project_id), budget_store.cap(tx, project_id)
+            rules = ruling(own, cap)
+            return _standing(_look(tx, Desk(tx), rules, now_us), now_us, own, cap) if rules else None
 
     def turn(self) -> list[str]:
         """Look at every budget once; the projects that were stopped."""
         now_us = microseconds(self._clock.now())
         with self._database.read() as tx:
             desk = Desk(tx)
-            looks = [_look(tx, desk, each, now_us) for each in budget_store.budgets_in_all_projects(tx)]
+            own = {each.project_id: each for each in budget_store.budgets_in_all_projects(tx)}
+            caps = {each.project_id: each for each in budget_store.caps_in_all_projects(tx)}
+            looks = [
+                _look(tx, desk, each, now_us)
+                for id in sorted(own.keys() | caps.keys())
+                for each in watched(own.get(id), caps.get(id))
+            ]
             looks += [
                 _look_ahead(tx, desk, each, now_us)
                 for each in desk.profiles.values()
@@ -108,16 +157,18 @@ class BudgetService:
     def _tell(self, tx: Transaction, look: Look, now_us: int) -> None:
         """In the transaction that notes it. A budget that was changed meanwhile is looked at anew."""
         project_id, purse = look.budget.project_id, look.purse
-        if not look.is_ahead and budget_store.budget(tx, project_id) != look.budget:
-            return
+        if not look.is_ahead:
+            now = watched(budget_store.budget(tx, project_id), budget_store.cap(tx, project_id))
+            if look.budget not in now:
+                return
         for kind, level in look.notices:
             spent, limit = purse.spent_micros, purse.limit_micros
             budget_store.note(tx, project_id, month_of(now_us), kind, level, now_us, spent, limit)
-            now = self._clock.now()
+            at = self._clock.now()
             record_event(
                 tx,
                 Event(
-                    id=EventId(new_id("evt", now, self._random_bytes)), at=now, kind=f"budget.{_WORDS[kind]}",
+                    id=EventId(new_id("evt", at, self._random_bytes)), at=at, kind=f"budget.{_WORDS[kind]}",
                     subject=project_id, project=project_id,
                     details={
                         "level": level if kind == "level" else 0, "paid_ahead": look.is_ahead, "spent_micros": spent,
@@ -142,11 +193,13 @@ def _look_ahead(tx: Transaction, desk: Desk, profile: store.Profile, now_us: int
     return Look(budget=budget, is_ahead=True, purse=purse, told=told, decision=decision)
 
 
-def _standing(look: Look, now_us: int) -> Standing:
+def _standing(look: Look, now_us: int, own: Budget | None, cap: Cap | None) -> Standing:
     stop_at_us = look.decision.stop_at_us
     is_near = stop_at_us is not None and stop_at_us < month_bounds(month_of(now_us))[1]
     return Standing(
         budget=look.budget,
+        cap_micros=cap.micros if cap else None,
+        own_micros=own.micros if own else None,
         month=month_of(now_us),
         spent_micros=look.purse.spent_micros,
         micros_per_hour=look.purse.micros_per_hour,

@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from teraflock.bill.budget.model import Budget, Told
+from teraflock.bill.budget.model import Budget, Cap, Told
 from teraflock.instance.states import BILLABLE, Phase
 from teraflock.meter.model import Holding
 from teraflock.storage.database import Row, Transaction
@@ -37,6 +37,39 @@ def budget(tx: Transaction, project_id: str) -> Budget | None:
 
 def budgets_in_all_projects(tx: Transaction) -> list[Budget]:
     return [_budget_from(row) for row in tx.all(f"SELECT {_COLUMNS} FROM budget ORDER BY project_id")]
+
+
+def put_cap(tx: Transaction, cap: Cap) -> None:
+    tx.run(
+        "INSERT INTO budget_cap (project_id, currency, micros, notice_seconds)"
+        " VALUES (:project, :currency, :micros, :notice) ON CONFLICT (project_id) DO UPDATE SET"
+        " currency = excluded.currency, micros = excluded.micros, notice_seconds = excluded.notice_seconds",
+        project=cap.project_id,
+        currency=cap.currency,
+        micros=cap.micros,
+        notice=cap.notice_seconds,
+    )
+
+
+def remove_cap(tx: Transaction, project_id: str) -> bool:
+    return bool(tx.run("DELETE FROM budget_cap WHERE project_id = :project", project=project_id))
+
+
+def cap(tx: Transaction, project_id: str) -> Cap | None:
+    row = tx.one(
+        "SELECT project_id, currency, micros, notice_seconds FROM budget_cap WHERE project_id = :project",
+        project=project_id,
+    )
+    return _cap_from(row) if row else None
+
+
+def caps_in_all_projects(tx: Transaction) -> list[Cap]:
+    rows = tx.all("SELECT project_id, currency, micros, notice_seconds FROM budget_cap ORDER BY project_id")
+    return [_cap_from(row) for row in rows]
+
+
+def _cap_from(row: Row) -> Cap:
+    return Cap(project_id=row[0], currency=row[1], micros=row[2], notice_seconds=row[3])
 
 
 def told(tx: Transaction, project_id: str, month: str, *, ahead: bool) -> Told:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from teraflock.base.money import HOURS_PER_MONTH
 from teraflock.base.quantities import GIB
 from teraflock.bill.charge.model import Amounts, Charge, Covered, Slice, Subject
-from teraflock.bill.price.model import BASIS, Period, Place, PriceBook, PricedPeriod, Units
+from teraflock.bill.price.model import BASIS, Period, Place, PriceBook, PricedPeriod, Units, list_mode
 from teraflock.meter.model import Holding, Interval
 
 SECOND_US: Final = 1_000_000
@@ -80,7 +80,9 @@ def slices(interval: Interval, until_us: int, tariff: Tariff, covers: Sequence[C
             continue
         cover = cover_at(covers, from_us) if covers else None
         discount_bp = discount_at(interval, priced.period, from_us)
-        added = listed = _cost(priced.units(gpu, "on-demand", place), quantities, BASIS * (to_us - from_us))
+        added = listed = _cost(
+            priced.units(gpu, list_mode(mode), place), quantities, BASIS * (to_us - from_us)
+        )
         if cover is not None or discount_bp or mode != "on-demand":
             weight = (BASIS - discount_bp) * (to_us - from_us)
             added = _cost(priced.units(gpu, mode, place), beyond_cover(held, cover), weight)

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput
 from teraflock.base.ids import new_id
+from teraflock.base.money import amount_text
 from teraflock.bill import store
 from teraflock.bill.charge.rules import DAY_US
 from teraflock.bill.credit import store as credit_store
@@ -18,6 +19,8 @@ from teraflock.bill.ledger import store as ledger_store
 from teraflock.bill.price.model import FOREVER_US
 from teraflock.bill.times import microseconds
 from teraflock.storage.database import Database, Transaction
+from teraflock.tenant.audit.service import Audit
+from teraflock.tenant.model import By
 
 
 class CreditService:
@@ -25,8 +28,17 @@ class CreditService:
         self._database = database
         self._clock = clock
         self._random_bytes = random_bytes
+        self._audit = Audit(clock, random_bytes)
 
-    def grant(self, project_id: str, micros: int, reason: str, expires: datetime | None = None) -> Grant:
+    def grant(
+        self,
+        project_id: str,
+        micros: int,
+        reason: str,
+        expires: datetime | None = None,
+        *,
+        by: By | None = None,
+    ) -> Grant:
         """Give a project credit in the currency it pays in, from today on."""
         now = self._clock.now()
         now_us = microseconds(now)
@@ -48,6 +60,9 @@ class CreditService:
             credit_store.put(tx, made)
             ledger_store.add(tx, [gift(made)], first_number=cursor.entries + 1, now_us=now_us)
             store.set_cursor(tx, replace(cursor, entries=cursor.entries + 1))
+            self._audit.note(
+                tx, by, "credit.give", made.id, amount=amount_text(micros, made.currency), reason=reason
+            )
             return made
 
         return self._database.write(work)

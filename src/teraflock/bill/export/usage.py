@@ -9,16 +9,16 @@ from teraflock.base.money import HOURS_PER_MONTH
 from teraflock.base.quantities import GIB
 from teraflock.bill.charge.model import Charge, Covered
 from teraflock.bill.charge.rules import Tariff, beyond_cover, cover_at
-from teraflock.bill.export.model import INSTANCES, PARTS, Part, Row, service_columns
+from teraflock.bill.export.model import INSTANCES, PARTS, Part, Row, Service, service_columns
 from teraflock.bill.export.text import KEPT, charge_period, costs, hours, number, tags
-from teraflock.bill.price.model import Place, Units
+from teraflock.bill.price.model import IMAGE, Place, Units, list_mode
 
 
 def usage_rows(charge: Charge, tariff: Tariff, covers: Sequence[Covered]) -> Iterator[Row]:
     """What was used and not bought ahead, by what is priced."""
     units, hours_used = _list_prices(charge, tariff), _hours(charge)
     beyond, resource = beyond_cover(charge.subject.held, _cover(charge, covers)), resource_columns(charge)
-    resource["PricingCategory"] = "Dynamic" if charge.subject.held.mode == "spot" else "Standard"
+    dynamic = _on_spot(charge, tariff)
     for part, held, micros in zip(PARTS, (*beyond, 0, 0), charge.slice.amounts[:8], strict=True):
         if not held and not micros and part.name != "egress":
             continue
@@ -28,6 +28,7 @@ def usage_rows(charge: Charge, tariff: Tariff, covers: Sequence[Covered]) -> Ite
             paid = costs(micros, micros, price, quantity, part.unit)
             yield {
                 **resource,
+                "PricingCategory": "Dynamic" if part.service in dynamic else "Standard",
                 **_OF_PART[part.name],
                 **paid,
                 "ConsumedQuantity": paid["PricingQuantity"],
@@ -76,7 +77,7 @@ def resource_columns(charge: Charge) -> Row:
         "RegionName": held.region,
         "ResourceId": charge.subject.id,
         "ResourceName": held.name,
-        "ResourceType": "Instance",
+        "ResourceType": "Image" if held.mode == IMAGE else "Instance",
         "Tags": tags(held.labels, held.member),
     }
 
@@ -99,7 +100,16 @@ def _list_prices(charge: Charge, tariff: Tariff) -> Units:
     priced = tariff.at(min(part.from_us, part.until_us - 1)) if part.version else None
     if priced is None:
         return Units()
-    return priced.units(held.gpu, "on-demand", Place(held.host, held.region))
+    return priced.units(held.gpu, list_mode(held.mode), Place(held.host, held.region))
+
+
+def _on_spot(charge: Charge, tariff: Tariff) -> tuple[Service, ...]:
+    """What a charge has at spot prices: compute, and by books of before that rule everything."""
+    if charge.subject.held.mode != "spot":
+        return ()
+    priced = tariff.at(min(charge.slice.from_us, charge.slice.until_us - 1)) if charge.slice.version else None
+    every = tuple({part.service for part in PARTS})
+    return every if priced is None or not priced.period.prices.spot_for_compute else (INSTANCES,)
 
 
 def _quantity(part: Part, charge: Charge, held: int, hours_used: Decimal, micros: int) -> Decimal:

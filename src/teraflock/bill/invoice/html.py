@@ -35,6 +35,7 @@ tr { break-inside: avoid }
 .sums td { border: 0; padding: .9mm 0 }
 .sums .due td { border-top: 1.5pt solid #1b1f24; font-weight: 650; font-size: 12.5pt; padding-top: 2.5mm }
 .sums tr:nth-last-child(2) td { padding-bottom: 2.5mm }
+.annex { break-before: page; margin-top: 14mm }
 footer { margin-top: 12mm; font-size: 8pt; max-width: 130mm; break-inside: avoid }
 @media screen and (max-width: 700px) { body { padding: 6mm; margin: 0 } .facts { grid-template-columns: 1fr 1fr }
   header { flex-direction: column } .issuer { text-align: left } }
@@ -64,22 +65,36 @@ def page(invoice: Invoice, *, issuer: str) -> str:
 {facts}
 </section>
 <table>
-<thead><tr><th>What</th><th class="number">Quantity</th><th class="number">Amount</th></tr></thead>
+{_HEADS}
 <tbody>
-{"".join(map(_part, made.parts)) or '<tr><td colspan="3" class="quiet">Nothing was charged</td></tr>'}
+{"".join(map(_part, made.parts)) or '<tr><td colspan="4" class="quiet">Nothing was charged</td></tr>'}
 </tbody>
 </table>
 <table class="sums">
 {_sums(made)}
 </table>
 <footer class="quiet">{escape(made.note)}</footer>
-</body>
+{_annex(made)}</body>
 </html>
 """
 
 
+_HEADS: Final = (
+    '<thead><tr><th>What</th><th class="number">Quantity</th><th class="number">Unit price</th>'
+    '<th class="number">Amount</th></tr></thead>'
+)
+
+
+def _annex(made: Paper) -> str:
+    if not made.annex:
+        return ""
+    rows = "".join(map(_part, made.annex))
+    table = f"<table>{_HEADS}<tbody>{rows}</tbody></table>"
+    return f'<section class="annex"><h2>Annex: what each line is made of</h2>{table}</section>\n'
+
+
 def _part(part: Part) -> str:
-    heading = f'<tr class="part"><td colspan="3">{escape(part.heading)}</td></tr>\n' if part.heading else ""
+    heading = f'<tr class="part"><td colspan="4">{escape(part.heading)}</td></tr>\n' if part.heading else ""
     return heading + "".join(map(_row, part.lines))
 
 
@@ -87,7 +102,8 @@ def _row(line: Printed) -> str:
     details = f'<div class="details">{escape(line.details)}</div>' if line.details else ""
     return (
         f"<tr><td>{escape(line.what)}{details}</td>"
-        f'<td class="number">{escape(line.quantity)}</td><td class="number">{escape(line.amount)}</td></tr>\n'
+        f'<td class="number">{escape(line.quantity)}</td><td class="number">{escape(line.unit_price)}</td>'
+        f'<td class="number">{escape(line.amount)}</td></tr>\n'
     )
 
 

@@ -12,6 +12,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     micros: int
     month: str = ""
     """Of what is late: the month it is for, which was invoiced before."""
+    unit_price: str = ""
+    """What one of the quantity costs, discounts included; empty where parts of the line cost differently."""
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,10 +28,19 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     entries_until: int
     """The ledger's newest entry when it was issued: later payments stand on the next."""
     lines: tuple[Line, ...]
+    """One for each instance and fee."""
+    annex: tuple[Line, ...] = ()
+    """What the lines of instances are made of: each shape, and traffic. Invoices of before have none."""
+    organisation: str = ""
+    tax_number: str = ""
+    """The customer's."""
+    due_at_us: int = 0
+    """When it is to be paid by; 0: it does not say."""
 
 
 class Invoice(msgspec.Struct, frozen=True, kw_only=True):
     number: int
+    """0: a preview, which has none."""
     project_id: str
     month: str
     currency: str

@@ -1,12 +1,13 @@
 """What stands on an invoice, in words, whatever it is printed on. Amounts are rounded here, each for itself."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
 
-from teraflock.base.money import decimal_text
-from teraflock.bill.invoice.model import Invoice, Line
+from teraflock.base.money import MICROS, decimal_text, divided
+from teraflock.bill.invoice.model import Document, Invoice, Line
 from teraflock.bill.invoice.rules import number_text
 from teraflock.bill.times import moment, month_bounds
 
@@ -30,6 +31,7 @@ class Printed(msgspec.Struct, frozen=True, kw_only=True):
     what: str
     details: str
     quantity: str
+    unit_price: str = ""
     amount: str
 
 
@@ -56,6 +58,8 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
     sums: tuple[Sum, ...]
     due: Sum
     note: str
+    annex: tuple[Part, ...] = ()
+    """What the lines are made of, behind everything else."""
 
 
 def paper(invoice: Invoice, *, issuer: str) -> Paper:
@@ -64,39 +68,84 @@ def paper(invoice: Invoice, *, issuer: str) -> Paper:
     name, _, address = issuer.strip().partition("\n")
     total = invoice.usage_micros - invoice.credit_micros + invoice.tax_micros
     return Paper(
-        title="Credit note" if total < 0 else "Invoice",
+        title="Invoice preview" if not invoice.number else "Credit note" if total < 0 else "Invoice",
         number=number_text(invoice),
         issuer=name,
         issuer_address=address,
         facts=(
-            ("For", document.customer.strip() or document.project),
+            ("For", _customer(document)),
             ("Project", document.project),
             ("Period", f"{_period(invoice.month)}\ntimes in UTC"),
-            ("Issued", _date(moment(invoice.issued_at_us))),
+            ("Issued", _issued(invoice)),
         ),
         parts=_parts(document.lines, invoice.currency),
         sums=tuple(_sums(invoice)),
         due=_due(invoice),
-        note=f"Charged by the second at the prices of the day. {invoice.currency} amounts are kept to the millionth and"
-        " rounded here for print: the sums are those of the exact amounts.",
+        note=_note(invoice),
+        annex=_parts(document.annex, invoice.currency, folded=False),
     )
 
 
-def _parts(lines: tuple[Line, ...], currency: str) -> tuple[Part, ...]:
+def _customer(document: Document) -> str:
+    """Who pays: as the billing profile says, else the organisation; a project's name says nothing to a customer."""
+    name = document.customer.strip() or document.organisation or document.project
+    return f"{name}\nTax number {document.tax_number}" if document.tax_number else name
+
+
+def _issued(invoice: Invoice) -> str:
+    if not invoice.number:
+        return f"not issued\nas of {_short_date(moment(invoice.issued_at_us))}"
+    issued = _date(moment(invoice.issued_at_us))
+    due_us = invoice.document.due_at_us
+    return f"{issued}\ndue {_short_date(moment(due_us))}" if due_us and invoice.due_micros > 0 else issued
+
+
+def _note(invoice: Invoice) -> str:
+    words = (
+        f"Charged by the second at the prices of the day. {invoice.currency} amounts are kept to the millionth and"
+        " rounded here for print: the sums are those of the exact amounts."
+    )
+    if invoice.number:
+        return words
+    return f"PREVIEW: this is no invoice. It has no number, and its amounts change until the month is over. {words}"
+
+
+def _folded(lines: Sequence[Line], currency: str) -> list[Line]:
+    """Lines that would be printed as nothing, as one; none where together they are nothing either."""
+    least = divided(MICROS, 10 ** DECIMALS.get(currency, 2))
+    small = [line for line in lines if abs(line.micros) * 2 < least]
+    if len(small) < 2:
+        return list(lines)
+    kept = [line for line in lines if line not in small]
+    total = sum(line.micros for line in small)
+    what = f"{len(small)} more, each below {amount_text(least, currency)}"
+    rest = Line(what=what, details="", quantity="", micros=total, month=small[0].month)
+    return kept + ([rest] if abs(total) * 2 >= least else [])
+
+
+def _parts(lines: tuple[Line, ...], currency: str, *, folded: bool = True) -> tuple[Part, ...]:
     months = sorted({line.month for line in lines})
     return tuple(
         Part(
             heading=f"Corrections for {moment(month_bounds(month)[0]):%B %Y}" if month else "",
-            lines=tuple(_printed(line, currency) for line in lines if line.month == month),
+            lines=tuple(_printed(line, currency) for line in _of_month(lines, month, currency, folded)),
         )
         for month in months
     )
 
 
+def _of_month(lines: Sequence[Line], month: str, currency: str, folded: bool) -> list[Line]:
+    own = [line for line in lines if line.month == month]
+    return _folded(own, currency) if folded else own
+
+
 def _printed(line: Line, currency: str) -> Printed:
     amount = amount_text(line.micros, currency)
     quantity = line.quantity.replace("-", "−")
-    return Printed(what=line.what, details=line.details, quantity=quantity, amount=amount)
+    unit_price = line.unit_price.replace(" ", _NBSP)
+    return Printed(
+        what=line.what, details=line.details, quantity=quantity, unit_price=unit_price, amount=amount
+    )
 
 
 def _sums(invoice: Invoice) -> list[Sum]:
@@ -133,3 +182,7 @@ def _period(month: str) -> str:
 
 def _date(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%-d %B %Y")
+
+
+def _short_date(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%-d %b %Y")

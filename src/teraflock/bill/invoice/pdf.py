@@ -23,8 +23,8 @@ FONTS: Final = Path(__file__).parent / "fonts"
 MARGIN: Final = 18.0
 WIDTH: Final = 210.0 - 2 * MARGIN
 FOOT: Final = 20.0
-QUANTITY, AMOUNT, GAP = 30.0, 36.0, 4.0
-WHAT: Final = WIDTH - QUANTITY - AMOUNT - GAP
+QUANTITY, PRICE, AMOUNT, GAP = 24.0, 32.0, 32.0, 4.0
+WHAT: Final = WIDTH - QUANTITY - PRICE - AMOUNT - GAP
 SUMS: Final = 86.0
 INK, QUIET, RULE, FINE = (27, 31, 36), (107, 116, 128), (213, 219, 225), (230, 234, 238)
 _BLANKS: Final = frozenset("\n\u00a0 ")
@@ -43,6 +43,8 @@ def pdf(invoice: Invoice, *, issuer: str) -> bytes:
         _table(sheet, made)
         _sums(sheet, made)
         _note(sheet, made.note)
+        if made.annex:
+            _annex(sheet, made.annex)
         return bytes(sheet.output())
     finally:
         sheet.close_fonts()
@@ -148,7 +150,7 @@ def _facts(sheet: _Sheet, made: Paper) -> None:
         sheet.words(9)
         under = sheet.text_at(x, under, width, first, 4.6)
         if rest:
-            sheet.words(9, colour=QUIET if heading == "Period" else INK)
+            sheet.words(9, colour=QUIET if heading in ("Period", "Issued") else INK)
             under = sheet.text_at(x, under, width, rest, 4.6)
         bottom, x = max(bottom, under), x + WIDTH * share
     sheet.rule(bottom + 4.5, 0.15, RULE)
@@ -160,11 +162,24 @@ def _table(sheet: _Sheet, made: Paper) -> None:
     if not made.parts:
         sheet.words(9, colour=QUIET)
         sheet.set_y(sheet.text_at(MARGIN, sheet.get_y() + 2, WIDTH, "Nothing was charged", 5))
-    for part in made.parts:
+    _lines(sheet, made.parts)
+
+
+def _lines(sheet: _Sheet, parts: Iterable[Part]) -> None:
+    for part in parts:
         if part.heading:
             _part_head(sheet, part)
         for line in part.lines:
             _line(sheet, line)
+
+
+def _annex(sheet: _Sheet, parts: Iterable[Part]) -> None:
+    """On pages of its own."""
+    sheet.add_page()
+    sheet.words(12, bold=True)
+    sheet.set_y(sheet.text_at(MARGIN, MARGIN, WIDTH, "Annex: what each line is made of", 6) + 6)
+    _table_head(sheet)
+    _lines(sheet, parts)
 
 
 def _table_head(sheet: _Sheet) -> None:
@@ -172,6 +187,7 @@ def _table_head(sheet: _Sheet) -> None:
     sheet.words(6.5, bold=True, colour=QUIET)
     sheet.text_at(MARGIN, y, WHAT, "WHAT", 4)
     sheet.text_at(MARGIN + WHAT + GAP, y, QUANTITY, "QUANTITY", 4, align=Align.R)
+    sheet.text_at(MARGIN + WHAT + GAP + QUANTITY, y, PRICE, "UNIT PRICE", 4, align=Align.R)
     sheet.text_at(MARGIN + WIDTH - AMOUNT, y, AMOUNT, "AMOUNT", 4, align=Align.R)
     sheet.rule(y + 5.5, 0.25, INK)
     sheet.set_y(y + 5.5)
@@ -193,6 +209,8 @@ def _line(sheet: _Sheet, line: Printed) -> None:
     y = sheet.get_y() + 2
     sheet.words(9)
     sheet.text_at(MARGIN + WHAT + GAP, y, QUANTITY, line.quantity, 4.6, align=Align.R)
+    if line.unit_price:
+        sheet.text_at(MARGIN + WHAT + GAP + QUANTITY, y, PRICE, line.unit_price, 4.6, align=Align.R)
     sheet.text_at(MARGIN + WIDTH - AMOUNT, y, AMOUNT, line.amount, 4.6, align=Align.R)
     end = sheet.text_at(MARGIN, y, WHAT, line.what, 4.6)
     if line.details:
@@ -244,9 +262,9 @@ def _normal(made: Paper) -> Paper:
 def _texts(made: Paper) -> Iterable[str]:
     yield from (made.title, made.number, made.issuer, made.issuer_address, made.note)
     yield from (text for _, text in made.facts)
-    for part in made.parts:
+    for part in (*made.parts, *made.annex):
         yield part.heading
         for line in part.lines:
-            yield from (line.what, line.details, line.quantity, line.amount)
+            yield from (line.what, line.details, line.quantity, line.unit_price, line.amount)
     for each in (*made.sums, made.due):
         yield from (each.words, each.amount)

@@ -1,8 +1,11 @@
 """What stands on an invoice."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from teraflock.base.money import divided
+import msgspec
+
+from teraflock.base.money import decimal_text, divided
 from teraflock.base.quantities import GIB, memory_text
 from teraflock.bill.charge.model import Charge
 from teraflock.bill.charge.rules import SECOND_US
@@ -10,8 +13,8 @@ from teraflock.bill.charge.store import Booked
 from teraflock.bill.credit.rules import Due
 from teraflock.bill.invoice.model import Invoice, Line
 from teraflock.bill.ledger.model import Entry
-from teraflock.bill.price.model import BASIS
-from teraflock.bill.times import month_bounds
+from teraflock.bill.price.model import BASIS, IMAGE
+from teraflock.bill.times import moment, month_bounds
 
 
 def tax_micros(net_micros: int, tax_bp: int) -> int:
@@ -20,7 +23,8 @@ def tax_micros(net_micros: int, tax_bp: int) -> int:
 
 
 def number_text(invoice: Invoice) -> str:
-    return f"{invoice.month}-{invoice.number:05}"
+    """A preview has none."""
+    return f"{invoice.month}-{invoice.number:05}" if invoice.number else f"{invoice.month} PREVIEW"
 
 
 def paid_by(entries: Iterable[Entry]) -> tuple[int, int]:
@@ -46,26 +50,106 @@ def months_due(unpaid: Mapping[str, int], owed: int) -> list[Due]:
     return dues
 
 
-def lines(booked: Sequence[Booked], invoiced_until: str) -> tuple[Line, ...]:
-    """A line for each instance in each shape it had, fees apart, the dearest first; then what is late, by month.
+class _Total(msgspec.Struct):
+    """What belongs on one line."""
 
-    `invoiced_until` is the last month that was invoiced before; what is of that or an earlier one is late.
-    """
-    sums: dict[tuple[str, str, str, str], list[int]] = {}
-    for line in booked:
-        charge = line.charge
-        what, details = _words(charge)
-        late = line.month if line.month <= invoiced_until else ""
-        total = sums.setdefault((late, what, details, _kind(charge)), [0, 0, 0])
+    micros: int = 0
+    minimum_micros: int = 0
+    """Of these, what short runs lacked to their minimum: no part of the price of an hour."""
+    us: int = 0
+    sent_bytes: int = 0
+
+    def add(self, charge: Charge) -> None:
         sign = -1 if charge.kind == "reversal" else 1
-        total[0] += charge.micros
-        total[1] += sign * (charge.slice.until_us - charge.slice.from_us)
-        total[2] += charge.slice.egress_bytes
+        self.micros += charge.micros
+        self.minimum_micros += charge.slice.amounts.minimum
+        self.us += sign * (charge.slice.until_us - charge.slice.from_us)
+        self.sent_bytes += charge.slice.egress_bytes
+
+
+def lines(booked: Sequence[Booked], invoiced_until: str, currency: str = "") -> tuple[Line, ...]:
+    """A line for each instance, fees apart, the dearest first; then what is late, by month.
+
+    `invoiced_until` is the last month that was invoiced before; what is of that or an earlier one is late. What costs
+    nothing is left out.
+    """
+    parts = _summed(booked, invoiced_until)
+    by_name: dict[tuple[str, str, str], list[tuple[str, str, _Total]]] = {}
+    for (late, what, details, kind), total in parts.items():
+        if total.micros:
+            is_fee = kind in ("fee", "refund")
+            key = (late, what, f"{details}/{kind}" if is_fee else "")
+            by_name.setdefault(key, []).append((details, kind, total))
+    made = [_line(what, late, own, currency) for (late, what, _), own in by_name.items()]
+    return _in_order(line for line in made if line.micros)
+
+
+def annex(booked: Sequence[Booked], invoiced_until: str, currency: str) -> tuple[Line, ...]:
+    """Of instances with several parts: what they cost in each shape they had, and for traffic."""
+    parts = {
+        key: total
+        for key, total in _summed(booked, invoiced_until).items()
+        if total.micros and key[3] not in ("fee", "refund")
+    }
+    counts = Counter((late, what) for late, what, _, _ in parts)
     made = [
-        Line(what=what, details=details, quantity=_quantity(kind, us, sent), micros=micros, month=month)
-        for (month, what, details, kind), (micros, us, sent) in sums.items()
-        if micros or us
+        _part_line(what, details, kind, late, total, currency)
+        for (late, what, details, kind), total in parts.items()
+        if counts[late, what] > 1
     ]
+    return tuple(sorted(made, key=lambda line: (line.month, line.what, -line.micros, line.details)))
+
+
+def _summed(booked: Sequence[Booked], invoiced_until: str) -> dict[tuple[str, str, str, str], _Total]:
+    sums: dict[tuple[str, str, str, str], _Total] = {}
+    for line in booked:
+        what, details = _words(line.charge)
+        late = line.month if line.month <= invoiced_until else ""
+        sums.setdefault((late, what, details, _kind(line.charge)), _Total()).add(line.charge)
+    return sums
+
+
+def _line(what: str, late: str, own: Sequence[tuple[str, str, _Total]], currency: str) -> Line:
+    """Of one part the line says all; of several, how long it was held and what all of it costs."""
+    if len(own) == 1:
+        (details, kind, total), *_ = own
+        return _part_line(what, details, kind, late, total, currency)
+    held = sum(total.us for _, kind, total in own if kind != "traffic")
+    shapes = [shape for shape, kind, _ in own if kind != "traffic"]
+    parts = [f"{len(shapes)} shapes" if len(shapes) > 1 else shape for shape in shapes[:1]]
+    parts += ["traffic"] if len(shapes) < len(own) else []
+    micros = sum(total.micros for _, _, total in own)
+    return Line(
+        what=what, details=f"{' and '.join(parts)}, see the annex", quantity=_quantity("", held, 0), micros=micros,
+        month=late,
+    )  # fmt: skip
+
+
+def _part_line(what: str, details: str, kind: str, late: str, total: _Total, currency: str) -> Line:
+    return Line(
+        what=what, details=details, quantity=_quantity(kind, total.us, total.sent_bytes), micros=total.micros,
+        month=late, unit_price=_unit_price(kind, total, currency),
+    )  # fmt: skip
+
+
+def _unit_price(kind: str, total: _Total, currency: str) -> str:
+    """As it comes out, with all discounts; to four places, for an hour of a vCPU is cheap."""
+    if kind == "fee":
+        return f"{decimal_text(total.micros, 2)} {currency}/term"
+    if kind == "refund":
+        return ""
+    if kind == "traffic":
+        return (
+            f"{decimal_text(total.micros * GIB // total.sent_bytes, 4)} {currency}/GB"
+            if total.sent_bytes
+            else ""
+        )
+    if not total.us:
+        return ""
+    return f"{decimal_text((total.micros - total.minimum_micros) * 3600 * SECOND_US // total.us, 4)} {currency}/h"
+
+
+def _in_order(made: Iterable[Line]) -> tuple[Line, ...]:
     return tuple(sorted(made, key=lambda line: (line.month, -line.micros, line.what, line.details)))
 
 
@@ -93,12 +177,15 @@ def _words(charge: Charge) -> tuple[str, str]:
     ]
     shape = ", ".join(part for part in parts if part)
     if charge.kind == "fee":
-        return f"{held.name or charge.subject.id}: {held.mode}", shape
+        until = f"paid until {moment(charge.slice.until_us):%Y-%m-%d}"
+        return f"{held.name or charge.subject.id}: {held.mode}, {until}", shape
     if charge.kind == "refund":
         return f"{held.name or charge.subject.id}: ended early", "what was left, given back"
     name = held.name or charge.subject.id
     if _is_traffic(charge):
-        return name, "traffic out of the house"
+        return name, "outgoing traffic"
+    if held.mode == IMAGE:
+        return name, f"{memory_text(held.snapshots_bytes)} kept"
     stopped = "" if held.vcpus or held.gpus else "stopped: "
     paid = ", beyond what is bought" if charge.slice.purchase_id else ""
     return name, f"{stopped}{shape}{', spot' if held.mode == 'spot' else ''}{paid}"

@@ -1,34 +1,68 @@
 """Issuing invoices, and taking payments. The tax gets into the books with the invoice."""
 
+from collections.abc import Sequence
 from contextlib import suppress
+from typing import Final
 
 from msgspec.structs import replace
 
 from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput, Conflict, NotFound, Refused
+from teraflock.base.money import amount_text
 from teraflock.bill import store
-from teraflock.bill.charge.store import month_of
+from teraflock.bill.charge.store import Booked, month_of
+from teraflock.bill.costs import charges_to_come
 from teraflock.bill.credit.rules import Due, pay
 from teraflock.bill.desk import Desk
 from teraflock.bill.invoice import store as invoice_store
 from teraflock.bill.invoice.model import Document, Invoice
-from teraflock.bill.invoice.rules import lines, months_due, paid_by, tax_micros
+from teraflock.bill.invoice.rules import annex, lines, months_due, number_text, paid_by, tax_micros
 from teraflock.bill.ledger import store as ledger_store
 from teraflock.bill.ledger.model import CASH, TAX, Entry, owes, paid_ahead
 from teraflock.bill.times import microseconds, month_bounds
 from teraflock.storage.database import Database, Transaction
+from teraflock.tenant.audit.service import Audit
+from teraflock.tenant.model import By
+from teraflock.tenant.organisation import store as organisations
 from teraflock.tenant.project.store import project_of_any_organisation
+
+DAY_US: Final = 86_400 * 1_000_000
+DUE_DAYS: Final = 14
 
 
 class InvoiceService:
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, *, due_days: int = DUE_DAYS) -> None:
         self._database = database
         self._clock = clock
+        self._due_us = due_days * DAY_US
+        self._audit = Audit(clock)
 
-    def issue(self, project_id: str, month: str, *, project_name: str = "") -> Invoice:
+    def issue(self, project_id: str, month: str, *, project_name: str = "", by: By | None = None) -> Invoice:
         """The invoice of a month that is over; the same one when asked again."""
         now_us = microseconds(self._clock.now())
-        return self._database.write(lambda tx: issue(tx, project_id, month, project_name, now_us))
+
+        def work(tx: Transaction) -> Invoice:
+            is_new = invoice_store.invoice(tx, project_id, month) is None
+            made = issue(tx, project_id, month, project_name, now_us, self._due_us)
+            if is_new:
+                said = {"month": month, "amount": amount_text(made.due_micros, made.currency)}
+                number = number_text(made)
+                if by is None:
+                    self._audit.note_loop(tx, project_id, "invoice.issue", number, **said)
+                self._audit.note(tx, by, "invoice.issue", number, **said)
+            return made
+
+        return self._database.write(work)
+
+    def preview(self, project_id: str, month: str) -> Invoice:
+        """The invoice of a month as it would be now, with what is not booked yet. Without a number; not kept."""
+        now_us = microseconds(self._clock.now())
+        with self._database.read() as tx:
+            if invoice_store.invoice(tx, project_id, month):
+                raise Conflict(
+                    f"The invoice for {month} is issued", hint=f"`tera invoice show {month}` shows it"
+                )
+            return preview(tx, project_id, month, now_us)
 
     def issue_all(self) -> int:
         """Of every project, for every month whose days are all closed, in their order; how many were issued."""
@@ -59,14 +93,22 @@ class InvoiceService:
             )
         return found
 
-    def pay_in(self, project_id: str, micros: int) -> int:
+    def pay_in(self, project_id: str, micros: int, *, by: By | None = None) -> int:
         """Money paid in advance; what the balance comes to. What is owed already is settled from it at once."""
         if micros <= 0:
             raise BadInput("A payment is above zero")
         now_us = microseconds(self._clock.now())
-        return self._database.write(lambda tx: _pay_in(tx, project_id, micros, now_us))
 
-    def pay_invoice(self, project_id: str, month: str, micros: int) -> None:
+        def work(tx: Transaction) -> int:
+            amount = amount_text(micros, Desk(tx).currency(project_id))
+            self._audit.note(
+                tx, by, "payment.take", paid_ahead(project_id), amount=amount, what="paid in advance"
+            )
+            return _pay_in(tx, project_id, micros, now_us)
+
+        return self._database.write(work)
+
+    def pay_invoice(self, project_id: str, month: str, micros: int, *, by: By | None = None) -> None:
         now_us = microseconds(self._clock.now())
 
         def work(tx: Transaction) -> None:
@@ -79,23 +121,25 @@ class InvoiceService:
                 micros=micros, subject=f"invoice/{invoice.number}", sequence=cursor.entries + 1,
             )  # fmt: skip
             _post(tx, [entry], now_us)
+            amount = amount_text(micros, invoice.currency)
+            self._audit.note(tx, by, "payment.take", number_text(invoice), amount=amount, month=month)
 
         if micros <= 0:
             raise BadInput("A payment is above zero")
         self._database.write(work)
 
 
-def issue(tx: Transaction, project_id: str, month: str, project_name: str, now_us: int) -> Invoice:
+def issue(
+    tx: Transaction, project_id: str, month: str, project_name: str, now_us: int, due_us: int = 0
+) -> Invoice:
     cursor = store.hold(tx)
     if found := invoice_store.invoice(tx, project_id, month):
         return found
     desk = Desk(tx)
-    if not project_name:
-        project = project_of_any_organisation(tx, project_id)
-        project_name = project.name if project else project_id
     if cursor.booked_until_us < month_bounds(month)[1]:
         raise Refused(
-            f"{month} is not over, or not all of its days are closed", hint="Ask again after its end"
+            f"{month} is not over, or not all of its days are closed",
+            hint=f"Ask again after its end; `tera invoice preview --month {month}` shows it as it would be now",
         )
     before = next(iter(reversed(invoice_store.invoices(tx, project_id))), None)
     if before and before.month > month:
@@ -108,31 +152,82 @@ def issue(tx: Transaction, project_id: str, month: str, project_name: str, now_u
     booked, payments = list(invoice_store.lines_of(tx, span)), invoice_store.payments_of(tx, span)
     if not (booked or payments):
         raise Refused(f"Nothing was charged in {month}, so there is nothing to invoice")
-    profile = desk.profiles.get(project_id)
+    draft = _drafted(tx, desk, span, booked, payments, now_us)
+    number = invoice_store.newest_number(tx) + 1
+    entries, paid_tax = _tax_entries(tx, desk, project_id, number, month, draft.tax_micros)
+    after = _post(tx, entries, now_us)
+    document = replace(
+        draft.document,
+        project=project_name or draft.document.project,
+        entries_until=after.entries,
+        due_at_us=now_us + due_us if due_us else 0,
+    )
+    invoice = replace(
+        draft, number=number, paid_micros=draft.paid_micros + paid_tax, due_micros=draft.due_micros - paid_tax,
+        document=document,
+    )  # fmt: skip
+    invoice_store.add(tx, invoice)
+    return invoice
+
+
+def preview(tx: Transaction, project_id: str, month: str, now_us: int) -> Invoice:
+    cursor, desk = store.cursor(tx), Desk(tx)
+    before = next(
+        (each for each in reversed(invoice_store.invoices(tx, project_id)) if each.month < month), None
+    )
+    span = invoice_store.Span(
+        project_id=project_id, month=month, before=before, charges=cursor.charges, entries=cursor.entries
+    )
+    booked = list(invoice_store.lines_of(tx, span))
+    booked += [
+        Booked(number=0, at_us=now_us, month=month_of(charge.slice.from_us), charge=charge)
+        for charge in charges_to_come(tx, desk, project_id, now_us)
+        if month_of(charge.slice.from_us) <= month
+    ]
+    return _drafted(tx, desk, span, booked, invoice_store.payments_of(tx, span), now_us)
+
+
+def _drafted(
+    tx: Transaction,
+    desk: Desk,
+    span: invoice_store.Span,
+    booked: Sequence[Booked],
+    payments: Sequence[tuple[int, Entry]],
+    now_us: int,
+) -> Invoice:
+    """All of an invoice but its number, and what the balance pays of its tax."""
+    project_id, month, before = span.project_id, span.month, span.before
+    profile, currency = desk.profiles.get(project_id), desk.currency(project_id)
     period = desk.book.at(month_bounds(month)[1] - 1)
     tax_name, tax_bp = (period.prices.tax_name, period.prices.tax_bp) if period else ("", 0)
     if profile and profile.tax_name:
         tax_name, tax_bp = profile.tax_name, profile.tax_bp
     usage = sum(line.charge.micros for line in booked)
     credit, paid = paid_by(entry for _, entry in payments)
-    number, currency = invoice_store.newest_number(tx) + 1, desk.currency(project_id)
-    entries, paid_tax = _tax_entries(
-        tx, desk, project_id, number, month, tax := tax_micros(usage - credit, tax_bp)
-    )
-    after = _post(tx, entries, now_us)
-    invoice = Invoice(
-        number=number, project_id=project_id, month=month, currency=currency,
-        charges_after=before.charges_until if before else 0, charges_until=cursor.charges, usage_micros=usage,
-        credit_micros=credit, tax_micros=tax, paid_micros=paid + paid_tax,
-        due_micros=usage - credit + tax - paid - paid_tax, issued_at_us=now_us,
+    tax = tax_micros(usage - credit, tax_bp)
+    project, organisation = _names(tx, project_id)
+    last = before.month if before else ""
+    return Invoice(
+        number=0, project_id=project_id, month=month, currency=currency,
+        charges_after=before.charges_until if before else 0, charges_until=span.charges, usage_micros=usage,
+        credit_micros=credit, tax_micros=tax, paid_micros=paid, due_micros=usage - credit + tax - paid,
+        issued_at_us=now_us,
         document=Document(
-            project=project_name, month=month, charges_until=cursor.charges,
-            customer=profile.customer if profile else "", tax_name=tax_name, tax_bp=tax_bp,
-            entries_until=after.entries, lines=lines(booked, before.month if before else ""),
+            project=project, organisation=organisation, month=month, charges_until=span.charges,
+            customer=profile.customer if profile else "", tax_number=profile.tax_number if profile else "",
+            tax_name=tax_name, tax_bp=tax_bp, entries_until=span.entries, lines=lines(booked, last, currency),
+            annex=annex(booked, last, currency),
         ),
     )  # fmt: skip
-    invoice_store.add(tx, invoice)
-    return invoice
+
+
+def _names(tx: Transaction, project_id: str) -> tuple[str, str]:
+    """Of a project and its organisation."""
+    project = project_of_any_organisation(tx, project_id)
+    if project is None:
+        return project_id, ""
+    found = organisations.organisation(tx, project.organisation_id)
+    return project.name, found.name if found else ""
 
 
 def _tax_entries(

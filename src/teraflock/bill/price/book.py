@@ -10,10 +10,11 @@
   ram: 0.002/hour             # a GB
   disk: 0.10/month            # a GB
   snapshot: 0.05/month        # a GB that snapshots keep
+  image: 0.05/month           # a GB of an image made of an instance; left out: as snapshots
   egress: 0.05                # a GB that leaves the house; traffic inside it is free
   minimum: 60 seconds
   monthly: 30%                # off, where a month is bought and no monthly price is given
-  spot: 60%
+  spot: 60%                   # off cards, vCPU and RAM; disks, snapshots and images are never on spot
   reserved: {1 year: 25%, 2 years: 35%, 3 years: 45%}    # off the monthly price
   upfront: 5%                 # off what is paid at once
   long-term: {30 days: 5%, 90 days: 10%}
@@ -39,7 +40,8 @@ from teraflock.catalog.names import find_kinds
 
 DAYS_MAX: Final = 3_660
 
-_TIMED: Final = ("vcpu", "ram", "disk", "snapshot")
+_TIMED: Final = ("vcpu", "ram", "disk", "snapshot", "image")
+_KEPT: Final = ("disk", "snapshot", "image")
 _PLACE_KEYS: Final = ("gpu", *_TIMED, "egress", "address")
 _SHARES: Final = ("monthly", "spot", "upfront", "refund")
 _KEYS: Final = (
@@ -118,6 +120,7 @@ class _Period:
             long_term=tuple(sorted(long_term.items())),
             tax_name=tax_name,
             tax_bp=tax_bp,
+            spot_for_compute=True,
             **shares,
         )
 
@@ -141,6 +144,13 @@ class _Period:
                 "Leave `address` out: it is for later",
             )
         units = {key: self._unit(fields[key]) for key in _TIMED if key in fields}
+        for key in _KEPT:
+            if key in units and units[key].spot is not None:
+                raise self._sheet.bad(
+                    fields[key],
+                    f"`{key}` has no spot price: spot is for cards, processors and memory",
+                    "Leave `spot` out here",
+                )
         egress = words.amount(self._sheet, fields["egress"], timed=False) if "egress" in fields else None
         gpu = self._cards(fields["gpu"]) if "gpu" in fields else {}
         return Table(gpu=gpu, egress=egress, **units)

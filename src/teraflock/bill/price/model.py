@@ -21,6 +21,8 @@ from teraflock.catalog.cards import all_slices, cards_by_id
 
 FOREVER_US: Final = 1 << 62
 BASIS: Final = 10_000  # a hundredth of a per cent: discounts and taxes are counted in these
+IMAGE: Final = "image"
+"""The mode in which images are held: what they keep counts as snapshots do, at a price of its own."""
 YEARS_RESERVED: Final = (1, 2, 3)
 
 
@@ -42,6 +44,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     ram: Unit | None = None
     disk: Unit | None = None
     snapshot: Unit | None = None
+    image: Unit | None = None
+    """A GB that images made of instances keep; None: as snapshots."""
     address: Unit | None = None
     egress: int | None = None
     """For each GB that leaves the house, whenever it does."""
@@ -58,6 +62,9 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True):
     """The least that a run is charged for."""
     monthly_bp: int = 0
     spot_bp: int = 0
+    spot_for_compute: bool = False
+    """Spot is a price for cards, processors and memory alone. Books taken before this rule have it not: there, spot
+    lowers the prices of disks and snapshots too, and charges of that time stay as they are."""
     reserved_bp: Mapping[int, int] = {}
     """Off the monthly price, by years."""
     upfront_bp: int = 0
@@ -149,7 +156,12 @@ class PricedPeriod:
             if table
         ]
         found = {name: _narrowest(tables, name) for name in ("vcpu", "ram", "disk", "snapshot", "address")}
-        micros = {name: self._exchanged(_in_mode(unit, mode, prices)) for name, unit in found.items()}
+        if mode == IMAGE:
+            found["snapshot"] = _narrowest(tables, "image") or found["snapshot"]
+        micros = {
+            name: self._exchanged(_in_mode(unit, _mode_of(name, mode, prices), prices))
+            for name, unit in found.items()
+        }
         gpu_micros = self._exchanged(_in_mode(_gpu_unit(tables, gpu), mode, prices))
         egress = next((table.egress for table in tables if table.egress is not None), 0)
         return Units(gpu=gpu_micros, egress=self._exchanged(egress), **micros)
@@ -159,6 +171,17 @@ class PricedPeriod:
         if self.currency == prices.currency:
             return micros
         return divided(micros * prices.rates[self.currency], prices.rates[prices.currency])
+
+
+def _mode_of(name: str, mode: str, prices: Prices) -> str:
+    """Which price counts for one thing that is held: what keeps data is never on spot."""
+    is_kept = mode == "spot" and prices.spot_for_compute and name not in ("vcpu", "ram")
+    return "on-demand" if is_kept else mode
+
+
+def list_mode(mode: str) -> str:
+    """Whose price is the list price: images have their own."""
+    return mode if mode == IMAGE else "on-demand"
 
 
 def discounted(micros: int, bp: int) -> int:

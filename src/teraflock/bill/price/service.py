@@ -12,6 +12,8 @@ from teraflock.bill.price.model import Period, PriceBook
 from teraflock.bill.price.rules import taken
 from teraflock.bill.times import microseconds
 from teraflock.storage.database import Database, Transaction
+from teraflock.tenant.audit.service import Audit
+from teraflock.tenant.model import By
 
 
 class PriceService:
@@ -19,9 +21,16 @@ class PriceService:
         self._database = database
         self._clock = clock
         self._rates = rates
+        self._audit = Audit(clock)
 
     def take(
-        self, text: str, *, name: str, member: str, hosts: Mapping[str, str] | None = None
+        self,
+        text: str,
+        *,
+        name: str,
+        member: str,
+        hosts: Mapping[str, str] | None = None,
+        by: By | None = None,
     ) -> Sequence[Period]:
         """Take a book as a whole; what it says of the past does not count."""
         drafts = read_book(text, name=name, rates=self._rates, hosts=hosts)
@@ -32,6 +41,7 @@ class PriceService:
             version = price_store.newest_version(tx) + 1
             periods = taken(drafts, version=version, not_before_us=not_before_us)
             price_store.add(tx, periods, text=text, member=member, now_us=now_us)
+            self._audit.note(tx, by, "price.set", f"prices/{version}", name=name, version=version)
             return periods
 
         return self._database.write(work)

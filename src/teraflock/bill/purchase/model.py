@@ -49,3 +49,28 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
     """What a whole month of it costs."""
     fee_micros: int
     """Due at `from_us`; below zero: given back."""
+
+
+class Limit(msgspec.Struct, frozen=True, kw_only=True):
+    """What one member may commit to by purchases in a calendar month."""
+
+    project_id: str
+    member_id: str
+    micros: int
+    month: str = ""
+    """Of `spent_micros`; another month begins at nothing."""
+    spent_micros: int = 0
+
+
+class Preview(msgspec.Struct, frozen=True, kw_only=True):
+    """What a purchase would cost now."""
+
+    currency: str
+    fee_micros: int
+    """Charged at once."""
+    month_micros: int
+    committed_micros: int
+    """With all instalments to come."""
+    from_us: int
+    until_us: int
+    """Paid up to then."""

@@ -34,7 +34,8 @@ def bought(purchase: Purchase, cover: Cover, period: Period, currency: str, plac
     if purchase.years and purchase.years not in period.prices.reserved_bp:
         offered = ", ".join(map(str, sorted(period.prices.reserved_bp))) or "none"
         raise BadInput(
-            f"The price book has no discount for {purchase.years} years", hint=f"Years offered: {offered}"
+            f"The price book has no discount for {purchase.years} year{'s' * (purchase.years > 1)}",
+            hint=f"Years offered: {offered}",
         )
     month = month_micros(cover, period, currency, place, years=purchase.years)
     months = 12 * purchase.years if purchase.upfront else 1

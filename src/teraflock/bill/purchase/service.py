@@ -5,25 +5,31 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from teraflock.base.clock import Clock
+from teraflock.base.clock import Clock, FixedClock
 from teraflock.base.errors import Conflict, NotFound, Refused
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId, new_id
-from teraflock.base.money import decimal_text
+from teraflock.base.money import amount_text
 from teraflock.bill import store
 from teraflock.bill.budget.admission import BudgetReached, affords
 from teraflock.bill.charge.model import Amounts, Charge, Slice, Subject
+from teraflock.bill.charge.store import month_of
 from teraflock.bill.desk import Desk
 from teraflock.bill.price.model import Period, Place
+from teraflock.bill.purchase import limits
 from teraflock.bill.purchase import store as purchase_store
-from teraflock.bill.purchase.model import Cover, Mode, Purchase, Term
+from teraflock.bill.purchase.model import Cover, Limit, Mode, Preview, Purchase, Term
 from teraflock.bill.purchase.rules import bought, ended, next_term, upgraded
 from teraflock.bill.times import microseconds, moment
+from teraflock.instance import store as instance_store
 from teraflock.meter import store as meter_store
+from teraflock.meter.ahead import ahead
 from teraflock.meter.model import Holding, Meter
 from teraflock.meter.rules import OVER
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
+from teraflock.tenant.audit.service import Audit, Detail
+from teraflock.tenant.model import By, Member
 
 TERMS_PER_TURN: Final = 1_000
 RandomBytes = Callable[[int], bytes]
@@ -34,6 +40,7 @@ class PurchaseService:
         self._database = database
         self._clock = clock
         self._random_bytes = random_bytes
+        self._audit = Audit(clock, random_bytes)
 
     def buy(
         self,
@@ -44,53 +51,97 @@ class PurchaseService:
         years: int = 0,
         upfront: bool = False,
         renews: bool = True,
+        by: By | None = None,
     ) -> tuple[Purchase, Term]:
         """Pay for what an instance holds, from now on."""
 
         def work(tx: Transaction) -> tuple[Purchase, Term]:
+            limits.check_right(tx, by)
             now_us = self._now_us(tx)
-            meter = _running(tx, project_id, instance_id)
-            if purchase_store.standing_of_instance(tx, instance_id):
-                raise Conflict("This instance is paid for already", hint="`tera price` shows until when")
-            period = _period(Desk(tx), now_us)
+            id = new_id("pur", moment(now_us), self._random_bytes)
             purchase = Purchase(
-                id=new_id("pur", moment(now_us), self._random_bytes), project_id=project_id, instance_id=instance_id,
-                mode=mode, years=years, upfront=upfront, renews=renews, due_us=0,
+                id=id, project_id=project_id, instance_id=instance_id, mode=mode, years=years, upfront=upfront,
+                renews=renews, due_us=0,
             )  # fmt: skip
-            held = meter.open.held if meter.open else Holding()
-            term = bought(purchase, _cover(held), period, Desk(tx).currency(project_id), _place(held), now_us)
-            _check_affords(tx, project_id, term, now_us)
+            term, held = _first_term(tx, purchase, now_us)
+            self._check_pays(tx, purchase, term, by, now_us)
+            self._note(tx, by, "purchase.buy", purchase, term, held)
             return self._keep(tx, purchase, term, held, now_us), term
 
         return self._database.write(work)
 
-    def upgrade(self, project_id: str, purchase_id: str) -> Term:
+    def preview(
+        self, project_id: str, instance_id: str, mode: Mode, *, years: int = 0, upfront: bool = False
+    ) -> Preview:
+        """What `buy` would charge now. Changes nothing."""
+        with self._database.read() as tx:
+            now_us = max(microseconds(self._clock.now()), store.cursor(tx).latest_us)
+            purchase = Purchase(
+                id="", project_id=project_id, instance_id=instance_id, mode=mode, years=years, upfront=upfront, due_us=0
+            )  # fmt: skip
+            term, _ = _first_term(tx, purchase, now_us)
+        return Preview(
+            currency=term.currency, fee_micros=term.fee_micros, month_micros=term.month_micros,
+            committed_micros=limits.committed_micros(purchase, term), from_us=term.from_us, until_us=term.until_us,
+        )  # fmt: skip
+
+    def set_limit(self, project_id: str, member: Member, micros: int | None, *, by: By | None = None) -> None:
+        """Let a member commit to this much by purchases in a month; None: as much as his right allows."""
+
+        def work(tx: Transaction) -> None:
+            amount = "none"
+            if micros is None:
+                purchase_store.remove_limit(tx, project_id, member.id)
+            else:
+                known = purchase_store.limit(tx, project_id, member.id)
+                limit = known or Limit(project_id=project_id, member_id=member.id, micros=micros)
+                purchase_store.put_limit(tx, replace(limit, micros=micros))
+                amount = amount_text(micros, Desk(tx).currency(project_id))
+            self._audit.note(tx, by, "purchase.limit", member.id, name=member.name, amount=amount)
+
+        self._database.write(work)
+
+    def limits(self, project_id: str) -> tuple[str, str, list[Limit]]:
+        """The currency, the present month, and the limits of a project's members."""
+        with self._database.read() as tx:
+            month = month_of(microseconds(self._clock.now()))
+            return Desk(tx).currency(project_id), month, purchase_store.limits(tx, project_id)
+
+    def upgrade(self, project_id: str, purchase_id: str, *, by: By | None = None) -> Term:
         """Let a purchase grow to what its instance holds now."""
 
         def work(tx: Transaction) -> Term:
             now_us = self._now_us(tx)
             purchase, terms = _standing(tx, project_id, purchase_id)
+            limits.check_right(tx, by)
             held = _held(_running(tx, project_id, purchase.instance_id))
             term = upgraded(purchase, terms, _cover(held), _period(Desk(tx), now_us), _place(held), now_us)
-            _check_affords(tx, project_id, term, now_us)
+            self._check_pays(tx, purchase, term, by, now_us)
+            self._note(tx, by, "purchase.upgrade", purchase, term, held)
             self._keep(tx, purchase, term, held, now_us)
             return term
 
         return self._database.write(work)
 
-    def end(self, project_id: str, purchase_id: str) -> Term:
+    def end(self, project_id: str, purchase_id: str, *, by: By | None = None) -> Term:
         def work(tx: Transaction) -> Term:
+            limits.check_right(tx, by)
             now_us = self._now_us(tx)
             purchase, terms = _standing(tx, project_id, purchase_id)
-            return self._end(tx, purchase, terms, now_us)
+            return self._end(tx, purchase, terms, now_us, by)
 
         return self._database.write(work)
 
-    def set_renewal(self, project_id: str, purchase_id: str, renews: bool) -> Purchase:
+    def set_renewal(
+        self, project_id: str, purchase_id: str, renews: bool, *, by: By | None = None
+    ) -> Purchase:
         def work(tx: Transaction) -> Purchase:
+            limits.check_right(tx, by)
             purchase, _ = _standing(tx, project_id, purchase_id)
             changed = replace(purchase, renews=renews)
             purchase_store.put(tx, changed)
+            name = _name_of(tx, purchase)
+            self._audit.note(tx, by, "purchase.renewal", purchase.id, name=name, renews=renews)
             return changed
 
         return self._database.write(work)
@@ -99,6 +150,11 @@ class PurchaseService:
         with self._database.read() as tx:
             found = purchase_store.purchases(tx, project_id)
             return [(each, purchase_store.terms(tx, each.id)) for each in found]
+
+    def instance_names(self, project_id: str) -> dict[str, str]:
+        """The names of the instances that something was bought for, also of those that are gone."""
+        with self._database.read() as tx:
+            return {each.instance_id: _name_of(tx, each) for each in purchase_store.purchases(tx, project_id)}
 
     def one(self, project_id: str, purchase_id: str) -> tuple[Purchase, list[Term]]:
         with self._database.read() as tx:
@@ -115,11 +171,30 @@ class PurchaseService:
                 return 0
         return self._database.write(lambda tx: go_on(tx, now_us, now_us, self._random_bytes))
 
-    def _end(self, tx: Transaction, purchase: Purchase, terms: Sequence[Term], now_us: int) -> Term:
+    def _end(
+        self, tx: Transaction, purchase: Purchase, terms: Sequence[Term], now_us: int, by: By | None
+    ) -> Term:
         term = ended(purchase, terms, Desk(tx).book.at(now_us), now_us)
         meter = meter_store.meter(tx, purchase.instance_id)
-        self._keep(tx, replace(purchase, ended=True), term, _held(meter) if meter else Holding(), now_us)
+        held = _held(meter) if meter else Holding()
+        self._note(tx, by, "purchase.end", purchase, term, held)
+        self._keep(tx, replace(purchase, ended=True), term, held, now_us)
         return term
+
+    def _check_pays(
+        self, tx: Transaction, purchase: Purchase, term: Term, by: By | None, now_us: int
+    ) -> None:
+        """Raise where the budget, the operator's cap, the balance or the buyer's limit do not allow it."""
+        _check_affords(tx, purchase.project_id, term, now_us)
+        limits.spend(tx, by, limits.committed_micros(purchase, term), term.currency, now_us)
+
+    def _note(
+        self, tx: Transaction, by: By | None, action: str, purchase: Purchase, term: Term, held: Holding
+    ) -> None:
+        self._audit.note(
+            tx, by, action, purchase.id, name=held.name or _name_of(tx, purchase), mode=_mode_text(purchase),
+            amount=amount_text(term.fee_micros, term.currency), paid_until=f"{moment(term.until_us):%Y-%m-%d %H:%M}",
+        )  # fmt: skip
 
     def _keep(self, tx: Transaction, purchase: Purchase, term: Term, held: Holding, now_us: int) -> Purchase:
         return _kept(tx, purchase, term, held, now_us, self._random_bytes)
@@ -151,7 +226,46 @@ def go_on(tx: Transaction, until_us: int, now_us: int, random_bytes: RandomBytes
             else:
                 _kept(tx, purchase, term, held, now_us, random_bytes)
                 count += 1
+            _note_by_itself(tx, purchase, term, held, now_us, random_bytes)
     return count
+
+
+def _note_by_itself(
+    tx: Transaction,
+    purchase: Purchase,
+    term: Term | None,
+    held: Holding,
+    now_us: int,
+    random_bytes: RandomBytes,
+) -> None:
+    """A term that began, or an end, is on record as the server's act."""
+    audit = Audit(FixedClock(moment(now_us)), random_bytes)
+    said: dict[str, Detail] = {"name": held.name or _name_of(tx, purchase), "mode": _mode_text(purchase)}
+    if term is not None:
+        said["amount"] = amount_text(term.fee_micros, term.currency)
+        said["paid_until"] = f"{moment(term.until_us):%Y-%m-%d %H:%M}"
+    action = {"renewed": "renew", "continued": "continue"}.get(term.kind, "renew") if term else "expire"
+    audit.note_loop(tx, purchase.project_id, f"purchase.{action}", purchase.id, **said)
+
+
+def _first_term(tx: Transaction, purchase: Purchase, now_us: int) -> tuple[Term, Holding]:
+    held = _held(_running(tx, purchase.project_id, purchase.instance_id))
+    if purchase_store.standing_of_instance(tx, purchase.instance_id):
+        raise Conflict("This instance is paid for already", hint="`tera buy list` shows until when")
+    desk = Desk(tx)
+    currency = desk.currency(purchase.project_id)
+    return bought(purchase, _cover(held), _period(desk, now_us), currency, _place(held), now_us), held
+
+
+def _name_of(tx: Transaction, purchase: Purchase) -> str:
+    return instance_store.name_in_all_projects(tx, purchase.instance_id) or purchase.instance_id
+
+
+def _mode_text(purchase: Purchase) -> str:
+    if not purchase.years:
+        return "monthly"
+    years = f"{purchase.years} year{'s' if purchase.years > 1 else ''}"
+    return f"reserved {years}{', paid upfront' if purchase.upfront else ''}"
 
 
 def _is_paid(tx: Transaction, purchase: Purchase, term: Term, now_us: int, random_bytes: RandomBytes) -> bool:
@@ -177,11 +291,11 @@ def _is_paid(tx: Transaction, purchase: Purchase, term: Term, now_us: int, rando
 
 
 def _check_affords(tx: Transaction, project_id: str, term: Term, now_us: int) -> None:
-    if not affords(tx, project_id, term.fee_micros, now_us, now_us):
-        fee = f"{decimal_text(term.fee_micros, 2)} {term.currency}"
+    if not affords(tx, project_id, term.fee_micros, now_us, now_us, soft_too=True):
         raise BudgetReached(
-            f"The fee of {fee} is more than is left of the budget, or of what was paid in advance",
-            hint="Raise the budget with `tera budget set`, or pay in",
+            f"The fee of {amount_text(term.fee_micros, term.currency)} is more than is left of the budget, of the"
+            " operator's cap, or of what was paid in advance",
+            hint="`tera budget` shows what is left; raise it with `tera budget set`, or pay in",
         )
 
 
@@ -242,10 +356,13 @@ def _event(
 
 
 def _running(tx: Transaction, project_id: str, instance_id: str) -> Meter:
-    meter = meter_store.meter(tx, instance_id)
+    """As it is by its events: the meter may not have come to them yet."""
+    stands = ahead(tx, project_id, store.cursor(tx).intervals)
+    opened = {each.instance_id: each for each in stands.open}
+    meter = opened.get(instance_id) or meter_store.meter(tx, instance_id)
     if meter is None or meter.project_id != project_id or meter.phase in OVER:
         raise NotFound(f"No instance `{instance_id}` is there to be paid for")
-    if meter.open is None or meter.open.run_us is None:
+    if instance_id not in opened or meter.open is None or meter.open.run_us is None:
         raise Refused("Only a running instance can be bought by the month", hint="`tera start` it first")
     return meter
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from teraflock.bill.purchase.model import Cover, Purchase, Term
+from teraflock.bill.purchase.model import Cover, Limit, Purchase, Term
 from teraflock.storage.database import Row, Transaction
 
 _PURCHASE: Final = "id, project_id, instance_id, mode, years, upfront, renews, due_us, ended"
@@ -102,3 +102,53 @@ def _term_from(row: Row) -> Term:
         covers=Cover(gpu=gpu, gpus=gpus, vcpus=vcpus, ram_bytes=ram, disk_bytes=disk), currency=currency,
         month_micros=month, fee_micros=fee,
     )  # fmt: skip
+
+
+# Limits
+
+_LIMIT: Final = "project_id, member_id, micros, month, spent_micros"
+
+
+def limit(tx: Transaction, project_id: str, member_id: str) -> Limit | None:
+    row = tx.one(
+        f"SELECT {_LIMIT} FROM purchase_limit WHERE project_id = :project AND member_id = :member",
+        project=project_id,
+        member=member_id,
+    )
+    return _limit_from(row) if row else None
+
+
+def limits(tx: Transaction, project_id: str) -> list[Limit]:
+    rows = tx.all(
+        f"SELECT {_LIMIT} FROM purchase_limit WHERE project_id = :project ORDER BY member_id",
+        project=project_id,
+    )
+    return [_limit_from(row) for row in rows]
+
+
+def put_limit(tx: Transaction, limit: Limit) -> None:
+    tx.run(
+        f"INSERT INTO purchase_limit ({_LIMIT}) VALUES (:project, :member, :micros, :month, :spent)"
+        " ON CONFLICT (project_id, member_id) DO UPDATE SET micros = excluded.micros, month = excluded.month,"
+        " spent_micros = excluded.spent_micros",
+        project=limit.project_id,
+        member=limit.member_id,
+        micros=limit.micros,
+        month=limit.month,
+        spent=limit.spent_micros,
+    )
+
+
+def remove_limit(tx: Transaction, project_id: str, member_id: str) -> bool:
+    return bool(
+        tx.run(
+            "DELETE FROM purchase_limit WHERE project_id = :project AND member_id = :member",
+            project=project_id,
+            member=member_id,
+        )
+    )
+
+
+def _limit_from(row: Row) -> Limit:
+    project_id, member_id, micros, month, spent = row
+    return Limit(project_id=project_id, member_id=member_id, micros=micros, month=month, spent_micros=spent)

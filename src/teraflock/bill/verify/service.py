@@ -14,6 +14,7 @@ from teraflock.bill.verify.entries import Months, Sums, check_balance, check_cha
 from teraflock.bill.verify.invoices import check_invoice, check_invoice_entries
 from teraflock.bill.verify.terms import expected_terms, paid_for
 from teraflock.bill.verify.traffic import check_traffic
+from teraflock.bill.verify.watch import Watch, check_watched
 from teraflock.storage.database import Database, Transaction
 
 Named = dict[str, Any]
@@ -60,6 +61,7 @@ class _Proof:
         self._purchases = _grouped(store.events(tx, "purchase"), "subject")
         self._terms = {id: expected_terms(events, self._book) for id, events in self._purchases.items()}
         self._grants = {grant["id"]: grant for grant in store.rows(tx, "credit_grant")}
+        self._watch = Watch(store.rows(tx, "site_watch"), store.sites(tx))
         self._known = Known(
             tariffs=Tariffs(self._book),
             currencies=store.currencies(tx),
@@ -91,8 +93,9 @@ class _Proof:
         yield from self._numbers()
         term_rows = _grouped(store.rows(self._tx, "purchase_term"), "purchase_id")
         streams = {
-            "event": _Groups(store.events(self._tx, "instance"), "subject"),
+            "event": _Groups(store.events(self._tx, "instance", "image"), "subject"),
             "interval": _Groups(store.rows(self._tx, "meter_interval"), "instance_id"),
+            "ran": _Groups(store.rows(self._tx, "ran_unwatched"), "instance_id"),
             "reading": _Groups(store.rows(self._tx, "meter_reading"), "instance_id"),
             "charge": _Groups(store.rows(self._tx, "charge"), "subject"),
             "entry": _Groups(store.rows(self._tx, "ledger"), "subject"),
@@ -138,6 +141,7 @@ class _Proof:
             held = [row for row in rows["charge"] if row["sequence"] >= 0]
             sent = [row for row in rows["charge"] if row["sequence"] < 0]
             yield from check_instance(subject, rows["event"], taken, rows["interval"], held, self._known)
+            yield from check_watched(subject, rows["event"], rows["ran"], self._watch)
             yield from check_traffic(subject, rows["event"], rows["reading"], sent, self._known)
             yield from check_charge_entries(rows["charge"], rows["entry"])
 

@@ -29,6 +29,8 @@ _COLUMNS: Final = {
     "ledger": (
         "number, at_us, kind, project_id, debit, credit, currency, micros, subject, generation, sequence, segment"
     ),
+    "site_watch": "site, from_us, until_us",
+    "ran_unwatched": "instance_id, at_us, sequence, started_us",
     "purchase_term": (
         "purchase_id, sequence, kind, instance_id, from_us, until_us, gpu, gpus, vcpus, ram_bytes, disk_bytes,"
         " currency, month_micros, fee_micros"
@@ -44,6 +46,8 @@ _ORDER: Final = {
     "meter_reading": "instance_id, number",
     "charge": "subject, sequence, segment",
     "ledger": "subject, sequence, segment, kind",
+    "site_watch": "site, from_us",
+    "ran_unwatched": "instance_id, at_us",
     "purchase_term": "purchase_id, sequence",
     "credit_grant": "id",
     "invoice": "number",
@@ -57,11 +61,13 @@ def rows(tx: Transaction, table: str) -> Iterator[Named]:
         yield dict(zip(names, row, strict=True))
 
 
-def events(tx: Transaction, noun: str) -> Iterator[Named]:
-    """What events of a noun say, with what they are about, when and whose: `subject`, `at_us`, `project_id`, `kind`."""
+def events(tx: Transaction, *nouns: str) -> Iterator[Named]:
+    """What events of nouns say, with what they are about, when and whose: `subject`, `at_us`, `project_id`, `kind`."""
+    patterns = {f"pattern_{index}": f"{noun}.%" for index, noun in enumerate(nouns)}
     found = tx.each(
-        "SELECT subject, at_us, project_id, kind, details FROM event WHERE kind LIKE :pattern ORDER BY subject, id",
-        pattern=f"{noun}.%",
+        "SELECT subject, at_us, project_id, kind, details FROM event"
+        f" WHERE {' OR '.join(f'kind LIKE :{name}' for name in patterns)} ORDER BY subject, id",
+        **patterns,
     )
     for subject, at_us, project_id, kind, details in found:
         said = msgspec.json.decode(details)
@@ -71,6 +77,11 @@ def events(tx: Transaction, noun: str) -> Iterator[Named]:
 def taken(tx: Transaction) -> dict[str, int]:
     """How many changes of each instance the meter says it took."""
     return {row[0]: int(row[1]) for row in tx.each("SELECT instance_id, sequence FROM meter_instance")}
+
+
+def sites(tx: Transaction) -> dict[str, str]:
+    """The sites of hosts, by their ids."""
+    return {row[0]: row[1] for row in tx.all("SELECT id, site FROM host")}
 
 
 def currencies(tx: Transaction) -> dict[str, str]:

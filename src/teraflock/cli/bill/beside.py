@@ -26,9 +26,10 @@ def costs_by_id(client: "Client") -> Mapping[str, "CostAnswer"]:
         found = {each.instance_id: each for each in client.all_costs()}
     except TeraflockError:
         return {}
-    return (
-        found if any(each.micros or each.micros_per_hour or each.idle_gpus for each in found.values()) else {}
+    told = (
+        each.micros or each.micros_per_hour or each.idle_gpus or each.paid_until for each in found.values()
     )
+    return found if any(told) else {}
 
 
 def with_cost(instance: "InstanceAnswer", costs: Mapping[str, "CostAnswer"]) -> dict[str, Any]:
@@ -44,10 +45,14 @@ def with_cost(instance: "InstanceAnswer", costs: Mapping[str, "CostAnswer"]) -> 
     return {**msgspec.to_builtins(instance), "cost": told}
 
 
-def cost_cells(cost: "CostAnswer | None") -> list[str]:
-    if cost is None or not (cost.micros or cost.micros_per_hour):
+def cost_cells(cost: "CostAnswer | None", decimals: int | None = None) -> list[str]:
+    """Price and cost so far. `decimals` are those of the column it stands in."""
+    if cost is None or not (cost.micros or cost.micros_per_hour or cost.paid_until):
         return ["", ""]
-    return [hourly_text(cost.micros_per_hour, cost.currency), amount_text(cost.micros, cost.currency)]
+    price = hourly_text(cost.micros_per_hour, cost.currency)
+    if cost.paid_until and not cost.micros_per_hour:
+        price = f"paid until {cost.paid_until:%Y-%m-%d}"
+    return [price, amount_text(cost.micros, cost.currency, decimals)]
 
 
 def tell_idle(costs: Iterable["CostAnswer"], now: datetime) -> None:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from teraflock.base.errors import BadInput, TeraflockError
+from teraflock.base.money import decimals_for
 from teraflock.base.quantities import memory_text
-from teraflock.cli.bill.words import amount_text, month_option
+from teraflock.cli.bill.words import amount_column, amount_text, counted, month_option
 from teraflock.cli.cloud.connection import connected, mark_simulated
 from teraflock.cli.cloud.options import json_option, project_option
 from teraflock.cli.cloud.words import cards_text, time_text
@@ -81,7 +82,13 @@ def lines(month: str, project: str | None, as_json: bool) -> None:
     if as_json:
         write_json(found)
     elif found:
-        click.echo(render(LINES, [_cells(line) for line in found], columns()))
+        click.echo(
+            render(
+                LINES,
+                [_cells(line, decimals_for(each.micros for each in found)) for line in found],
+                columns(),
+            )
+        )
     else:
         remark("Nothing was charged; what is held is booked when it is given back or the day is over")
 
@@ -101,7 +108,8 @@ def verify(as_json: bool) -> None:
             f"{count} faults in the books", hint="Each is named above with its row; compare with a backup"
         )
     if not as_json:
-        remark(f"{verdict.charges} charges of {verdict.instances} instances are right, to the micro-unit")
+        charges, things = counted(verdict.charges, "charge"), counted(verdict.instances, "instance")
+        remark(f"{charges} of {things} are right, to the micro-unit")
 
 
 @command.command(help="The month as CSV in the columns of FinOps FOCUS 1.2.")
@@ -116,18 +124,19 @@ def export(focus: bool, month: str, project: str | None) -> None:
 
 
 def _write(bill: "BillAnswer") -> None:
-    rows = [[group.name, str(group.lines), amount_text(group.micros, bill.currency)] for group in bill.groups]
+    named = [(group.name, str(group.lines), group.micros) for group in bill.groups]
     if bill.unbooked_micros:
-        rows.append(["held and sent, not booked yet", "", amount_text(bill.unbooked_micros, bill.currency)])
-    total = bill.micros + bill.unbooked_micros
-    rows.append([f"{bill.month} in all", str(bill.lines), amount_text(total, bill.currency)])
+        named.append(("held and sent, not booked yet", "", bill.unbooked_micros))
+    named.append((f"{bill.month} in all", str(bill.lines), bill.micros + bill.unbooked_micros))
+    amounts = amount_column([micros for _, _, micros in named], bill.currency)
+    rows = [[name, lines, amount] for (name, lines, _), amount in zip(named, amounts, strict=True)]
     click.echo(render(GROUPS, rows, columns()))
     saved = bill.list_micros - bill.micros
     if saved > 0:
         remark(f"{amount_text(saved, bill.currency)} less than on demand")
 
 
-def _cells(line: "LineAnswer") -> list[str]:
+def _cells(line: "LineAnswer", decimals: int) -> list[str]:
     return [
         time_text(line.starts_at),
         time_text(line.ends_at),
@@ -136,5 +145,5 @@ def _cells(line: "LineAnswer") -> list[str]:
         cards_text(line) if line.gpus else "",  # type: ignore[arg-type]
         line.mode if line.mode != "on-demand" else "",
         f"{line.discount_percent:g}%" if line.discount_percent else "",
-        amount_text(line.micros, line.currency),
+        amount_text(line.micros, line.currency, decimals),
     ]

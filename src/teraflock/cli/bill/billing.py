@@ -6,7 +6,7 @@ import click
 
 from teraflock.base.errors import BadInput
 from teraflock.base.money import MICROS, parse_micros
-from teraflock.cli.bill.words import amount_text, checked_month, parse_amount
+from teraflock.cli.bill.words import amount_column, checked_month, parse_amount
 from teraflock.cli.cloud.connection import connected
 from teraflock.cli.cloud.options import json_option, project_option
 from teraflock.cli.lazy import NamingGroup
@@ -26,7 +26,7 @@ Examples:
   tera billing set --prepaid
   tera billing pay 500
 """
-COLUMNS: Final = (Column("WHAT"), Column("", right=True))
+COLUMNS: Final = (Column("BILLING"), Column("VALUE"))
 
 
 @click.group(cls=NamingGroup, help=HELP, invoke_without_command=True)
@@ -44,6 +44,7 @@ def command(ctx: click.Context, project: str | None, as_json: bool) -> None:
 @click.option("--prepaid/--invoice", "prepaid", default=None)
 @click.option("--tax", metavar="NAME=PERCENT", help="In place of the price book's.")
 @click.option("--customer", metavar="TEXT", help="Name and address on invoices.")
+@click.option("--tax-number", metavar="TEXT", help="The customer's tax number on invoices.")
 @project_option
 @json_option
 def set_billing(project: str | None, as_json: bool, **words: Any) -> None:
@@ -57,6 +58,7 @@ def set_billing(project: str | None, as_json: bool, **words: Any) -> None:
             tax_name=name,
             tax_basis_points=points,
             customer=before.customer if words["customer"] is None else words["customer"].replace("\\n", "\n"),
+            tax_number=before.tax_number if words["tax_number"] is None else words["tax_number"],
         )
         _write(client.set_billing(shape), as_json)
 
@@ -84,6 +86,19 @@ def _tax(text: str) -> tuple[str, int]:
     return name, points
 
 
+def _amounts(profile: "ProfileAnswer") -> list[list[str]]:
+    """All with as many decimals. Of a project that pays in advance, also what is left once all is booked."""
+    named = [
+        ("balance (paid in advance)", profile.balance_micros),
+        ("owed", profile.owed_micros),
+        ("pending (not booked yet)", profile.pending_micros),
+    ]
+    if profile.pays == "prepaid":
+        named.append(("available (with credits)", profile.available_micros))
+    texts = amount_column([micros for _, micros in named], profile.currency)
+    return [[name, text] for (name, _), text in zip(named, texts, strict=True)]
+
+
 def _write(profile: "ProfileAnswer", as_json: bool) -> None:
     if as_json:
         write_json(profile)
@@ -91,9 +106,10 @@ def _write(profile: "ProfileAnswer", as_json: bool) -> None:
     rows = [
         ["pays", "from what it paid in advance" if profile.pays == "prepaid" else "by invoice"],
         ["currency", profile.currency],
-        ["paid in advance", amount_text(profile.balance_micros, profile.currency)],
-        ["owed", amount_text(profile.owed_micros, profile.currency)],
+        *_amounts(profile),
     ]
+    if profile.tax_number:
+        rows.append(["tax number", profile.tax_number])
     if profile.tax_name:
         rows.append([profile.tax_name, f"{profile.tax_basis_points / 100:g} %"])
     click.echo(render(COLUMNS, rows, columns()))

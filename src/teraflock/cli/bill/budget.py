@@ -13,7 +13,7 @@ from teraflock.cli.cloud.words import time_text
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
-from teraflock.wire.bill import BudgetRequest
+from teraflock.wire.bill import BudgetRequest, CapRequest
 
 if TYPE_CHECKING:
     from teraflock.wire.bill import BudgetAnswer
@@ -25,8 +25,11 @@ Examples:
   tera budget
   tera budget set 500 --levels 50,80,95 --hard-stop
   tera budget remove
+  tera budget cap 300 --project prj_…      for operators: the project cannot change it
+
+Where there is a budget and a cap of the operator, the lower one rules.
 """
-COLUMNS: Final = (Column("WHAT"), Column("", right=True))
+COLUMNS: Final = (Column("BUDGET"), Column("VALUE"))
 
 
 @click.group(cls=NamingGroup, help=HELP, invoke_without_command=True)
@@ -57,12 +60,28 @@ def set_budget(
         _write(client.set_budget(request), as_json)
 
 
-@command.command(help="Let the project spend what it will.")
+@command.command(help="Remove the project's own budget. A cap of the operator stays.")
 @project_option
 def remove(project: str | None) -> None:
     with connected(project) as client:
         client.remove_budget()
     remark("There is no budget any more")
+
+
+@command.command(
+    help="Cap a project's month: all is stopped when it is reached. `none` lifts it. For operators."
+)
+@click.argument("amount")
+@click.option("--notice", type=click.IntRange(0, 168), default=1, show_default=True, metavar="HOURS",
+              help="How long before the stop it is announced.")  # fmt: skip
+@project_option
+def cap(amount: str, notice: int, project: str | None) -> None:
+    request = None
+    if amount != "none":
+        request = CapRequest(micros=parse_amount(amount), notice_seconds=notice * 3600)
+    with connected(project) as client:
+        client.set_budget_cap(request)
+    remark("There is no cap any more" if request is None else f"Capped at {amount} a month")
 
 
 def _levels(text: str) -> tuple[int, ...]:
@@ -76,6 +95,14 @@ def _level_text(level: int, reached: tuple[int, ...]) -> str:
     return f"{level} % (reached)" if level in reached else f"{level} %"
 
 
+def _source(budget: "BudgetAnswer") -> str:
+    """Where the amount that rules is not the project's own, what its own is."""
+    if budget.cap_micros is None or budget.micros != budget.cap_micros:
+        return ""
+    own = "none" if budget.own_micros is None else amount_text(budget.own_micros, budget.currency)
+    return f" (the operator's cap; own budget: {own})"
+
+
 def _write(budget: "BudgetAnswer", as_json: bool) -> None:
     if as_json:
         write_json(budget)
@@ -83,12 +110,14 @@ def _write(budget: "BudgetAnswer", as_json: bool) -> None:
     money = budget.currency
     share = f" ({100 * budget.spent_micros // budget.micros} %)" if budget.micros else ""
     rows = [
-        [f"budget for {budget.month}", amount_text(budget.micros, money)],
+        [f"budget for {budget.month}", amount_text(budget.micros, money) + _source(budget)],
         ["spent", amount_text(budget.spent_micros, money) + share],
         ["what is held costs", hourly_text(budget.micros_per_hour, money)],
         ["told at", ", ".join(_level_text(level, budget.levels_reached) for level in budget.levels)],
         ["at the end", "all instances are stopped" if budget.hard_stop else "nothing new is launched"],
     ]
+    if budget.cap_micros is not None:
+        rows.insert(1, ["operator's cap", amount_text(budget.cap_micros, money) + ", set by the operator"])
     if budget.stops_at and not budget.stopped_at:
         rows.append(["the end comes", f"{time_text(budget.stops_at)}, if nothing changes"])
     click.echo(render(COLUMNS, rows, columns()))

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from teraflock.cli.bill.words import amount_text
+from teraflock.base.money import decimals_for
+from teraflock.cli.bill.words import amount_column, amount_text, parse_amount, years_text
 from teraflock.cli.cloud.asking import confirm
 from teraflock.cli.cloud.connection import connected
 from teraflock.cli.cloud.options import json_option, project_option, yes_option
@@ -14,7 +15,9 @@ from teraflock.cli.table import Column, render
 from teraflock.wire.bill import PurchaseRequest
 
 if TYPE_CHECKING:
-    from teraflock.wire.bill import PurchaseAnswer
+    from collections.abc import Sequence
+
+    from teraflock.wire.bill import LimitAnswer, PreviewAnswer, PurchaseAnswer
 
 HELP: Final = """Pay for what an instance holds by the month, or reserve it for years.
 
@@ -25,6 +28,11 @@ Examples:
   tera buy list
   tera buy upgrade PURCHASE
   tera buy end PURCHASE
+  tera buy limit ada@lab 500
+
+The price is shown before anything is bought; `--yes` skips the question.
+Buying needs the right `purchase.write`, which owners have. Others may buy
+up to a limit that an owner or the operator sets with `tera buy limit`.
 """
 COLUMNS: Final = (
     Column("ID"),
@@ -36,6 +44,13 @@ COLUMNS: Final = (
 )
 
 
+LIMIT_COLUMNS: Final = (
+    Column("MEMBER"),
+    Column("A MONTH", right=True),
+    Column("USED", right=True),
+)
+
+
 @click.group(cls=NamingGroup, help=HELP)
 def command() -> None:
     pass
@@ -44,10 +59,11 @@ def command() -> None:
 @command.command(help="By the month, renewed until it is ended.")
 @click.argument("instance")
 @click.option("--no-renew", is_flag=True, help="One month only.")
+@yes_option
 @project_option
 @json_option
-def month(instance: str, no_renew: bool, project: str | None, as_json: bool) -> None:
-    _buy(PurchaseRequest(instance=instance, renews=not no_renew), project, as_json)
+def month(instance: str, no_renew: bool, yes: bool, project: str | None, as_json: bool) -> None:
+    _buy(PurchaseRequest(instance=instance, renews=not no_renew), yes, project, as_json)
 
 
 @command.command(help="For one to three years, at a discount; cannot be ended early.")
@@ -61,10 +77,8 @@ def month(instance: str, no_renew: bool, project: str | None, as_json: bool) -> 
 def reserve(
     instance: str, years: int, upfront: bool, no_renew: bool, yes: bool, project: str | None, as_json: bool
 ) -> None:
-    if not yes:
-        confirm(f"Reserve `{instance}` for {years} years? It cannot be ended early", "A reservation")
     request = PurchaseRequest(instance=instance, years=years, upfront=upfront, renews=not no_renew)
-    _buy(request, project, as_json)
+    _buy(request, yes, project, as_json)
 
 
 @command.command("list", help="What was bought.")
@@ -76,7 +90,11 @@ def list_(project: str | None, as_json: bool) -> None:
     if as_json:
         write_json(found)
     elif found:
-        click.echo(render(COLUMNS, [_cells(each) for each in found], columns()))
+        click.echo(
+            render(
+                COLUMNS, [_cells(each, decimals_for(map(_month_micros, found))) for each in found], columns()
+            )
+        )
     else:
         remark("Nothing is bought ahead")
 
@@ -112,9 +130,64 @@ def renew(purchase: str, answer: str, project: str | None, as_json: bool) -> Non
         _say(client.set_renewal(purchase, answer == "yes"), as_json)
 
 
-def _buy(request: PurchaseRequest, project: str | None, as_json: bool) -> None:
+@command.command(help="Let a member buy up to AMOUNT a month; `none` removes the limit. For owners.")
+@click.argument("member")
+@click.argument("amount")
+@project_option
+def limit(member: str, amount: str, project: str | None) -> None:
+    micros = None if amount == "none" else parse_amount(amount)
     with connected(project) as client:
+        client.set_purchase_limit(member, micros)
+    if micros is None:
+        remark(f"{member}: no purchase limit")
+    else:
+        remark(f"{member} may commit to {amount} a month by purchases")
+
+
+@command.command(help="Show the purchase limits of members.")
+@project_option
+@json_option
+def limits(project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        found = client.purchase_limits().items
+    if as_json:
+        write_json(found)
+    elif found:
+        click.echo(render(LIMIT_COLUMNS, _limit_rows(found), columns()))
+    else:
+        remark("No member has a purchase limit: owners may buy, others may not")
+
+
+def _limit_rows(found: "Sequence[LimitAnswer]") -> list[list[str]]:
+    currency = found[0].currency
+    amounts = amount_column(
+        [micros for each in found for micros in (each.micros, each.spent_micros)], currency
+    )
+    return [[each.member, *amounts[2 * index : 2 * index + 2]] for index, each in enumerate(found)]
+
+
+def _buy(request: PurchaseRequest, yes: bool, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        price = client.preview_purchase(request)
+        if not yes:
+            _confirm(request, price)
         _say(client.buy(request), as_json)
+
+
+def _confirm(request: PurchaseRequest, price: "PreviewAnswer") -> None:
+    """Show what it costs, and ask."""
+    fee = amount_text(price.fee_micros, price.currency)
+    until = f"{price.paid_until:%Y-%m-%d}"
+    if not request.years:
+        then = "then renewed each month at the prices of the day" if request.renews else "then it ends"
+        question = f"Buy a month of `{request.instance}` for {fee}, paid until {until}, {then}?"
+        confirm(question, f"A purchase of {fee}")
+        return
+    total = amount_text(price.committed_micros, price.currency)
+    rate = f"{fee} at once" if request.upfront else f"in monthly instalments of {fee}, {total} in all"
+    years = years_text(request.years)
+    question = f"Reserve `{request.instance}` for {years}, {rate}? It cannot be ended early"
+    confirm(question, f"A purchase of {fee if request.upfront else total}")
 
 
 def _say(purchase: "PurchaseAnswer", as_json: bool) -> None:
@@ -129,11 +202,18 @@ def _say(purchase: "PurchaseAnswer", as_json: bool) -> None:
     )
 
 
-def _cells(purchase: "PurchaseAnswer") -> list[str]:
-    mode = f"{purchase.years} years" if purchase.years else "monthly"
+def _month_micros(purchase: "PurchaseAnswer") -> int:
+    return max(term.month_micros for term in purchase.terms)
+
+
+def _cells(purchase: "PurchaseAnswer", decimals: int) -> list[str]:
+    mode = years_text(purchase.years) if purchase.years else "monthly"
     then = "ended" if purchase.ended else "renewed" if purchase.renews else "runs out"
-    month_micros = max(term.month_micros for term in purchase.terms)
     return [
-        purchase.id, mode, purchase.instance_id, amount_text(month_micros, purchase.currency),
-        f"{purchase.paid_until:%Y-%m-%d %H:%M}", then,
-    ]  # fmt: skip
+        purchase.id,
+        mode,
+        purchase.instance or purchase.instance_id,
+        amount_text(_month_micros(purchase), purchase.currency, decimals),
+        f"{purchase.paid_until:%Y-%m-%d %H:%M}",
+        then,
+    ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from teraflock.base.errors import BadInput
+from teraflock.base.money import decimals_for
 from teraflock.cli.bill.words import amount_text, parse_amount
 from teraflock.cli.cloud.connection import connected
 from teraflock.cli.cloud.options import json_option, project_option
@@ -14,6 +15,8 @@ from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from teraflock.wire.bill import CreditAnswer
 
 HELP: Final = """Credits of a project: drawn before anything else, the next to expire first.
@@ -43,7 +46,7 @@ def command(ctx: click.Context, project: str | None, as_json: bool) -> None:
     if as_json:
         write_json(found)
     elif found:
-        click.echo(render(COLUMNS, [_cells(each) for each in found], columns()))
+        click.echo(render(COLUMNS, [_cells(each, _decimals(found)) for each in found], columns()))
     else:
         remark("No credits")
 
@@ -72,11 +75,15 @@ def _day(text: str) -> datetime:
         raise BadInput(f"`--expires {text}` is no date", hint="Such as `2026-12-31`") from None
 
 
-def _cells(credit: "CreditAnswer") -> list[str]:
+def _decimals(found: "Sequence[CreditAnswer]") -> int:
+    return decimals_for(micros for each in found for micros in (each.left_micros, each.micros))
+
+
+def _cells(credit: "CreditAnswer", decimals: int) -> list[str]:
     expires = f"{credit.expires_at - timedelta(seconds=1):%Y-%m-%d}" if credit.expires_at else "never expires"
     return [
-        amount_text(credit.left_micros, credit.currency),
-        amount_text(credit.micros, credit.currency),
+        amount_text(credit.left_micros, credit.currency, decimals),
+        amount_text(credit.micros, credit.currency, decimals),
         credit.reason,
         "expired" if credit.is_expired else expires,
     ]

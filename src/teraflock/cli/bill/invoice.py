@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from teraflock.base.errors import BadInput
-from teraflock.cli.bill.words import amount_text, month_argument
+from teraflock.cli.bill.words import amount_text, month_argument, month_option
 from teraflock.cli.cloud.connection import connected
 from teraflock.cli.cloud.options import json_option, project_option
 from teraflock.cli.lazy import NamingGroup
@@ -22,6 +22,7 @@ HELP: Final = """Invoices of a project.
 \b
 Examples:
   tera invoice list
+  tera invoice preview --pdf preview.pdf
   tera invoice issue 2026-10
   tera invoice show 2026-10 --pdf october.pdf
   tera invoice show 2026-10 --out october.html
@@ -76,10 +77,30 @@ def issue(month: str, project: str | None, as_json: bool) -> None:
 @click.option("--pdf", type=click.Path(), metavar="FILE", help="Write it as a PDF there.")
 @project_option
 def show(month: str, out: str | None, pdf: str | None, project: str | None) -> None:
-    if out and pdf:
-        raise BadInput("It is either `--out` or `--pdf`")
+    _check_one(out, pdf)
     with connected(project) as client:
         content = client.invoice_pdf(month) if pdf else client.invoice_page(month)
+    _put(content, out, pdf)
+
+
+@command.command(help="Show the invoice of a month as it would be now, marked PREVIEW and without a number.")
+@month_option
+@click.option("--out", type=click.Path(), metavar="FILE", help="Write the page there; else to stdout.")
+@click.option("--pdf", type=click.Path(), metavar="FILE", help="Write it as a PDF there.")
+@project_option
+def preview(month: str, out: str | None, pdf: str | None, project: str | None) -> None:
+    _check_one(out, pdf)
+    with connected(project) as client:
+        content = client.invoice_preview(month, pdf=bool(pdf))
+    _put(content, out, pdf)
+
+
+def _check_one(out: str | None, pdf: str | None) -> None:
+    if out and pdf:
+        raise BadInput("`--out` and `--pdf` exclude each other")
+
+
+def _put(content: bytes, out: str | None, pdf: str | None) -> None:
     if (file := pdf or out) is None:
         sys.stdout.buffer.write(content)
         return
@@ -91,17 +112,16 @@ def show(month: str, out: str | None, pdf: str | None, project: str | None) -> N
 
 
 def _cells(invoice: "InvoiceAnswer") -> list[str]:
-    amounts = (
-        invoice.usage_micros,
-        invoice.credit_micros,
-        invoice.tax_micros,
-        invoice.paid_micros,
-        invoice.due_micros,
-    )
+    """Invoices are in whole cents."""
+
+    def text(micros: int) -> str:
+        return amount_text(micros, invoice.currency, 2)
+
+    amounts = (invoice.usage_micros, invoice.credit_micros, invoice.tax_micros, invoice.paid_micros)
     return [
         invoice.number,
-        *(amount_text(micros, invoice.currency) if micros else "" for micros in amounts[:-1]),
-        amount_text(invoice.due_micros, invoice.currency),
-        amount_text(invoice.open_micros, invoice.currency) if invoice.open_micros else "paid",
+        *(text(micros) if micros else "" for micros in amounts),
+        text(invoice.due_micros),
+        text(invoice.open_micros) if invoice.open_micros else "paid",
         f"{invoice.issued_at:%Y-%m-%d}",
     ]

@@ -30,7 +30,7 @@ COLUMNS: Final = (Column("WHAT"), Column("COSTS", right=True))
 
 @click.command(help=HELP)
 @shape_options
-@click.option("--spot", is_flag=True, help="At the spot price.")
+@click.option("--spot", is_flag=True, help="At the spot price: lower for GPUs, vCPU and RAM, not for disks.")
 @click.option("--instances", type=click.IntRange(1, 100), default=1, show_default=True, metavar="N")
 @click.option(
     "--host", default="", metavar="NAME", help="On this host only; else the dearest it may come to."

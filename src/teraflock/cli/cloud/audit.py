@@ -6,15 +6,17 @@ import click
 
 from teraflock.cli.cloud.connection import connected
 from teraflock.cli.cloud.options import json_option, organisation_option
-from teraflock.cli.cloud.pages import all_of, names_of
+from teraflock.cli.cloud.pages import all_of
 from teraflock.cli.cloud.words import details_text, time_text
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
 
 LIMIT: Final = 50
-HELP: Final = """Who changed what in your organisation, and when, newest first.
+SHOWN: Final = ("name", "member")  # in columns of their own
+HELP: Final = """Show who changed what in your organisation, and when, newest first.
 
-Owners, members and viewers see it, as far as their projects reach. Acts of the operator stand in it with their reason.
+Owners, members and viewers see it, as far as their projects reach. Acts of the operator are here with their reason.
+Commands run in instances are here with their program, but not with its arguments.
 
 \b
 Examples:
@@ -40,7 +42,6 @@ COLUMNS: Final = (
 def command(limit: int, organisation: str, as_json: bool) -> None:
     with connected() as client:
         found = all_of(client.audit, at_most=limit, organisation=organisation)
-        names = {} if as_json else names_of(lambda: client.all_members(organisation=organisation))
     if as_json:
         write_json(found)
         return
@@ -50,10 +51,10 @@ def command(limit: int, organisation: str, as_json: bool) -> None:
     rows = [
         [
             time_text(each.at),
-            "operator" if each.details.get("by") == "operator" else names.get(each.member_id, each.member_id),
+            each.member or each.member_id,
             each.action,
-            each.subject,
-            details_text(each.details),
+            str(each.details.get("name") or each.subject),
+            details_text({name: value for name, value in each.details.items() if name not in SHOWN}),
             each.key_id,
         ]
         for each in found

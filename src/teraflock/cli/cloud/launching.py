@@ -70,7 +70,7 @@ Examples:
 @click.option(
     "--instances", type=click.IntRange(1, INSTANCES_PER_LAUNCH_MAX), default=1, show_default=True, metavar="N"
 )
-@click.option("--spot", is_flag=True, help="At the spot price.")
+@click.option("--spot", is_flag=True, help="At the spot price: lower for GPUs, vCPU and RAM, not for disks.")
 @click.option("--host", metavar="NAME", help="On this host only.")
 @click.option("--plan", "plan", type=click.Path(), metavar="FILE", help="A choice of `tera plan --json`.")
 @click.option("--choice", type=click.IntRange(1), metavar="N", help="With --plan: which. [default: best own]")

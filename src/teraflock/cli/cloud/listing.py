@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from teraflock.base.clock import SystemClock
+from teraflock.base.money import decimals_for
 from teraflock.base.quantities import memory_text
 from teraflock.cli.bill.beside import budget_of, cost_cells, costs_by_id, tell_budget, tell_idle, with_cost
 from teraflock.cli.cloud.connection import connected
@@ -98,10 +99,12 @@ def write_instances(
     instances: Sequence["InstanceAnswer"], costs: Mapping[str, "CostAnswer"] | None = None
 ) -> None:
     now, costs = SystemClock().now(), costs or {}
-    click.echo(render(COLUMNS, [_cells(each, now, costs.get(each.id)) for each in instances], columns()))
+    decimals = decimals_for(each.micros for each in costs.values())
+    rows = [_cells(each, now, costs.get(each.id), decimals) for each in instances]
+    click.echo(render(COLUMNS, rows, columns()))
 
 
-def _cells(instance: "InstanceAnswer", now: datetime, cost: "CostAnswer | None") -> list[str]:
+def _cells(instance: "InstanceAnswer", now: datetime, cost: "CostAnswer | None", decimals: int) -> list[str]:
     return [
         instance.name,
         state_text(instance),
@@ -113,6 +116,6 @@ def _cells(instance: "InstanceAnswer", now: datetime, cost: "CostAnswer | None")
         instance.host or "",
         instance.image,
         age_text(instance.created_at, now),
-        *cost_cells(cost),
+        *cost_cells(cost, decimals),
         instance.problem,
     ]

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from teraflock.base.clock import at_microseconds
 from teraflock.base.errors import BadInput
+from teraflock.base.money import amount_text, decimal_text
 from teraflock.base.quantities import memory_text
 
 if TYPE_CHECKING:
@@ -104,10 +106,23 @@ def roles_text(roles: Mapping[str, str], names: Mapping[str, str]) -> str:
 
 
 def details_text(details: Mapping[str, object]) -> str:
-    return " ".join(_pair_text(key, value) for key, value in details.items())
+    """`spent=3.25USD stop_at=…`: amounts in the currency beside them, times and sizes as people read them."""
+    currency = str(details.get("currency", ""))
+    has_amount = any(key.endswith("_micros") for key in details)
+    return " ".join(
+        _pair_text(key, value, currency)
+        for key, value in details.items()
+        if not (key == "currency" and has_amount)
+    )
 
 
-def _pair_text(key: str, value: object) -> str:
+def _pair_text(key: str, value: object, currency: str = "") -> str:
+    if key.startswith("micros_per_") and isinstance(value, int):
+        return f"per_{key.removeprefix('micros_per_')}={decimal_text(value, 4)}{currency}"
+    if key.endswith("_micros") and isinstance(value, int):
+        return f"{key.removesuffix('_micros')}={amount_text(value, currency).replace(' ', '')}"
+    if key.endswith("_us") and isinstance(value, int):
+        return f"{key.removesuffix('_us')}={time_text(at_microseconds(value)).replace(' ', 'T')}Z"
     if key.endswith("_bytes") and isinstance(value, int):
         return f"{key.removesuffix('_bytes')}={memory_text(value).replace(' ', '')}"
     text = "-" if value is None else str(value)

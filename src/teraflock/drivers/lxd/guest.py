@@ -7,6 +7,7 @@ ever set. All other keys and all devices are ours, and a fingerprint of them is 
 
 import hashlib
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from ipaddress import IPv4Interface
 from typing import Any, Final
 
@@ -181,7 +182,18 @@ def sighting(found: Mapping[str, Any], host: str) -> Sighting:
         disk_bytes=_number(root.get("size", "").removesuffix("B")),
         slots=tuple(sorted(_slot(each) for each in found["devices"].values() if each.get("type") == "gpu")),
         altered=config.get(FINGERPRINT, mark) != mark or bool(found.get("profiles")),
+        started_at=_started_at(found),
     )
+
+
+def _started_at(found: Mapping[str, Any]) -> datetime | None:
+    """The engine notes when it last started a guest, also where the guest rebooted by itself."""
+    said = found.get("last_used_at", "")
+    if found["status"] != "Running" or not said or said.startswith(("0001-", "1970-")):  # never started
+        return None
+    whole, _, rest = said.rstrip("Z").partition(".")
+    at = datetime.fromisoformat(f"{whole[:19]}+00:00")
+    return at + timedelta(microseconds=int(f"{rest[:6]:0<6}" if rest else 0))
 
 
 _SEEN: Final = {

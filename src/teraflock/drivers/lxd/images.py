@@ -16,6 +16,8 @@ from teraflock.drivers.lxd.moulds import UNPACK_SECONDS_MAX, Moulds
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.rest import Client
 
+SHIPPED: Final = "base"
+"""The recipe every installation has: its archive is never removed."""
 DIGEST: Final = "teraflock.recipe"
 
 
@@ -122,6 +124,17 @@ class Images:
 
     def _forget(self, fingerprint: str) -> None:
         with contextlib.suppress(EngineMissing):
-            if not self._engine.get("images", fingerprint).get("aliases"):
+            image = self._engine.get("images", fingerprint)
+            if not image.get("aliases"):
                 self._engine.delete("images", fingerprint)
                 self._moulds.forget(fingerprint)
+                forget_archive(self._cache, image["properties"].get(DIGEST, ""))
+
+
+def forget_archive(cache: Path, digest: str) -> None:
+    """Remove the file that an image was built to: it is gigabytes, and can be built again. The base stays."""
+    if not digest:
+        return
+    for file in cache.glob(f"*-{digest[:16]}.tar.zst"):
+        if not file.name.startswith(f"{SHIPPED}-"):
+            file.unlink(missing_ok=True)

@@ -63,6 +63,7 @@ def sighting(found: Guest, now: datetime) -> Sighting:
         disk_bytes=machine.disk_bytes,
         slots=tuple(sorted(gpu.slot for gpu in machine.gpus)),
         leaving_at=found.leaving_at,
+        started_at=found.begins_at if found.running else None,
     )
 
 

@@ -2,12 +2,20 @@
 
 from collections.abc import Callable
 from os import urandom
+from typing import Final
 
 from teraflock.base.clock import Clock
 from teraflock.base.ids import new_id
 from teraflock.storage.database import Transaction
 from teraflock.tenant.audit import store
-from teraflock.tenant.model import Actor, AuditRow, OrganisationId, Project
+from teraflock.tenant.model import Actor, AuditRow, By, KeyId, MemberId, OrganisationId, Project
+from teraflock.tenant.project.store import project_of_any_organisation
+
+Detail = str | int | float | bool | None
+
+
+SERVER: Final = "server"
+"""Who did what nobody asked for at that moment."""
 
 
 class Audit:
@@ -25,7 +33,7 @@ class Audit:
         subject: str,
         project: Project | None = None,
         /,
-        **details: str | int | float | bool | None,
+        **details: Detail,
     ) -> None:
         """Note an act on a thing in a project, or in the actor's organisation. `action` is `noun.verb`.
 
@@ -43,7 +51,7 @@ class Audit:
         subject: str,
         project_id: str,
         /,
-        **details: str | int | float | bool | None,
+        **details: Detail,
     ) -> None:
         now = self._clock.now()
         row = AuditRow(
@@ -58,3 +66,23 @@ class Audit:
             details=details,
         )
         store.put_audit(tx, row)
+
+    def note(self, tx: Transaction, by: By | None, action: str, subject: str, /, **details: Detail) -> None:
+        """Note an act with the names of who did it and where. None: nobody asked for it, so nothing is noted."""
+        if by is not None:
+            where = {"project": by.project.name} if by.project else {}
+            self.record(
+                tx, by.actor, action, subject, by.project, **where, member=by.actor.member_name, **details
+            )
+
+    def note_loop(
+        self, tx: Transaction, project_id: str, action: str, subject: str, /, **details: Detail
+    ) -> None:
+        """Note what the server did by itself in a project, such as a renewal."""
+        project = project_of_any_organisation(tx, project_id)
+        if project is not None:
+            server = Actor(
+                key_id=KeyId(""), member_id=MemberId(""), member_name=SERVER, roles={}, is_operator=True,
+                organisation_id=project.organisation_id,
+            )  # fmt: skip
+            self.note(tx, By(actor=server, project=project), action, subject, **details)

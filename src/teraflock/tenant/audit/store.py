@@ -34,10 +34,12 @@ def audit(
     tx: Transaction, organisation: OrganisationId, only: Sequence[str] | None, *, after: str, limit: int
 ) -> tuple[AuditRow, ...]:
     """The newest first, of these projects alone or of the whole organisation; `after`: the last one known."""
-    narrowed, values = among("project_id", only)
+    narrowed, values = among("a.project_id", only)
+    columns = ", ".join(f"a.{name}" for name in _AUDIT.split(", "))
     rows = tx.all(
-        f"SELECT {_AUDIT} FROM audit WHERE organisation_id = :organisation"
-        f" AND (:after = '' OR id < :after){narrowed} ORDER BY id DESC LIMIT :limit",
+        f"SELECT {columns}, COALESCE(m.name, ''), COALESCE(m.is_operator, 0) FROM audit a"
+        " LEFT JOIN member m ON m.id = a.member_id WHERE a.organisation_id = :organisation"
+        f" AND (:after = '' OR a.id < :after){narrowed} ORDER BY a.id DESC LIMIT :limit",
         organisation=organisation,
         after=after,
         limit=limit,
@@ -47,7 +49,9 @@ def audit(
 
 
 def _audit_from(row: Row) -> AuditRow:
-    id, at_us, organisation_id, project_id, key_id, member_id, action, subject, details = row
+    id, at_us, organisation_id, project_id, key_id, member_id, action, subject, details, name, is_operator = (
+        row
+    )
     return AuditRow(
         id=id,
         at=at_microseconds(at_us),
@@ -58,4 +62,5 @@ def _audit_from(row: Row) -> AuditRow:
         action=action,
         subject=subject,
         details=msgspec.json.decode(details, type=_Details),
+        member="operator" if is_operator else name if member_id else "server",
     )

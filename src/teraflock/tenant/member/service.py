@@ -7,6 +7,8 @@ What holds:
 - a removed member has no roles and no keys; one who is taken back starts without them.
 """
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from teraflock.base.errors import (
@@ -23,7 +25,7 @@ from teraflock.storage.database import Transaction
 from teraflock.tenant import rules
 from teraflock.tenant.acts import Acts
 from teraflock.tenant.member import store
-from teraflock.tenant.model import Actor, Member, MemberId, OrganisationId, Role
+from teraflock.tenant.model import Actor, Member, MemberId, OrganisationId, Project, Role
 from teraflock.tenant.names import check_member_name
 from teraflock.tenant.organisation.rules import NAMES_MAX
 from teraflock.tenant.project.service import OPTIONS_MAX, project_in
@@ -42,6 +44,19 @@ class Members(Acts):
         with self._database.read() as tx:
             found = store.members(tx, home, seen_in, after=after, limit=limit)
         return tuple(_as_seen(member, seen_in) for member in found)
+
+    def names(self, ids: Iterable[str]) -> dict[str, str]:
+        """The names behind ids that the asker was shown already."""
+        with self._database.read() as tx:
+            return store.names_in_all_organisations(tx, ids)
+
+    def in_project_of(self, project: Project, ref: str) -> Member:
+        """A member of a project's organisation, by id or name."""
+        with self._database.read() as tx:
+            found = store.member(tx, project.organisation_id, ref)
+        if found is None:
+            raise NotFound(f"No member `{ref}` in this organisation", hint="`tera member list` shows them")
+        return found
 
     def make(
         self,

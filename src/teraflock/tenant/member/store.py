@@ -5,7 +5,7 @@ for what still names it, and is found by no read here but the one that says so.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -46,6 +46,16 @@ def names_of_any_organisation(tx: Transaction, *, limit: int) -> list[str]:
         "SELECT DISTINCT name FROM member WHERE removed_at_us IS NULL ORDER BY name LIMIT :limit", limit=limit
     )
     return [row[0] for row in rows]
+
+
+def names_in_all_organisations(tx: Transaction, ids: Iterable[str]) -> dict[str, str]:
+    """The names behind ids, of removed members too. An operator is called `operator`: tenants do not know him."""
+    found = {}
+    for id in set(ids):
+        row = tx.one("SELECT name, is_operator FROM member WHERE id = :id", id=id)
+        if row:
+            found[id] = "operator" if row[1] else str(row[0])
+    return found
 
 
 def removed_member(tx: Transaction, organisation: OrganisationId, name: str) -> MemberId | None:

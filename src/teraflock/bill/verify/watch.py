@@ -1,0 +1,74 @@
+"""That nobody pays for a time in which nobody watched, told from the signs of life.
+
+A site is watched while a server reads its hosts. Between two stretches of watching lies a gap. What runs before a gap
+may be charged up to the last sign of life, and beyond it only where the engine showed, when watching began again, that
+the very same guest ran on: it was started before that last sign.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
+from typing import Any
+
+from teraflock.bill.verify.check import Fault
+from teraflock.bill.verify.timeline import Said, Span, spans, told
+
+Named = dict[str, Any]
+Gap = tuple[int, int]
+
+
+class Watch:
+    """The gaps of every host."""
+
+    def __init__(self, rows: Iterable[Named], sites: Mapping[str, str]) -> None:
+        """`rows` by site and time; `sites` are those of hosts."""
+        self._sites = sites
+        self._gaps: dict[str, list[Gap]] = {}
+        self._ends: dict[str, list[int]] = {}
+        for site, own in groupby(rows, lambda row: row["site"]):
+            found = [(one["until_us"], two["from_us"]) for one, two in pairwise(own)]
+            self._gaps[site] = [(from_us, until_us) for from_us, until_us in found if from_us < until_us]
+            self._ends[site] = [until_us for _, until_us in self._gaps[site]]
+
+        self._last_us = max((ends[-1] for ends in self._ends.values() if ends), default=0)
+
+    def is_any_after(self, us: int) -> bool:
+        """Whether anything is to be looked at of what began at a time."""
+        return us < self._last_us
+
+    def gaps(self, host: str, from_us: int, until_us: int | None) -> Iterator[Gap]:
+        """Those that lie in a stretch of time, at least in part."""
+        site = self._sites.get(host, "")
+        for gap in self._gaps.get(site, [])[bisect_right(self._ends.get(site, []), from_us) :]:
+            if until_us is not None and gap[0] >= until_us:
+                return
+            yield gap
+
+
+def check_watched(
+    instance_id: str, events: Sequence[Said], ran: Sequence[Named], watch: Watch
+) -> Iterator[Fault]:
+    """`ran` are the records that it ran on. Changes that are not metered yet count: they may end a run in the past."""
+    changes = told(events)
+    if not changes or not watch.is_any_after(min(said["at_us"] for said in changes)):
+        return
+    proofs = {row["at_us"]: row for row in ran}
+    for span in spans(changes)[0]:
+        if span.run_us is None:
+            continue
+        for from_us, until_us in watch.gaps(span.says("host"), span.from_us, span.until_us):
+            known_us = max([from_us, *(said["at_us"] for said in changes if said["at_us"] < until_us)])
+            if not _ends_by(span, known_us) and not _ran_on(proofs.get(until_us), changes, from_us):
+                what = f"is charged from {known_us} to {until_us}, when nobody watched, and is not known to have run"
+                yield Fault(where=f"instance {instance_id}", what=what)
+
+
+def _ends_by(span: Span, us: int) -> bool:
+    return span.until_us is not None and span.until_us <= max(us, span.from_us)
+
+
+def _ran_on(proof: Named | None, changes: Sequence[Said], from_us: int) -> bool:
+    if proof is None:
+        return False
+    before = [said["at_us"] for said in changes if said["sequence"] <= proof["sequence"]]
+    return bool(proof["started_us"] <= max([from_us, *before]))

@@ -1,0 +1,93 @@
+"""What ran while nobody watched: the server was down, or could not read its hosts for a while.
+
+A guest is charged for such a time only where it ran on: the engine shows that the guest which runs now was started
+before it was last known to run. All other guests are charged up to the last reading that found their host, as on a host
+that was lost; they are away until `drift.py` finds them running, or starts them again.
+
+Both are on record: when each site was watched (`site_watch`), and which guests ran on (`ran_unwatched`). From these two
+tables `tera bill verify` proves that nobody pays for an outage.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from teraflock.fleet.model import Host
+from teraflock.instance import store
+from teraflock.instance.driver import ComputeDriver, Seen, Sighting
+from teraflock.instance.model import Instance
+from teraflock.instance.rules import lost, settled
+from teraflock.instance.states import BILLABLE, Wanted
+from teraflock.reconcile import store as leases
+from teraflock.storage.database import Database, Transaction
+
+UNWATCHED: Final = timedelta(seconds=20)
+"""So long after the last reading of a host, nobody has watched it. Four readings fit into it."""
+LOOKS_MAX: Final = 5
+"""A look is repeated where something changed meanwhile; after so many the next turn tries again."""
+
+RandomBytes = Callable[[int], bytes]
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """What an engine shows after a time in which nobody watched these hosts."""
+
+    at: datetime
+    hosts: tuple[Host, ...]
+    before: Mapping[str, Instance]
+    """The instances of these hosts, as they were before the engine was asked."""
+    seen: Mapping[str, Sighting]
+
+
+class Changed(Exception):
+    """An instance changed between the look and its evaluation."""
+
+
+def look(database: Database, driver: ComputeDriver, hosts: Sequence[Host], now: datetime) -> Look:
+    with database.read() as tx:
+        rows = [each for host in hosts for each in store.on_host_in_all_projects(tx, host.id)]
+    seen = {str(each.instance_id): each for each in driver.sightings()}
+    return Look(at=now, hosts=tuple(hosts), before={each.id: each for each in rows}, seen=seen)
+
+
+def ran_on(instance: Instance, sighting: Sighting | None, last_seen: datetime) -> bool:
+    """Whether the guest that runs now is the one that was last known to run."""
+    if sighting is None or sighting.seen != Seen.RUNNING or sighting.started_at is None:
+        return False
+    return sighting.started_at <= max(last_seen, instance.running_since or last_seen)
+
+
+def settle(tx: Transaction, found: Look, from_at: datetime, now: datetime, random_bytes: RandomBytes) -> int:
+    """Record who ran on, and end the charges of all others at the last reading; how many those were."""
+    count = 0
+    for host in found.hosts:
+        for instance in store.on_host_in_all_projects(tx, host.id):
+            if instance.phase not in BILLABLE or _began_after(instance, found):
+                continue
+            if found.before[instance.id].sequence != instance.sequence:
+                raise Changed
+            sighting = found.seen.get(instance.id)
+            if sighting is not None and sighting.started_at and ran_on(instance, sighting, host.seen_at):
+                leases.note_ran_unwatched(tx, instance, from_at, sighting.started_at)
+            else:
+                leave_unknown(tx, instance, host, now, random_bytes)
+                count += 1
+    return count
+
+
+def leave_unknown(
+    tx: Transaction, instance: Instance, host: Host, now: datetime, random_bytes: RandomBytes
+) -> None:
+    """Charges end at the last reading, or when the tenant asked for the end if that was before."""
+    is_asked = instance.wanted != Wanted.RUNNING
+    last_seen = min(host.seen_at, instance.wanted_at) if is_asked else host.seen_at
+    away = settled(lost(instance))
+    store.put(tx, instance, away, now=now, random_bytes=random_bytes, last_seen=last_seen)
+
+
+def _began_after(instance: Instance, found: Look) -> bool:
+    """It was not charged yet when the engine was asked."""
+    before = found.before.get(instance.id)
+    return before is None or before.phase not in BILLABLE

@@ -1,0 +1,50 @@
+"""When a guest counts as having run on while nobody watched."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from teraflock.instance.driver import Seen, Sighting
+from teraflock.instance.model import InstanceId
+from teraflock.reconcile.outage import ran_on
+
+LAST = datetime(2026, 11, 15, 12, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+RUNS = Sighting(instance_id=InstanceId("ins_1"), host="h", seen=Seen.RUNNING, started_at=LAST - SECOND)
+
+
+class Known:
+    """As much of an instance as is asked for."""
+
+    def __init__(self, running_since: datetime | None) -> None:
+        self.running_since = running_since
+
+
+@pytest.mark.parametrize(
+    ("sighting", "running_since", "expected"),
+    [
+        (RUNS, LAST - 9 * SECOND, True),
+        (replace(RUNS, started_at=LAST), None, True),
+        (replace(RUNS, started_at=LAST + SECOND), LAST - 9 * SECOND, False),
+        (replace(RUNS, started_at=LAST + SECOND), LAST + 2 * SECOND, True),
+        (replace(RUNS, started_at=None), LAST, False),
+        (replace(RUNS, seen=Seen.STOPPED), LAST, False),
+        (replace(RUNS, seen=Seen.PENDING), LAST, False),
+        (None, LAST, False),
+    ],
+    ids=[
+        "started before the last reading",
+        "started at the last reading",
+        "started since: it is another boot",
+        "started since, and known to run since then",
+        "the engine does not tell",
+        "stands still",
+        "on its way",
+        "not there",
+    ],
+)
+def test_only_the_same_guest_ran_on(
+    sighting: Sighting | None, running_since: datetime | None, expected: bool
+) -> None:
+    assert ran_on(Known(running_since), sighting, LAST) is expected  # type: ignore[arg-type]
