@@ -10,6 +10,7 @@ from typing import Final
 from teraflock.api.idempotency import forget_old
 from teraflock.api.limits import RateLimit
 from teraflock.api.metrics import Metrics
+from teraflock.api.openapi import document_bytes
 from teraflock.api.services import Bounds, Nouns, Services, Snapshots
 from teraflock.app.engines import open_engines
 from teraflock.app.home import RATES_NAME
@@ -62,6 +63,7 @@ class Cloud:
         try:
             tenants = TenantService(self.database, self.clock, random_bytes)
             self.installed = tenants.install()
+            self.database.write_alone(instances.move_labels)
             if self.installed.secret:
                 _keep_secret(at, self.installed.secret)
             self.engines = engines or open_engines(at, settings, self.installed.installation_id, self.clock)
@@ -146,6 +148,7 @@ class Cloud:
                 metrics_open=settings.metrics_open,
             ),
             wake=self.loops.wake,
+            openapi=document_bytes,
             seconds=time.monotonic,
         )
 

@@ -32,7 +32,7 @@ PLAN: Final[dict[str, tuple[str, str]]] = {
 }
 RUN: Final[dict[str, tuple[str, str]]] = {
     "launch": ("teraflock.cli.cloud.launching", "An instance of your own, with whole GPUs, in seconds"),
-    "ps": ("teraflock.cli.cloud.listing", "Your instances and how they are"),
+    "ps": ("teraflock.cli.cloud.listing", "List instances and their state"),
     "show": ("teraflock.cli.cloud.showing", "One instance: addresses, cards, how to log in"),
     "ssh": ("teraflock.cli.cloud.entering:ssh", "Log in to an instance, or run a command there"),
     "exec": ("teraflock.cli.cloud.running", "Run a command in an instance, without SSH"),
@@ -45,6 +45,7 @@ RUN: Final[dict[str, tuple[str, str]]] = {
     "start": ("teraflock.cli.cloud.lifecycle:start", "Start stopped instances"),
     "restart": ("teraflock.cli.cloud.lifecycle:restart", "Stop instances and start them again"),
     "resize": ("teraflock.cli.cloud.resizing", "More or less of GPUs, vCPUs, memory and disk"),
+    "label": ("teraflock.cli.cloud.labelling", "Change the labels of an instance"),
     "snapshot": ("teraflock.cli.cloud.snapshots:snapshot", "Keep the disk of an instance as it is now"),
     "restore": ("teraflock.cli.cloud.snapshots:restore", "Bring a disk back to a snapshot"),
     "delete": ("teraflock.cli.cloud.lifecycle:delete", "Delete instances with their disks and snapshots"),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput, Conflict, QuotaReached
-from teraflock.base.quantities import GIB, memory_text
+from teraflock.base.quantities import GIB, bytes_text
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import GpuKind, Host, HostId
 from teraflock.fleet.placement import Need, Policy, Room, choose_many
@@ -40,8 +40,8 @@ def check_quota(
     rows: list[tuple[str, int, int | None, Callable[[int], str]]] = [
         ("instances", instances + (0 if instead_of else count), quota.instances, str),
         ("vCPUs", vcpus + count * shape.vcpus - before.vcpus, quota.vcpus, str),
-        ("RAM", ram + count * shape.ram_bytes - before.ram_bytes, quota.ram_bytes, memory_text),
-        ("disk", disk + count * shape.disk_bytes - before.disk_bytes, quota.disk_bytes, memory_text),
+        ("RAM", ram + count * shape.ram_bytes - before.ram_bytes, quota.ram_bytes, bytes_text),
+        ("disk", disk + count * shape.disk_bytes - before.disk_bytes, quota.disk_bytes, bytes_text),
     ]
     if shape.gpus:
         rows.append((f"GPUs `{shape.gpu}`", new_cards, quota.gpus.get(shape.gpu, quota.gpus_default), str))
@@ -59,7 +59,7 @@ def check_snapshots_quota(tx: Transaction, project: Project) -> None:
     limit = project.quota.disk_bytes
     if limit is not None and disk > limit:
         raise QuotaReached(
-            f"The project `{project.name}` may have {memory_text(limit)} (disk), and has {memory_text(disk)}"
+            f"The project `{project.name}` may have {bytes_text(limit)} (disk), and has {bytes_text(disk)}"
             " with its snapshots",
             hint="Delete a snapshot, or ask the operator for more: `tera quota` shows it",
         )
@@ -130,8 +130,8 @@ def _largest(empty: Sequence[Room], need: Need) -> str:
     best = max(with_card, key=lambda room: (room.free_gpus.get(need.gpu, 0), room.ram_bytes, room.vcpus))
     cards = f"{best.free_gpus.get(need.gpu, 0)}× {need.gpu}, " if need.gpus else ""
     return (
-        f"The largest that fits: {cards}{best.vcpus} vCPU, {memory_text(best.ram_bytes)} RAM,"
-        f" {memory_text(best.disk_bytes)} disk"
+        f"The largest that fits: {cards}{best.vcpus} vCPU, {bytes_text(best.ram_bytes)} RAM,"
+        f" {bytes_text(best.disk_bytes)} disk"
     )
 
 

@@ -37,6 +37,8 @@ COURSES: Final[Mapping[Operation, Course]] = {
 STARTED_AGAIN: Final = frozenset({Operation.RESIZE_RESTART, Operation.RESTORE_RESTART})
 """Undone, these leave an instance that ran before and is started again as it was; what it holds is kept for that."""
 
+TIME_LIMIT_NOTICE_MAX: Final = timedelta(minutes=10)
+"""The event before the end of a time limit: so long before, or a tenth of the limit if that is shorter."""
 RETRY_SECONDS: Final = 0.2
 RETRY_SECONDS_MAX: Final = 5.0
 
@@ -90,6 +92,11 @@ def begun(instance: Instance, operation: Operation, now: datetime) -> Instance:
         instance.phase == Phase.AWAY and during == Phase.CHANGING
     )  # until its host is back, see `returned`
     started = moved(instance, during) if during and not waits else instance
+    if (
+        operation == Operation.LAUNCH
+    ):  # on a new disk, where its user-data is run, also after the old one was lost
+        has_script = bool(instance.spec.user_data)
+        started = replace(started, user_data_waits=has_script, user_data_exit_code=None)
     return replace(
         started,
         progress=Progress(operation=operation, since=now),
@@ -124,12 +131,30 @@ def finished(instance: Instance, *, now: datetime) -> Instance:
     if after.wanted != instance.wanted:
         after = replace(after, wanted_at=now)
     if after.phase == Phase.RUNNING and instance.phase != Phase.RUNNING:
-        after = replace(after, running_since=now)
+        after = replace(after, running_since=now, stop_at=after.stop_at or _stop_at(after, now))
     if after.phase not in (Phase.RUNNING, Phase.AWAY):
         after = replace(after, running_since=None)
     if after.phase == Phase.GONE:
         after = replace(after, gone_at=now)
     return _settled(holding(after))
+
+
+def _stop_at(instance: Instance, now: datetime) -> datetime | None:
+    seconds = instance.spec.time_limit_seconds
+    return None if seconds is None else now + timedelta(seconds=seconds)
+
+
+def ended(instance: Instance, at: datetime) -> Instance:
+    """The instance when its command or its time is over: it is to stop, or to be deleted if that was asked for."""
+    if instance.wanted == Wanted.GONE:
+        return instance
+    wanted = Wanted.GONE if instance.spec.delete_when_done else Wanted.STOPPED
+    return replace(instance, wanted=wanted, wanted_at=at)
+
+
+def notice_before(time_limit_seconds: int) -> timedelta:
+    """How long before the end of a time limit the event is recorded."""
+    return min(TIME_LIMIT_NOTICE_MAX, timedelta(seconds=time_limit_seconds) / 10)
 
 
 def lost(instance: Instance) -> Instance:

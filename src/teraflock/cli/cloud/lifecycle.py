@@ -25,6 +25,8 @@ Act = Callable[["Client", str], "InstanceAnswer"]
 
 START_HELP: Final = """Start stopped instances. Cards, processors and memory are taken anew: another may have them now.
 
+An instance with a command runs it again from the beginning, with an empty log and a new exit code.
+
 \b
 Examples:
   tera start web

@@ -1,30 +1,38 @@
 """`tera ps`: the instances of a project."""
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args
 
 import click
 
 from teraflock.base.clock import SystemClock
-from teraflock.base.quantities import memory_text
+from teraflock.base.errors import BadInput
+from teraflock.base.quantities import bytes_text
 from teraflock.cli.bill.beside import budget_of, cost_cells, costs_by_id, tell_budget, tell_idle, with_cost
 from teraflock.cli.cloud.connection import connected
 from teraflock.cli.cloud.options import json_option, project_option
-from teraflock.cli.cloud.words import age_text, cards_text, state_text
+from teraflock.cli.cloud.words import age_text, cards_text, parse_pairs, state_text
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
+from teraflock.wire.instance import PhaseWord
 
 if TYPE_CHECKING:
     from teraflock.wire.bill import CostAnswer
     from teraflock.wire.instance import InstanceAnswer
 
-HELP: Final = """Your instances and how they are.
+_PATTERN: Final = re.compile(r"[a-z0-9*?-]{0,63}")
+HELP: Final = """List instances and their state.
+
+Filters are applied by the server; only what matches all of them is listed.
 
 \b
 Examples:
   tera ps
   tera ps --state running --label team=vision
+  tera ps --name 'web-*'
+  tera ps --state gone
   tera ps --json
 """
 COLUMNS: Final = (
@@ -45,20 +53,30 @@ COLUMNS: Final = (
 
 
 @click.command(help=HELP)
-@click.option("--state", "states", multiple=True, metavar="STATE", help="Only those; may be repeated.")
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    metavar="STATE",
+    type=click.Choice(list(get_args(PhaseWord))),
+    help="Only those in this state; may be repeated.",
+)
 @click.option("--label", "labels", multiple=True, metavar="K=V", help="Only those with it; may be repeated.")
+@click.option("--name", default="", metavar="PATTERN", help="Only those with a name like this: `web-*`.")
 @project_option
 @json_option
-def command(project: str | None, states: tuple[str, ...], labels: tuple[str, ...], as_json: bool) -> None:
-    from teraflock.cli.cloud.words import parse_pairs
-
+def command(
+    project: str | None, states: tuple[str, ...], labels: tuple[str, ...], name: str, as_json: bool
+) -> None:
     wished = parse_pairs(labels, "--label")
+    if not _PATTERN.fullmatch(name):
+        raise BadInput(
+            f"`{name}` matches no name of an instance",
+            hint="Names have `a-z`, `0-9` and `-`; `*` and `?` stand for others",
+        )
     with connected(project) as client:
-        found = [
-            each
-            for each in sorted(client.all_instances(), key=lambda each: (each.created_at, each.name))
-            if (not states or each.state in states) and wished.items() <= dict(each.labels).items()
-        ]
+        matching = client.all_instances(states=states, labels=wished, name=name)
+        found = sorted(matching, key=lambda each: (each.created_at, each.name))
         costs = costs_by_id(client) if found else {}
         budget = budget_of(client) if costs and not as_json else None
     if as_json:
@@ -70,7 +88,9 @@ def command(project: str | None, states: tuple[str, ...], labels: tuple[str, ...
             tell_budget(budget)
     else:
         remark(
-            "No instance" + (" is like that" if states or wished else " yet; `tera launch --help` shows how")
+            "No instance matches"
+            if states or wished or name
+            else "No instances yet; see `tera launch --help`"
         )
 
 
@@ -87,7 +107,7 @@ def _cells(instance: "InstanceAnswer", now: datetime, cost: "CostAnswer | None")
         state_text(instance),
         cards_text(instance.shape),
         str(instance.shape.vcpus),
-        memory_text(instance.shape.ram_bytes),
+        bytes_text(instance.shape.ram_bytes),
         f"{instance.ssh.host}:{instance.ssh.port}" if instance.ssh else "",
         instance.private_address or "",
         instance.host or "",

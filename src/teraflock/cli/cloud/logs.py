@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from teraflock.base.errors import BadInput
 from teraflock.cli.cloud.connection import connected, mark_simulated
 from teraflock.cli.cloud.options import json_option, project_option
 from teraflock.cli.output import remark, write_json
@@ -14,13 +15,16 @@ if TYPE_CHECKING:
     from teraflock.client import Client
 
 LOOK_AGAIN_SECONDS: Final = 1.0
-HELP: Final = """What an instance's command wrote; of one without a command, its console.
+HELP: Final = """Show the end of what an instance's command wrote; without a command, its console.
+
+The log of an instance launched with `--rm` can be read by its name for 7 days after it is gone.
 
 \b
 Examples:
   tera logs job
   tera logs job --follow
   tera logs job --tail 20
+  tera logs web --user-data
 """
 
 
@@ -28,11 +32,24 @@ Examples:
 @click.argument("name")
 @click.option("--follow", "-f", is_flag=True, help="Go on as more is written, until the command ends.")
 @click.option("--tail", type=click.IntRange(0), metavar="N", help="The last so many lines only.")
+@click.option("--user-data", "user_data", is_flag=True, help="What its user-data script wrote.")
+@click.option("--console", is_flag=True, help="Its console, also where it has a command.")
 @project_option
 @json_option
-def command(name: str, follow: bool, tail: int | None, project: str | None, as_json: bool) -> None:
+def command(
+    name: str,
+    follow: bool,
+    tail: int | None,
+    user_data: bool,
+    console: bool,
+    project: str | None,
+    as_json: bool,
+) -> None:
+    if user_data and console:
+        raise BadInput("`--user-data` and `--console` are two logs", hint="Leave one out")
+    source = "user-data" if user_data else "console" if console else ""
     with connected(project) as client:
-        log = client.log(name)
+        log = client.log(name, source=source)
         mark_simulated(client)
         if as_json:
             write_json(log)
@@ -43,15 +60,15 @@ def command(name: str, follow: bool, tail: int | None, project: str | None, as_j
         exit_code = log.exit_code
         if follow:
             with suppress(KeyboardInterrupt):  # the way out
-                exit_code = _follow(client, name, log.text, exit_code)
+                exit_code = _follow(client, name, log.text, exit_code, source)
     if exit_code is not None:
-        remark(f"The command ended with exit code {exit_code}")
+        remark(f"The {'user-data' if user_data else 'command'} ended with exit code {exit_code}")
 
 
-def _follow(client: "Client", name: str, shown: str, exit_code: int | None) -> int | None:
+def _follow(client: "Client", name: str, shown: str, exit_code: int | None, source: str) -> int | None:
     while exit_code is None:
         time.sleep(LOOK_AGAIN_SECONDS)
-        log = client.log(name)
+        log = client.log(name, source=source)
         click.echo(news(shown, log.text), nl=False)
         shown, exit_code = log.text, log.exit_code
     return exit_code

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from teraflock.drivers.lxd import exec as execution
-from teraflock.drivers.lxd import guest, names, nvidia, processors, setup
+from teraflock.drivers.lxd import files, guest, names, nvidia, processors, setup
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
 from teraflock.drivers.lxd.images import Images, remove
 from teraflock.drivers.lxd.names import Names
@@ -30,6 +30,7 @@ from teraflock.instance.driver import (
     CommandState,
     DoesNotBoot,
     EngineRefused,
+    GuestFile,
     Handle,
     Machine,
     Network,
@@ -48,6 +49,9 @@ KNOCK_SECONDS: Final = 0.1
 KNOCK_AGAIN_SECONDS: Final = 0.01
 SETTLE_TRIES_MAX: Final = 3
 LOG_BYTES_MAX: Final = 1 << 16
+EXIT_BYTES_MAX: Final = 16
+COMMAND_LOG: Final = "/var/log/teraflock/command.log"
+USER_DATA_LOG: Final = "/var/log/teraflock/user-data.log"
 FLUSH_SECONDS_MAX: Final = 20.0
 SSH: Final = 22
 POOL: Final = setup.PoolWish()
@@ -193,6 +197,8 @@ class Lxd:
     def resize(self, machine: Machine) -> None:
         name = names.guest(machine.id)
         found = self._engine.get("instances", name)
+        if guest.is_new_run(found, machine):
+            self._forget_run(machine)
         driver = self._card_driver(machine)
         body = guest.resized(found, machine, self._ours, driver, self._engine.server())
         self._engine.put("instances", name, body=body)
@@ -232,13 +238,13 @@ class Lxd:
         )
 
     def command_state(self, handle: Handle) -> CommandState | None:
-        name = names.guest(handle.instance_id)
-        if not self._engine.get("instances", name)["config"].get(guest.COMMAND):
-            return None
-        state = f"/var/lib/teraflock/{names.machine_id(handle.instance_id)}/command.exit"
-        exit_code = self._file(name, state)
-        log = self._file(name, "/var/log/teraflock/command.log")[-LOG_BYTES_MAX:]
-        return CommandState(exit_code=int(exit_code) if exit_code.strip() else None, log=log)
+        return self._state(handle, guest.COMMAND, "command.exit", COMMAND_LOG)
+
+    def user_data_state(self, handle: Handle) -> CommandState | None:
+        return self._state(handle, guest.USER_DATA, "first-boot.exit", USER_DATA_LOG)
+
+    def file(self, handle: Handle, path: str) -> contextlib.AbstractContextManager[GuestFile]:
+        return files.opened(self._engine, names.guest(handle.instance_id), path)
 
     def console(self, handle: Handle) -> bytes:
         try:
@@ -331,14 +337,31 @@ class Lxd:
             return False
         return True
 
-    def _file(self, name: str, path: str) -> bytes:
-        try:
-            return self._engine.get_bytes("instances", name, "files", path=path)
-        except EngineMissing:
-            return b""
+    def _state(self, handle: Handle, key: str, exit_name: str, log: str) -> CommandState | None:
+        """How far the program is that one key of the configuration holds."""
+        name = names.guest(handle.instance_id)
+        if not self._engine.get("instances", name)["config"].get(key):
+            return None
+        exit_code = files.tail(self._engine, name, _state_path(handle, exit_name), EXIT_BYTES_MAX)
+        return CommandState(
+            exit_code=guest.exit_code_from(exit_code),
+            log=files.tail(self._engine, name, log, LOG_BYTES_MAX),
+        )
+
+    def _forget_run(self, machine: Machine) -> None:
+        """Remove what the last run of the command left, so that the next start runs it anew."""
+        name = names.guest(machine.id)
+        self.stop(machine.handle, force=True)
+        for path in (_state_path(machine.handle, "command.exit"), COMMAND_LOG):
+            files.remove(self._engine, name, path)
 
     def _name_of_host(self) -> str:
         return socket.gethostname()
+
+
+def _state_path(handle: Handle, name: str) -> str:
+    """Where a guest keeps what it has done, under its own machine id."""
+    return f"/var/lib/teraflock/{names.machine_id(handle.instance_id)}/{name}"
 
 
 def flush() -> None:

@@ -28,6 +28,9 @@ KEPT: Final = "user.teraflock.kept"
 """What the newest snapshot added to what is kept, in bytes; each snapshot bears its own."""
 HOST_KEY: Final = "user.host-key-public"
 COMMAND: Final = "user.command"
+COMMAND_RUN: Final = "user.teraflock.command-run"
+"""Which run of its command the instance was last fitted to."""
+USER_DATA: Final = "user.user-data"
 ENVIRONMENT: Final = "user.environment"
 _GPU: Final = "gpu"
 _DRIVER: Final = "gpu-driver"
@@ -118,7 +121,7 @@ def resized(
 ) -> dict[str, object]:
     """The whole configuration to put in place of the one found: settings and devices as the machine says."""
     config = {key: value for key, value in found["config"].items() if key.startswith(_NOT_SETTINGS)}
-    config |= settings(machine, driver, server)
+    config |= settings(machine, driver, server) | _run(machine)
     given = devices(machine, ours, driver)
     return {
         "config": config | {FINGERPRINT: fingerprint(config, given)},
@@ -128,6 +131,27 @@ def resized(
         "description": found.get("description", ""),
         "ephemeral": False,
     }
+
+
+def is_new_run(found: Mapping[str, Any], machine: Machine) -> bool:
+    """Whether the machine's command is to be run anew. Instances of older versions have no key: they had run 0."""
+    return bool(machine.command) and found["config"].get(COMMAND_RUN, "0") != str(machine.command_run)
+
+
+def _run(machine: Machine) -> dict[str, str]:
+    return {COMMAND_RUN: str(machine.command_run)} if machine.command else {}
+
+
+def exit_code_from(text: bytes) -> int | None:
+    """What a guest wrote when its program ended. It may write anything: what is no number is a failure."""
+    if not text.strip():
+        return None
+    try:
+        code = int(text)
+    except ValueError:
+        return 255
+    code = 128 - code if code < 0 else code  # ended by a signal: as a shell has it
+    return code if code <= 255 else 255
 
 
 def kept(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, object]:
@@ -188,10 +212,10 @@ def _identity(machine: Machine, ours: Names, key: HostKey) -> dict[str, str]:
         "user.jupyter-token": machine.jupyter_token,
         COMMAND: msgspec.json.encode(machine.command).decode() if machine.command else "",
         ENVIRONMENT: msgspec.json.encode(machine.environment).decode(),
-        "user.user-data": data,
+        USER_DATA: data,
         "user.user-data-ends": machine.user_data[len(data) :].replace("\n", "n").replace("\r", "r"),
     }
-    return {name: value for name, value in keys.items() if value}
+    return {name: value for name, value in keys.items() if value} | _run(machine)
 
 
 def _gpu_config(gpus: tuple[GpuSlot, ...], driver: str) -> dict[str, str]:

@@ -28,6 +28,7 @@ OPERATION_SECONDS_MAX: Final = 120
 IDLE_CONNECTIONS_MAX: Final = 16
 SUCCESS: Final = 200
 FAILED_FROM: Final = 400
+ERROR_BYTES_MAX: Final = 1000
 BYTES: Final = "application/octet-stream"
 
 
@@ -75,6 +76,25 @@ class Client:
         if status >= FAILED_FROM:
             raise errors.told(f"GET {'/'.join(path)}", status, content[:1000].decode("utf-8", "replace"))
         return content
+
+    @contextlib.contextmanager
+    def open(
+        self, *path: str, headers: Mapping[str, str] | None = None, **query: str | int
+    ) -> Iterator[http.client.HTTPResponse]:
+        """A file, to be read as far as it is wanted: on a connection of its own, for a pooled one cannot be left."""
+        connection = _UnixConnection(self.socket_path)
+        try:
+            connection.connect_within(CALL_SECONDS_MAX)
+            connection.request("GET", self.target(*path, **query), None, dict(headers or {}))
+            response = connection.getresponse()
+            if response.status >= FAILED_FROM:
+                said = response.read(ERROR_BYTES_MAX).decode("utf-8", "replace")
+                raise errors.told(f"GET {'/'.join(path)}", response.status, said)
+            yield response
+        except (OSError, http.client.HTTPException) as error:
+            raise errors.down(f"{type(error).__name__}: {error}") from error
+        finally:
+            connection.close()
 
     def put(self, *path: str, body: object, **query: str | int) -> Any:
         return self._done("PUT", path, query, body)
