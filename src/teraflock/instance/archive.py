@@ -109,11 +109,12 @@ def header(name: str, found: GuestFile) -> bytes:
 def _padded(found: GuestFile) -> Iterator[bytes]:
     """Exactly as many bytes as the header said, to a whole block."""
     left = found.size_bytes
-    for piece in found.content or ():
+    for piece in filter(None, found.content or ()):
         if not left:
             break
         yield piece[:left]
         left -= min(left, len(piece))
     if left:
         raise Refused("A file became shorter while it was read", hint="Fetch it again")
-    yield bytes(-found.size_bytes % tarfile.BLOCKSIZE)
+    if rest := -found.size_bytes % tarfile.BLOCKSIZE:  # an empty piece would be the end of the stream
+        yield bytes(rest)
