@@ -39,6 +39,8 @@ STARTED_AGAIN: Final = frozenset({Operation.RESIZE_RESTART, Operation.RESTORE_RE
 
 TIME_LIMIT_NOTICE_MAX: Final = timedelta(minutes=10)
 """The event before the end of a time limit: so long before, or a tenth of the limit if that is shorter."""
+TIME_LIMIT_NOTICE_MIN: Final = timedelta(seconds=5)
+"""But not so short before that the loop could miss it."""
 RETRY_SECONDS: Final = 0.2
 RETRY_SECONDS_MAX: Final = 5.0
 
@@ -154,7 +156,8 @@ def ended(instance: Instance, at: datetime) -> Instance:
 
 def notice_before(time_limit_seconds: int) -> timedelta:
     """How long before the end of a time limit the event is recorded."""
-    return min(TIME_LIMIT_NOTICE_MAX, timedelta(seconds=time_limit_seconds) / 10)
+    tenth = timedelta(seconds=time_limit_seconds) / 10
+    return min(TIME_LIMIT_NOTICE_MAX, max(TIME_LIMIT_NOTICE_MIN, tenth))
 
 
 def lost(instance: Instance) -> Instance:

@@ -58,7 +58,7 @@ Examples:
   tera launch --name train --gpu V100 --gpus 2 --image pytorch --wait
   tera launch --name lab --image jupyter --access jupyter --wait
   tera launch --name job --gpu A100 --wait -- python3 train.py --epochs 90
-  tera launch --rm --time-limit 2h --wait --shell --command 'python3 a.py && python3 b.py'
+  tera launch --rm --time-limit 2h --wait --shell --command 'make && ./run'
   tera launch --name node --instances 8 --label team=vision
   tera plan --gpus 4 --hours 100 --json > plan.json; tera launch --plan plan.json --wait
 """
