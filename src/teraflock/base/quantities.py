@@ -34,6 +34,11 @@ def bytes_text(size_bytes: int) -> str:
     return f"{text} {unit}"
 
 
+def count_text(count: int, noun: str) -> str:
+    """`1 instance`, `2 instances`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def memory_text(size_bytes: int) -> str:
     """`51539607552` → `"48 GB"`."""
     gigabytes = size_bytes / GIB

@@ -7,6 +7,7 @@ from importlib.resources import files
 from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict, Forbidden, NotFound, unknown_name
 from teraflock.base.ids import new_id
+from teraflock.base.quantities import count_text
 from teraflock.image import store
 from teraflock.image.model import Image, ImageId, ImageState
 from teraflock.storage.database import Database, Transaction
@@ -86,7 +87,7 @@ class ImageService:
                 )
             if users := store.users(tx, image.id):
                 raise Conflict(
-                    f"The image `{image.name}` is in use by {users} instances",
+                    f"The image `{image.name}` is in use by {count_text(users, 'instance')}",
                     hint="Delete them first: `tera ps`",
                 )
             store.set_state(tx, image.id, ImageState.DELETING)

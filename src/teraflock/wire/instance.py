@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from teraflock.instance.model import Operation
 from teraflock.instance.states import Wanted
+from teraflock.wire.word import closed
 
 USER_DATA_BYTES_MAX = 65_536
 INSTANCES_PER_LAUNCH_MAX = 100
@@ -29,10 +30,9 @@ AccessWord = Literal["ssh", "jupyter", "command"]
 PhaseWord = Literal[
     "queued", "starting", "running", "changing", "away", "stopping", "stopped", "failed", "deleting", "gone"
 ]
-StateWord = Annotated[str, Meta(extra_json_schema={"enum": list(get_args(PhaseWord))})]
-"""A closed set in the document; read as any text, so that an older client bears a newer server."""
-WantedWord = Annotated[str, Meta(extra_json_schema={"enum": [str(wanted) for wanted in Wanted]})]
-OperationWord = Annotated[str, Meta(extra_json_schema={"enum": [str(each) for each in Operation]})]
+StateWord = Annotated[str, closed(*get_args(PhaseWord))]
+WantedWord = Annotated[str, closed(*Wanted)]
+OperationWord = Annotated[str, closed(*Operation)]
 LogSource = Literal["command", "console", "user-data"]
 TimeLimit = Annotated[int, Meta(ge=TIME_LIMIT_SECONDS_MIN, le=TIME_LIMIT_SECONDS_MAX)]
 
@@ -104,7 +104,7 @@ class RestoreRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class SnapshotAnswer(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
-    state: Annotated[str, Meta(extra_json_schema={"enum": ["making", "ready", "failed"]})]
+    state: Annotated[str, closed("making", "ready", "failed")]
     size_bytes: int
     """What it keeps that neither the image nor a snapshot before it had; it is paid for until it is deleted."""
     created_at: datetime
@@ -138,12 +138,12 @@ class JupyterAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 class GpuAnswer(msgspec.Struct, frozen=True, kw_only=True):
     slot: str
-    kind: Annotated[str, Meta(extra_json_schema={"enum": ["physical", "mig"]})]
+    kind: Annotated[str, closed("physical", "mig")]
     gpu: str
 
 
 class UserDataAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    state: Annotated[str, Meta(extra_json_schema={"enum": ["running", "done"]})]
+    state: Annotated[str, closed("running", "done")]
     exit_code: int | None
     """Null while it runs, or where its end is not known."""
 
@@ -163,7 +163,7 @@ class InstanceAnswer(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[GpuAnswer, ...]
     """The cards it has now."""
     image: str
-    access: Annotated[str, Meta(extra_json_schema={"enum": ["ssh", "jupyter", "command"]})]
+    access: Annotated[str, closed("ssh", "jupyter", "command")]
     command: tuple[str, ...]
     exit_code: int | None
     """Of its command, when that has ended."""
