@@ -7,7 +7,9 @@ import pytest
 from tests.api.asking import House, Tenants
 
 from teraflock.api.openapi import document, document_json
-from teraflock.instance.model import Operation
+from teraflock.fleet.model import GpuKind, HostState
+from teraflock.image.model import ImageState
+from teraflock.instance.model import Access, Operation
 from teraflock.instance.states import Phase, Wanted
 
 
@@ -59,7 +61,16 @@ def test_closed_sets_times_and_binaries_are_said_in_the_document() -> None:
     assert fields["state"]["enum"] == [str(phase) for phase in Phase]
     assert fields["wanted"]["enum"] == [str(wanted) for wanted in Wanted]
     assert fields["operation"]["anyOf"][0]["enum"] == [str(each) for each in Operation]
-    for schema in whole["components"]["schemas"].values():
+    schemas = whole["components"]["schemas"]
+    for schema, field, words in (
+        ("ImageAnswer", "state", ImageState),
+        ("HostAnswer", "state", HostState),
+        ("HostGpuAnswer", "kind", GpuKind),
+        ("GpuAnswer", "kind", GpuKind),
+        ("InstanceAnswer", "access", Access),
+    ):
+        assert schemas[schema]["properties"][field]["enum"] == [str(word) for word in words], schema
+    for schema in schemas.values():
         for name, field in schema.get("properties", {}).items():
             kinds = field.get("anyOf", [field])
             if name.endswith("_at") and any(kind.get("type") == "string" for kind in kinds):

@@ -151,7 +151,8 @@ def ended(instance: Instance, at: datetime) -> Instance:
     if instance.wanted == Wanted.GONE:
         return instance
     wanted = Wanted.GONE if instance.spec.delete_when_done else Wanted.STOPPED
-    return replace(instance, wanted=wanted, wanted_at=at)
+    asked_at = instance.wanted_at if instance.wanted == Wanted.STOPPED else at  # what was asked first counts
+    return replace(instance, wanted=wanted, wanted_at=asked_at)
 
 
 def notice_before(time_limit_seconds: int) -> timedelta:

@@ -5,13 +5,12 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from teraflock.fleet.model import GpuKind, HostState
 from teraflock.wire.word import closed
 
 
 class HostGpuAnswer(msgspec.Struct, frozen=True, kw_only=True):
     slot: str
-    kind: Annotated[str, closed(*GpuKind)]
+    kind: Annotated[str, closed("physical", "mig")]
     gpu: str
     name: str
     memory_bytes: int
@@ -23,7 +22,7 @@ class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     site: str
     name: str
-    state: Annotated[str, closed(*HostState)]
+    state: Annotated[str, closed("ready", "draining", "away")]
     address: str
     vcpus: int
     ram_bytes: int

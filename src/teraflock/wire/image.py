@@ -5,7 +5,6 @@ from typing import Annotated
 
 import msgspec
 
-from teraflock.image.model import ImageState
 from teraflock.wire.instance import Name, Ref
 from teraflock.wire.word import closed
 
@@ -23,7 +22,7 @@ class ImageAnswer(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     shared: bool
     recipe: str
-    state: Annotated[str, closed(*ImageState)]
+    state: Annotated[str, closed("waiting", "ready", "failed", "deleting")]
     problem: str
     size_bytes: int
     created_at: datetime

@@ -7,8 +7,6 @@ from typing import Annotated, Literal, get_args
 import msgspec
 from msgspec import Meta
 
-from teraflock.instance.model import Operation
-from teraflock.instance.states import Wanted
 from teraflock.wire.word import closed
 
 USER_DATA_BYTES_MAX = 65_536
@@ -31,8 +29,14 @@ PhaseWord = Literal[
     "queued", "starting", "running", "changing", "away", "stopping", "stopped", "failed", "deleting", "gone"
 ]
 StateWord = Annotated[str, closed(*get_args(PhaseWord))]
-WantedWord = Annotated[str, closed(*Wanted)]
-OperationWord = Annotated[str, closed(*Operation)]
+WantedWord = Annotated[str, closed("running", "stopped", "gone")]
+OperationWord = Annotated[
+    str,
+    closed(
+        "launch", "start", "stop", "restart", "resize", "refit", "resize-restart", "snapshot", "restore",
+        "restore-restart", "publish", "delete",
+    ),
+]  # fmt: skip
 LogSource = Literal["command", "console", "user-data"]
 TimeLimit = Annotated[int, Meta(ge=TIME_LIMIT_SECONDS_MIN, le=TIME_LIMIT_SECONDS_MAX)]
 
