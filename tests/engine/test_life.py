@@ -6,6 +6,7 @@ from tests.engine.conftest import GIB, MIB, MachineMaker, launched, seen_as
 from tests.engine.house import ENGINE, INSIDE_ADDRESS, House
 from tests.engine.login import Login
 
+from teraflock.drivers.lxd import names
 from teraflock.drivers.lxd.driver import Lxd
 from teraflock.instance.driver import CommandState, Machine, Ran, Seen
 
@@ -169,20 +170,16 @@ def test_a_guest_cannot_confuse_the_look_at_its_command(driver: Lxd, a_machine: 
     """Whatever it writes in place of its exit code and log: a folder, a link to a device, no number."""
     machine = a_machine(command=("sleep", "1000"))
     launched(driver, machine)
-    log = "/var/log/teraflock/command.log"
-    for path in (log, f"{STATE}/command.exit"):
-        ran(driver, machine, "sh", "-c", f"rm -rf {path}; mkdir -p {path}")
+    exit_code = f"/var/lib/teraflock/{names.machine_id(machine.id)}/command.exit"
+    for path in ("/var/log/teraflock/command.log", exit_code):
+        ran(driver, machine, "rm", "-f", path)
+        ran(driver, machine, "mkdir", "-p", path)
         assert driver.command_state(machine.handle) == CommandState(exit_code=None, log=b"")
-        ran(driver, machine, "sh", "-c", f"rm -rf {path}; ln -s /dev/zero {path}")
+        ran(driver, machine, "rmdir", path)
+        ran(driver, machine, "ln", "-s", "/dev/zero", path)
         assert driver.command_state(machine.handle) == CommandState(exit_code=None, log=b"")
         ran(driver, machine, "rm", path)
-    ran(
-        driver,
-        machine,
-        "sh",
-        "-c",
-        f"mkdir -p {STATE}; echo many words that are no number > {STATE}/command.exit",
-    )
+    ran(driver, machine, "sh", "-c", f"echo many words that are no number > {exit_code}")
     assert driver.command_state(machine.handle) == CommandState(exit_code=255, log=b"")
 
 
