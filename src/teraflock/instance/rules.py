@@ -151,8 +151,14 @@ def ended(instance: Instance, at: datetime) -> Instance:
     if instance.wanted == Wanted.GONE:
         return instance
     wanted = Wanted.GONE if instance.spec.delete_when_done else Wanted.STOPPED
-    asked_at = instance.wanted_at if instance.wanted == Wanted.STOPPED else at  # what was asked first counts
-    return replace(instance, wanted=wanted, wanted_at=asked_at)
+    first = instance.wanted_at if instance.wanted == Wanted.STOPPED else asked_at(instance, at)
+    return replace(instance, wanted=wanted, wanted_at=first)  # what was asked first counts
+
+
+def asked_at(instance: Instance, now: datetime) -> datetime:
+    """When a wish for an end counts: not after the time limit of what runs, also where nobody looked in time."""
+    is_limited = instance.wanted == Wanted.RUNNING and instance.stop_at is not None
+    return min(now, instance.stop_at) if is_limited and instance.stop_at else now
 
 
 def notice_before(time_limit_seconds: int) -> timedelta:

@@ -42,7 +42,7 @@ from teraflock.instance.model import (
     View,
 )
 from teraflock.instance.orders import Order, ShapeWish, changed_shape, check, check_labels, check_name
-from teraflock.instance.rules import holding, settled
+from teraflock.instance.rules import asked_at, holding, settled
 from teraflock.instance.snapshot import store as snapshots
 from teraflock.instance.states import Phase, Wanted
 from teraflock.storage.database import Database, Row, Transaction
@@ -139,7 +139,7 @@ class InstanceService:
                 raise _cannot("be stopped", instance)
             if instance.wanted == Wanted.STOPPED:
                 return instance  # what was asked first counts: it is charged until then
-            after = replace(instance, wanted=Wanted.STOPPED, wanted_at=now)
+            after = replace(instance, wanted=Wanted.STOPPED, wanted_at=asked_at(instance, now))
             not_begun = instance.phase == Phase.STOPPED and instance.progress is None
             # a start that is taken back gives back what was set aside for it
             return holding(after) if not_begun else after
@@ -179,10 +179,9 @@ class InstanceService:
             if instance.wanted == Wanted.GONE:
                 return instance
             is_stopping = instance.wanted == Wanted.STOPPED and instance.phase != Phase.STOPPED
-            asked_at = (
-                instance.wanted_at if is_stopping else now
-            )  # it is charged until the stop was asked for
-            return replace(instance, wanted=Wanted.GONE, wanted_at=asked_at)
+            # it is charged until the stop was asked for
+            first = instance.wanted_at if is_stopping else asked_at(instance, now)
+            return replace(instance, wanted=Wanted.GONE, wanted_at=first)
 
         return self._change(actor, project, ref, "delete", change)
 
