@@ -114,7 +114,8 @@ class Oracle:
     ) -> None:  # fmt: skip
         """A row as it stands after a commit. Of wishes for an end, what was asked first counts until it is reached.
 
-        What ran past its time limit, `limit_us`, was asked to end then. `is_told` is whether this is a change that all are told of: nothing counts before the last of those.
+        What ran past its time limit, `limit_us`, was asked to end then. `is_told` is whether this is a change that all
+        are told of: nothing counts before the last of those.
         """
         life = self.lives.setdefault(id, Life(project=project, stretches=[], sent=[]))
         life.held = held
