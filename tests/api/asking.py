@@ -78,6 +78,8 @@ class Asking:
         parted = [content[at : at + 65_536] for at in range(0, len(content), 65_536)] or [b""]
 
         async def receive() -> Any:
+            if not parted:  # the asker stays until the answer is whole
+                await asyncio.Event().wait()
             part = parted.pop(0)
             return {"type": "http.request", "body": part, "more_body": bool(parted)}
 

@@ -54,7 +54,7 @@ def test_an_error_has_one_form(house: House, tenants: Tenants) -> None:
         assert answer.headers["request-id"] == told_problem.request_id
         assert told_problem.detail
         assert told_problem.hint
-    assert sorted(asked["no such method"].headers["allow"].split(", ")) == ["GET", "OPTIONS", "POST"]
+    assert sorted(asked["no such method"].headers["allow"].split(", ")) == ["GET", "HEAD", "OPTIONS", "POST"]
 
 
 def test_what_is_simulated_says_so_in_every_answer(house: House, tenants: Tenants) -> None:

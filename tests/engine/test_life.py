@@ -6,8 +6,9 @@ from tests.engine.conftest import GIB, MIB, MachineMaker, launched, seen_as
 from tests.engine.house import ENGINE, INSIDE_ADDRESS, House
 from tests.engine.login import Login
 
+from teraflock.drivers.lxd import names
 from teraflock.drivers.lxd.driver import Lxd
-from teraflock.instance.driver import Machine, Ran, Seen
+from teraflock.instance.driver import CommandState, Machine, Ran, Seen
 
 STATE = "/var/lib/teraflock/$(cat /etc/machine-id)"
 
@@ -147,6 +148,39 @@ def test_user_data_runs_once_if_it_is_a_script(driver: Lxd, a_machine: MachineMa
     assert ran(driver, machine, "cat", "/root/done").stdout == once
     assert ran(driver, other, "cat", "/etc/teraflock/user-data").stdout == b"not: a script\n"
     assert ran(driver, other, "systemctl", "--failed", "--plain", "--no-legend").stdout == b""
+
+
+def test_user_data_that_is_cut_off_ends_with_the_next_start(driver: Lxd, a_machine: MachineMaker) -> None:
+    machine = a_machine(user_data="#!/bin/sh\necho begun\nsleep 1000\n")
+    launched(driver, machine)
+    ran(driver, machine, "sh", "-c", "until [ -s /var/log/teraflock/user-data.log ]; do sleep 0.1; done")
+    state = driver.user_data_state(machine.handle)
+    assert state is not None
+    assert (state.exit_code, state.log) == (None, b"begun\n")
+    driver.stop(machine.handle, force=True)
+    driver.start(machine.handle)
+    launched(driver, machine)
+    ran(driver, machine, "sh", "-c", f"until [ -s {STATE}/first-boot.exit ]; do sleep 0.1; done")
+    state = driver.user_data_state(machine.handle)
+    assert state is not None
+    assert (state.exit_code, b"cut off" in state.log) == (143, True)
+
+
+def test_a_guest_cannot_confuse_the_look_at_its_command(driver: Lxd, a_machine: MachineMaker) -> None:
+    """Whatever it writes in place of its exit code and log: a folder, a link to a device, no number."""
+    machine = a_machine(command=("sleep", "1000"))
+    launched(driver, machine)
+    exit_code = f"/var/lib/teraflock/{names.machine_id(machine.id)}/command.exit"
+    for path in ("/var/log/teraflock/command.log", exit_code):
+        ran(driver, machine, "rm", "-f", path)
+        ran(driver, machine, "mkdir", "-p", path)
+        assert driver.command_state(machine.handle) == CommandState(exit_code=None, log=b"")
+        ran(driver, machine, "rmdir", path)
+        ran(driver, machine, "ln", "-s", "/dev/zero", path)
+        assert driver.command_state(machine.handle) == CommandState(exit_code=None, log=b"")
+        ran(driver, machine, "rm", path)
+    ran(driver, machine, "sh", "-c", f"echo many words that are no number > {exit_code}")
+    assert driver.command_state(machine.handle) == CommandState(exit_code=255, log=b"")
 
 
 def test_a_snapshot_brings_the_disk_back(driver: Lxd, a_machine: MachineMaker) -> None:

@@ -25,6 +25,7 @@ from teraflock.reconcile.images import ImageLoop
 from teraflock.reconcile.instances import InstanceLoop
 from teraflock.reconcile.loops import WORKER_TIME
 from teraflock.reconcile.surroundings import Surroundings
+from teraflock.reconcile.time_limits import TimeLimitLoop
 from teraflock.storage.database import Database
 from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.service import TenantService
@@ -74,6 +75,7 @@ class Worker:
         self.drift = DriftLoop(around)
         self.commands = CommandLoop(around)
         self.images = ImageLoop(around)
+        self.time_limits = TimeLimitLoop(around)
 
     def beat(self) -> None:
         now = self._house.clock.now()
@@ -89,7 +91,7 @@ class Worker:
             self.instances.advance(self.in_hand.pop(0))
 
     def look(self) -> None:
-        for loop in (self.hosts, self.images, self.drift, self.commands):
+        for loop in (self.hosts, self.images, self.drift, self.commands, self.time_limits):
             loop.turn()
 
     def turn(self) -> None:

@@ -48,6 +48,7 @@ from teraflock.reconcile.images import ImageLoop
 from teraflock.reconcile.instances import InstanceLoop
 from teraflock.reconcile.loops import WORKER_TIME
 from teraflock.reconcile.surroundings import Surroundings
+from teraflock.reconcile.time_limits import TimeLimitLoop
 from teraflock.reconcile.traffic import TrafficLoop
 from teraflock.storage.database import Database
 from teraflock.storage.memory import MemoryDatabase
@@ -152,6 +153,7 @@ class Cloud:
         self.hosts.take_over()
         self._first, self._standing = True, {}
         self.image_loop, self.traffic = ImageLoop(loops), TrafficLoop(loops)
+        self.time_limits = TimeLimitLoop(loops)
         self.database.write(leases.let_go_all)
 
     def survives(self, act: Callable[[], object]) -> bool:
@@ -178,7 +180,7 @@ class Cloud:
     def turn(self) -> None:
         """One turn of every loop."""
         for act in (self._beat, self._read_hosts, self.image_loop.turn, self.drift.turn, self.commands.turn,
-                    self._serve, self.traffic.turn, self.loop.turn):  # fmt: skip
+                    self.time_limits.turn, self._serve, self.traffic.turn, self.loop.turn):  # fmt: skip
             if not self.survives(act) or (act == self._read_hosts and not self.hosts.has_looked):
                 return
 
@@ -300,11 +302,21 @@ class Cloud:
 
     # -- what tenants and operators do ---------------------------------------------------------------------------
 
-    def launch(self, project: str, shape: ShapeWish, count: int, mode: str, label: str, who: int) -> None:
+    def launch(
+        self,
+        project: str,
+        shape: ShapeWish,
+        count: int,
+        mode: str,
+        label: str,
+        who: int,
+        time_limit_seconds: int | None = None,
+    ) -> None:
         self._named += 1
         order = Order(
-            name=f"one-{self._named}", shape=shape, instances=count, mode=mode, labels={"team": label}
-        )
+            name=f"one-{self._named}", shape=shape, instances=count, mode=mode, labels={"team": label},
+            time_limit_seconds=time_limit_seconds, delete_when_done=bool(time_limit_seconds) and self._named % 2 == 0,
+        )  # fmt: skip
         self.ask(lambda: self.service.launch(self.actors[who], self.projects[project], order))
 
     def act(self, act: str, instance: Instance) -> None:
@@ -314,6 +326,10 @@ class Cloud:
     def resize(self, instance: Instance, wish: ShapeWish) -> None:
         project = self.projects[self.names[instance.project_id]]
         self.ask(lambda: self.service.resize(self.actors[0], project, instance.id, wish))
+
+    def label(self, instance: Instance, team: str | None) -> None:
+        project = self.projects[self.names[instance.project_id]]
+        self.ask(lambda: self.service.label(self.actors[0], project, instance.id, {"team": team}))
 
     def snapshot(self, instance: Instance) -> None:
         self._named += 1

@@ -28,7 +28,8 @@ HOST_NAMES = tuple(f"simulated-{number:04d}" for number in range(1, 5))
 def launch(cloud: Cloud, chance: Random) -> None:
     mode = chance.choice(["on-demand", "on-demand", "spot"])
     cloud.launch(chance.choice(PROJECTS), chance.choice(SHAPES), chance.choice([1, 1, 2]), mode,
-                 chance.choice("ab"), chance.randrange(2))  # fmt: skip
+                 chance.choice("ab"), chance.randrange(2),
+                 chance.choice([None, None, None, 1800, 3 * DAY_S]))  # fmt: skip
     work(cloud, chance)
 
 
@@ -40,6 +41,11 @@ def act(cloud: Cloud, chance: Random) -> None:
 def resize(cloud: Cloud, chance: Random) -> None:
     if one := _one(cloud, chance):
         cloud.resize(one, chance.choice(SIZES))
+
+
+def label(cloud: Cloud, chance: Random) -> None:
+    if one := _one(cloud, chance, "running"):
+        cloud.label(one, chance.choice(["a", "b", None]))
 
 
 def snapshot(cloud: Cloud, chance: Random) -> None:
@@ -246,6 +252,6 @@ WEIGHTS: dict[Move, int] = {
     launch: 6, act: 8, resize: 4, snapshot: 2, hang: 4, work: 5, pass_time: 6, step_clock: 1, outage: 1, set_prices: 1,
     power_cut: 2, buy: 3, months: 1, change_purchase: 2, set_budget: 2, remove_budget: 1, give: 2, die_soon: 2,
     fault: 2,
-    trouble_host: 2, lose_in_work: 2, meddle: 1, delay_events: 1, deliver_events: 1, send: 3, move_host: 1,
+    trouble_host: 2, lose_in_work: 2, meddle: 1, delay_events: 1, deliver_events: 1, send: 3, move_host: 1, label: 3,
 }  # fmt: skip
 MOVES: tuple[Move, ...] = tuple(move for move, weight in WEIGHTS.items() for _ in range(weight))

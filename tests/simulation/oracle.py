@@ -31,6 +31,7 @@ class Held(msgspec.Struct, frozen=True):
     mode: str
     host: str
     region: str
+    labels: str
 
     @property
     def amounts(self) -> tuple[int, ...]:
@@ -111,18 +112,20 @@ class Oracle:
 
     def see(
         self, id: str, project: str, phase: str, wanted: str, held: Held, now_us: int, lost_us: int | None, *,
-        is_told: bool,
+        is_told: bool, limit_us: int | None = None,
     ) -> None:  # fmt: skip
         """A row as it stands after a commit. Of wishes for an end, what was asked first counts until it is reached.
 
-        `is_told` is whether this is a change that all are told of: nothing counts before the last of those.
+        What ran past its time limit, `limit_us`, was asked to end then. `is_told` is whether this is a change that all
+        are told of: nothing counts before the last of those.
         """
         life = self.lives.setdefault(id, Life(project=project, stretches=[], sent=[]))
         life.held = held
         if wanted == "running":
             life.asked_us = None
         elif wanted != life.wanted and life.asked_us is None:
-            life.asked_us = now_us
+            ran = life.wanted == "running"
+            life.asked_us = min(now_us, limit_us) if ran and limit_us is not None else now_us
         life.wanted = wanted
         if is_told or phase != life.phase:
             self.change(id, phase, held, now_us, lost_us)

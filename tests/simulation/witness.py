@@ -94,7 +94,8 @@ class Witness:
         )
         rows = tx.all(
             "SELECT i.id, i.project_id, i.phase, i.wanted, i.gpu, i.held_vcpus, i.held_ram_bytes, i.held_disk_bytes,"
-            " i.held_snapshots_bytes, i.spec, i.host_id, h.name, h.region, i.sequence, h.state, i.operation"
+            " i.held_snapshots_bytes, i.spec, i.host_id, h.name, h.region, i.sequence, i.labels, i.stop_at_us,"
+            " h.state, i.operation"
             " FROM instance i LEFT JOIN host h ON h.id = i.host_id WHERE i.phase <> 'gone' OR h.name IS NOT NULL"
             " OR i.gone_at_us >= :us ORDER BY i.id",
             us=self._now_us(),
@@ -123,8 +124,9 @@ class Witness:
     def _saw_row(self, row: tuple[Any, ...]) -> bool:
         """Whether its phase is another than before."""
         id, project, phase, wanted, gpu, gpus, vcpus, ram, disk, kept, spec, host, host_name, region, told = (
-            row
+            row[:15]
         )
+        labels, limit_us = row[15:]
         before = self._rows.get(id)
         if before == row:
             return False
@@ -135,12 +137,12 @@ class Witness:
         if phase == "gone":
             self._gone(id)
         mode = "spot" if '"mode":"spot"' in spec else "on-demand"
-        held = Held(gpu, gpus, vcpus, ram, disk, kept, mode, host, region)
+        held = Held(gpu, gpus, vcpus, ram, disk, kept, mode, host, region, labels)
         lost_us = self._seen_us.get(host_name) if phase == "away" and before else None
         is_told = before is None or before[14] != told
         self._oracle.see(
-            id, self._names[project], phase, wanted, held, self._now_us(), lost_us, is_told=is_told
-        )
+            id, self._names[project], phase, wanted, held, self._now_us(), lost_us, is_told=is_told, limit_us=limit_us
+        )  # fmt: skip
         if before is None:
             self.count["launched"] += 1
             return True

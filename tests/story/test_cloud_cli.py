@@ -77,10 +77,11 @@ def test_cards_are_whole_and_a_change_of_them_asks(cloud: Cloud) -> None:
 
 
 def test_a_command_runs_and_its_log_and_exit_code_are_kept(cloud: Cloud) -> None:
-    cloud.ok("launch", "--name", "job", "--wait", "--", "echo", "a b", "$HOME")
+    done = cloud.ok("launch", "--name", "job", "--wait", "--", "echo", "a b", "$HOME")
+    assert (done.out, "job: stopped (exit 0) SIMULATED" in done.err) == ("a b $HOME\n", True)
     assert cloud.ok("logs", "job").out == "a b $HOME\n"
     assert "stopped (exit 0) SIMULATED" in cloud.ok("ps").out
-    cloud.ok("launch", "--name", "bad", "--command", "false", "--wait")
+    assert cloud.run("launch", "--name", "bad", "--command", "false", "--wait").code == 1
     assert "exit code 1" in cloud.ok("logs", "bad", "--follow").err
     assert cloud.run("exec", "job", "--", "true").code != 0
     cloud.ok("delete", "job", "bad", "--yes")
@@ -206,6 +207,8 @@ def test_ssh_gets_the_host_key_and_asks_nothing(cloud: Cloud, tmp_path: Path) ->
     cloud.ok("launch", "--name", "sim", "--wait")
     assert "SIMULATED" in cloud.fails("ssh", "sim").err
     assert "SIMULATED" in cloud.fails("cp", "x", "sim:").err
+    assert "SIMULATED" in cloud.ok("cp", "sim:/etc/hostname", tmp_path / "name").err
+    assert (tmp_path / "name").read_text() == "sim\n"
     cloud.ok("delete", "sim", "--yes")
 
 

@@ -114,24 +114,51 @@ def test_a_life_on_a_real_engine(cloud: RealCloud, tmp_path: Path) -> None:
     assert "is stopped" in cloud.fails("ssh", "web").err
     cloud.ok("start", "web")
     assert cloud.ok("ssh", "web", "--", "cat", "/root/note").out == "kept"
-    cloud.ok(
-        "launch",
-        "--name",
-        "job",
-        "--ram",
-        "512MB",
-        "--disk",
-        "2",
-        "--wait",
-        "--",
-        "sh",
-        "-c",
-        "echo done; exit 3",
-    )
+
+
+JOB = "mkdir -p out/deep; date +%N >> out/runs; ln -s /etc/shadow out/link; echo x > out/deep/x; echo done; exit 3"
+
+
+def test_a_job_on_a_real_engine(cloud: RealCloud, tmp_path: Path) -> None:
+    """Its exit code, its files without a start, and a second run."""
+    done = cloud.run("launch", "--name", "job", *SMALL, "--wait", "--shell", "--command", JOB)
+    assert (done.code, done.out) == (3, "done\n")
     job = cloud.ok("show", "job", "--json").json
     assert (job["state"], job["exit_code"]) == ("stopped", 3)
     assert cloud.ok("logs", "job").out == "done\n"
+    cloud.ok("cp", "-r", "job:/root/out", tmp_path)
+    found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")}
+    assert found == {"out", "out/runs", "out/deep", "out/deep/x"}, "all but the link"
+    cloud.fails("cp", "job:/root/out/link", tmp_path)
+    cloud.ok("start", "job")
+    for _ in range(LOOKS_MAX):
+        if cloud.ok("show", "job", "--json").json["state"] == "stopped":
+            break
+    assert cloud.ok("show", "job", "--json").json["exit_code"] == 3
+    assert cloud.ok("logs", "job").out.count("done") == 1, "the log of this run alone"
+    cloud.ok("cp", "job:out/runs", tmp_path / "runs")
+    assert len((tmp_path / "runs").read_text().splitlines()) == 2, "it ran twice in all"
     cloud.ok("delete", "job", "--yes")
+
+
+def test_user_data_on_a_real_engine(cloud: RealCloud, tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh\nsleep 1\necho broken\nexit 5\n")
+    failed = cloud.fails("launch", "--name", "set-up", *SMALL, "--user-data", script, "--wait")
+    assert "exit code 5" in failed.err
+    assert cloud.ok("logs", "set-up", "--user-data").out == "broken\n"
+    cloud.ok("delete", "set-up", "--yes")
+
+
+def test_rm_and_a_time_limit_on_a_real_engine(cloud: RealCloud) -> None:
+    once = cloud.run("launch", "--name", "once", *SMALL, "--rm", "--wait", "--", "echo", "hello")
+    assert (once.code, once.out) == (0, "hello\n")
+    cut = cloud.run(
+        "launch", "--name", "cut", *SMALL, "--rm", "--time-limit", "3s", "--wait", "--", "sleep", "999"
+    )
+    assert cut.code == 124
+    assert cloud.guests() == {"web"}
+    assert cloud.ok("logs", "once").out == "hello\n"
 
 
 def test_down_and_up_keep_what_there_is(cloud: RealCloud) -> None:

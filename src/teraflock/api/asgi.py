@@ -95,12 +95,16 @@ class Application:
 
     def _handler(self, path: str, routes: Sequence[Route]) -> HTTPRouteHandler:
         """One for each path, so that Litestar knows all that a path takes."""
-        by_method = {route.method: route for route in routes}
+        by_method: dict[str, Route] = {route.method: route for route in routes}
+        if "GET" in by_method and not by_method["GET"].stream:
+            by_method["HEAD"] = by_method["GET"]
 
         async def serve(request: Request[Any, Any, Any]) -> ASGIApp:
-            route = by_method[request.scope["method"]]  # type: ignore[index]  # Litestar lets no other through
+            route = by_method[request.scope["method"]]  # Litestar lets no other through
             try:
                 run = self._stream if route.stream else self._in_pieces if route.in_pieces else self._answer
+                if request.scope["method"] == "HEAD":
+                    return _WithoutBody(await (self._head if route.in_pieces else run)(route, request))
                 return await run(route, request)
             except Exception as error:
                 return _Sent(self._failed(error, request.scope))
@@ -152,9 +156,15 @@ class Application:
         content = self.streams.follow(call.actor, turn, still_good)
         return cast(ASGIApp, Stream(content, media_type=route.media_type))  # Litestar takes both
 
+    async def _head(self, route: Route, request: Request[Any, Any, Any]) -> ASGIApp:
+        """Of an answer that is made piece by piece: whether one may have it. None of it is made."""
+        await self._read(partial(admitted_first, route, self.services, _raw(request)))
+        return _Sent(Reply(route.status, b"", route.media_type, {}))
+
     async def _in_pieces(self, route: Route, request: Request[Any, Any, Any]) -> ASGIApp:
-        call, query = await self._read(partial(admitted_first, route, self.services, _raw(request)))
-        pieces = Pieces(route.handler(call, query=query))
+        raw = _raw(request)
+        call, query = await self._read(partial(admitted_first, route, self.services, raw))
+        pieces = Pieces(route.handler(call, query=query, **raw.path))
         making = asyncio.ensure_future(self._work(route.work, call.actor, pieces.make))
         making.add_done_callback(pieces.ended)
         return SentInPieces(await pieces.next(), pieces, route.media_type)
@@ -238,6 +248,22 @@ class _Sent:
         headers += [(name.lower().encode(), value.encode()) for name, value in reply.headers.items()]
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         await send({"type": "http.response.body", "body": reply.body, "more_body": False})
+
+
+class _WithoutBody:
+    """The head of an answer, as it would be with its body."""
+
+    __slots__ = ("_app",)
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        async def send_head(message: Any) -> None:
+            body = message["type"] == "http.response.body"
+            await send({**message, "body": b""} if body else message)
+
+        await self._app(scope, receive, send_head)
 
 
 def _response(reply: Reply) -> Response[Any]:

@@ -204,13 +204,31 @@ def _query_decoded(kind: type[msgspec.Struct], text: bytes) -> msgspec.Struct:
         raise MalformedRequest(
             "The query cannot be read", hint="Encode it as `name=value&name=value` in UTF-8"
         ) from None
-    values = dict(pairs)
-    if len(values) != len(pairs):
+    values: dict[str, Any] = dict(pairs)
+    many = _repeatable(kind)
+    for name in many & values.keys():
+        values[name] = [value for each, value in pairs if each == name]
+    if len(values) != len([name for name, _ in pairs if name not in many]) + len(many & values.keys()):
         raise MalformedRequest("A name stands twice in the query", hint="Give every name once")
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         raise MalformedRequest(f"The query cannot be taken: {_plain(error)}", hint=_taken(kind)) from None
+
+
+@lru_cache(maxsize=256)
+def _repeatable(kind: type[msgspec.Struct]) -> frozenset[str]:
+    """The names that may stand several times in a query."""
+    info = msgspec.inspect.type_info(kind)
+    assert isinstance(info, msgspec.inspect.StructType)
+    fields = info.fields
+    return frozenset(
+        each.name for each in fields if isinstance(_plain_type(each.type), msgspec.inspect.VarTupleType)
+    )
+
+
+def _plain_type(kind: msgspec.inspect.Type) -> msgspec.inspect.Type:
+    return kind.type if isinstance(kind, msgspec.inspect.Metadata) else kind
 
 
 def _body(kind: type[msgspec.Struct], raw: Raw) -> msgspec.Struct:

@@ -5,6 +5,7 @@ Who may use an operation stands in it as `x-permission` and `x-scope`; the permi
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -21,7 +22,8 @@ _REF: Final = "#/components/schemas/{name}"
 _DESCRIPTION: Final = (
     "A GPU cloud you own. Errors are `application/problem+json` with a stable `code`; lists come in pages"
     " (`after`, `limit` → `items`, `next`); whatever creates something takes an `Idempotency-Key`, and sent again"
-    " with the same one gives the same answer."
+    " with the same one gives the same answer. Every `GET` but the stream of events also answers `HEAD`. This document"
+    " is served at `/v1/openapi.json`."
 )
 PATH_TEXT: Final = {"type": "string", "minLength": 1, "maxLength": 255}
 
@@ -58,13 +60,63 @@ def document_json(routes: Sequence[Route] = ROUTES) -> str:
     return msgspec.json.format(msgspec.json.encode(document(routes)), indent=2).decode() + "\n"
 
 
+@cache
+def document_bytes() -> bytes:
+    """As the server answers it."""
+    return document_json().encode()
+
+
 def _schemas(routes: Sequence[Route]) -> tuple[Mapping[Any, Any], dict[str, Any]]:
     kinds: list[Any] = [Problem]
     for route in routes:
         kinds += [kind for kind in (route.body, route.answer) if kind not in (None, bytes)]
     kinds = list(dict.fromkeys(kinds))
     found, components = msgspec.json.schema_components(kinds, ref_template=_REF)
+    for name, fields in _times(kinds).items():
+        for field in fields:
+            _mark_time(components[name]["properties"][field])
     return dict(zip(kinds, found, strict=True)), components
+
+
+def _times(kinds: Sequence[Any]) -> dict[str, set[str]]:
+    """The fields that hold times, by struct. msgspec writes their format only where a zone is demanded."""
+    found: dict[str, set[str]] = {}
+    waiting: list[Any] = list(msgspec.inspect.multi_type_info(kinds))
+    while waiting:
+        kind = waiting.pop()
+        if isinstance(kind, msgspec.inspect.StructType):
+            if kind.cls.__name__ in found:
+                continue
+            parts = {each.encode_name: _parts(each.type) for each in kind.fields}
+            found[kind.cls.__name__] = {name for name, types in parts.items() if _has_time(types)}
+            waiting += [each for types in parts.values() for each in types]
+        else:
+            waiting += _parts(kind)[1:]
+    return found
+
+
+def _parts(kind: Any) -> list[Any]:
+    """A type, and those it is made of."""
+    inspect = msgspec.inspect
+    if isinstance(kind, inspect.Metadata):
+        return _parts(kind.type)
+    if isinstance(kind, inspect.UnionType):
+        return [kind, *(part for each in kind.types for part in _parts(each))]
+    if isinstance(kind, inspect.VarTupleType | inspect.ListType):
+        return [kind, *_parts(kind.item_type)]
+    if isinstance(kind, inspect.DictType):
+        return [kind, *_parts(kind.value_type)]
+    return [kind]
+
+
+def _has_time(types: Sequence[Any]) -> bool:
+    return any(isinstance(each, msgspec.inspect.DateTimeType) for each in types)
+
+
+def _mark_time(schema: dict[str, Any]) -> None:
+    for each in schema.get("anyOf", [schema]):
+        if each.get("type") == "string":
+            each["format"] = "date-time"
 
 
 def _operation(route: Route, schemas: Mapping[Any, Any], problems: dict[str, Any]) -> dict[str, Any]:
@@ -142,7 +194,7 @@ def _responses(route: Route, schemas: Mapping[Any, Any], problems: dict[str, Any
     """What a route may answer. Problems are put into `problems`, once for each set of codes."""
     good: dict[str, Any] = {"description": HTTPStatus(route.status).phrase, "headers": _REQUEST_ID}
     if route.answer is not None:
-        schema = {"type": "string"} if route.answer is bytes else schemas[route.answer]
+        schema = _content(route) if route.answer is bytes else schemas[route.answer]
         good["content"] = {route.media_type.partition(";")[0]: {"schema": schema}}
     found = {str(route.status): good}
     codes: dict[int, list[str]] = {}
@@ -157,6 +209,11 @@ def _responses(route: Route, schemas: Mapping[Any, Any], problems: dict[str, Any
             "content": {CONTENT_TYPE: {"schema": schemas[Problem]}},
         }
     return found
+
+
+def _content(route: Route) -> dict[str, Any]:
+    is_text = route.media_type.startswith("text/")
+    return {"type": "string"} if is_text else {"type": "string", "format": "binary"}
 
 
 def _implied(route: Route) -> list[str]:

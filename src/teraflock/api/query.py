@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from teraflock.wire.bill import ByWord, Month
+from teraflock.wire.instance import LogSource, PhaseWord
 from teraflock.wire.operator import Reason
 
 LIMIT: Final = 50
@@ -21,6 +22,10 @@ ProjectRef = Annotated[
 ]
 OrganisationRef = Annotated[Ref, Meta(description="Id or name; for operators. Left out: the key's own.")]
 Cursor = Annotated[str, Meta(max_length=100, pattern=r"^[A-Za-z0-9_]*$(?!\n)")]
+LabelPair = Annotated[
+    str,
+    Meta(max_length=319, pattern=r"^[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?=[^\u0000]*$"),
+]
 After = Annotated[Cursor, Meta(description="`next` of the page before.")]
 Limit = Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="The most items in the answer.")]
 
@@ -54,6 +59,42 @@ class PageInOrganisation(InOrganisation, frozen=True, kw_only=True):
 
 class InstancePageQuery(PageInProject, frozen=True, kw_only=True):
     gone: Annotated[bool, Meta(description="With those that were deleted.")] = False
+    state: Annotated[
+        tuple[PhaseWord, ...], Meta(max_length=10, description="Only those in this state; may be repeated.")
+    ] = ()
+    label: Annotated[
+        tuple[LabelPair, ...],
+        Meta(
+            max_length=10,
+            description="Only those with this label, `key=value`; may be repeated: all must be there.",
+        ),
+    ] = ()
+    name: Annotated[
+        str,
+        Meta(
+            max_length=63,
+            pattern=r"^[a-z0-9*?-]*$(?!\n)",
+            description="Only those whose name is like this: `*` stands for any text, `?` for one character.",
+        ),
+    ] = ""
+
+
+class FileQuery(InProject, frozen=True, kw_only=True):
+    path: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=4096,
+            pattern=r"^/[^\u0000]*$(?!\n)",
+            description="A file or folder on the instance's disk, as an absolute path.",
+        ),
+    ]
+
+
+class LogQuery(InProject, frozen=True, kw_only=True):
+    source: Annotated[
+        LogSource | None, Meta(description="Left out: the command's output; without a command, the console.")
+    ] = None
 
 
 class OperatorQuery(InOrganisation, frozen=True, kw_only=True):

@@ -93,6 +93,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     bounds: Bounds = Bounds()
     wake: Callable[[], None] = lambda: None
     """Tell the loops that there is something to do."""
+    openapi: Callable[[], bytes] = lambda: b"{}"
+    """The OpenAPI document: made from the routes, so they cannot make it themselves."""
     seconds: Callable[[], float]
     """A clock that only goes forward, for durations."""
     processor_seconds: Callable[[], float]

@@ -11,6 +11,7 @@ from typing import Final
 from teraflock.api.idempotency import forget_old
 from teraflock.api.limits import RequestRates
 from teraflock.api.metrics import Metrics
+from teraflock.api.openapi import document_bytes
 from teraflock.api.refusals import RequestLog
 from teraflock.api.services import Bounds, Nouns, Services, Snapshots
 from teraflock.app.engines import open_engines
@@ -76,6 +77,7 @@ class Cloud:
         try:
             tenants = TenantService(self.database, self.clock, random_bytes, defaults_of(settings))
             self.installed = tenants.install()
+            self.database.write_alone(instances.move_labels)
             if self.installed.secret:
                 _keep_secret(at, self.installed.secret)
             self.engines = engines or open_engines(at, settings, self.installed.installation_id, self.clock)
@@ -181,6 +183,7 @@ class Cloud:
                 metrics_open=settings.metrics_open,
             ),
             wake=self.loops.wake,
+            openapi=document_bytes,
             seconds=time.monotonic,
             processor_seconds=time.thread_time,
         )

@@ -11,6 +11,7 @@ from teraflock.base.errors import BadInput
 GIB: Final = 1 << 30
 MIB: Final = 1 << 20
 
+_UNITS: Final = ((1 << 40, "TB"), (GIB, "GB"), (MIB, "MB"), (1 << 10, "KB"))
 _BYTES_PER: Final = {"m": MIB, "g": GIB, "t": 1 << 40}
 _QUANTITY: Final = re.compile(r"\s*(\d{1,9}(?:\.\d{1,6})?)\s*(?:([mgt])(?:i?b)?)?\s*", re.IGNORECASE)
 
@@ -21,6 +22,21 @@ def parse_memory_bytes(text: str) -> int:
     if not match:
         raise BadInput(f"`{text}` is no amount of memory", hint="Write it as `48`, `48GB` or `512MB`")
     return round(float(match[1]) * _BYTES_PER[(match[2] or "g").lower()])
+
+
+def bytes_text(size_bytes: int) -> str:
+    """A size in the unit that fits: `512 B`, `64 KB`, `256 MB`, `1.5 GB`, `3 TB`; units of 1024."""
+    if size_bytes < 1024:
+        return f"{size_bytes} B"
+    unit_bytes, unit = next(each for each in _UNITS if size_bytes >= each[0])
+    count = size_bytes / unit_bytes
+    text = f"{count:.0f}" if count == int(count) or count >= 100 else f"{count:.1f}".removesuffix(".0")
+    return f"{text} {unit}"
+
+
+def count_text(count: int, noun: str) -> str:
+    """`1 instance`, `2 instances`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def memory_text(size_bytes: int) -> str:

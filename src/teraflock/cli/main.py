@@ -45,6 +45,7 @@ RUN: Final[dict[str, tuple[str, str]]] = {
     "start": ("teraflock.cli.cloud.lifecycle:start", "Start stopped instances"),
     "restart": ("teraflock.cli.cloud.lifecycle:restart", "Stop instances and start them again"),
     "resize": ("teraflock.cli.cloud.resizing", "More or less of GPUs, vCPUs, memory and disk"),
+    "label": ("teraflock.cli.cloud.labelling", "Change the labels of an instance"),
     "snapshot": ("teraflock.cli.cloud.snapshots:snapshot", "Keep the disk of an instance as it is now"),
     "restore": ("teraflock.cli.cloud.snapshots:restore", "Bring a disk back to a snapshot"),
     "delete": ("teraflock.cli.cloud.lifecycle:delete", "Delete instances with their disks and snapshots"),

@@ -1,12 +1,13 @@
 """Instances: launch them, change them, look at them, wait for them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, cast
 
 from teraflock.base.errors import NotFound, Refused, Unavailable
 from teraflock.client.transport import Transport, pages, path_of
 from teraflock.wire.event import EventPage
 from teraflock.wire.instance import (
+    ChangeRequest,
     ExecAnswer,
     ExecRequest,
     InstanceAnswer,
@@ -23,6 +24,7 @@ from teraflock.wire.instance import (
 )
 
 PAGE: Final = 200
+ARCHIVE_SECONDS_MAX: Final = 60.0  # without a byte
 POLL_SECONDS: Final = 0.05  # at first; grows by half each time
 POLL_SECONDS_MAX: Final = 1.0
 EXEC_SECONDS_MORE: Final = 15.0  # for the way there and back, beyond what the command may take
@@ -39,12 +41,34 @@ class TookTooLong(Unavailable):
 
 
 class Instances(Transport):
-    def instances(self, *, after: str = "", limit: int = PAGE, gone: bool = False) -> InstancePage:
-        query = self.in_project(after=after, limit=limit, gone=gone or None)
+    def instances(
+        self,
+        *,
+        after: str = "",
+        limit: int = PAGE,
+        gone: bool = False,
+        states: tuple[str, ...] = (),
+        labels: Mapping[str, str] | None = None,
+        name: str = "",
+    ) -> InstancePage:
+        """Those in one of the states, with all of the labels, and with a name like `web-*`."""
+        pairs = tuple(f"{key}={value}" for key, value in (labels or {}).items())
+        query = self.in_project(
+            after=after, limit=limit, gone=gone or None, state=states, label=pairs, name=name
+        )
         return self.get(path_of("instances"), InstancePage, **query)
 
-    def all_instances(self, *, gone: bool = False) -> list[InstanceAnswer]:
-        return pages(lambda after: self.instances(after=after, gone=gone))
+    def all_instances(
+        self,
+        *,
+        gone: bool = False,
+        states: tuple[str, ...] = (),
+        labels: Mapping[str, str] | None = None,
+        name: str = "",
+    ) -> list[InstanceAnswer]:
+        return pages(
+            lambda after: self.instances(after=after, gone=gone, states=states, labels=labels, name=name)
+        )
 
     def instance(self, ref: str) -> InstanceAnswer:
         return self.get(path_of("instances", ref), InstanceAnswer, **self.in_project())
@@ -89,8 +113,18 @@ class Instances(Transport):
         )
         return self._decoded(content, ExecAnswer)
 
-    def log(self, ref: str) -> LogAnswer:
-        return self.get(path_of("instances", ref, "log"), LogAnswer, **self.in_project())
+    def log(self, ref: str, *, source: str = "") -> LogAnswer:
+        """Of its command, `console` or `user-data`; left out: the command's, or the console."""
+        return self.get(path_of("instances", ref, "log"), LogAnswer, **self.in_project(source=source))
+
+    def change(self, ref: str, request: ChangeRequest) -> InstanceAnswer:
+        path = path_of("instances", ref)
+        return self.act("PATCH", path, InstanceAnswer, request, **self.in_project())
+
+    def archive(self, ref: str, path: str) -> Iterator[bytes]:
+        """A file or folder of its disk as tar, as it comes."""
+        query = self.in_project(path=path)
+        return self.pieces(path_of("instances", ref, "archive"), query, ARCHIVE_SECONDS_MAX)
 
     def instance_events(
         self, ref: str, *, after: str = "", limit: int = PAGE, newest_first: bool = False

@@ -234,7 +234,12 @@ def path_of(*words: str) -> str:
 
 
 def _target(path: str, query: Mapping[str, object] | None) -> str:
-    given = {name: _text(value) for name, value in (query or {}).items() if value not in (None, "")}
+    given = [
+        (name, _text(each))
+        for name, value in (query or {}).items()
+        for each in (value if isinstance(value, tuple) else (value,))
+        if each not in (None, "")
+    ]
     return f"{path}?{urlencode(given)}" if given else path
 
 

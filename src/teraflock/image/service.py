@@ -7,6 +7,7 @@ from importlib.resources import files
 from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict, Forbidden, NotFound, unknown_name
 from teraflock.base.ids import new_id
+from teraflock.base.quantities import count_text
 from teraflock.image import store
 from teraflock.image.model import Image, ImageId, ImageState
 from teraflock.image.telling import tell_gone
@@ -90,7 +91,7 @@ class ImageService:
                 )
             if users := store.users(tx, image.id):
                 raise Conflict(
-                    f"The image `{image.name}` is in use by {users} instances",
+                    f"The image `{image.name}` is in use by {count_text(users, 'instance')}",
                     hint="Delete them first: `tera ps`",
                 )
             store.set_state(tx, image.id, ImageState.DELETING, size_bytes=image.size_bytes)

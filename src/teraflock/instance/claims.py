@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput, Conflict
-from teraflock.base.quantities import GIB, memory_text
+from teraflock.base.quantities import GIB, bytes_text
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import GpuKind, Host, HostId, HostState
 from teraflock.fleet.placement import Need, Policy, Room, choose_many
@@ -147,8 +147,8 @@ def _largest(empty: Sequence[Room], need: Need) -> str:
     best = max(with_card, key=lambda room: (room.free_gpus.get(need.gpu, 0), room.ram_bytes, room.vcpus))
     cards = f"{best.free_gpus.get(need.gpu, 0)}× {need.gpu}, " if need.gpus else ""
     return (
-        f"The largest that fits: {cards}{min(best.vcpus, best.threads)} vCPU, {memory_text(best.ram_bytes)} RAM,"
-        f" {memory_text(best.disk_bytes)} disk"
+        f"The largest that fits: {cards}{min(best.vcpus, best.threads)} vCPU, {bytes_text(best.ram_bytes)} RAM,"
+        f" {bytes_text(best.disk_bytes)} disk"
     )
 
 

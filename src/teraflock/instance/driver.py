@@ -13,7 +13,8 @@ interruption shows as `leaving_at` in a sighting two minutes before, and there i
 it stands still) and no PLACEMENT (the cloud chooses its hosts).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar, Protocol
@@ -140,6 +141,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     authorized_keys: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     """Words of a program to run in the guest; never a shell's."""
+    command_run: int = 0
+    """Which run of the command this is. A machine fitted to a higher number, while it is stopped, runs it anew."""
     jupyter_token: str = ""
     user_data: str = ""
     environment: Mapping[str, str] = {}
@@ -207,6 +210,24 @@ class CommandState(msgspec.Struct, frozen=True, kw_only=True):
     """None while it runs."""
     log: bytes
     """The end of what it wrote."""
+
+
+class FileKind(StrEnum):
+    FILE = "file"
+    FOLDER = "folder"
+    LINK = "link"
+
+
+class GuestFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of a guest's disk."""
+
+    kind: FileKind
+    size_bytes: int = 0
+    mode: int = 0o644
+    names: tuple[str, ...] = ()
+    """What a folder holds, sorted. Written by the guest: trust none of it."""
+    content: Iterator[bytes] | None = None
+    """Of a file, read as it is asked for. It may be shorter or longer than `size_bytes` says."""
 
 
 class ComputeDriver(Protocol):
@@ -289,6 +310,17 @@ class ComputeDriver(Protocol):
     def run(self, handle: Handle, command: Sequence[str], *, stdin: bytes, seconds_max: float) -> Ran: ...
 
     def command_state(self, handle: Handle) -> CommandState | None: ...
+
+    def user_data_state(self, handle: Handle) -> CommandState | None:
+        """How far the instance's user-data is; None where it has none."""
+        ...
+
+    def file(self, handle: Handle, path: str) -> AbstractContextManager[GuestFile]:
+        """An entry of the guest's disk, running or stopped. Links are not followed by the last part of the path.
+
+        Paths are resolved within the guest's own disk, never on the host. `EngineMissing` where there is none.
+        """
+        ...
 
     def console(self, handle: Handle) -> bytes:
         """The end of what the guest wrote to its console."""

@@ -98,11 +98,12 @@ def _blank(
         authorized_keys=order.authorized_keys,
         command=order.command,
         user_data=order.user_data,
-        labels=order.labels,
         environment=order.environment,
         mode=order.mode,
         jupyter_token=random_bytes(24).hex() if order.access == Access.JUPYTER else "",
         image_id=image.id,
+        time_limit_seconds=order.time_limit_seconds,
+        delete_when_done=order.delete_when_done,
     )
     return Instance(
         id=InstanceId(new_id("ins", now, random_bytes)),
@@ -115,6 +116,7 @@ def _blank(
         image=image.name,
         access=order.access,
         spec=spec,
+        labels=order.labels,
         created_at=now,
         created_by=actor.member_id,
         due_at=now,

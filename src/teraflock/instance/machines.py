@@ -41,6 +41,7 @@ def machine_of(instance: Instance, host_name: str, network: Network) -> Machine:
         ports=tuple(Port(port.host_port, port.guest_port) for port in instance.held.ports),
         authorized_keys=spec.authorized_keys,
         command=spec.command,
+        command_run=instance.command_run,
         jupyter_token=spec.jupyter_token,
         user_data=spec.user_data,
         environment=spec.environment,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import NewType
+from typing import Literal, NewType
 
 import msgspec
 
@@ -37,12 +37,15 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     authorized_keys: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     user_data: str = ""
-    labels: Mapping[str, str] = {}
     environment: Mapping[str, str] = {}
     jupyter_token: str = ""
     image_id: str = ""
     mode: str = "on-demand"
     """How it is paid: `on-demand` or `spot`. A purchase for months or years stands in the books."""
+    time_limit_seconds: int | None = None
+    """How long it may run after each start."""
+    delete_when_done: bool = False
+    """Delete it, instead of stopping it, when its command ends or its time limit is reached."""
 
 
 class Operation(StrEnum):
@@ -144,6 +147,16 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     """Something that happened to it, such as the loss of its disk: shown until the tenant acknowledges it."""
     hold: Hold | None = None
     exit_code: int | None = None
+    labels: Mapping[str, str] = {}
+    command_run: int = 0
+    """Counts the starts of its command. The engine keeps the log and the exit code of the last one only."""
+    stop_at: datetime | None = None
+    """When its time limit ends. Set when it begins to run, cleared by the next start."""
+    stop_told: bool = False
+    """The event before `stop_at` was recorded."""
+    user_data_waits: bool = False
+    """Its user-data was given to a guest, and its end is not known yet."""
+    user_data_exit_code: int | None = None
     created_at: datetime
     created_by: MemberId
     running_since: datetime | None = None
@@ -173,6 +186,17 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
 
 
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which instances of a project are listed."""
+
+    phases: tuple[Phase, ...] = ()
+    """Empty: all of them."""
+    labels: tuple[tuple[str, str], ...] = ()
+    """Pairs that all have to be there."""
+    name: str = ""
+    """A pattern: `*` stands for any text, `?` for one character."""
+
+
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """An instance, and what of its host a tenant may see."""
 
@@ -192,7 +216,6 @@ class Located(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Log(msgspec.Struct, frozen=True, kw_only=True):
-    source: str
-    """`command` or `console`."""
+    source: Literal["command", "console", "user-data"]
     text: str
     exit_code: int | None

@@ -1,14 +1,14 @@
 """What a tenant asks for at launch, in his words, and what becomes of it. Pure: hosts come in as values."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput, UnknownName, unknown_name
-from teraflock.base.quantities import GIB, MIB, memory_text
+from teraflock.base.quantities import GIB, MIB, bytes_text
 from teraflock.catalog.cards import cards_by_id
 from teraflock.catalog.names import find_cards
 from teraflock.fleet.model import Host
@@ -24,6 +24,9 @@ SSH_KEY: Final = re.compile(
     r" [A-Za-z0-9+/]+=*( [^\r\n\0]*)?"
 )
 MODES: Final = ("on-demand", "spot")
+LABELS_MAX: Final = 64
+TIME_LIMIT_SECONDS_MIN: Final = 1
+TIME_LIMIT_SECONDS_MAX: Final = 366 * 86_400
 USER_DATA_BYTES_MAX: Final = 65_536
 INSTANCES_MAX: Final = 100
 RAM_BYTES_MIN: Final = 64 * MIB
@@ -52,6 +55,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     labels: Mapping[str, str] = {}
     environment: Mapping[str, str] = {}
     mode: str = "on-demand"
+    time_limit_seconds: int | None = None
+    delete_when_done: bool = False
     instances: int = 1
     host: str | None = None
 
@@ -80,7 +85,22 @@ def check(order: Order) -> None:
         )
     if order.mode not in MODES:
         raise BadInput(f"`{order.mode[:40]}` is no way to pay", hint=f"One of: {', '.join(MODES)}")
+    _check_end(order)
     _check_texts(order)
+
+
+def _check_end(order: Order) -> None:
+    limit = order.time_limit_seconds
+    if limit is not None and not TIME_LIMIT_SECONDS_MIN <= limit <= TIME_LIMIT_SECONDS_MAX:
+        raise BadInput(
+            f"A time limit of {limit} s is not possible",
+            hint=f"Give {TIME_LIMIT_SECONDS_MIN} s to {TIME_LIMIT_SECONDS_MAX // 86_400} days",
+        )
+    if order.delete_when_done and order.access != Access.COMMAND and limit is None:
+        raise BadInput(
+            "`--rm` deletes an instance when its command ends or its time limit is reached, and this one has neither",
+            hint="Give it a command or `--time-limit`",
+        )
 
 
 def check_name(name: str) -> None:
@@ -97,20 +117,37 @@ def _check_texts(order: Order) -> None:
             f"The user-data is larger than {USER_DATA_BYTES_MAX // 1024} KB",
             hint="Let a short script fetch the rest, or make an image with it",
         )
+    if order.user_data and not order.user_data.startswith("#!"):
+        raise BadInput(
+            "The user-data is not a script: its first line must start with `#!`",
+            hint="Start it with `#!/bin/sh` or `#!/usr/bin/python3`; `#cloud-config` is not supported",
+        )
     for key in order.authorized_keys:
         if not SSH_KEY.fullmatch(key):
             raise BadInput(
                 f"`{key[:40]}` is no public SSH key", hint="It begins with `ssh-ed25519` or `ssh-rsa`"
             )
-    for name in order.labels:
+    check_labels(order.labels)
+    for name in order.environment:
+        if not ENVIRONMENT_NAME.fullmatch(name):
+            raise BadInput(f"`{name[:80]}` cannot be the name of an environment variable")
+    _check_storable((*order.command, order.user_data, *order.environment.values()))
+
+
+def check_labels(labels: Mapping[str, str]) -> None:
+    if len(labels) > LABELS_MAX:
+        raise BadInput(
+            f"An instance can have {LABELS_MAX} labels, not {len(labels)}", hint="Remove some of them"
+        )
+    for name in labels:
         if not LABEL_KEY.fullmatch(name):
             raise BadInput(
                 f"`{name[:80]}` cannot be the name of a label", hint="Letters, digits and `._/-`, up to 63"
             )
-    for name in order.environment:
-        if not ENVIRONMENT_NAME.fullmatch(name):
-            raise BadInput(f"`{name[:80]}` cannot be the name of an environment variable")
-    texts = (*order.command, order.user_data, *order.labels.values(), *order.environment.values())
+    _check_storable(labels.values())
+
+
+def _check_storable(texts: Iterable[str]) -> None:
     if any("\0" in text or _has_lone_surrogate(text) for text in texts):
         raise BadInput(
             "A text holds a character that no system can store", hint="Leave out NUL and half characters"
@@ -214,19 +251,19 @@ def _checked(shape: Shape) -> Shape:
         raise BadInput("An instance needs at least one virtual processor")
     if shape.ram_bytes < RAM_BYTES_MIN:
         raise BadInput(
-            f"{memory_text(shape.ram_bytes)} of memory are too little", hint="Give it 64 MB or more"
+            f"{bytes_text(shape.ram_bytes)} of memory are too little", hint="Give it 64 MB or more"
         )
     if shape.disk_bytes < DISK_BYTES_MIN:
         raise BadInput(
-            f"A disk of {memory_text(shape.disk_bytes)} is too small", hint="Give it 512 MB or more"
+            f"A disk of {bytes_text(shape.disk_bytes)} is too small", hint="Give it 512 MB or more"
         )
     return shape
 
 
 def shape_text(shape: Shape) -> str:
     cards = f"{shape.gpus}× {shape.gpu}, " if shape.gpus else ""
-    ram = f"{shape.ram_bytes // GIB} GB" if shape.ram_bytes % GIB == 0 else memory_text(shape.ram_bytes)
-    return f"{cards}{shape.vcpus} vCPU, {ram} RAM, {memory_text(shape.disk_bytes)} disk"
+    ram = f"{shape.ram_bytes // GIB} GB" if shape.ram_bytes % GIB == 0 else bytes_text(shape.ram_bytes)
+    return f"{cards}{shape.vcpus} vCPU, {ram} RAM, {bytes_text(shape.disk_bytes)} disk"
 
 
 def need_of(shape: Shape, ports: int = 1) -> Need:

@@ -1,5 +1,6 @@
 """An instance as a row, and a row as an instance. Pure; the columns stand in the order of `NAMES`."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -30,9 +31,11 @@ NAMES: Final = (
     "address", "host_key", "problem", "exit_code", "created_at_us", "created_by", "running_since_us", "gone_at_us",
     "request", "operation", "step", "undoing", "operation_since_us", "attempts", "generation", "sequence", "due_at_us",
     "settled", "hold", "notice", "problem_operator",
+    "labels", "command_run", "stop_at_us", "stop_told", "user_data_waits", "user_data_exit_code",
 )  # fmt: skip
 _SPEC: Final = msgspec.json.Decoder(Spec)
 _HOLD: Final = msgspec.json.Decoder(Hold)
+_LABELS: Final = msgspec.json.Decoder(dict[str, str])
 _REQUEST: Final = msgspec.json.Decoder(Request)
 
 
@@ -79,6 +82,12 @@ def values_of(instance: Instance) -> dict[str, Any]:
         "hold": msgspec.json.encode(instance.hold).decode() if instance.hold else "",
         "notice": instance.notice,
         "problem_operator": instance.problem_operator,
+        "labels": labels_text(instance.labels),
+        "command_run": instance.command_run,
+        "stop_at_us": microseconds(instance.stop_at) if instance.stop_at else None,
+        "stop_told": int(instance.stop_told),
+        "user_data_waits": int(instance.user_data_waits),
+        "user_data_exit_code": instance.user_data_exit_code,
     }
 
 
@@ -88,6 +97,7 @@ def instance_from(row: Row, gpus: tuple[HeldGpu, ...], ports: tuple[HeldPort, ..
         held_disk, held_snapshots, image, access, spec, host_id, address, host_key, problem, exit_code, created_at_us,
         created_by, running_since_us, gone_at_us, request, operation, step, undoing, since_us, attempts, generation,
         sequence, due_at_us, settled, hold, notice, problem_operator,
+        labels, command_run, stop_at_us, stop_told, user_data_waits, user_data_exit_code,
     ) = row  # fmt: skip
     progress = (
         Progress(
@@ -137,4 +147,15 @@ def instance_from(row: Row, gpus: tuple[HeldGpu, ...], ports: tuple[HeldPort, ..
         hold=_HOLD.decode(hold) if hold else None,
         notice=notice,
         problem_operator=problem_operator,
+        labels=_LABELS.decode(labels) if labels else {},
+        command_run=command_run,
+        stop_at=at_microseconds(stop_at_us) if stop_at_us is not None else None,
+        stop_told=bool(stop_told),
+        user_data_waits=bool(user_data_waits),
+        user_data_exit_code=user_data_exit_code,
     )
+
+
+def labels_text(labels: Mapping[str, str]) -> str:
+    """Labels as rows and events have them: the same labels always make the same text."""
+    return msgspec.json.encode(labels, order="sorted").decode()

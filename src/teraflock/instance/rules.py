@@ -37,6 +37,10 @@ COURSES: Final[Mapping[Operation, Course]] = {
 STARTED_AGAIN: Final = frozenset({Operation.RESIZE_RESTART, Operation.RESTORE_RESTART})
 """Undone, these leave an instance that ran before and is started again as it was; what it holds is kept for that."""
 
+TIME_LIMIT_NOTICE_MAX: Final = timedelta(minutes=10)
+"""The event before the end of a time limit: so long before, or a tenth of the limit if that is shorter."""
+TIME_LIMIT_NOTICE_MIN: Final = timedelta(seconds=5)
+"""But not so short before that the loop could miss it."""
 _TOLD_ELSEWHERE: Final = frozenset({Operation.SNAPSHOT, Operation.PUBLISH})
 """Why these failed stands with the snapshot and the image: the instance itself is as it was."""
 
@@ -93,6 +97,11 @@ def begun(instance: Instance, operation: Operation, now: datetime) -> Instance:
         instance.phase == Phase.AWAY and during == Phase.CHANGING
     )  # until its host is back, see `returned`
     started = moved(instance, during) if during and not waits else instance
+    if (
+        operation == Operation.LAUNCH
+    ):  # on a new disk, where its user-data is run, also after the old one was lost
+        has_script = bool(instance.spec.user_data)
+        started = replace(started, user_data_waits=has_script, user_data_exit_code=None)
     return replace(
         started,
         progress=Progress(operation=operation, since=now),
@@ -132,12 +141,38 @@ def finished(instance: Instance, *, now: datetime) -> Instance:
     if after.wanted != instance.wanted:
         after = replace(after, wanted_at=now)
     if after.phase == Phase.RUNNING and instance.phase != Phase.RUNNING:
-        after = replace(after, running_since=now)
+        after = replace(after, running_since=now, stop_at=after.stop_at or _stop_at(after, now))
     if after.phase not in (Phase.RUNNING, Phase.AWAY):
         after = replace(after, running_since=None)
     if after.phase == Phase.GONE:
         after = replace(after, gone_at=now)
     return _settled(holding(after))
+
+
+def _stop_at(instance: Instance, now: datetime) -> datetime | None:
+    seconds = instance.spec.time_limit_seconds
+    return None if seconds is None else now + timedelta(seconds=seconds)
+
+
+def ended(instance: Instance, at: datetime) -> Instance:
+    """The instance when its command or its time is over: it is to stop, or to be deleted if that was asked for."""
+    if instance.wanted == Wanted.GONE:
+        return instance
+    wanted = Wanted.GONE if instance.spec.delete_when_done else Wanted.STOPPED
+    first = instance.wanted_at if instance.wanted == Wanted.STOPPED else asked_at(instance, at)
+    return replace(instance, wanted=wanted, wanted_at=first)  # what was asked first counts
+
+
+def asked_at(instance: Instance, now: datetime) -> datetime:
+    """When a wish for an end counts: not after the time limit of what runs, also where nobody looked in time."""
+    is_limited = instance.wanted == Wanted.RUNNING and instance.stop_at is not None
+    return min(now, instance.stop_at) if is_limited and instance.stop_at else now
+
+
+def notice_before(time_limit_seconds: int) -> timedelta:
+    """How long before the end of a time limit the event is recorded."""
+    tenth = timedelta(seconds=time_limit_seconds) / 10
+    return min(TIME_LIMIT_NOTICE_MAX, max(TIME_LIMIT_NOTICE_MIN, tenth))
 
 
 def lost(instance: Instance) -> Instance:

@@ -5,8 +5,8 @@ Nothing here calls an engine, but for looking inside a running guest (`run`, `lo
 
 import os
 import re
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ from teraflock.fleet.model import Host
 from teraflock.fleet.placement import Policy
 from teraflock.image import store as images
 from teraflock.instance import launching, store
+from teraflock.instance.archive import OpenFile
 from teraflock.instance.claims import (
     check_host_could,
     check_quota,
@@ -30,6 +31,7 @@ from teraflock.instance.driver import Capability, ComputeDriver, Handle, Ran
 from teraflock.instance.engines import Engines
 from teraflock.instance.model import (
     Access,
+    Filter,
     Hold,
     Instance,
     InstanceId,
@@ -41,8 +43,8 @@ from teraflock.instance.model import (
     SnapshotId,
     View,
 )
-from teraflock.instance.orders import Order, ShapeWish, changed_shape, check, check_name
-from teraflock.instance.rules import holding, settled
+from teraflock.instance.orders import Order, ShapeWish, changed_shape, check, check_labels, check_name
+from teraflock.instance.rules import asked_at, holding, settled
 from teraflock.instance.snapshot import store as snapshots
 from teraflock.instance.states import Phase, Wanted
 from teraflock.instance.telling import operated
@@ -57,6 +59,8 @@ from teraflock.tenant.quota.store import count_projects
 
 T = TypeVar("T")
 REGION: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
+OUTPUT_KEPT: Final = timedelta(days=7)
+"""How long the log of a command can be read after its instance is gone."""
 Change = Callable[[Transaction, Instance, datetime], Instance]
 
 
@@ -86,15 +90,21 @@ class InstanceService:
     # Reading
 
     def page(
-        self, project: ProjectId, *, after: str = "", limit: int, gone: bool = False
+        self,
+        project: ProjectId,
+        *,
+        after: str = "",
+        limit: int,
+        gone: bool = False,
+        only: Filter = store.EVERYTHING,
     ) -> tuple[View, ...]:
         with self._database.read() as tx:
-            views = store.page(tx, project, after=after, limit=limit, gone=gone, shown=self._shown)
+            views = store.page(tx, project, after=after, limit=limit, gone=gone, only=only, shown=self._shown)
         return tuple([view if view.host_name else self._marked(view) for view in views])
 
     def view(self, project: ProjectId, ref: str) -> View:
         with self._database.read() as tx:
-            return self._marked(_found(tx, project, ref))
+            return self._marked(self._found_or_deleted(tx, project, ref))
 
     def usage(self, project: ProjectId) -> Amounts:
         """What counts against a project's quota, images included."""
@@ -149,7 +159,7 @@ class InstanceService:
             held = replace(instance, hold=Hold(reason=reason, since=now)) if reason else instance
             if instance.wanted == Wanted.STOPPED:
                 return held  # what was asked first counts: it is charged until then
-            after = replace(held, wanted=Wanted.STOPPED, wanted_at=now)
+            after = replace(held, wanted=Wanted.STOPPED, wanted_at=asked_at(instance, now))
             not_begun = instance.phase == Phase.STOPPED and instance.progress is None
             # a start that is taken back gives back what was set aside for it
             return holding(after) if not_begun else after
@@ -194,16 +204,19 @@ class InstanceService:
                 return instance
             if instance.phase != Phase.STOPPED or instance.progress:
                 raise _cannot("be started", instance)
-            held = take_back(tx, self._policy, instance)
+            store.remove_output(tx, instance.id)  # a command begins anew, with an empty log
             return replace(
                 instance,
                 wanted=Wanted.RUNNING,
                 wanted_at=now,
-                held=held,
+                held=take_back(tx, self._policy, instance),
                 exit_code=None,
                 problem="",
                 problem_operator="",
                 hold=None,
+                command_run=instance.command_run + (instance.access == Access.COMMAND),
+                stop_at=None,
+                stop_told=False,
             )
 
         return self._change(actor, project, ref, "start", change, reason)
@@ -220,12 +233,26 @@ class InstanceService:
             if instance.wanted == Wanted.GONE:
                 return instance
             is_stopping = instance.wanted == Wanted.STOPPED and instance.phase != Phase.STOPPED
-            asked_at = (
-                instance.wanted_at if is_stopping else now
-            )  # it is charged until the stop was asked for
-            return replace(instance, wanted=Wanted.GONE, wanted_at=asked_at)
+            # it is charged until the stop was asked for
+            first = instance.wanted_at if is_stopping else asked_at(instance, now)
+            return replace(instance, wanted=Wanted.GONE, wanted_at=first)
 
         return self._change(actor, project, ref, "delete", change, reason)
+
+    def label(self, actor: Actor, project: Project, ref: str, changes: Mapping[str, str | None]) -> Instance:
+        """Set labels, or remove those given as None. The bill counts by the labels of the time."""
+
+        def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
+            if instance.phase in (Phase.FAILED, Phase.GONE) or instance.wanted == Wanted.GONE:
+                raise _cannot("be labelled", instance)
+            merged = {**instance.labels, **changes}
+            labels = {key: value for key, value in merged.items() if value is not None}
+            if labels == instance.labels:
+                return instance
+            check_labels(labels)
+            return replace(instance, labels=labels)
+
+        return self._change(actor, project, ref, "label", change)
 
     def resize(self, actor: Actor, project: Project, ref: str, wish: ShapeWish) -> Instance:
         """Limits change live where the engine can; other cards mean a restart. A disk only grows."""
@@ -368,24 +395,55 @@ class InstanceService:
             )
         return driver.run(_handle(view), command, stdin=stdin, seconds_max=seconds_max)
 
-    def log(self, project: ProjectId, ref: str) -> Log:
-        """What its command wrote; of others, the guest's console."""
+    def files(self, project: ProjectId, ref: str) -> OpenFile:
+        """The way to open entries of the instance's disk, running or stopped."""
         with self._database.read() as tx:
             view = _found(tx, project, ref)
+            self._check_can(tx, view.instance, Capability.FILES, "hand out files")
+            if view.instance.phase not in (Phase.RUNNING, Phase.STOPPED):
+                raise _cannot("hand out files", view.instance)
+            driver = self._driver(tx, view.instance)
+        return lambda path: driver.file(_handle(view), path)
+
+    def _user_data_log(self, project: ProjectId, ref: str) -> Log:
+        """What its user-data wrote, as long as its disk is there."""
+        with self._database.read() as tx:
+            view = _found(tx, project, ref)
+            instance = view.instance
+            driver = self._driver(tx, instance) if instance.phase in (Phase.RUNNING, Phase.STOPPED) else None
+        if not instance.spec.user_data:
+            raise Conflict(
+                f"`{instance.name}` was launched without user-data", hint="`tera logs` shows its console"
+            )
+        state = driver.user_data_state(_handle(view)) if driver else None
+        return Log(
+            source="user-data",
+            text=state.log.decode("utf-8", "replace") if state else "",
+            exit_code=state.exit_code if state else instance.user_data_exit_code,
+        )
+
+    def log(self, project: ProjectId, ref: str, source: str | None = None) -> Log:
+        """What its command wrote; of others, or where that is asked for, the guest's console."""
+        if source == "user-data":
+            return self._user_data_log(project, ref)
+        with self._database.read() as tx:
+            view = self._found_or_deleted(tx, project, ref)
             instance, kept = view.instance, store.output(tx, view.instance.id)
             driver = self._driver(tx, instance) if instance.host_id else None
-        source = "command" if instance.access == Access.COMMAND else "console"
-        if driver and instance.phase == Phase.RUNNING and source == "command":
+        if source == "command" and instance.access != Access.COMMAND:
+            raise Conflict(
+                f"`{instance.name}` was launched without a command", hint="`tera logs` shows its console"
+            )
+        if source == "console" or instance.access != Access.COMMAND:
+            console = driver.console(_handle(view)) if driver else b""
+            return Log(source="console", text=console.decode("utf-8", "replace"), exit_code=None)
+        if driver and instance.phase == Phase.RUNNING:
             state = driver.command_state(_handle(view))
             if state is not None:
                 return Log(
-                    source=source, text=state.log.decode("utf-8", "replace"), exit_code=state.exit_code
+                    source="command", text=state.log.decode("utf-8", "replace"), exit_code=state.exit_code
                 )
-        if kept is not None or driver is None or source == "command":
-            return Log(source=source, text=kept or "", exit_code=instance.exit_code)
-        return Log(
-            source=source, text=driver.console(_handle(view)).decode("utf-8", "replace"), exit_code=None
-        )
+        return Log(source="command", text=kept or "", exit_code=instance.exit_code)
 
     # What the acts share
 
@@ -394,6 +452,12 @@ class InstanceService:
         return (
             view if view.host_name else replace(view, simulated=any(each.simulated for each in self._engines))
         )
+
+    def _found_or_deleted(self, tx: Transaction, project: ProjectId, ref: str) -> View:
+        """Also by the name of one that deleted itself a while ago: its log and exit code can still be read."""
+        view = store.find(tx, project, ref)
+        since = self._clock.now() - OUTPUT_KEPT
+        return view or store.find_deleted_by_itself(tx, project, ref, since) or _found(tx, project, ref)
 
     def publish(self, tx: Transaction, actor: Actor, project: Project, ref: str, image_id: str) -> Instance:
         """Ask for an image of the instance's disk; called by whoever makes the image's row."""

@@ -10,9 +10,11 @@ from typing import Final
 
 import msgspec
 
+from teraflock.base.clock import microseconds
 from teraflock.fleet.model import GpuKind, HostId
 from teraflock.fleet.store import region_of, release_gpus, release_ports
 from teraflock.instance.model import (
+    Filter,
     HeldGpu,
     HeldPort,
     Instance,
@@ -20,7 +22,8 @@ from teraflock.instance.model import (
     Located,
     View,
 )
-from teraflock.instance.rows import NAMES, instance_from, values_of
+from teraflock.instance.rows import NAMES, instance_from, labels_text, values_of
+from teraflock.instance.states import Phase
 from teraflock.instance.telling import RandomBytes, event_of, host_of, kinds_of
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.events import record_event
@@ -38,6 +41,7 @@ _INSERT: Final = (
 _FIXED: Final = ("id", "project_id", "name", "image", "access", "spec", "created_at_us", "created_by")
 _CHANGES: Final = ", ".join(f"{name} = :{name}" for name in NAMES if name not in _FIXED)
 _UPDATE: Final = f"UPDATE instance SET {_CHANGES}, version = version + 1 WHERE id = :id"
+EVERYTHING: Final = Filter()
 VIEWS_KEPT: Final = 4096  # a few kB each
 
 
@@ -48,6 +52,7 @@ def insert(tx: Transaction, instance: Instance, *, now: datetime, random_bytes: 
     """A new instance. What it holds on its host is taken by the caller, in the same transaction."""
     stored = msgspec.structs.replace(instance, sequence=1)
     tx.run(_INSERT, **values_of(stored))
+    _put_labels(tx, stored.id, stored.project_id, stored.labels)
     region = region_of(tx, stored.host_id or "")
     record_event(tx, event_of("instance.moved", None, stored, 1, now, random_bytes, region=region))
     return stored
@@ -76,6 +81,8 @@ def put(
             event_of(kind, before, stored, sequence, now, random_bytes, region=region, last_seen=last_seen),
         )
     _give_back(tx, before, stored)
+    if before.labels != stored.labels:
+        _put_labels(tx, stored.id, stored.project_id, stored.labels)
     return stored
 
 
@@ -91,6 +98,33 @@ def tell_held(tx: Transaction, instance: Instance, *, now: datetime, random_byte
     record_event(
         tx, event_of("instance.held", instance, instance, sequence, now, random_bytes, region=region)
     )
+
+
+def _put_labels(tx: Transaction, id: str, project: str, labels: Mapping[str, str]) -> None:
+    tx.run("DELETE FROM instance_label WHERE instance_id = :id", id=id)
+    for key, value in labels.items():
+        tx.run(
+            "INSERT INTO instance_label (instance_id, project_id, key, value) VALUES (:id, :project, :key, :value)",
+            id=id,
+            project=project,
+            key=key,
+            value=value,
+        )
+
+
+def move_labels(tx: Transaction) -> int:
+    """Copy the labels of rows from before migration 12 out of their `spec`; how many rows that were."""
+    rows = tx.all("SELECT id, project_id, spec FROM instance WHERE labels = ''")
+    for id, project, spec in rows:
+        labels = msgspec.json.decode(spec, type=_OldSpec).labels
+        _put_labels(tx, id, project, labels)
+        text = labels_text(labels)
+        tx.run("UPDATE instance SET labels = :text, version = version + 1 WHERE id = :id", text=text, id=id)
+    return len(rows)
+
+
+class _OldSpec(msgspec.Struct):
+    labels: dict[str, str] = {}
 
 
 def _give_back(tx: Transaction, before: Instance, after: Instance) -> None:
@@ -110,6 +144,7 @@ def page(
     after: str,
     limit: int,
     gone: bool = False,
+    only: Filter = EVERYTHING,
     shown: dict[Row, View] | None = None,
 ) -> tuple[View, ...]:
     """In the order of their ids, which is that of their making.
@@ -117,13 +152,14 @@ def page(
     Only what is not in `shown`, kept by the caller from page to page, is read whole: an id and its version stand for
     one state of a row. Not for a transaction that writes, where that state may be undone.
     """
-    only = "" if gone else " AND i.phase <> 'gone'"
+    conditions, values = _conditions(only, gone=gone or Phase.GONE in only.phases)
     marks = tx.all(
         "SELECT i.id, i.version, h.name, h.address FROM instance i LEFT JOIN host h ON h.id = i.host_id"
-        f" WHERE i.project_id = :project AND i.id > :after{only} ORDER BY i.id LIMIT :limit",
+        f" WHERE i.project_id = :project AND i.id > :after{conditions} ORDER BY i.id LIMIT :limit",
         project=project,
         after=after,
         limit=limit,
+        **values,
     )
     known = shown if shown is not None else {}
     views = [known.get(mark) for mark in marks]
@@ -135,6 +171,27 @@ def page(
     found = dict(zip(missing, _views_by_id(tx, [mark[0] for mark in missing]), strict=True))
     known.update(found)
     return tuple(view or found[mark] for mark, view in zip(marks, views, strict=True))
+
+
+def _conditions(only: Filter, *, gone: bool) -> tuple[str, dict[str, str]]:
+    """A filter as SQL. A pattern of a name has only `a-z0-9*?-`, so it needs no escapes."""
+    text = ""
+    values: dict[str, str] = {}
+    if only.phases:
+        values |= {f"phase{n}": str(phase) for n, phase in enumerate(only.phases)}
+        text += f" AND i.phase IN ({', '.join(f':phase{n}' for n in range(len(only.phases)))})"
+    if not gone:
+        text += " AND i.phase <> 'gone'"
+    for n, (key, value) in enumerate(only.labels):
+        values |= {f"key{n}": key, f"value{n}": value}
+        text += (
+            " AND i.id IN (SELECT instance_id FROM instance_label WHERE project_id = :project"
+            f" AND key = :key{n} AND value = :value{n})"
+        )
+    if only.name:
+        values["name"] = only.name.replace("*", "%").replace("?", "_")
+        text += " AND i.name LIKE :name"
+    return text, values
 
 
 def _views_by_id(tx: Transaction, ids: Sequence[str]) -> tuple[View, ...]:
@@ -150,6 +207,19 @@ def find(tx: Transaction, project: ProjectId, ref: str) -> View | None:
         ref=ref,
     )
     return _views(tx, rows[:1])[0] if rows else None
+
+
+def find_deleted_by_itself(tx: Transaction, project: ProjectId, name: str, since: datetime) -> View | None:
+    """The last instance of that name that is gone, if it deleted itself and not before `since`."""
+    rows = tx.all(
+        f"{_VIEW} WHERE i.project_id = :project AND i.name = :name AND i.phase = 'gone' ORDER BY i.id DESC LIMIT 1",
+        project=project,
+        name=name,
+    )
+    view = _views(tx, rows)[0] if rows else None
+    if view is None or not view.instance.spec.delete_when_done:
+        return None
+    return view if view.instance.gone_at and view.instance.gone_at >= since else None
 
 
 def usage(tx: Transaction, project: ProjectId) -> Amounts:
@@ -330,6 +400,24 @@ def commands_running_in_all_projects(tx: Transaction) -> tuple[Instance, ...]:
     return instances_from(tx, rows)
 
 
+def user_data_running_in_all_projects(tx: Transaction) -> tuple[Instance, ...]:
+    rows = tx.all(
+        f"SELECT {COLUMNS} FROM instance WHERE user_data_waits = 1 AND phase = 'running' AND wanted = 'running'"
+        " AND operation = ''"
+    )
+    return instances_from(tx, rows)
+
+
+def stopping_by_in_all_projects(tx: Transaction, until: datetime) -> tuple[Instance, ...]:
+    """Those that should run and whose time limit ends by then, the first to end first."""
+    rows = tx.all(
+        f"SELECT {COLUMNS} FROM instance WHERE stop_at_us <= :until AND wanted = 'running'"
+        " AND phase NOT IN ('gone', 'failed') ORDER BY stop_at_us, id",
+        until=microseconds(until),
+    )
+    return instances_from(tx, rows)
+
+
 def project_network(tx: Transaction, project: ProjectId) -> tuple[int, str]:
     """The number of its network, and its name."""
     row = tx.one("SELECT network_number, name FROM project WHERE id = :id", id=project)
@@ -352,6 +440,19 @@ def count_by_phase_in_all_projects(tx: Transaction) -> dict[str, int]:
 def put_output(tx: Transaction, instance: InstanceId, log: str) -> None:
     if not tx.run("UPDATE instance_output SET log = :log WHERE instance_id = :id", log=log, id=instance):
         tx.run("INSERT INTO instance_output (instance_id, log) VALUES (:id, :log)", id=instance, log=log)
+
+
+def remove_output(tx: Transaction, instance: InstanceId) -> None:
+    tx.run("DELETE FROM instance_output WHERE instance_id = :id", id=instance)
+
+
+def remove_outputs_of_gone_in_all_projects(tx: Transaction, before: datetime) -> int:
+    """Of instances that were gone by then."""
+    return tx.run(
+        "DELETE FROM instance_output WHERE instance_id IN"
+        " (SELECT id FROM instance WHERE phase = 'gone' AND gone_at_us < :before)",
+        before=microseconds(before),
+    )
 
 
 def output(tx: Transaction, instance: InstanceId) -> str | None:

@@ -6,13 +6,12 @@ The meter reads these: a sequence without gaps, the phases it moved between, and
 from collections.abc import Callable
 from datetime import datetime
 
-import msgspec
-
 from teraflock.base.clock import microseconds
 from teraflock.base.errors import TeraflockError
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId, new_id
 from teraflock.instance.model import Instance
+from teraflock.instance.rows import labels_text
 
 RandomBytes = Callable[[int], bytes]
 
@@ -53,7 +52,7 @@ def operated(instance: Instance, act: str, reason: str, now: datetime, random_by
 def _amounts(instance: Instance) -> tuple[object, ...]:
     held = instance.held
     amounts = (held.vcpus, held.ram_bytes, held.disk_bytes, held.snapshots_bytes, len(held.gpus))
-    return (*amounts, instance.shape.gpu, instance.host_id)
+    return (*amounts, instance.shape.gpu, instance.host_id, labels_text(instance.labels))
 
 
 def host_of(before: Instance | None, after: Instance) -> str:
@@ -89,7 +88,7 @@ def event_of(
         "region": region,
         "member": after.created_by,
         "mode": after.spec.mode,
-        "labels": msgspec.json.encode(after.spec.labels).decode(),
+        "labels": labels_text(after.labels),
         "wanted": after.wanted,
         "asked_at_us": microseconds(after.wanted_at),
     }
@@ -104,4 +103,18 @@ def event_of(
         subject=after.id,
         project=after.project_id,
         details=details,
+    )
+
+
+def notice_of(
+    kind: str, instance: Instance, now: datetime, random_bytes: RandomBytes, **details: str | int | bool
+) -> Event:
+    """An event that changes nothing the meter reads, so it has no sequence."""
+    return Event(
+        id=EventId(new_id("evt", now, random_bytes)),
+        at=now,
+        kind=kind,
+        subject=instance.id,
+        project=instance.project_id,
+        details={"name": instance.name, **details},
     )

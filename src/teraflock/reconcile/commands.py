@@ -1,9 +1,11 @@
-"""The loop that watches instances with one command: when it ends, its log and exit code are kept, and it stops.
+"""The loop that watches what instances run by themselves: their command and their user-data.
 
-A card that waits for nobody costs as much as one that computes.
+When a command ends, its log and exit code are kept, and the instance stops, or is deleted if that was asked for: a
+card that waits for nobody costs as much as one that computes. When user-data ends, its exit code is kept.
 """
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from msgspec.structs import replace
@@ -11,15 +13,20 @@ from msgspec.structs import replace
 from teraflock.base.errors import TeraflockError
 from teraflock.fleet import store as fleet
 from teraflock.instance import store
-from teraflock.instance.driver import CommandState, Handle
+from teraflock.instance.driver import CommandState, ComputeDriver, Handle
 from teraflock.instance.model import Instance
-from teraflock.instance.rules import settled
-from teraflock.instance.states import Phase, Wanted
+from teraflock.instance.rules import ended, settled
+from teraflock.instance.states import Phase
+from teraflock.instance.telling import notice_of
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
+from teraflock.storage.events import record_event
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
 LOG_BYTES_MAX: Final = 1 << 20
+
+State = Callable[[ComputeDriver, Handle], CommandState | None]
+Keep = Callable[[Transaction, Instance, CommandState], None]
 
 
 class CommandLoop:
@@ -28,33 +35,55 @@ class CommandLoop:
 
     def turn(self) -> None:
         with self._around.database.read() as tx:
-            running = store.commands_running_in_all_projects(tx)
-        for instance in running:
-            try:
-                self._look(instance)
-            except TeraflockError as error:
-                LOG.warning("%s: its command cannot be looked at: %s", instance.id, error.sentence)
-            except Exception:
-                LOG.exception("%s: looking at its command failed", instance.id)
+            commands = store.commands_running_in_all_projects(tx)
+            scripts = store.user_data_running_in_all_projects(tx)
+        for instance in commands:
+            self._watch(instance, lambda driver, handle: driver.command_state(handle), self._keep)
+        for instance in scripts:
+            self._watch(instance, lambda driver, handle: driver.user_data_state(handle), self._keep_user_data)
 
-    def _look(self, instance: Instance) -> None:
+    def _watch(self, instance: Instance, state: State, keep: Keep) -> None:
+        try:
+            self._look(instance, state, keep)
+        except TeraflockError as error:
+            LOG.warning("%s: its command cannot be looked at: %s", instance.id, error.sentence)
+        except Exception:
+            LOG.exception("%s: looking at its command failed", instance.id)
+
+    def _look(self, instance: Instance, state: State, keep: Keep) -> None:
         with self._around.database.read() as tx:
             host = fleet.host(tx, instance.host_id or "")
         if host is None:
             return
-        state = self._around.engines.at(host.site).command_state(Handle(instance.id, host.name))
-        if state is not None and state.exit_code is not None:
-            self._around.database.write(lambda tx: self._keep(tx, instance, state))
+        seen = state(self._around.engines.at(host.site), Handle(instance.id, host.name))
+        if seen is not None and seen.exit_code is not None:
+            self._around.database.write(lambda tx: keep(tx, instance, seen))
             self._around.wake()
 
-    def _keep(self, tx: Transaction, seen: Instance, state: CommandState) -> None:
+    def _fresh(self, tx: Transaction, seen: Instance) -> Instance | None:
+        """The instance as it is now; None where it was started anew meanwhile, and this was another run's end."""
         before = store.by_id_in_all_projects(tx, seen.id)
         if before is None or before.phase != Phase.RUNNING or before.generation != seen.generation:
-            return  # started anew meanwhile: this was another run's end
+            return None
+        return before
+
+    def _keep(self, tx: Transaction, seen: Instance, state: CommandState) -> None:
+        before = self._fresh(tx, seen)
+        if before is None:
+            return
         now = self._around.clock.now()
         store.put_output(
             tx, before.id, state.log[-LOG_BYTES_MAX:].decode("utf-8", "replace").replace("\0", "\ufffd")
         )
-        wanted = before.wanted if before.wanted == Wanted.GONE else Wanted.STOPPED
-        after = replace(before, exit_code=state.exit_code, wanted=wanted, wanted_at=now, due_at=now)
+        after = replace(ended(before, now), exit_code=state.exit_code, due_at=now)
         store.put(tx, before, settled(after), now=now, random_bytes=self._around.random_bytes)
+
+    def _keep_user_data(self, tx: Transaction, seen: Instance, state: CommandState) -> None:
+        before = self._fresh(tx, seen)
+        if before is None or not before.user_data_waits or state.exit_code is None:
+            return
+        now, random_bytes = self._around.clock.now(), self._around.random_bytes
+        after = replace(before, user_data_waits=False, user_data_exit_code=state.exit_code)
+        store.put(tx, before, after, now=now, random_bytes=random_bytes)
+        event = notice_of("instance.user_data", before, now, random_bytes, exit_code=state.exit_code)
+        record_event(tx, event)

@@ -24,6 +24,7 @@ from teraflock.reconcile.images import ImageLoop
 from teraflock.reconcile.instances import LEASES_PER_TURN, InstanceLoop, no_faults
 from teraflock.reconcile.networks import NetworkLoop
 from teraflock.reconcile.surroundings import Surroundings
+from teraflock.reconcile.time_limits import TimeLimitLoop
 from teraflock.storage.database import Database
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
@@ -40,6 +41,7 @@ FAILED_SECONDS: Final = 2.0
 HOSTS_SECONDS: Final = 5.0
 DRIFT_SECONDS: Final = 3.0
 COMMANDS_SECONDS: Final = 1.0
+TIME_LIMITS_SECONDS: Final = 1.0
 IMAGES_SECONDS: Final = 1.0
 FIRST: Final = ("heartbeat", "hosts")
 """These begin at once; all others when the hosts were read once."""
@@ -95,6 +97,7 @@ class Loops:
         self.hosts = HostLoop(around)
         self.drift = DriftLoop(around)
         self.commands = CommandLoop(around)
+        self.time_limits = TimeLimitLoop(around)
         self.images = ImageLoop(around)
         self.networks = NetworkLoop(around)
 
@@ -120,6 +123,7 @@ class Loops:
         self._run("networks", self.networks.turn, NETWORKS_SECONDS)
         self._run("drift", self.drift.turn, DRIFT_SECONDS, rest_parts=DRIFT_REST_PARTS)
         self._run("commands", self.commands.turn, COMMANDS_SECONDS)
+        self._run("time_limits", self.time_limits.turn, TIME_LIMITS_SECONDS)
         for name, turn, seconds in self._more:
             self._run(name, turn, seconds)
         thread = threading.Thread(target=self._serve_instances, name="instances", daemon=True)

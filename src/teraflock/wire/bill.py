@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from teraflock.wire.instance import ShapeRequest
+from teraflock.wire.word import closed
 
 Month = Annotated[
     str, Meta(pattern=r"^20[0-9]{2}-(0[1-9]|1[0-2])$(?!\n)", description="Such as `2026-11`, UTC.")
@@ -144,8 +145,7 @@ class BillAnswer(_Answer, frozen=True, kw_only=True):
 
 class LineAnswer(_Answer, frozen=True, kw_only=True):
     number: int
-    kind: str
-    """usage, fee, refund or reversal."""
+    kind: Annotated[str, closed("usage", "fee", "refund", "reversal")]
     subject: str
     """The instance, or the purchase."""
     name: str
@@ -357,7 +357,7 @@ class RenewalChange(_Request, frozen=True, kw_only=True):
 
 
 class TermAnswer(_Answer, frozen=True, kw_only=True):
-    kind: str
+    kind: Annotated[str, closed("bought", "renewed", "continued", "upgraded", "ended")]
     starts_at: datetime
     ends_at: datetime
     fee_micros: int

@@ -1,14 +1,16 @@
 """Hosts and their cards as the API has them."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+
+from teraflock.wire.word import closed
 
 
 class HostGpuAnswer(msgspec.Struct, frozen=True, kw_only=True):
     slot: str
-    kind: str
+    kind: Annotated[str, closed("physical", "mig")]
     gpu: str
     name: str
     memory_bytes: int
@@ -20,7 +22,7 @@ class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     site: str
     name: str
-    state: str
+    state: Annotated[str, closed("ready", "draining", "away")]
     address: str
     vcpus: int
     ram_bytes: int

@@ -1,10 +1,12 @@
 """Images as the API has them."""
 
 from datetime import datetime
+from typing import Annotated
 
 import msgspec
 
 from teraflock.wire.instance import Name, Ref
+from teraflock.wire.word import closed
 
 
 class ImageRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -20,7 +22,7 @@ class ImageAnswer(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     shared: bool
     recipe: str
-    state: str
+    state: Annotated[str, closed("waiting", "ready", "failed", "deleting")]
     problem: str
     size_bytes: int
     created_at: datetime

@@ -2,11 +2,17 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import msgspec
 from msgspec import Meta
 
+from teraflock.wire.word import closed
+
+USER_DATA_BYTES_MAX = 65_536
+INSTANCES_PER_LAUNCH_MAX = 100
+TIME_LIMIT_SECONDS_MIN = 1
+TIME_LIMIT_SECONDS_MAX = 366 * 86_400
 # `$` alone would let a line break pass behind the last character: Python's regular expressions are so.
 Name = Annotated[str, Meta(min_length=1, max_length=63, pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$(?!\n)")]
 """A host name's label: the guest bears it."""
@@ -19,9 +25,20 @@ LabelValue = Annotated[str, Meta(max_length=255, pattern=r"^[^\u0000]*$")]
 Word = Annotated[str, Meta(max_length=4096, pattern=r"^[^\u0000]*$")]
 VariableName = Annotated[str, Meta(max_length=255, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")]
 AccessWord = Literal["ssh", "jupyter", "command"]
-
-USER_DATA_BYTES_MAX = 65_536
-INSTANCES_PER_LAUNCH_MAX = 100
+PhaseWord = Literal[
+    "queued", "starting", "running", "changing", "away", "stopping", "stopped", "failed", "deleting", "gone"
+]
+StateWord = Annotated[str, closed(*get_args(PhaseWord))]
+WantedWord = Annotated[str, closed("running", "stopped", "gone")]
+OperationWord = Annotated[
+    str,
+    closed(
+        "launch", "start", "stop", "restart", "resize", "refit", "resize-restart", "snapshot", "restore",
+        "restore-restart", "publish", "delete",
+    ),
+]  # fmt: skip
+LogSource = Literal["command", "console", "user-data"]
+TimeLimit = Annotated[int, Meta(ge=TIME_LIMIT_SECONDS_MIN, le=TIME_LIMIT_SECONDS_MAX)]
 
 
 class ShapeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -44,14 +61,24 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     access: AccessWord = "ssh"
     command: Annotated[tuple[Word, ...], Meta(max_length=256)] = ()
     user_data: Annotated[str, Meta(max_length=USER_DATA_BYTES_MAX, pattern=r"^[^\u0000]*$")] = ""
+    """A script whose first line starts with `#!`; it is run once, at the first start."""
     authorized_keys: Annotated[tuple[Annotated[str, Meta(max_length=8192)], ...], Meta(max_length=32)] = ()
     labels: Annotated[Mapping[LabelKey, LabelValue], Meta(max_length=64)] = {}
     environment: Annotated[Mapping[VariableName, Word], Meta(max_length=64)] = {}
     mode: Literal["on-demand", "spot"] = "on-demand"
     """How it is paid; by the price book, spot is cheaper."""
+    time_limit_seconds: TimeLimit | None = None
+    """Stop it when it has run so long since its start."""
+    delete_when_done: bool = False
+    """Delete it, instead of stopping it, when its command ends or its time limit is reached."""
     instances: Annotated[int, Meta(ge=1, le=INSTANCES_PER_LAUNCH_MAX)] = 1
     host: Ref | None = None
     """On this host only."""
+
+
+class ChangeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    labels: Annotated[Mapping[LabelKey, LabelValue | None], Meta(max_length=64)]
+    """Labels to set; those given as null are removed, all others stay."""
 
 
 class ResizeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,7 +110,7 @@ class RestoreRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class SnapshotAnswer(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
-    state: str
+    state: Annotated[str, closed("making", "ready", "failed")]
     problem: str = ""
     """Why it failed."""
     size_bytes: int
@@ -119,7 +146,7 @@ class JupyterAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 class GpuAnswer(msgspec.Struct, frozen=True, kw_only=True):
     slot: str
-    kind: str
+    kind: Annotated[str, closed("physical", "mig")]
     gpu: str
 
 
@@ -131,14 +158,19 @@ class HoldAnswer(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime
 
 
+class UserDataAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    state: Annotated[str, closed("running", "done")]
+    exit_code: int | None
+    """Null while it runs, or where its end is not known."""
+
+
 class InstanceAnswer(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
     project_id: str
-    state: str
-    """The phase: queued, starting, running, changing, stopping, stopped, failed, deleting, gone."""
-    wanted: str
-    operation: str | None
+    state: StateWord
+    wanted: WantedWord
+    operation: OperationWord | None
     """What is being done at the moment."""
     step: str | None
     problem: str
@@ -147,9 +179,16 @@ class InstanceAnswer(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[GpuAnswer, ...]
     """The cards it has now."""
     image: str
-    access: str
+    access: Annotated[str, closed("ssh", "jupyter", "command")]
     command: tuple[str, ...]
     exit_code: int | None
+    """Of its command, when that has ended."""
+    user_data: UserDataAnswer | None = None
+    """How far its user-data is; null where it has none."""
+    time_limit_seconds: int | None = None
+    stop_at: datetime | None = None
+    """When its time limit ends; null while it has not run yet."""
+    delete_when_done: bool = False
     labels: Mapping[str, str]
     host: str | None
     private_address: str | None
@@ -175,7 +214,7 @@ class LaunchAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    source: Literal["command", "console"]
+    source: LogSource
     text: str
     exit_code: int | None
 

@@ -1,10 +1,21 @@
 """What is inside a guest, on every engine: programs, the instance's own command, snapshots, images made of it."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 from tests.contract.driver.grounds import LOOKS_MAX, Ground, refused
 
-from teraflock.instance.driver import Capability, CommandState, EngineRefused, Machine
+from teraflock.instance.driver import (
+    Capability,
+    CommandState,
+    EngineMissing,
+    EngineRefused,
+    FileKind,
+    Handle,
+    Machine,
+)
 
 FIRST, SECOND = "snp_0000000000000001", "snp_0000000000000002"
 PUBLISHED = "img_0000000000000077"
@@ -181,9 +192,11 @@ def test_what_was_given_is_inside(ground: Ground) -> None:
         assert ground.words(machine, "cat", "/etc/teraflock/user-data").decode() == machine.user_data
 
 
-def _ended(ground: Ground, machine: Machine) -> CommandState | None:
+def _ended(
+    ground: Ground, machine: Machine, look: Callable[[Handle], CommandState | None] | None = None
+) -> CommandState | None:
     for _ in range(LOOKS_MAX):
-        state = ground.driver.command_state(machine.handle)
+        state = (look or ground.driver.command_state)(machine.handle)
         if state is None or state.exit_code is not None:
             return state
         ground.around.pass_time(0.2)
@@ -193,3 +206,77 @@ def _ended(ground: Ground, machine: Machine) -> CommandState | None:
 def _needs(ground: Ground, capability: Capability) -> None:
     if not ground.can(capability):
         pytest.skip(f"this engine has no {capability}")
+
+
+def test_a_command_of_a_new_run_begins_anew_with_an_empty_log(ground: Ground) -> None:
+    machine = ground.up(command=("echo", "done"))
+    assert _ended(ground, machine) == CommandState(exit_code=0, log=b"done\n")
+    ground.driver.stop(machine.handle, force=False)
+    again = replace(machine, command_run=1)
+    for _ in range(2):
+        ground.driver.resize(again)
+    assert ground.driver.command_state(machine.handle) == CommandState(exit_code=None, log=b"")
+    ground.driver.start(machine.handle)
+    ground.answers(again)
+    assert _ended(ground, again) == CommandState(exit_code=0, log=b"done\n")
+    ground.driver.stop(machine.handle, force=True)
+    ground.driver.resize(again)  # the same run: what it left stays
+    assert ground.driver.command_state(machine.handle) == CommandState(exit_code=0, log=b"done\n")
+
+
+def test_the_end_of_user_data_can_be_read(ground: Ground) -> None:
+    script = "#!/bin/sh\necho it is done\nexit 5\n"
+    machine = ground.up(user_data=script)
+    assert _ended(ground, machine, ground.driver.user_data_state) == CommandState(
+        exit_code=5, log=b"it is done\n"
+    )
+    ground.driver.stop(machine.handle, force=True)
+    state = ground.driver.user_data_state(machine.handle)
+    assert state == CommandState(exit_code=5, log=b"it is done\n"), "also of one that is stopped"
+    assert ground.driver.user_data_state(ground.up().handle) is None
+
+
+def test_files_can_be_read_running_and_stopped(ground: Ground) -> None:
+    machine = ground.up()
+    content = bytes(range(256)) * 1024
+    path = "/root/model"
+    ground.words(machine, "tee", path, stdin=content)
+    for stop in (False, True):
+        if stop:
+            ground.driver.stop(machine.handle, force=True)
+        with ground.driver.file(machine.handle, path) as found:
+            assert (found.kind, found.size_bytes) == (FileKind.FILE, len(content))
+            assert b"".join(found.content or ()) == content
+        with ground.driver.file(machine.handle, "/root") as folder:
+            assert folder.kind == FileKind.FOLDER
+            assert "model" in folder.names
+        with pytest.raises(EngineMissing), ground.driver.file(machine.handle, "/root/nothing"):
+            pass
+
+
+def test_links_of_a_guest_do_not_lead_to_the_host(ground: Ground, tmp_path: Path) -> None:
+    if not ground.around.real:
+        pytest.skip("a simulated guest has no links")
+    secret = tmp_path / "secret"
+    secret.write_text("of the host")
+    machine = ground.up()
+    ground.words(machine, "ln", "-s", str(secret), "/root/link")
+    ground.words(machine, "ln", "-s", str(tmp_path), "/root/folder")
+    ground.words(machine, "ln", "-s", "/../../../../../.." + str(tmp_path), "/root/up")
+    for stop in (False, True):
+        if stop:
+            ground.driver.stop(machine.handle, force=True)
+        with ground.driver.file(machine.handle, "/root/link") as found:
+            assert found.kind == FileKind.LINK
+        for path in ("/root/folder/secret", "/root/up/secret"):
+            with pytest.raises(EngineMissing), ground.driver.file(machine.handle, path):
+                pass
+
+
+def test_a_huge_log_is_read_only_at_its_end(ground: Ground) -> None:
+    if not ground.around.real:
+        pytest.skip("a simulated log is as long as its command made it")
+    machine = ground.up(command=("truncate", "-s", "1500M", "/var/log/teraflock/command.log"))
+    state = _ended(ground, machine)
+    assert state is not None
+    assert len(state.log) <= 1 << 16

@@ -10,7 +10,7 @@ from teraflock.base.clock import FixedClock, SystemClock, today
 from teraflock.base.errors import BadInput, TeraflockError, nearest_names, unknown_name
 from teraflock.base.exchange import read_rates
 from teraflock.base.ids import new_id
-from teraflock.base.quantities import GIB, memory_text, parse_memory_bytes
+from teraflock.base.quantities import GIB, MIB, bytes_text, count_text, memory_text, parse_memory_bytes
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -125,3 +125,38 @@ def test_a_bad_line_refuses_the_whole_table(line: str, fault: str) -> None:
 def test_a_table_of_something_else_is_refused() -> None:
     with pytest.raises(BadInput, match="no table of exchange rates"):
         read_rates(["a,b\n"], name="rates.csv")
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (64 << 10, "64 KB"),
+        (50 * MIB, "50 MB"),
+        (256 * MIB, "256 MB"),
+        (GIB, "1 GB"),
+        (3 * GIB // 2, "1.5 GB"),
+        (12 * GIB + MIB, "12 GB"),
+        (767 * GIB + 300 * MIB, "767 GB"),
+        (2 << 40, "2 TB"),
+    ],
+)
+def test_sizes_come_in_fitting_units(size_bytes: int, text: str) -> None:
+    assert bytes_text(size_bytes) == text
+
+
+@given(st.integers(1, 1 << 55))
+def test_a_size_told_is_right_to_a_twentieth(size_bytes: int) -> None:
+    number, unit = bytes_text(size_bytes).split()
+    units = {"B": 1, "KB": 1 << 10, "MB": MIB, "GB": GIB, "TB": 1 << 40}
+    assert abs(float(number) * units[unit] - size_bytes) <= size_bytes / 20
+
+
+def test_one_is_not_many() -> None:
+    assert [count_text(n, "instance") for n in (0, 1, 2, 1200)] == [
+        "0 instances",
+        "1 instance",
+        "2 instances",
+        "1,200 instances",
+    ]

@@ -77,8 +77,8 @@ def test_names_that_no_guest_can_bear(name: str) -> None:
 
 def test_user_data_has_an_end() -> None:
     with pytest.raises(BadInput, match="64 KB"):
-        check(Order(user_data="x" * 65_537))
-    check(Order(user_data="x" * 65_536))
+        check(Order(user_data="#!" + "x" * 65_535))
+    check(Order(user_data="#!" + "x" * 65_534))
 
 
 def test_processors_and_memory_grow_with_the_cards() -> None:

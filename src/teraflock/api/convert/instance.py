@@ -6,14 +6,16 @@ from typing import Final
 import msgspec
 from msgspec.structs import asdict
 
+from teraflock.api.query import InstancePageQuery
 from teraflock.catalog.cards import cards_by_id
 from teraflock.fleet.placement import Need
 from teraflock.fleet.shapes import NamedShape
 from teraflock.instance.driver import Ran
 from teraflock.instance.launching import JUPYTER_PORT, SSH_PORT
-from teraflock.instance.model import Access, Located, Log, Shape, Snapshot, View
+from teraflock.instance.model import Access, Filter, Instance, Located, Log, Shape, Snapshot, View
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.rules import next_operation
+from teraflock.instance.states import Phase
 from teraflock.wire.instance import (
     ExecAnswer,
     GpuAnswer,
@@ -28,6 +30,7 @@ from teraflock.wire.instance import (
     ShapeRequest,
     SnapshotAnswer,
     SshAnswer,
+    UserDataAnswer,
 )
 from teraflock.wire.operator import LocatedInstance
 
@@ -50,6 +53,8 @@ def order_from(request: LaunchRequest) -> Order:
         labels=request.labels,
         environment=request.environment,
         mode=request.mode,
+        time_limit_seconds=request.time_limit_seconds,
+        delete_when_done=request.delete_when_done,
         instances=request.instances,
         host=request.host,
     )
@@ -96,7 +101,11 @@ def instance_answer(view: View, *, enters: bool) -> InstanceAnswer:
         access=instance.access,
         command=instance.spec.command,
         exit_code=instance.exit_code,
-        labels=instance.spec.labels,
+        user_data=_user_data(instance),
+        time_limit_seconds=instance.spec.time_limit_seconds,
+        stop_at=instance.stop_at,
+        delete_when_done=instance.spec.delete_when_done,
+        labels=instance.labels,
         host=view.host_name,
         private_address=instance.address,
         ssh=_ssh(view),
@@ -117,6 +126,19 @@ def located_instance(found: Located) -> LocatedInstance:
         problem=instance.problem_operator or instance.problem,
         instance=instance_answer(found.view, enters=False),
     )
+
+
+def _user_data(instance: Instance) -> UserDataAnswer | None:
+    if not instance.spec.user_data:
+        return None
+    waits = instance.user_data_waits
+    return UserDataAnswer(state="running" if waits else "done", exit_code=instance.user_data_exit_code)
+
+
+def filter_from(query: InstancePageQuery) -> Filter:
+    pairs = tuple((key, value) for key, _, value in (text.partition("=") for text in query.label))
+    phases = tuple(Phase(state) for state in query.state)
+    return Filter(phases=phases, labels=pairs, name=query.name)
 
 
 def shape_answer(shape: Shape | Need) -> ShapeAnswer:
@@ -164,7 +186,7 @@ def exec_answer(ran: Ran) -> ExecAnswer:
 
 def log_answer(log: Log) -> LogAnswer:
     return LogAnswer(
-        source="command" if log.source == "command" else "console",
+        source=log.source,
         text=log.text,
         exit_code=log.exit_code,
     )

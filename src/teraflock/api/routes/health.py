@@ -1,5 +1,7 @@
 """Whether the server is well, and what Prometheus wants to know."""
 
+from typing import Annotated, Any
+
 from teraflock import __version__
 from teraflock.api.call import Call
 from teraflock.api.route import Routes, Scope
@@ -19,6 +21,12 @@ def show_health(call: Call) -> HealthAnswer:
         engine="simulated" if call.services.simulated else "lxd",
         simulated=call.services.simulated,
     )
+
+
+@routes.get("/v1/openapi.json", scope=Scope.PUBLIC)
+def show_openapi(call: Call) -> Annotated[bytes, dict[str, Any]]:
+    """This document, for the version that answers."""
+    return call.services.openapi()
 
 
 @routes.get(

@@ -1,22 +1,26 @@
 """Instances: launched, looked at, changed, deleted. What is asked for is written down; the loops do it."""
 
+from collections.abc import Generator
 from typing import Annotated
 
 from teraflock.api.call import Call, cut
 from teraflock.api.convert.instance import (
     exec_answer,
+    filter_from,
     instance_answer,
     instance_page,
     log_answer,
     order_from,
     wish_from,
 )
-from teraflock.api.query import InProject, InstancePageQuery
+from teraflock.api.query import FileQuery, InProject, InstancePageQuery, LogQuery
 from teraflock.api.route import Routes, Scope, Work
+from teraflock.instance.archive import archive
 from teraflock.instance.model import View
 from teraflock.tenant.model import By
 from teraflock.tenant.rules import Permission, in_project
 from teraflock.wire.instance import (
+    ChangeRequest,
     ExecAnswer,
     ExecRequest,
     InstanceAnswer,
@@ -35,7 +39,7 @@ ENGINE = ("engine_down", "engine_refused")
 def list_instances(call: Call, query: InstancePageQuery) -> Annotated[bytes, InstancePage]:
     """Instances of a project, oldest first."""
     found = call.nouns.instances.page(
-        call.project.id, after=query.after, limit=query.limit + 1, gone=query.gone
+        call.project.id, after=query.after, limit=query.limit + 1, gone=query.gone, only=filter_from(query)
     )
     rows, last = cut(found, query.limit)
     return instance_page(rows, last.instance.id if last else None, enters=_enters(call))
@@ -64,6 +68,15 @@ def show_instance(call: Call, query: InProject, instance: str) -> InstanceAnswer
     return _shown(call, instance)
 
 
+@routes.patch("/v1/instances/{instance}", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE)
+def change_instance(call: Call, query: InProject, instance: str, body: ChangeRequest) -> InstanceAnswer:
+    """Change the labels of an instance.
+
+    From then on bills count it by its new labels; what it cost before stays with the old ones.
+    """
+    return _shown(call, call.nouns.instances.label(call.actor, call.project, instance, body.labels).id)
+
+
 @routes.delete("/v1/instances/{instance}", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE, status=202)
 def delete_instance(call: Call, query: InProject, instance: str) -> InstanceAnswer:
     """Delete an instance with its disk and snapshots."""
@@ -78,7 +91,10 @@ def delete_instance(call: Call, query: InProject, instance: str) -> InstanceAnsw
     errors=("conflict", "no_room", "quota_reached", "budget_reached"),
 )
 def start_instance(call: Call, query: InProject, instance: str) -> InstanceAnswer:
-    """Start a stopped instance; cards, processors and memory are taken anew."""
+    """Start a stopped instance; cards, processors and memory are taken anew.
+
+    An instance with a command runs it again, with an empty log.
+    """
     return _shown(call, call.nouns.instances.start(call.actor, call.project, instance).id)
 
 
@@ -155,9 +171,26 @@ def exec_in_instance(call: Call, query: InProject, instance: str, body: ExecRequ
     work=Work.LONG,
     errors=ENGINE,
 )
-def show_log(call: Call, query: InProject, instance: str) -> LogAnswer:
+def show_log(call: Call, query: LogQuery, instance: str) -> LogAnswer:
     """The end of what its command wrote; without a command, its console."""
-    return log_answer(call.nouns.instances.log(call.project.id, instance))
+    return log_answer(call.nouns.instances.log(call.project.id, instance, query.source))
+
+
+@routes.get(
+    "/v1/instances/{instance}/archive",
+    scope=Scope.PROJECT,
+    may=Permission.INSTANCE_ENTER,
+    work=Work.LONG,
+    media_type="application/x-tar",
+    errors=("conflict", *ENGINE),
+)
+def fetch_archive(call: Call, query: FileQuery, instance: str) -> Generator[bytes, None, None]:
+    """A file or folder of an instance's disk, as tar, running or stopped.
+
+    Only plain files and folders are in it, no links. At most 1 GB and 10,000 files; an answer that breaks off before
+    its end is incomplete.
+    """
+    yield from archive(call.nouns.instances.files(call.project.id, instance), query.path)
 
 
 def _enters(call: Call) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from teraflock.base.clock import SystemClock
-from teraflock.base.quantities import memory_text
+from teraflock.base.quantities import bytes_text
 from teraflock.cli.cloud.connection import connected
 from teraflock.cli.cloud.options import json_option
 from teraflock.cli.cloud.showing import write_facts
@@ -183,8 +183,8 @@ def _cells(host: "HostAnswer") -> list[str]:
         ", ".join(f"{count}× {name}" for name, count in kinds.items()),
         str(sum(gpu.free and gpu.healthy for gpu in host.gpus)) if host.gpus else "",
         f"{host.vcpus_held}/{host.vcpus}",
-        f"{host.ram_bytes_held >> 30}/{memory_text(host.ram_bytes)}",
-        f"{host.disk_bytes_held >> 30}/{memory_text(host.disk_bytes)}",
+        f"{bytes_text(host.ram_bytes_held)}/{bytes_text(host.ram_bytes)}",
+        f"{bytes_text(host.disk_bytes_held)}/{bytes_text(host.disk_bytes)}",
         f"{_fill_percent(host)} %",
         host.address,
         host.region,
@@ -198,16 +198,16 @@ def _facts(host: "HostAnswer") -> Iterator[tuple[str, str]]:
     yield "region", host.region
     yield "address", host.address
     yield "vCPUs", f"{host.vcpus_held} of {host.vcpus} held"
-    yield "memory", f"{memory_text(host.ram_bytes_held)} of {memory_text(host.ram_bytes)} held"
-    yield "disk", f"{memory_text(host.disk_bytes_held)} of {memory_text(host.disk_bytes)} held"
+    yield "memory", f"{bytes_text(host.ram_bytes_held)} of {bytes_text(host.ram_bytes)} held"
+    yield "disk", f"{bytes_text(host.disk_bytes_held)} of {bytes_text(host.disk_bytes)} held"
     yield (
         "pool",
-        f"{memory_text(host.disk_used_bytes)} of {memory_text(host.disk_bytes)} written, {_fill_percent(host)} %",
+        f"{bytes_text(host.disk_used_bytes)} of {bytes_text(host.disk_bytes)} written, {_fill_percent(host)} %",
     )
     yield "disk limits", _LIMITS[host.disk_limits]
     yield "open networks", ", ".join(host.allow_out) or "none but the internet"
     for gpu in host.gpus:
         state = "free" if gpu.free else "held"
         health = "" if gpu.healthy else ", NOT HEALTHY"
-        yield gpu.slot, f"{gpu.name}, {memory_text(gpu.memory_bytes)}, {state}{health}"
+        yield gpu.slot, f"{gpu.name}, {bytes_text(gpu.memory_bytes)}, {state}{health}"
     yield "seen", f"{age_text(host.seen_at, SystemClock().now())} ago"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from teraflock import __version__
-from teraflock.base.quantities import memory_text
+from teraflock.base.quantities import bytes_text
 from teraflock.cli.cloud.asking import confirm
 from teraflock.cli.cloud.options import json_option, yes_option
 from teraflock.cli.cloud.showing import write_facts
@@ -110,7 +110,7 @@ def _facts(risen: "Risen") -> Iterator[tuple[str, str]]:
 def _host_text(host: "HostAnswer") -> str:
     cards = f"{len(host.gpus)}× {host.gpus[0].name}" if host.gpus else "no GPU"
     mark = f" {SIMULATED}" if host.simulated else ""
-    return f"{host.name}: {host.vcpus} vCPU, {memory_text(host.ram_bytes)}, {cards}{mark}"
+    return f"{host.name}: {host.vcpus} vCPU, {bytes_text(host.ram_bytes)}, {cards}{mark}"
 
 
 def _say_next(risen: "Risen", is_simulated: bool) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from teraflock.base.clock import SystemClock
-from teraflock.base.quantities import memory_text
+from teraflock.base.quantities import bytes_text
 from teraflock.cli.cloud.asking import confirm
 from teraflock.cli.cloud.connection import connected, mark_simulated
 from teraflock.cli.cloud.options import json_option, project_option, wait_option, yes_option
@@ -135,7 +135,7 @@ def _write(images: "list[ImageAnswer]") -> None:
         [
             each.name,
             each.state,
-            memory_text(each.size_bytes) if each.size_bytes else "",
+            bytes_text(each.size_bytes) if each.size_bytes else "",
             each.recipe or "an instance",
             "all" if each.shared else "this project",
             age_text(each.created_at, now),

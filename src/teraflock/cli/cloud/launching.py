@@ -11,14 +11,24 @@ from teraflock.base.errors import BadInput
 from teraflock.cli.bill.beside import price_of
 from teraflock.cli.cloud import plan_file, ssh_files
 from teraflock.cli.cloud.connection import connected
+from teraflock.cli.cloud.following import follow, has_ended
 from teraflock.cli.cloud.listing import write_instances
 from teraflock.cli.cloud.options import json_option, project_option, wait_option, yes_option
 from teraflock.cli.cloud.shape_options import shape_from, shape_options
 from teraflock.cli.cloud.waiting import NotDone, wait_for
-from teraflock.cli.cloud.words import check_name, parse_command, parse_pairs
+from teraflock.cli.cloud.words import (
+    check_name,
+    parse_command,
+    parse_duration_seconds,
+    parse_pairs,
+    state_text,
+    unquoted_shell,
+)
 from teraflock.cli.output import called, remark, write_json
 from teraflock.wire.instance import (
     INSTANCES_PER_LAUNCH_MAX,
+    TIME_LIMIT_SECONDS_MAX,
+    TIME_LIMIT_SECONDS_MIN,
     USER_DATA_BYTES_MAX,
     AccessWord,
     InstanceAnswer,
@@ -29,10 +39,18 @@ from teraflock.wire.instance import (
 if TYPE_CHECKING:
     from teraflock.client import Client
 
+CUT_OFF: Final = 124
+"""The exit code for a command that was ended from outside, as `timeout` has it."""
 HELP: Final = """New instances: whole GPUs, real limits of processors, memory and disk, a log-in of their own.
 
 What is left out is filled in: one card if a card is named, processors and memory in proportion to the cards, the
 image `base`, your SSH key (`~/.ssh/id_ed25519.pub` or the like; one is made where you have none).
+
+With `--wait`, a command's log is printed as it is written and its exit code becomes that of `tera`; a user-data
+script is waited for as well. With `--rm` the instance is deleted when its command ends or its time limit is reached;
+its log and exit code can be read by its name for 7 days (`tera logs`, `tera show`).
+
+A command is run as the words it has, without a shell. `--shell` runs the text of `--command` with `sh -c`.
 
 \b
 Examples:
@@ -40,6 +58,7 @@ Examples:
   tera launch --name train --gpu V100 --gpus 2 --image pytorch --wait
   tera launch --name lab --image jupyter --access jupyter --wait
   tera launch --name job --gpu A100 --wait -- python3 train.py --epochs 90
+  tera launch --rm --time-limit 2h --wait --shell --command 'make && ./run'
   tera launch --name node --instances 8 --label team=vision
   tera plan --gpus 4 --hours 100 --json > plan.json; tera launch --plan plan.json --wait
 """
@@ -55,6 +74,13 @@ Examples:
     help="How it is used. [default: ssh; command where one is given]",
 )
 @click.option("--command", "line", metavar="TEXT", help="Runs this, keeps its log and exit code, and stops.")
+@click.option("--shell", is_flag=True, help="Run the text of --command with `sh -c`.")
+@click.option(
+    "--time-limit",
+    metavar="TIME",
+    help="Stop it after this long: `90s`, `30m`, `2h`, `1d`. Counts from each start.",
+)
+@click.option("--rm", "removed", is_flag=True, help="Delete it when its command ends or its time is up.")
 @click.argument("words", nargs=-1, metavar="[-- COMMAND...]")
 @click.option(
     "--user-data",
@@ -95,14 +121,21 @@ def command(
         launched = client.launch(request, idempotency_key=idempotency_key).items
         if price:
             remark(price)
-        if wait:
+        follows = wait and request.access == "command" and len(launched) == 1 and not as_json
+        if follows:
+            launched = (follow(client, launched[0], timeout),)
+        elif wait:
             launched = _waited(client, launched, timeout)
     if as_json:
         write_json(launched if request.instances > 1 else launched[0])
+    elif follows:
+        remark(f"{launched[0].name}: {state_text(launched[0])}")
     else:
         write_instances(launched)
         _say_what_next(launched, waited=wait)
     _complain_of_failed(launched)
+    if wait:
+        _end_as(launched)
 
 
 def _mind_the_key(request: LaunchRequest) -> None:
@@ -121,7 +154,7 @@ def request_from(words: dict[str, Any]) -> LaunchRequest:
         instances = max(instances, planned)
     elif words["choice"]:
         raise BadInput("`--choice` belongs to `--plan`")
-    command = _command_from(words["line"], words["words"])
+    command = _command_from(words["line"], words["words"], shell=words["shell"])
     access: AccessWord = words["access"] or ("command" if command else "ssh")
     if access == "command" and not command:
         raise BadInput(
@@ -140,6 +173,8 @@ def request_from(words: dict[str, Any]) -> LaunchRequest:
         labels=labels,
         environment=parse_pairs(words["environment"], "--env"),
         mode="spot" if words["spot"] else "on-demand",
+        time_limit_seconds=_time_limit(words["time_limit"]),
+        delete_when_done=_is_removed(words, access),
         instances=instances,
         host=words["host"],
     )
@@ -162,10 +197,41 @@ def _planned(shape: ShapeRequest, path: str, rank: int | None) -> tuple[ShapeReq
     return whole, choice.instances
 
 
-def _command_from(line: str | None, words: tuple[str, ...]) -> tuple[str, ...]:
+def _time_limit(text: str | None) -> int | None:
+    if text is None:
+        return None
+    seconds = parse_duration_seconds(text, "--time-limit")
+    if not TIME_LIMIT_SECONDS_MIN <= seconds <= TIME_LIMIT_SECONDS_MAX:
+        raise BadInput(
+            f"`--time-limit {text}` is not possible",
+            hint=f"From 1 s to {TIME_LIMIT_SECONDS_MAX // 86_400} days",
+        )
+    return seconds
+
+
+def _is_removed(words: dict[str, Any], access: AccessWord) -> bool:
+    if words["removed"] and access != "command" and words["time_limit"] is None:
+        raise BadInput(
+            "`--rm` needs a command or `--time-limit`: without one the instance would never be deleted",
+            hint="`tera launch --rm -- python3 train.py`, or `--time-limit 2h`",
+        )
+    return bool(words["removed"])
+
+
+def _command_from(line: str | None, words: tuple[str, ...], *, shell: bool) -> tuple[str, ...]:
     if line is not None and words:
         raise BadInput("`--command` and words after `--` are two commands", hint="Leave one out")
-    return parse_command(line) if line is not None else words
+    if shell and line is None:
+        raise BadInput("`--shell` belongs to `--command`", hint="`--shell --command 'a.py && b.py'`")
+    if line is None:
+        return words
+    if shell:
+        return ("sh", "-c", line)
+    if found := unquoted_shell(line):
+        remark(
+            f"note: `--command` runs without a shell, so `{found}` means nothing special; add `--shell` to use one"
+        )
+    return parse_command(line)
 
 
 def read_user_data(path: str) -> str:
@@ -181,9 +247,15 @@ def read_user_data(path: str) -> str:
             hint="Let it fetch what is large, or copy it in later with `tera cp`",
         )
     try:
-        return content.decode("utf-8")
+        text = content.decode("utf-8")
     except UnicodeDecodeError:
         raise BadInput(f"The user-data `{path}` is no text in UTF-8") from None
+    if not text.startswith("#!"):
+        raise BadInput(
+            f"The user-data `{path}` is not a script: its first line must start with `#!`",
+            hint="Start it with `#!/bin/sh` or `#!/usr/bin/python3`; `#cloud-config` is not supported",
+        )
+    return text
 
 
 def _waited(
@@ -194,10 +266,11 @@ def _waited(
 
 
 def _is_up(instance: InstanceAnswer) -> bool:
-    """Running; of a command: ended."""
+    """Running, with its user-data done; of a command: ended."""
     if instance.access == "command":
-        return instance.exit_code is not None and instance.state == "stopped"
-    return instance.state == "running" and instance.operation is None
+        return has_ended(instance)
+    prepared = instance.user_data is None or instance.user_data.state == "done"
+    return instance.state == "running" and instance.operation is None and prepared
 
 
 def _say_what_next(launched: Sequence[InstanceAnswer], *, waited: bool) -> None:
@@ -207,9 +280,30 @@ def _say_what_next(launched: Sequence[InstanceAnswer], *, waited: bool) -> None:
     elif first.jupyter:
         remark(f"\nJupyter: {first.jupyter.url}")
     elif first.access == "command":
-        remark(f"\n`tera logs {first.name}` has what it wrote")
+        remark(f"\n`tera logs {first.name}` shows what it wrote")
     elif first.state == "running" and not first.simulated:
         remark(f"\nLog in: `{called()} ssh {first.name}`")
+
+
+def _end_as(launched: Sequence[InstanceAnswer]) -> None:
+    """End with the exit code of the command, and say how user-data ended. Of several, the first that failed counts."""
+    for each in launched:
+        if each.user_data and each.user_data.exit_code:
+            raise NotDone(
+                f"The user-data of `{each.name}` ended with exit code {each.user_data.exit_code}",
+                hint=f"`tera logs {each.name} --user-data` shows its output; the instance is still there",
+            )
+    commands = [each for each in launched if each.access == "command"]
+    for each in commands:
+        if each.exit_code is None:
+            remark(f"The command of `{each.name}` was stopped before it ended{_by_time_limit(each)}")
+    codes = [CUT_OFF if each.exit_code is None else each.exit_code for each in commands]
+    if code := next(filter(None, codes), 0):
+        raise SystemExit(code if 0 < code < 256 else 255)
+
+
+def _by_time_limit(instance: InstanceAnswer) -> str:
+    return " or reached its time limit" if instance.time_limit_seconds is not None else ""
 
 
 def _complain_of_failed(launched: Sequence[InstanceAnswer]) -> None:

@@ -33,6 +33,7 @@ Act = Callable[["Client", str], "InstanceAnswer"]
 START_HELP: Final = """Start stopped instances. Cards, processors and memory are taken anew: another may have them now.
 
 With `--reason` an operator lifts the hold of any tenant's instance and starts it.
+An instance with a command runs it again from the beginning, with an empty log and a new exit code.
 
 \b
 Examples:

@@ -1,33 +1,40 @@
 """`tera ps`: the instances of a project."""
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args
 
 import click
 
 from teraflock.base.clock import SystemClock
+from teraflock.base.errors import BadInput
 from teraflock.base.money import decimals_for
-from teraflock.base.quantities import memory_text
+from teraflock.base.quantities import bytes_text
 from teraflock.cli.bill.beside import budget_of, cost_cells, costs_by_id, tell_budget, tell_idle, with_cost
 from teraflock.cli.cloud.connection import connected
 from teraflock.cli.cloud.options import json_option, organisation_option, project_option
-from teraflock.cli.cloud.words import age_text, cards_text, state_text
+from teraflock.cli.cloud.words import age_text, cards_text, parse_pairs, state_text
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
+from teraflock.wire.instance import PhaseWord
 
 if TYPE_CHECKING:
     from teraflock.wire.bill import CostAnswer
     from teraflock.wire.instance import InstanceAnswer
 
+_PATTERN: Final = re.compile(r"[a-z0-9*?-]{0,63}")
 HELP: Final = """List instances and their state.
 
-For operators, `--all` lists the instances of every organisation; `--org` and `--host` narrow that.
+Filters are applied by the server; only what matches all of them is listed. For operators, `--all` lists the
+instances of every organisation; `--org` and `--host` narrow that.
 
 \b
 Examples:
   tera ps
   tera ps --state running --label team=vision
+  tera ps --name 'web-*'
+  tera ps --state gone
   tera ps --json
   tera ps --all --host gpu-3
   tera ps --org red-lab
@@ -50,8 +57,16 @@ COLUMNS: Final = (
 
 
 @click.command(help=HELP)
-@click.option("--state", "states", multiple=True, metavar="STATE", help="Only those; may be repeated.")
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    metavar="STATE",
+    type=click.Choice(list(get_args(PhaseWord))),
+    help="Only those in this state; may be repeated.",
+)
 @click.option("--label", "labels", multiple=True, metavar="K=V", help="Only those with it; may be repeated.")
+@click.option("--name", default="", metavar="PATTERN", help="Only those with a name like this: `web-*`.")
 @click.option("--all", "is_all", is_flag=True, help="Of every organisation; for operators.")
 @click.option("--host", default="", metavar="NAME", help="With --all: on this host only.")
 @organisation_option
@@ -61,25 +76,26 @@ def command(
     project: str | None,
     states: tuple[str, ...],
     labels: tuple[str, ...],
+    name: str,
     is_all: bool,
     host: str,
     organisation: str,
     as_json: bool,
 ) -> None:
-    from teraflock.cli.cloud.words import parse_pairs
-
     wished = parse_pairs(labels, "--label")
+    if not _PATTERN.fullmatch(name):
+        raise BadInput(
+            f"`{name}` matches no name of an instance",
+            hint="Names have `a-z`, `0-9` and `-`; `*` and `?` stand for others",
+        )
     if is_all or host or organisation:
         from teraflock.cli.cloud.everyone import list_everyone
 
         list_everyone(project, states, wished, host=host, organisation=organisation, as_json=as_json)
         return
     with connected(project) as client:
-        found = [
-            each
-            for each in sorted(client.all_instances(), key=lambda each: (each.created_at, each.name))
-            if (not states or each.state in states) and wished.items() <= dict(each.labels).items()
-        ]
+        matching = client.all_instances(states=states, labels=wished, name=name)
+        found = sorted(matching, key=lambda each: (each.created_at, each.name))
         costs = costs_by_id(client) if found else {}
         budget = budget_of(client) if costs and not as_json else None
     if as_json:
@@ -91,7 +107,9 @@ def command(
             tell_budget(budget)
     else:
         remark(
-            "No instance" + (" is like that" if states or wished else " yet; `tera launch --help` shows how")
+            "No instance matches"
+            if states or wished or name
+            else "No instances yet; see `tera launch --help`"
         )
 
 
@@ -110,7 +128,7 @@ def _cells(instance: "InstanceAnswer", now: datetime, cost: "CostAnswer | None",
         state_text(instance),
         cards_text(instance.shape),
         str(instance.shape.vcpus),
-        memory_text(instance.shape.ram_bytes),
+        bytes_text(instance.shape.ram_bytes),
         f"{instance.ssh.host}:{instance.ssh.port}" if instance.ssh else "",
         instance.private_address or "",
         instance.host or "",

@@ -2,6 +2,7 @@
 
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -16,13 +17,16 @@ if TYPE_CHECKING:
     from teraflock.client import Client
 
 LOOK_AGAIN_SECONDS: Final = 1.0
-HELP: Final = """What an instance's command wrote; of one without a command, its console.
+HELP: Final = """Show the end of what an instance's command wrote; without a command, its console.
+
+The log of an instance launched with `--rm` can be read by its name for 7 days after it is gone.
 
 \b
 Examples:
   tera logs job
   tera logs job --follow
   tera logs job --tail 20
+  tera logs web --user-data
   tera logs job --org red-lab --reason "support request 4711"
 """
 
@@ -31,6 +35,8 @@ Examples:
 @click.argument("name")
 @click.option("--follow", "-f", is_flag=True, help="Go on as more is written, until the command ends.")
 @click.option("--tail", type=click.IntRange(0), metavar="N", help="The last so many lines only.")
+@click.option("--user-data", "user_data", is_flag=True, help="What its user-data script wrote.")
+@click.option("--console", is_flag=True, help="Its console, also where it has a command.")
 @reason_option
 @organisation_option
 @project_option
@@ -39,16 +45,24 @@ def command(
     name: str,
     follow: bool,
     tail: int | None,
+    user_data: bool,
+    console: bool,
     reason: str,
     organisation: str,
     project: str | None,
     as_json: bool,
 ) -> None:
     check_reason_given(reason, organisation)
-    if reason and follow:
-        raise BadInput("`--reason` reads the log once", hint="Leave `--follow` out")
+    if reason and (follow or user_data or console):
+        raise BadInput(
+            "`--reason` reads the log once", hint="Leave `--follow`, `--user-data` and `--console` out"
+        )
+    if user_data and console:
+        raise BadInput("`--user-data` and `--console` are two logs", hint="Leave one out")
+    source = "user-data" if user_data else "console" if console else ""
     with connected(project) as client:
-        log = client.log_of_any(name, reason, organisation=organisation) if reason else client.log(name)
+        asked = partial(client.log_of_any, reason=reason, organisation=organisation)
+        log = asked(name) if reason else client.log(name, source=source)
         mark_simulated(client)
         if as_json:
             write_json(log)
@@ -59,15 +73,15 @@ def command(
         exit_code = log.exit_code
         if follow:
             with suppress(KeyboardInterrupt):  # the way out
-                exit_code = _follow(client, name, log.text, exit_code)
+                exit_code = _follow(client, name, log.text, exit_code, source)
     if exit_code is not None:
-        remark(f"The command ended with exit code {exit_code}")
+        remark(f"The {'user-data' if user_data else 'command'} ended with exit code {exit_code}")
 
 
-def _follow(client: "Client", name: str, shown: str, exit_code: int | None) -> int | None:
+def _follow(client: "Client", name: str, shown: str, exit_code: int | None, source: str) -> int | None:
     while exit_code is None:
         time.sleep(LOOK_AGAIN_SECONDS)
-        log = client.log(name)
+        log = client.log(name, source=source)
         click.echo(news(shown, log.text), nl=False)
         shown, exit_code = log.text, log.exit_code
     return exit_code

@@ -7,7 +7,7 @@ import click
 from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput
-from teraflock.base.quantities import memory_text, parse_memory_bytes
+from teraflock.base.quantities import bytes_text, parse_memory_bytes
 from teraflock.catalog.cards import cards_by_id
 from teraflock.catalog.names import find_cards
 from teraflock.cli.cloud.connection import connected, mark_simulated
@@ -197,9 +197,9 @@ def _rows(usage: UsageAnswer | OrganisationUsage, cards: Iterable[str] = ()) -> 
     rows = {
         "instances": [str(usage.instances), limit(quota.instances)],
         "vCPUs": [str(usage.vcpus), limit(quota.vcpus)],
-        "memory": [memory_text(usage.ram_bytes), limit(quota.ram_bytes, memory_text)],
-        "disk": [memory_text(usage.disk_bytes), limit(quota.disk_bytes, memory_text)],
-        "images": [memory_text(usage.images_bytes), limit(quota.images_bytes, memory_text)],
+        "memory": [bytes_text(usage.ram_bytes), limit(quota.ram_bytes, bytes_text)],
+        "disk": [bytes_text(usage.disk_bytes), limit(quota.disk_bytes, bytes_text)],
+        "images": [bytes_text(usage.images_bytes), limit(quota.images_bytes, bytes_text)],
     }
     for card in sorted({*usage.gpus, *quota.gpus, *cards}):
         rows[card] = [str(usage.gpus.get(card, 0)), limit(quota.gpus.get(card, quota.gpus_default))]

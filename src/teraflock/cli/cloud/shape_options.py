@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from teraflock.base.errors import BadInput
-from teraflock.base.quantities import memory_text, parse_memory_bytes
+from teraflock.base.quantities import bytes_text, parse_memory_bytes
 from teraflock.wire.instance import ShapeRequest
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -56,5 +56,5 @@ def _size(text: str | None, option: str, least: int) -> int | None:
     if size < least:
         raise BadInput(f"`{option} {text}` is too little", hint=f"It takes {least >> 20} MB at least")
     if size > 1 << 50:
-        raise BadInput(f"`{option} {text}` is more than there can be", hint=f"At most {memory_text(1 << 50)}")
+        raise BadInput(f"`{option} {text}` is more than there can be", hint=f"At most {bytes_text(1 << 50)}")
     return size

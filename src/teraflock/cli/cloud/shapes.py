@@ -4,7 +4,7 @@ from typing import Final
 
 import click
 
-from teraflock.base.quantities import memory_text
+from teraflock.base.quantities import bytes_text
 from teraflock.cli.cloud.connection import connected, mark_simulated
 from teraflock.cli.cloud.options import json_option, project_option
 from teraflock.cli.cloud.words import cards_text
@@ -49,8 +49,8 @@ def command(project: str | None, only_free: bool, as_json: bool) -> None:
             each.name,
             cards_text(each.shape),
             str(each.shape.vcpus),
-            memory_text(each.shape.ram_bytes),
-            memory_text(each.shape.disk_bytes),
+            bytes_text(each.shape.ram_bytes),
+            bytes_text(each.shape.disk_bytes),
             f"{each.free:,}",
         ]
         for each in found

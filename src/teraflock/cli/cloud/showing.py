@@ -7,18 +7,26 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from teraflock.base.clock import SystemClock
-from teraflock.base.quantities import memory_text
+from teraflock.base.quantities import bytes_text
 from teraflock.cli.bill.beside import cost_cells, costs_by_id, with_cost
 from teraflock.cli.cloud.connection import connected
 from teraflock.cli.cloud.options import json_option, organisation_option, project_option
-from teraflock.cli.cloud.words import age_text, cards_text, details_text, state_text, time_text
-from teraflock.cli.output import emphasised, write_json
+from teraflock.cli.cloud.words import (
+    age_text,
+    cards_text,
+    details_text,
+    duration_text,
+    state_text,
+    time_text,
+)
+from teraflock.cli.output import columns, emphasised, write_json
 from teraflock.cli.table import printable
 
 if TYPE_CHECKING:
     from teraflock.wire.instance import InstanceAnswer
     from teraflock.wire.operator import LocatedInstance
 
+VALUE_COLUMNS_MIN: Final = 20
 HELP: Final = """One instance: its addresses, its cards, how to log in, and what is wrong with it, if anything is.
 
 \b
@@ -69,7 +77,17 @@ def write_facts(pairs: Iterator[tuple[str, str]]) -> None:
     told = [(name, value) for name, value in pairs if value]
     width = max(len(name) for name, _ in told)
     for name, value in told:
-        click.echo(f"  {name.ljust(width)}  {printable(value)}")
+        head, *rest = wrapped(printable(value), max(columns() - width - 4, VALUE_COLUMNS_MIN))
+        click.echo(f"  {name.ljust(width)}  {head}")
+        for line in rest:
+            click.echo(f"  {' ' * width}  {line}")
+
+
+def wrapped(value: str, width: int) -> list[str]:
+    """Lines no wider than this, unless a single word is: an address must stay one word."""
+    from textwrap import wrap
+
+    return wrap(value, width, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def facts(instance: "InstanceAnswer", price: str = "", cost: str = "") -> Iterator[tuple[str, str]]:
@@ -88,8 +106,8 @@ def facts(instance: "InstanceAnswer", price: str = "", cost: str = "") -> Iterat
     yield "GPUs", f"{cards_text(shape)} ({shape.gpu_name})" if shape.gpus else ""
     yield "cards", ", ".join(each.slot for each in instance.gpus)
     yield "vCPUs", str(shape.vcpus)
-    yield "memory", memory_text(shape.ram_bytes)
-    yield "disk", memory_text(shape.disk_bytes)
+    yield "memory", bytes_text(shape.ram_bytes)
+    yield "disk", bytes_text(shape.disk_bytes)
     yield "image", instance.image
     yield "host", instance.host or ""
     yield "address", f"{instance.private_address} (within the project)" if instance.private_address else ""
@@ -97,6 +115,10 @@ def facts(instance: "InstanceAnswer", price: str = "", cost: str = "") -> Iterat
     yield "Jupyter", instance.jupyter.url if instance.jupyter else ""
     yield "command", shlex.join(instance.command)
     yield "exit code", "" if instance.exit_code is None else str(instance.exit_code)
+    yield "user-data", user_data_text(instance)
+    yield "time limit", time_limit_text(instance)
+    if instance.delete_when_done:
+        yield "when done", "deleted; its log and exit code can be read for 7 days"
     yield "labels", details_text(instance.labels)
     yield "price", price
     yield "cost so far", cost
@@ -106,6 +128,29 @@ def facts(instance: "InstanceAnswer", price: str = "", cost: str = "") -> Iterat
             "runs since",
             f"{time_text(instance.running_since)} UTC ({age_text(instance.running_since, now)})",
         )
+
+
+def user_data_text(instance: "InstanceAnswer") -> str:
+    found = instance.user_data
+    if found is None:
+        return ""
+    if found.state == "running":
+        return "running"
+    if found.exit_code is None:
+        return "its end is not known"
+    see = f"; `tera logs {instance.name} --user-data` shows its output" if found.exit_code else ""
+    return f"{'failed' if found.exit_code else 'done'}, exit code {found.exit_code}{see}"
+
+
+def time_limit_text(instance: "InstanceAnswer") -> str:
+    if instance.time_limit_seconds is None:
+        return ""
+    limit = duration_text(instance.time_limit_seconds)
+    if instance.stop_at is None:
+        return f"{limit} after each start"
+    reached = instance.wanted != "running" and SystemClock().now() >= instance.stop_at
+    does = "deletes" if instance.delete_when_done else "stops"
+    return f"{limit}, {'reached' if reached else f'{does} it'} {time_text(instance.stop_at)} UTC"
 
 
 def ssh_text(instance: "InstanceAnswer") -> str:

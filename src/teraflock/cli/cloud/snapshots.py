@@ -6,7 +6,7 @@ import click
 
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput
-from teraflock.base.quantities import memory_text
+from teraflock.base.quantities import bytes_text
 from teraflock.cli.cloud.asking import confirm
 from teraflock.cli.cloud.connection import connected, mark_simulated
 from teraflock.cli.cloud.lifecycle import act_on, tell
@@ -111,7 +111,7 @@ def _write(snapshots: "tuple[SnapshotAnswer, ...]", as_json: bool) -> None:
             [
                 each.name,
                 each.state,
-                memory_text(each.size_bytes),
+                bytes_text(each.size_bytes),
                 time_text(each.created_at),
                 age_text(each.created_at, now),
                 each.problem,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from teraflock.base.clock import at_microseconds
 from teraflock.base.errors import BadInput
 from teraflock.base.money import amount_text, decimal_text
-from teraflock.base.quantities import memory_text
+from teraflock.base.quantities import bytes_text
 
 if TYPE_CHECKING:
     from teraflock.wire.instance import InstanceAnswer, ShapeAnswer
@@ -18,6 +18,9 @@ SIMULATED: Final = "SIMULATED"
 """Stands beside everything that does not exist."""
 
 _NAME: Final = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
+_PART: Final = re.compile(r"(\d+)([dhms])")
+_DURATION: Final = re.compile(r"(\d{1,9}[dhms])+")
+_SECONDS: Final = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 _AGES: Final = ((86400 * 2, 86400, "d"), (3600 * 2, 3600, "h"), (60 * 2, 60, "min"), (0, 1, "s"))
 
 
@@ -63,6 +66,44 @@ def parse_command(text: str) -> tuple[str, ...]:
         raise BadInput(f"`{text}` cannot be split into words: {str(error).lower()}") from None
 
 
+def unquoted_shell(text: str) -> str:
+    """The first character of a command that only a shell would understand; empty where there is none."""
+    quote = ""
+    skip = False
+    for character in text:
+        if skip:
+            skip = False
+        elif character == "\\" and quote != "'":
+            skip = True
+        elif quote:
+            if character == quote:
+                quote = ""
+            elif quote == '"' and character in "$`":
+                return character
+        elif character in "'\"":
+            quote = character
+        elif character in "$`;|&<>*":
+            return character
+    return ""
+
+
+def parse_duration_seconds(text: str, option: str) -> int:
+    """`90s`, `30m`, `2h`, `1d`, or several of them: `1h30m`."""
+    if not _DURATION.fullmatch(text):
+        raise BadInput(f"`{option} {text}` is no duration", hint="Write `90s`, `30m`, `2h`, `1d` or `1h30m`")
+    return sum(int(count) * _SECONDS[unit] for count, unit in _PART.findall(text))
+
+
+def duration_text(seconds: int) -> str:
+    """`5400` → `1h30m`."""
+    parts = []
+    for unit, length in _SECONDS.items():
+        count, seconds = divmod(seconds, length)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
+
+
 def age_text(then: datetime, now: datetime) -> str:
     """`90 s`, `5 min`, `47 h`, `3 d`."""
     seconds = max(0, int((now - then) / timedelta(seconds=1)))
@@ -78,7 +119,7 @@ def time_text(at: datetime) -> str:
 
 def size_text(shape: "ShapeAnswer") -> str:
     """`4 vCPU, 16 GB`."""
-    return f"{shape.vcpus} vCPU, {memory_text(shape.ram_bytes)}"
+    return f"{shape.vcpus} vCPU, {bytes_text(shape.ram_bytes)}"
 
 
 def cards_text(shape: "ShapeAnswer") -> str:
@@ -93,6 +134,8 @@ def state_text(instance: "InstanceAnswer") -> str:
         words.append(f"({instance.operation})")
     if instance.exit_code is not None:
         words.append(f"(exit {instance.exit_code})")
+    if instance.user_data and instance.user_data.exit_code:
+        words.append(f"(user-data: exit {instance.user_data.exit_code})")
     if instance.simulated:
         words.append(SIMULATED)
     return " ".join(words)
@@ -124,6 +167,6 @@ def _pair_text(key: str, value: object, currency: str = "") -> str:
     if key.endswith("_us") and isinstance(value, int):
         return f"{key.removesuffix('_us')}={time_text(at_microseconds(value)).replace(' ', 'T')}Z"
     if key.endswith("_bytes") and isinstance(value, int):
-        return f"{key.removesuffix('_bytes')}={memory_text(value).replace(' ', '')}"
+        return f"{key.removesuffix('_bytes')}={bytes_text(value).replace(' ', '')}"
     text = "-" if value is None else str(value)
     return f"{key}={shlex.quote(text) if ' ' in text else text}"

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from teraflock.base.errors import TeraflockError
-from teraflock.drivers.lxd import confinement, guest, ids, names, nvidia, processors, setup
+from teraflock.drivers.lxd import confinement, files, guest, ids, names, nvidia, processors, setup
 from teraflock.drivers.lxd import exec as execution
 from teraflock.drivers.lxd.confinement import Surface
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
@@ -36,6 +36,7 @@ from teraflock.instance.driver import (
     CommandState,
     DoesNotBoot,
     EngineRefused,
+    GuestFile,
     Handle,
     Machine,
     Network,
@@ -54,6 +55,9 @@ KNOCK_SECONDS: Final = 0.1
 KNOCK_AGAIN_SECONDS: Final = 0.01
 SETTLE_TRIES_MAX: Final = 3
 LOG_BYTES_MAX: Final = 1 << 16
+EXIT_BYTES_MAX: Final = 16
+COMMAND_LOG: Final = "/var/log/teraflock/command.log"
+USER_DATA_LOG: Final = "/var/log/teraflock/user-data.log"
 FLUSH_SECONDS_MAX: Final = 20.0
 SSH: Final = 22
 POOL: Final = setup.PoolWish()
@@ -248,6 +252,8 @@ class Lxd:
     def resize(self, machine: Machine) -> None:
         name = names.guest(machine.id)
         found = self._engine.get("instances", name)
+        if guest.is_new_run(found, machine):
+            self._forget_run(machine)
         running = found["status"] == "Running"
         self._give_cards(machine, has=guest.sighting(found, "").slots or () if running else ())
         index = self._ranges.take(name, spare=STOCK_RANGES)
@@ -295,13 +301,13 @@ class Lxd:
         )
 
     def command_state(self, handle: Handle) -> CommandState | None:
-        name = names.guest(handle.instance_id)
-        if not self._engine.get("instances", name)["config"].get(guest.COMMAND):
-            return None
-        state = f"/var/lib/teraflock/{names.machine_id(handle.instance_id)}/command.exit"
-        exit_code = self._file(name, state)
-        log = self._file(name, "/var/log/teraflock/command.log")[-LOG_BYTES_MAX:]
-        return CommandState(exit_code=int(exit_code) if exit_code.strip() else None, log=log)
+        return self._state(handle, guest.COMMAND, "command.exit", COMMAND_LOG)
+
+    def user_data_state(self, handle: Handle) -> CommandState | None:
+        return self._state(handle, guest.USER_DATA, "first-boot.exit", USER_DATA_LOG)
+
+    def file(self, handle: Handle, path: str) -> contextlib.AbstractContextManager[GuestFile]:
+        return files.opened(self._engine, names.guest(handle.instance_id), path)
 
     def console(self, handle: Handle) -> bytes:
         try:
@@ -448,11 +454,23 @@ class Lxd:
             return False
         return True
 
-    def _file(self, name: str, path: str) -> bytes:
-        try:
-            return self._engine.get_bytes("instances", name, "files", path=path)
-        except EngineMissing:
-            return b""
+    def _state(self, handle: Handle, key: str, exit_name: str, log: str) -> CommandState | None:
+        """How far the program is that one key of the configuration holds."""
+        name = names.guest(handle.instance_id)
+        if not self._engine.get("instances", name)["config"].get(key):
+            return None
+        exit_code = files.tail(self._engine, name, _state_path(handle, exit_name), EXIT_BYTES_MAX)
+        return CommandState(
+            exit_code=guest.exit_code_from(exit_code),
+            log=files.tail(self._engine, name, log, LOG_BYTES_MAX),
+        )
+
+    def _forget_run(self, machine: Machine) -> None:
+        """Remove what the last run of the command left, so that the next start runs it anew."""
+        name = names.guest(machine.id)
+        self.stop(machine.handle, force=True)
+        for path in (_state_path(machine.handle, "command.exit"), COMMAND_LOG):
+            files.remove(self._engine, name, path)
 
     def _name_of_host(self) -> str:
         return socket.gethostname()
@@ -461,6 +479,11 @@ class Lxd:
 def _is_confined(config: Mapping[str, str]) -> bool:
     """By what the guest was started with, not by what its next start will bring."""
     return f'"Maprange":{ids.SIZE}}}' in config.get("volatile.idmap.current", "")
+
+
+def _state_path(handle: Handle, name: str) -> str:
+    """Where a guest keeps what it has done, under its own machine id."""
+    return f"/var/lib/teraflock/{names.machine_id(handle.instance_id)}/{name}"
 
 
 def flush() -> None:

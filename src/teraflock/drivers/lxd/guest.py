@@ -34,6 +34,9 @@ HOSTNAME: Final = "user.hostname"
 DOMAIN: Final = "user.domain"
 HOST_KEY: Final = "user.host-key-public"
 COMMAND: Final = "user.command"
+COMMAND_RUN: Final = "user.teraflock.command-run"
+"""Which run of its command the instance was last fitted to."""
+USER_DATA: Final = "user.user-data"
 ENVIRONMENT: Final = "user.environment"
 _GPU: Final = "gpu"
 _DRIVER: Final = "gpu-driver"
@@ -126,7 +129,7 @@ def gpu_device(slot: GpuSlot) -> dict[str, str]:
 def resized(found: Mapping[str, Any], machine: Machine, ours: Names, host: Host) -> dict[str, object]:
     """The whole configuration to put in place of the one found: settings and devices as the machine says."""
     config = {key: value for key, value in found["config"].items() if key.startswith(_NOT_SETTINGS)}
-    config |= settings(machine, host) | {DISK: str(machine.disk_bytes)}
+    config |= settings(machine, host) | {DISK: str(machine.disk_bytes)} | _run(machine)
     given = devices(machine, ours, host.driver)
     old_nic = {key: value for key, value in given["eth0"].items() if key != "host_name"}
     old_nic |= {"ipv4.address": machine.address, **_OLD_FILTERS}
@@ -145,6 +148,27 @@ def resized(found: Mapping[str, Any], machine: Machine, ours: Names, host: Host)
 
 _OLD_FILTERS: Final = {"security.mac_filtering": "true", "security.ipv4_filtering": "true"}
 """The engine's own, from before the firewall had a table for it."""
+
+
+def is_new_run(found: Mapping[str, Any], machine: Machine) -> bool:
+    """Whether the machine's command is to be run anew. Instances of older versions have no key: they had run 0."""
+    return bool(machine.command) and found["config"].get(COMMAND_RUN, "0") != str(machine.command_run)
+
+
+def _run(machine: Machine) -> dict[str, str]:
+    return {COMMAND_RUN: str(machine.command_run)} if machine.command else {}
+
+
+def exit_code_from(text: bytes) -> int | None:
+    """What a guest wrote when its program ended. It may write anything: what is no number is a failure."""
+    if not text.strip():
+        return None
+    try:
+        code = int(text)
+    except ValueError:
+        return 255
+    code = 128 - code if code < 0 else code  # ended by a signal: as a shell has it
+    return code if code <= 255 else 255
 
 
 def kept(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, object]:
@@ -224,10 +248,10 @@ def _identity(machine: Machine, ours: Names, key: HostKey) -> dict[str, str]:
         "user.jupyter-token": machine.jupyter_token,
         COMMAND: msgspec.json.encode(machine.command).decode() if machine.command else "",
         ENVIRONMENT: msgspec.json.encode(machine.environment).decode(),
-        "user.user-data": data,
+        USER_DATA: data,
         "user.user-data-ends": machine.user_data[len(data) :].replace("\n", "n").replace("\r", "r"),
     }
-    return {name: value for name, value in keys.items() if value}
+    return {name: value for name, value in keys.items() if value} | _run(machine)
 
 
 def _gpu_config(gpus: tuple[GpuSlot, ...], driver: str) -> dict[str, str]:

@@ -31,6 +31,7 @@ FAILED_FROM: Final = 400
 STREAM_PIECE_BYTES: Final = 1 << 20
 STREAM_SECONDS_MAX: Final = 600
 """For one piece: a busy disk may be slow."""
+ERROR_BYTES_MAX: Final = 1000
 BYTES: Final = "application/octet-stream"
 
 
@@ -81,16 +82,28 @@ class Client:
 
     def stream(self, *path: str) -> Iterator[bytes]:
         """A large file piece by piece, over a connection of its own."""
-        connection = _UnixConnection(self.socket_path)
-        try:
-            connection.connect_within(STREAM_SECONDS_MAX)
-            connection.request("GET", self.target(*path))
-            response = connection.getresponse()
-            if response.status >= FAILED_FROM:
-                reason = response.read(1000).decode("utf-8", "replace")
-                raise errors.told(f"GET {'/'.join(path)}", response.status, reason)
+        with self.open(*path, seconds_max=STREAM_SECONDS_MAX) as response:
             while piece := response.read(STREAM_PIECE_BYTES):
                 yield piece
+
+    @contextlib.contextmanager
+    def open(
+        self,
+        *path: str,
+        headers: Mapping[str, str] | None = None,
+        seconds_max: float = CALL_SECONDS_MAX,
+        **query: str | int,
+    ) -> Iterator[http.client.HTTPResponse]:
+        """A file, to be read as far as it is wanted: on a connection of its own, for a pooled one cannot be left."""
+        connection = _UnixConnection(self.socket_path)
+        try:
+            connection.connect_within(seconds_max)
+            connection.request("GET", self.target(*path, **query), None, dict(headers or {}))
+            response = connection.getresponse()
+            if response.status >= FAILED_FROM:
+                said = response.read(ERROR_BYTES_MAX).decode("utf-8", "replace")
+                raise errors.told(f"GET {'/'.join(path)}", response.status, said)
+            yield response
         except (OSError, http.client.HTTPException) as error:
             raise errors.down(f"{type(error).__name__}: {error}") from error
         finally:

@@ -1,6 +1,7 @@
 """The simulated engine's work on what is inside a guest: programs, the console, snapshots, images."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 import msgspec
@@ -11,7 +12,7 @@ from teraflock.drivers.simulated.calls import Call, Calls
 from teraflock.drivers.simulated.faults import Kind, error
 from teraflock.drivers.simulated.life import as_of
 from teraflock.drivers.simulated.model import Disk, Guest, Image
-from teraflock.instance.driver import CommandState, EngineMissing, EngineRefused, Handle, Ran
+from teraflock.instance.driver import CommandState, EngineMissing, EngineRefused, GuestFile, Handle, Ran
 
 RECIPE_BYTES: Final = 64 * MIB
 PUBLISHED_BYTES: Final = GIB
@@ -35,6 +36,24 @@ class Disks(Calls):
         if not found.machine.command:
             return None
         return CommandState(exit_code=found.disk.command_exit, log=found.disk.command_log[-LOG_BYTES_MAX:])
+
+    def user_data_state(self, handle: Handle) -> CommandState | None:
+        with self._asking("user_data_state", handle) as call:
+            found = self._guest(call, handle)
+        if not found.machine.user_data:
+            return None
+        return CommandState(
+            exit_code=found.disk.user_data_exit, log=found.disk.user_data_log[-LOG_BYTES_MAX:]
+        )
+
+    @contextmanager
+    def file(self, handle: Handle, path: str) -> Iterator[GuestFile]:
+        with self._asking("file", handle) as call:
+            guest = self._guest(call, handle)
+        found = inside.entry(guest.machine, guest.disk, path)
+        if found is None:
+            raise EngineMissing("The simulated guest has no such file")
+        yield found
 
     def console(self, handle: Handle) -> bytes:
         with self._asking("console", handle) as call:

@@ -15,7 +15,16 @@ from teraflock.drivers.simulated import guest as inside
 from teraflock.drivers.simulated.calls import Call
 from teraflock.drivers.simulated.disks import Disks
 from teraflock.drivers.simulated.faults import Kind, error, raise_killed
-from teraflock.drivers.simulated.life import as_of, at_rest, later, not_busy, sent, sighting, started
+from teraflock.drivers.simulated.life import (
+    as_of,
+    at_rest,
+    later,
+    not_busy,
+    sent,
+    sighting,
+    started,
+    without_run,
+)
 from teraflock.drivers.simulated.model import (
     AddressTaken,
     Births,
@@ -200,12 +209,15 @@ class SimulatedEngine(Disks, Networks):
             found = self._guest(call, machine.handle)
             old = found.machine
             self._may_become(call, found, machine)
+            if machine.command and machine.command_run != old.command_run:
+                found = without_run(found)
             new = msgspec.structs.replace(
                 old,
                 vcpus=machine.vcpus,
                 ram_bytes=old.ram_bytes if call.half else machine.ram_bytes,
                 disk_bytes=old.disk_bytes if call.half else machine.disk_bytes,
                 gpus=machine.gpus,
+                command_run=machine.command_run,
             )
             if new != old:
                 call.turn.put(msgspec.structs.replace(found, machine=new))

@@ -5,6 +5,7 @@ Whatever else is asked for is not there, and the guest says that it is simulated
 
 import base64
 import hashlib
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -13,7 +14,7 @@ import msgspec
 from teraflock.base.errors import BadInput
 from teraflock.base.quantities import parse_memory_bytes
 from teraflock.drivers.simulated.model import Disk, Guest
-from teraflock.instance.driver import Machine, Ran
+from teraflock.instance.driver import FileKind, GuestFile, Machine, Ran
 
 NOT_FOUND: Final = 127
 CUT_OFF: Final = 124  # as `timeout` has it, and the real engines
@@ -47,6 +48,32 @@ def execute(machine: Machine, disk: Disk, command: Sequence[str], stdin: bytes) 
         known = ", ".join(PROGRAMS)
         return Done(NOT_FOUND, stderr=f"simulated guest: no such program; there are only: {known}\n".encode())
     return program(machine, disk.files, command[1:], stdin)
+
+
+def run_script(machine: Machine, disk: Disk, script: str) -> Done:
+    """The lines of a script one after the other, whatever its interpreter is; `exit N` ends it."""
+    code, output, files = 0, b"", disk.files
+    written = sent = 0
+    for line in script.splitlines():
+        words = [] if line.startswith("#") else shlex.split(line)
+        if words[:1] == ["exit"]:
+            return Done(int(words[1]) if len(words) > 1 else code, output, b"", 0.0, files, written, sent)
+        if words:
+            done = execute(machine, msgspec.structs.replace(disk, files=files), words, b"")
+            code, output = done.exit_code, output + done.stdout + done.stderr
+            files = files if done.files is None else done.files
+            written, sent = written + done.written_bytes, sent + done.sent_bytes
+    return Done(code, output, b"", 0.0, files, written, sent)
+
+
+def entry(machine: Machine, disk: Disk, path: str) -> GuestFile | None:
+    """A file of the disk, or a folder: whatever other paths go through."""
+    held = {**_given(machine), **disk.files}
+    if path in held:
+        return GuestFile(kind=FileKind.FILE, size_bytes=len(held[path]), content=iter((held[path],)))
+    below = path.rstrip("/") + "/"
+    names = {name.removeprefix(below).partition("/")[0] for name in held if name.startswith(below)}
+    return GuestFile(kind=FileKind.FOLDER, mode=0o755, names=tuple(sorted(names))) if names else None
 
 
 def after(found: Guest, done: Done) -> Guest:

@@ -22,6 +22,8 @@ def as_of(found: Guest, now: datetime) -> Guest | None:
         return None
     if found.running and found.fails_at is not None and found.fails_at <= now:
         found = msgspec.structs.replace(found, running=False)
+    if found.running and found.up_at is not None and found.up_at <= now:
+        found = _user_data_ended(found)
     if found.running and found.command_ends_at is not None and found.command_ends_at <= now:
         found = _command_ended(found)
     return found
@@ -88,6 +90,26 @@ def _seen(found: Guest, now: datetime) -> Seen:
     if not found.running:
         return Seen.STOPPED
     return Seen.PENDING if found.begins_at is not None and now < found.begins_at else Seen.RUNNING
+
+
+def without_run(found: Guest) -> Guest:
+    """A guest that runs its command anew at the next start."""
+    disk = msgspec.structs.replace(found.disk, command_exit=None, command_log=b"")
+    return msgspec.structs.replace(at_rest(found), disk=disk)
+
+
+def _user_data_ended(found: Guest) -> Guest:
+    if not found.machine.user_data.startswith("#!") or found.disk.user_data_exit is not None:
+        return found
+    done = inside.run_script(found.machine, found.disk, found.machine.user_data)
+    disk = msgspec.structs.replace(
+        found.disk,
+        files=found.disk.files if done.files is None else done.files,
+        user_data_exit=done.exit_code,
+        user_data_log=done.stdout + done.stderr,
+        own_bytes=found.disk.own_bytes + done.written_bytes,
+    )
+    return msgspec.structs.replace(found, disk=disk, sent_bytes=found.sent_bytes + done.sent_bytes)
 
 
 def _command_ends_at(found: Guest, up_at: datetime) -> datetime | None:

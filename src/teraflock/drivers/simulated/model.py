@@ -17,6 +17,8 @@ class Disk(msgspec.Struct, frozen=True):
     command_exit: int | None = None
     """How the instance's command ended: kept on the disk, so that it does not begin again."""
     command_log: bytes = b""
+    user_data_exit: int | None = None
+    user_data_log: bytes = b""
     own_bytes: int = 0
     """Written since it came from its image or snapshot, or was last kept as one."""
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from teraflock.base.errors import Conflict, NotFound, Refused, ambiguous_name, not_found, suggestion
 from teraflock.base.ids import new_id
+from teraflock.base.quantities import count_text
 from teraflock.storage.database import Transaction
 from teraflock.tenant import rules
 from teraflock.tenant.acts import Acts
@@ -94,8 +95,9 @@ class Projects(Acts):
             rules.require(actor, Permission.PROJECT_WRITE, project)
             instances, images = store.contents(tx, project.id)
             if instances or images:
+                held = f"{count_text(instances, 'instance')} and {count_text(images, 'image')}"
                 raise Refused(
-                    f"Project `{project.name}` still has {instances} instances and {images} images",
+                    f"Project `{project.name}` still has {held}",
                     hint="Delete them first: they would be lost",
                 )
             store.remove_project(tx, project.id, self._clock.now())

@@ -22,6 +22,7 @@ NOTHING: dict[str, Any] = {
     "name": None, "gpu": "", "gpus": None, "shape": "", "vcpus": None, "ram": None, "disk": None, "image": "base",
     "access": None, "line": None, "words": (), "user_data": None, "keys": (KEY,), "labels": (), "environment": (),
     "instances": 1, "spot": False, "host": None, "plan": None, "choice": None,
+    "shell": False, "time_limit": None, "removed": False,
 }  # fmt: skip
 
 
@@ -35,14 +36,14 @@ def test_a_launch_without_words_leaves_all_to_the_server() -> None:
 
 def test_all_words_arrive(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    data.write_text("#cloud-config\n")
+    data.write_text("#!/bin/sh\n")
     size = {"gpu": "V100", "gpus": 2, "vcpus": 8, "ram": "64", "disk": "1TB"}
     request = asked(
         name="web", labels=("a=b",), environment=("C=d",), user_data=str(data), host="lab1", **size
     )
     assert request.shape == ShapeRequest(gpu="V100", gpus=2, vcpus=8, ram_bytes=64 << 30, disk_bytes=1 << 40)
     assert (request.name, dict(request.labels), dict(request.environment)) == ("web", {"a": "b"}, {"C": "d"})
-    assert (request.user_data, request.host, request.access) == ("#cloud-config\n", "lab1", "ssh")
+    assert (request.user_data, request.host, request.access) == ("#!/bin/sh\n", "lab1", "ssh")
 
 
 def test_a_card_alone_is_one_card() -> None:
@@ -54,6 +55,7 @@ def test_a_card_alone_is_one_card() -> None:
     [
         ({"line": "python3 train.py --name 'a b'"}, ("python3", "train.py", "--name", "a b")),
         ({"words": ("sh", "-c", "a && b")}, ("sh", "-c", "a && b")),
+        ({"line": "a && echo $B", "shell": True}, ("sh", "-c", "a && echo $B")),
     ],
 )
 def test_a_command_makes_it_a_run_of_that_command(words: dict[str, Any], command: tuple[str, ...]) -> None:
@@ -73,6 +75,11 @@ def test_a_command_makes_it_a_run_of_that_command(words: dict[str, Any], command
         ({"access": "command"}, "needs a command"),
         ({"access": "ssh", "line": "true"}, "runs no command"),
         ({"line": "true", "words": ("false",)}, "two commands"),
+        ({"words": ("true",), "shell": True}, "`--shell` belongs to `--command`"),
+        ({"removed": True}, "`--rm` needs a command or `--time-limit`"),
+        ({"time_limit": "2"}, "`--time-limit 2` is no duration"),
+        ({"time_limit": "0s"}, "`--time-limit 0s` is not possible"),
+        ({"time_limit": "400d"}, "`--time-limit 400d` is not possible"),
         ({"choice": 1}, "`--choice` belongs to `--plan`"),
         ({"plan": "x.json", "gpu": "V100"}, "`--plan` says which cards"),
         ({"plan": "/nowhere/x.json"}, "cannot be read"),
@@ -84,6 +91,44 @@ def test_a_command_makes_it_a_run_of_that_command(words: dict[str, Any], command
 def test_what_cannot_be_meant_is_told(words: dict[str, Any], sentence: str) -> None:
     with pytest.raises(BadInput, match=sentence):
         asked(**words)
+
+
+def test_a_time_limit_and_rm_arrive() -> None:
+    request = asked(words=("true",), time_limit="1h30m", removed=True)
+    assert (request.time_limit_seconds, request.delete_when_done) == (5400, True)
+    assert asked(time_limit="1d", removed=True).delete_when_done
+
+
+@pytest.mark.parametrize(
+    ("line", "note"),
+    [
+        ("echo $FOO; false", "$"),
+        ("a && b", "&"),
+        ("a | b", "|"),
+        ("a > b", ">"),
+        ('echo "$FOO"', "$"),
+        ("ls *.py", "*"),
+        ("python3 -c 'print(1); x = $2'", ""),
+        ("echo \\$FOO", ""),
+        ('echo "a; b"', ""),
+        ("python3 train.py --lr 1e-3", ""),
+    ],
+)
+def test_a_command_that_wants_a_shell_is_noted(
+    line: str, note: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = asked(line=line)
+    told = capsys.readouterr().err
+    assert request.command[0] != "sh", "the words are still run as they are"
+    assert (f"`{note}` means nothing special; add `--shell`" in told) if note else not told
+
+
+def test_user_data_that_is_no_script_is_refused(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.write_text("#cloud-config\npackages: [git]\n")
+    with pytest.raises(BadInput, match="must start with `#!`") as refused:
+        read_user_data(str(data))
+    assert "cloud-config" in refused.value.hint
 
 
 def test_ten_megabytes_of_user_data_are_refused_without_sending_them(tmp_path: Path) -> None:

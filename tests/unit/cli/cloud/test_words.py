@@ -15,7 +15,9 @@ from teraflock.cli.cloud.words import (
     cards_text,
     check_name,
     details_text,
+    duration_text,
     parse_command,
+    parse_duration_seconds,
     parse_pairs,
     state_text,
 )
@@ -105,3 +107,14 @@ def test_news_of_a_log_are_what_was_not_shown(shown: str, more: str, cut: int) -
     got = news(shown, kept)
     assert kept.endswith(got)
     assert len(got) <= max(len(more), 0) or not shown[min(cut, len(shown)) :]
+
+
+@given(st.integers(1, 10**8))
+def test_a_duration_is_read_as_it_is_written(seconds: int) -> None:
+    assert parse_duration_seconds(duration_text(seconds), "--time-limit") == seconds
+
+
+@pytest.mark.parametrize("text", ["", "2", "h", "2x", "-1h", "1.5h", "2 h", "1h 30m"])
+def test_what_is_no_duration_is_told(text: str) -> None:
+    with pytest.raises(BadInput, match="is no duration"):
+        parse_duration_seconds(text, "--time-limit")

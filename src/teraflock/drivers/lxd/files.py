@@ -1,0 +1,98 @@
+"""Files of a guest's disk, by the engine's file interface: it works on running and on stopped guests.
+
+The engine resolves paths within the guest's own disk: a link that points at a file of the host leads nowhere. What a
+guest wrote may be of any size, so nothing is read whole without a bound.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.client import HTTPResponse
+from typing import Final
+
+import msgspec
+
+from teraflock.drivers.lxd.errors import EngineMissing
+from teraflock.drivers.lxd.rest import Client
+from teraflock.instance.driver import EngineRefused, FileKind, GuestFile
+
+PIECE_BYTES: Final = 1 << 16
+FOLDER_BYTES_MAX: Final = 16 << 20
+PARTIAL: Final = 206
+
+
+class _Names(msgspec.Struct):
+    """The answer for a folder."""
+
+    metadata: tuple[str, ...] | None = None
+
+
+def tail(client: Client, name: str, path: str, bytes_max: int) -> bytes:
+    """The end of a file; empty where there is none, or where it is no plain file."""
+    try:
+        with client.open("instances", name, "files", path=path, headers=_range(bytes_max)) as response:
+            if _kind(response) != FileKind.FILE:
+                return b""
+            if response.status == PARTIAL:
+                return response.read(bytes_max)
+            return _last(response, bytes_max)
+    except EngineMissing:
+        return b""
+
+
+def remove(client: Client, name: str, path: str) -> None:
+    with suppress(EngineMissing):
+        client.delete("instances", name, "files", path=path)
+
+
+@contextmanager
+def opened(client: Client, name: str, path: str) -> Iterator[GuestFile]:
+    with client.open("instances", name, "files", path=path) as response:
+        kind = _kind(response)
+        mode = int(_said(response, "mode") or "0644", 8)
+        if kind == FileKind.FOLDER:
+            yield GuestFile(kind=kind, mode=mode, names=_names(response))
+        elif kind == FileKind.LINK:
+            yield GuestFile(kind=kind, mode=mode)
+        else:
+            size = response.getheader("Content-Length")
+            if size is None or not size.isdecimal():
+                raise EngineRefused("The container engine does not say how large the file is")
+            yield GuestFile(kind=kind, mode=mode, size_bytes=int(size), content=_pieces(response))
+
+
+def _range(bytes_max: int) -> dict[str, str]:
+    return {"Range": f"bytes=-{bytes_max}"}
+
+
+def _last(response: HTTPResponse, bytes_max: int) -> bytes:
+    """The end of an answer that came whole, with no more of it in memory than is wanted."""
+    kept = b""
+    for piece in _pieces(response):
+        kept = (kept + piece)[-bytes_max:]
+    return kept
+
+
+def _pieces(response: HTTPResponse) -> Iterator[bytes]:
+    while piece := response.read(PIECE_BYTES):
+        yield piece
+
+
+def _names(response: HTTPResponse) -> tuple[str, ...]:
+    content = response.read(FOLDER_BYTES_MAX + 1)
+    if len(content) > FOLDER_BYTES_MAX:
+        raise EngineRefused("The folder has too many entries to be read", hint="Fetch parts of it")
+    try:
+        return tuple(sorted(msgspec.json.decode(content, type=_Names).metadata or ()))
+    except msgspec.DecodeError as error:
+        raise EngineRefused("A name in the folder cannot be read", hint="Rename it") from error
+
+
+def _kind(response: HTTPResponse) -> FileKind:
+    return _KINDS.get(_said(response, "type"), FileKind.FILE)
+
+
+def _said(response: HTTPResponse, word: str) -> str:
+    return response.getheader(f"X-LXD-{word}") or response.getheader(f"X-Incus-{word}") or ""
+
+
+_KINDS: Final = {"directory": FileKind.FOLDER, "symlink": FileKind.LINK}

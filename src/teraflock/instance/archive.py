@@ -1,0 +1,120 @@
+"""Entries of a guest's disk as a tar stream. Everything here comes from a guest, so nothing of it is trusted.
+
+What holds:
+- only plain files and folders are in the archive: no links, no devices, no owners, no names that leave its folder;
+- it is bounded in bytes, entries and depth, whatever the guest says of its files;
+- what cannot be archived at all is refused before the first byte; a bound that is reached later breaks the stream off.
+"""
+
+import tarfile
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager
+from pathlib import PurePosixPath
+from typing import Final
+
+from teraflock.base.errors import BadInput, NotFound, Refused
+from teraflock.base.quantities import bytes_text
+from teraflock.instance.driver import EngineMissing, FileKind, GuestFile
+
+BYTES_MAX: Final = 1 << 30
+ENTRIES_MAX: Final = 10_000
+DEPTH_MAX: Final = 64
+END: Final = bytes(2 * tarfile.BLOCKSIZE)
+
+OpenFile = Callable[[str], AbstractContextManager[GuestFile]]
+
+
+class _Room:
+    """What the archive may still grow by."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        self.bytes_left = bytes_max
+        self.entries_left = ENTRIES_MAX
+
+    def take(self, size_bytes: int) -> None:
+        self.bytes_left -= size_bytes
+        self.entries_left -= 1
+        if self.bytes_left < 0:
+            raise Refused(
+                f"This is more than {bytes_text(self.bytes_max)}, the most that can be fetched from a stopped instance",
+                hint="Fetch parts of it, or start the instance and use `tera cp` then",
+            )
+        if self.entries_left < 0:
+            raise Refused(
+                f"These are more than {ENTRIES_MAX:,} files, the most that can be fetched at once",
+                hint="Fetch parts of the folder, or pack it into one file",
+            )
+
+
+def checked_path(path: str) -> str:
+    """An absolute path without `.` and `..`."""
+    pure = PurePosixPath(path)
+    if not pure.is_absolute() or ".." in pure.parts or "\0" in path:
+        raise BadInput(
+            f"`{path[:80]}` is no absolute path in the instance",
+            hint="Write it as `/root/model.pt`, without `..`",
+        )
+    return str(pure)
+
+
+def archive(open_file: OpenFile, path: str, *, bytes_max: int = BYTES_MAX) -> Generator[bytes, None, None]:
+    """A file, or a folder with all that is in it, as tar."""
+    path = checked_path(path)
+    try:
+        with open_file(path) as found:
+            if found.kind == FileKind.LINK:
+                raise BadInput(f"`{path}` is a link", hint="Give the path it leads to")
+            yield from _entry(open_file, path, PurePosixPath(path).name or "root", found, _Room(bytes_max), 0)
+    except EngineMissing:
+        raise NotFound(
+            f"There is no `{path[:80]}` in the instance", hint="Paths are those of its disk"
+        ) from None
+    yield END
+
+
+def _entry(
+    open_file: OpenFile, path: str, name: str, found: GuestFile, room: _Room, depth: int
+) -> Iterator[bytes]:
+    room.take(found.size_bytes if found.kind == FileKind.FILE else 0)
+    yield header(name, found)
+    if found.kind == FileKind.FILE:
+        yield from _padded(found)
+    for child in found.names if depth < DEPTH_MAX else ():
+        if not is_plain_name(child):
+            continue
+        try:
+            with open_file(f"{path.rstrip('/')}/{child}") as below:
+                if below.kind != FileKind.LINK:
+                    yield from _entry(
+                        open_file, f"{path.rstrip('/')}/{child}", f"{name}/{child}", below, room, depth + 1
+                    )
+        except EngineMissing:
+            continue  # removed since its folder was read
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether it names an entry of its folder and nothing else."""
+    return bool(name) and name not in (".", "..") and "/" not in name and "\0" not in name
+
+
+def header(name: str, found: GuestFile) -> bytes:
+    info = tarfile.TarInfo(name)
+    info.type = tarfile.DIRTYPE if found.kind == FileKind.FOLDER else tarfile.REGTYPE
+    info.size = found.size_bytes if found.kind == FileKind.FILE else 0
+    info.mode = found.mode & 0o777
+    return info.tobuf(tarfile.PAX_FORMAT, errors="surrogateescape")
+
+
+def _padded(found: GuestFile) -> Iterator[bytes]:
+    """Exactly as many bytes as the header said, to a whole block."""
+    left = found.size_bytes
+    for piece in filter(None, found.content or ()):
+        if not left:
+            break
+        yield piece[:left]
+        left -= min(left, len(piece))
+    if left:
+        raise Refused("A file became shorter while it was read", hint="Fetch it again")
+    if rest := -found.size_bytes % tarfile.BLOCKSIZE:  # an empty piece would be the end of the stream
+        yield bytes(rest)

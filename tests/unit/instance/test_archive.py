@@ -1,0 +1,137 @@
+"""What leaves a guest's disk is a bounded tar of plain files, whatever the guest says of them."""
+
+import io
+import tarfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teraflock.base.errors import BadInput, NotFound, Refused
+from teraflock.instance.archive import ENTRIES_MAX, OpenFile, archive
+from teraflock.instance.driver import EngineMissing, FileKind, GuestFile
+
+LINK = None
+Tree = Mapping[str, "bytes | Tree | None"]
+
+
+def opening(tree: Tree) -> OpenFile:
+    @contextmanager
+    def open_file(path: str) -> Iterator[GuestFile]:
+        found: bytes | Tree | None = tree
+        for part in path.strip("/").split("/") if path != "/" else ():
+            if not isinstance(found, Mapping) or part not in found:
+                raise EngineMissing("not there")
+            found = found[part]
+        if found is LINK:
+            yield GuestFile(kind=FileKind.LINK)
+        elif isinstance(found, bytes):
+            yield GuestFile(kind=FileKind.FILE, size_bytes=len(found), content=iter((found[:3], found[3:])))
+        else:
+            yield GuestFile(kind=FileKind.FOLDER, mode=0o755, names=tuple(found))
+
+    return open_file
+
+
+def contents(stream: bytes) -> dict[str, bytes | None]:
+    with tarfile.open(fileobj=io.BytesIO(stream)) as tar:
+        found: dict[str, bytes | None] = {}
+        for member in tar:
+            assert member.isfile() or member.isdir()
+            content = tar.extractfile(member)
+            found[member.name] = content.read() if content else None
+        return found
+
+
+def flat(tree: Tree, at: str) -> dict[str, bytes | None]:
+    found: dict[str, bytes | None] = {at: None}
+    for name, each in tree.items():
+        if isinstance(each, bytes):
+            found[f"{at}/{name}"] = each
+        elif each is not LINK:
+            found |= flat(each, f"{at}/{name}")
+    return found
+
+
+NAMES = st.text(min_size=1, max_size=120).filter(
+    lambda name: "/" not in name and "\0" not in name and name not in (".", "..") and name.isprintable()
+)
+TREES = st.recursive(
+    st.binary(max_size=2000) | st.none(),
+    lambda below: st.dictionaries(NAMES, below, max_size=4),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(NAMES, TREES, max_size=4))
+def test_all_files_and_folders_are_in_it_and_no_links(tree: Tree) -> None:
+    pieces = list(archive(opening({"out": tree}), "/out"))
+    assert all(pieces), "an empty piece would be the end of the answer"
+    stream = b"".join(pieces)
+    assert contents(stream) == flat(tree, "out")
+    assert len(stream) % tarfile.BLOCKSIZE == 0
+
+
+def test_a_single_file() -> None:
+    assert contents(b"".join(archive(opening({"a": {"b": b"content"}}), "/a/b"))) == {"b": b"content"}
+
+
+def test_names_that_lead_elsewhere_are_left_out() -> None:
+    @contextmanager
+    def hostile(path: str) -> Iterator[GuestFile]:
+        if path == "/d":
+            yield GuestFile(kind=FileKind.FOLDER, names=("..", ".", "", "a/b", "../../etc/passwd", "good"))
+        else:
+            assert path == "/d/good", "nothing else is asked for"
+            yield GuestFile(kind=FileKind.FILE, size_bytes=1, content=iter((b"x",)))
+
+    assert contents(b"".join(archive(hostile, "/d"))) == {"d": None, "d/good": b"x"}
+
+
+@pytest.mark.parametrize("path", ["etc", "../etc", "/a/../b", "/..", ""])
+def test_paths_that_are_not_absolute_are_refused(path: str) -> None:
+    with pytest.raises(BadInput, match="no absolute path"):
+        next(archive(opening({}), path))
+
+
+def test_what_is_not_there_or_a_link_is_refused_before_the_first_byte() -> None:
+    with pytest.raises(NotFound):
+        next(archive(opening({}), "/x"))
+    with pytest.raises(BadInput, match="is a link"):
+        next(archive(opening({"x": LINK}), "/x"))
+
+
+def test_a_file_that_is_too_large_is_refused_before_the_first_byte() -> None:
+    with pytest.raises(Refused, match="more than 1 KB"):
+        next(archive(opening({"x": bytes(1025)}), "/x", bytes_max=1024))
+    assert contents(b"".join(archive(opening({"x": bytes(1024)}), "/x", bytes_max=1024)))
+
+
+def test_a_folder_that_is_too_large_breaks_off() -> None:
+    with pytest.raises(Refused, match="more than 1 KB"):
+        list(archive(opening({"d": {"a": bytes(600), "b": bytes(600)}}), "/d", bytes_max=1024))
+    with pytest.raises(Refused, match="10,000 files"):
+        list(archive(opening({"d": {str(n): b"" for n in range(ENTRIES_MAX)}}), "/d"))
+
+
+@pytest.mark.parametrize(("said", "content"), [(10, b"short"), (3, b"longer than it said")])
+def test_a_file_is_as_long_as_its_header_says_or_the_stream_breaks_off(said: int, content: bytes) -> None:
+    @contextmanager
+    def lying(path: str) -> Iterator[GuestFile]:
+        yield GuestFile(kind=FileKind.FILE, size_bytes=said, content=iter((content,)))
+
+    if said > len(content):
+        with pytest.raises(Refused, match="shorter"):
+            list(archive(lying, "/x"))
+    else:
+        assert contents(b"".join(archive(lying, "/x"))) == {"x": content[:said]}
+
+
+def test_a_folder_within_itself_has_an_end() -> None:
+    @contextmanager
+    def endless(path: str) -> Iterator[GuestFile]:
+        yield GuestFile(kind=FileKind.FOLDER, names=("again",))
+
+    assert len(contents(b"".join(archive(endless, "/x")))) < 100
