@@ -15,7 +15,7 @@ class AnnouncementRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     text: Text
     organisation: Ref = ""
     """Id or name; empty: for all."""
-    until: datetime | None = None
+    until: Annotated[datetime, Meta(tz=True)] | None = None
     """With a time zone; null: until it is removed."""
 
 

@@ -1,7 +1,5 @@
 """What operators tell tenants. Every answer to a tenant names the newest one in `Tera-News`."""
 
-from datetime import UTC
-
 from teraflock.api.call import Call
 from teraflock.api.route import Routes, Scope
 from teraflock.tenant.model import Announcement
@@ -23,11 +21,8 @@ def list_announcements(call: Call) -> AnnouncementList:
 )
 def make_announcement(call: Call, body: AnnouncementRequest) -> AnnouncementAnswer:
     """Tell all tenants, or one organisation, something."""
-    until = body.until
-    if until is not None and until.tzinfo is None:
-        until = until.replace(tzinfo=UTC)
     made = call.nouns.tenants.announcements.make(
-        call.actor, body.text, organisation=body.organisation, until=until
+        call.actor, body.text, organisation=body.organisation, until=body.until
     )
     call.services.news.forget()
     return _answer(made)
