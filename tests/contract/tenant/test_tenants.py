@@ -489,7 +489,7 @@ def test_a_project_with_something_in_it_stays(database: Database, service: Tenan
             project=lab.id,
         )
     )
-    with pytest.raises(Refused, match="still has 0 instances and 1 images"):
+    with pytest.raises(Refused, match="still has 0 instances and 1 image"):
         service.projects.remove(ann, "lab")
     assert service.project_for(ann, "lab") == lab
 
