@@ -9,7 +9,7 @@ import msgspec
 from teraflock.base.quantities import MIB
 from teraflock.catalog.model import Card
 from teraflock.estimate.batch import LIMIT_SHARE, BatchFinder
-from teraflock.estimate.cards import MEASURED_ID, generation, peaks, refuses, reservable_bytes
+from teraflock.estimate.cards import evidence, peaks, refuses, reservable_bytes
 from teraflock.estimate.estimator import Estimator, finder_for, need_bytes, seconds_on, step_of
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.model import Estimate, Limit, OnGpu, Peak, Question
@@ -142,12 +142,7 @@ def _bound(step: StepWork, there: Peaks | None) -> str:
 
 
 def _evidence(card: Card, there: Peaks | None) -> str:
-    if card.id == MEASURED_ID:
-        return "measured on this card: curves fitted on 224 runs, judged on others"
-    known = generation(card)
-    if there is None:
-        return "memory alone: no rates of this card are known"
-    return known.evidence if known else "not estimated"
+    return evidence(card) if there is not None else "memory only: the rates of this card are not known"
 
 
 def _oom_probability(need_bytes: int, room_bytes: int) -> float:

@@ -1,16 +1,14 @@
 """One workload with its trace: what it needs, and how long it takes, asked piece by piece."""
 
-from math import hypot
-
 import msgspec
 
 from teraflock.base.errors import BadInput
 from teraflock.catalog.model import Card
 from teraflock.estimate import parallel
 from teraflock.estimate.batch import LIMIT_SHARE, BatchFinder
-from teraflock.estimate.cards import MEASURED_ID, generation, peaks
+from teraflock.estimate.bounds import CardModel
+from teraflock.estimate.cards import doubt, peaks
 from teraflock.estimate.memory import Memory, Scene, plain_peak, replay
-from teraflock.estimate.reach import CHIP_DOUBT, FITTED_DOUBT, TENSOR_DOUBT, is_measured
 from teraflock.estimate.speed import measured
 from teraflock.estimate.step import SHARED, Seconds, StepWork
 from teraflock.estimate.workspace import CUBLAS_WORKSPACE_BYTES
@@ -91,7 +89,14 @@ class Estimator:
         return total
 
 
-def step_of(estimator: Estimator, scene: Scene, *, host: str = SHARED, context: bool = False) -> StepWork:
+def step_of(
+    estimator: Estimator,
+    scene: Scene,
+    *,
+    host: str = SHARED,
+    context: bool = False,
+    card_model: CardModel | None = None,
+) -> StepWork:
     return StepWork(
         scene,
         estimator.optimizer,
@@ -101,6 +106,7 @@ def step_of(estimator: Estimator, scene: Scene, *, host: str = SHARED, context: 
         model="" if estimator.is_trace else estimator.workload.model,
         generator=estimator.is_generator,
         context=context,
+        card_model=card_model,
     )
 
 
@@ -131,15 +137,11 @@ def seconds_on(
     estimator: Estimator, step: StepWork, card: Card, buckets: int = 0, gpus: int = 1
 ) -> Seconds | None:
     """One step on each of so many GPUs; `None` for a card whose time cannot be told."""
-    there, known = peaks(card), generation(card)
-    if there is None or known is None:
+    there = peaks(card)
+    if there is None:
         return None
-    width = 1.0 if card.id == MEASURED_ID else known.width
     alone = step.seconds(there)
-    doubt = 0.0 if card.id == MEASURED_ID else FITTED_DOUBT if is_measured(card) else CHIP_DOUBT
-    if not card.architecture.startswith("Hopper"):
-        doubt = hypot(doubt, TENSOR_DOUBT * step.tensor_share(there))
-    low, high = step.interval(there, width, doubt)
+    low, high = step.interval(there, doubt(card))
     middle = parallel.step_seconds(alone, buckets, card, gpus)
     factor = middle / alone
     return Seconds(low * factor, middle, high * factor)
