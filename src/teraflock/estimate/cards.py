@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from teraflock.base.quantities import GIB, MIB
+from teraflock.catalog.cards import all_cards
 from teraflock.catalog.model import Card
 from teraflock.estimate.bounds import (
     CLASSES,
@@ -48,17 +49,25 @@ GENERATIONS: Final = {
     "Pascal": Generation(400, 2016, 128),
     "Maxwell": Generation(350, 2014, 128, steps=False),
     "Kepler": Generation(330, 2012, 192),
+    "AMD": Generation(900, 2018, 64, steps=False),
 }
-LANES: Final = {"Ampere GA100": 64, "Pascal GP100": 64}
+LANES: Final = {
+    "Ampere GA100": 64, "Pascal GP100": 64, "AMD CDNA3 Aqua Vanjaram": 128, "AMD CDNA3": 128, "AMD CDNA4": 128,
+}  # fmt: skip
 """Of chips that differ from their generation."""
 YEAR_NOW: Final = 2025
 AGE_MAX: Final = 1.4
 """In steps of five years. Pascal and Kepler are no worse for their age than Turing is: left-out cards say so."""
 
 
+def is_rocm(card: Card) -> bool:
+    """Whether PyTorch's builds for AMD run on it: Instinct cards since the MI50."""
+    return card.architecture.startswith(("AMD CDNA", "AMD GCN5 Vega 20"))
+
+
 def generation(card: Card) -> Generation | None:
-    """None for a card that has no CUDA."""
-    return GENERATIONS.get(card.architecture.split()[0]) if card.cuda else None
+    """None for a card that PyTorch does not run on."""
+    return GENERATIONS.get(card.architecture.split()[0]) if card.cuda or is_rocm(card) else None
 
 
 def age(card: Card) -> float:
@@ -91,6 +100,8 @@ def peaks(card: Card, reach: Reach | None = None, model: CardModel | None = None
     old = age(card)
     slower = {each: exp(old * model.age[each] - short * model.power[each]) for each in CLASSES}
     fp32_reach = 1.0 if same else factor(reach.matmul, card)
+    if is_rocm(card):
+        slower = {each: value * ROCM_SLOWER for each, value in slower.items()}
     tensor = (card.fp16_tensor_tflops or 0.0) * 1e12
     # Without tensor cores 16 bits run no faster than 32, and on most Pascal cards far slower: CUDA then widens.
     half = tensor or max(fp32 * fp32_reach, (card.fp16_tflops or 0.0) * 1e12)
@@ -110,6 +121,10 @@ def peaks(card: Card, reach: Reach | None = None, model: CardModel | None = None
         plain=slower[PLAIN],
         rest=slower[REST],
     )
+
+
+ROCM_SLOWER: Final = 1.3
+"""A guess: MIOpen and hipBLAS come less near the data sheet than their counterparts do."""
 
 
 def _likely_sms(card: Card, known: Generation) -> int:
@@ -148,16 +163,18 @@ def evidence_kind(card: Card) -> str:
         return "same"
     if card.id in FITTED_CARDS:
         return "fitted"
+    if is_rocm(card):
+        return "rocm"
     return "seen" if known and known.steps else "never"
 
 
 EVIDENCE: Final = {
     "measured": "measured on this card: curves fitted on 224 runs, judged on others",
-    "same": "scaled from a whole H200 by a model checked on an H200 with fewer SMs, slower clocks and less power;"
-    " typical error 7 %",
+    "same": "scaled from a whole H200; checked with fewer SMs, lower clocks and less power; typical error 7 %",
     "fitted": "scaled from an H200 by a model fitted on 15 other cards, this one among them; typical error 7 %",
     "seen": "scaled from an H200 by a model checked on 15 other cards; typical error 8 %",
     "never": "scaled from an H200; no card of this generation was checked: a wide guess",
+    "rocm": "computed from the data sheet; PyTorch for ROCm was never measured: a very wide guess",
 }
 TOO_OLD: Final = "; PyTorch 2 does not run on it"
 
@@ -185,10 +202,31 @@ def reservable_bytes(card: Card) -> int:
     return max(0, round(total * DRIVER_SHARE) - context_bytes(card))
 
 
+def reservable_of_label(label_bytes: int) -> int:
+    """The same of a card that is sold with so much: as on the middling one of that size in the catalog."""
+    alike = sorted(
+        reservable_bytes(card)
+        for card in all_cards()
+        if card.cuda and card.usable_memory_mib and card.memory_bytes == label_bytes
+    )
+    usual = round(LABEL_SHARE * label_bytes) - GENERATIONS["Ampere"].context_mib * MIB
+    return alike[(len(alike) - 1) // 2] if alike else max(0, usual)
+
+
+LABEL_SHARE: Final = 0.97
+
+
+def unsupported(card: Card) -> str:
+    """Why PyTorch does not run on a card at all; empty where it does."""
+    if card.cuda or is_rocm(card):
+        return ""
+    return f"PyTorch has no build for it ({card.architecture})"
+
+
 def refuses(card: Card, precision: str) -> str:
-    """Why a card cannot run a precision at all; empty where it can."""
-    if not card.cuda:
-        return "no CUDA: PyTorch does not run here"
+    """Why a card cannot run a precision; empty where it can."""
+    if why := unsupported(card):
+        return why
     if "bf16" in precision and not card.bf16:
         return f"{card.architecture.split()[0]} has no bf16"
     if precision == "tf32" and not card.tf32_tensor_tflops:

@@ -110,7 +110,7 @@ def step_of(
     )
 
 
-def finder_for(estimator: Estimator, extra_bytes: int) -> BatchFinder | None:
+def finder_for(estimator: Estimator, extra_bytes: int, temporary_share: float = 1.0) -> BatchFinder | None:
     """`None` for a trace that stands for one batch only."""
     if "batch" not in estimator.trace.symbols:
         return None
@@ -120,6 +120,7 @@ def finder_for(estimator: Estimator, extra_bytes: int) -> BatchFinder | None:
         estimator.cublas_bytes,
         extra_bytes=extra_bytes + sum(estimator.held().values()),
         near=estimator.workload.batch,
+        temporary_share=temporary_share,
         share=LIMIT_SHARE
         if any(each.name.startswith("convolution") for each in estimator.trace.operations)
         else 1.0,

@@ -16,10 +16,10 @@ from teraflock.estimate.answer import reference_bytes
 from teraflock.estimate.batch import LIMIT_SHARE, BatchFinder
 from teraflock.estimate.cards import reservable_bytes
 from teraflock.estimate.estimator import Estimator, finder_for, need_bytes, seconds_on, step_of
-from teraflock.estimate.memory import optimizer_state
+from teraflock.estimate.memory import ALLOCATE, FREE, Scene, optimizer_state, peaks_by_phase, plain_peak
 from teraflock.estimate.step import SHARED, Seconds, StepWork
 from teraflock.workload.model import Workload
-from teraflock.workload.trace import DTYPE_BYTES
+from teraflock.workload.trace import DTYPE_BYTES, EVENT_KINDS
 
 GATHERED_SHARE: Final = 0.125
 """Of the weights, whole on every GPU at a time: two layers of sixteen. Assumed; no trace says what a layer is."""
@@ -34,7 +34,8 @@ class Fit(msgspec.Struct, frozen=True):
 class Survey:
     """With `sharded`, several GPUs split weights, gradients and optimizer state among them (FSDP, ZeRO-3).
 
-    What then stays on each is arithmetic, from the sizes in the trace; it was never measured.
+    What then stays on each is arithmetic, from the sizes in the trace; it was never measured. The optimizer's step
+    works on shards alone, so its temporaries are split as well.
     """
 
     def __init__(self, workload: Workload, cards: Sequence[Card], *, sharded: bool = False) -> None:
@@ -84,25 +85,71 @@ class Survey:
     def _weights(self) -> int:
         return sum(size for _, size, _ in self._tensors)
 
+    @cached_property
+    def _state_bytes(self) -> int:
+        """Weights, gradients and optimizer state, all of which shards split."""
+        state = self._weights
+        if not self.estimator.trace.has_backward:
+            return state
+        state += sum(size for _, size, trains in self._tensors if trains)
+        if self.estimator.trace.has_optimizer:
+            scene = self.estimator.lean_scene(self.workload.batch or 1)
+            return state + _optimizer_bytes(scene)
+        optimizer = self.estimator.optimizer
+        return state + sum(
+            sum(optimizer_state(optimizer, shape, size)) for shape, size, trains in self._tensors if trains
+        )
+
+    @cached_property
+    def _gathered_bytes(self) -> int:
+        largest = max((size for _, size, _ in self._tensors), default=0)
+        return min(self._weights, max(round(GATHERED_SHARE * self._weights), 2 * largest))
+
     def _shard_bytes(self, gpus: int) -> int:
         """By how much memory on each GPU changes when the state is split: what leaves, less what is gathered."""
-        state = self._weights
-        if self.estimator.trace.has_backward:
-            optimizer = self.estimator.optimizer
-            trained = [(shape, size) for shape, size, trains in self._tensors if trains]
-            state += sum(size + sum(optimizer_state(optimizer, shape, size)) for shape, size in trained)
-        largest = max((size for _, size, _ in self._tensors), default=0)
-        whole = min(self._weights, max(round(GATHERED_SHARE * self._weights), 2 * largest))
-        return round(whole - state * (1 - 1 / gpus)) if whole < state * (1 - 1 / gpus) else 0
+        leaves = self._state_bytes * (1 - 1 / gpus)
+        return round(self._gathered_bytes - leaves) if self._gathered_bytes < leaves else 0
 
     def _finder(self, gpus: int) -> tuple[BatchFinder | None, int]:
         if gpus not in self._finders:
-            extra = 0
+            extra, share = 0, 1.0
             if gpus > 1:
                 extra = self._shard_bytes(gpus) if self._sharded else self.estimator.gradient_bytes()
-            finder = finder_for(self.estimator, extra)
+                share = 1 / gpus if self._sharded else 1.0
+            finder = finder_for(self.estimator, extra, share)
             need = need_bytes(self.estimator, finder)
-            if finder is None and self._sharded:
-                need += extra
+            if finder is None and self._sharded and gpus > 1:
+                need = self._need_of_trace(gpus, extra)
             self._finders[gpus] = finder, need
         return self._finders[gpus]
+
+    def _need_of_trace(self, gpus: int, extra: int) -> int:
+        """Of a trace that stands for one batch. Within the optimizer's step all that lives is in shards."""
+        scene = self.estimator.lean_scene(self.workload.batch)
+        if not scene.trace.has_optimizer:
+            peak = plain_peak(
+                scene,
+                self.estimator.optimizer,
+                cublas_bytes=self.estimator.cublas_bytes,
+                temporary_share=1 / gpus,
+            )
+            return peak + extra
+        before, within = peaks_by_phase(scene)
+        # What lives there beside the state: the temporaries, and what the step has not let go of.
+        return max(before + extra, round(within / gpus) + self._gathered_bytes)
+
+
+def _optimizer_bytes(scene: Scene) -> int:
+    """The optimizer's state that a trace holds: what was born before the step, or in it and stayed."""
+    kinds, live = scene.trace.kinds, {}
+    born = 0
+    for part in (scene.setup, scene.step):
+        for event in part:
+            kind, argument = event % EVENT_KINDS, event // EVENT_KINDS
+            if kind == ALLOCATE:
+                if kinds[born] == "o":
+                    live[born] = scene.sizes[argument]
+                born += 1
+            elif kind == FREE:
+                live.pop(born - argument, None)
+    return sum(live.values())

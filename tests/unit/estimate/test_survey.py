@@ -106,3 +106,20 @@ def test_a_model_that_fits_no_card_may_fit_eight_that_share_it() -> None:
     assert not sharded.fit(a100, 1).fits
     assert sharded.fit(a100, 8).fits
     assert sharded.exchanged_bytes == pytest.approx(1.5 * 8.03e9 * 2, rel=0.02)
+
+
+def test_shards_split_the_temporaries_of_the_optimizer_too() -> None:
+    """16 bytes a parameter on 8 GPUs are 16 GB; the temporaries of AdamW are 4 GB on each, not 32."""
+    workload = Workload(
+        model="llama-8b",
+        batch=1,
+        seq=2048,
+        precision="amp-bf16",
+        optimizer="adamw",
+        gradient_checkpointing=True,
+    )
+    survey = Survey(workload, all_cards(), sharded=True)
+    for name in ("A100-SXM4-40", "L40S", "A6000"):
+        assert survey.fit(card(name), 8).fits
+    assert 18 < survey.need_bytes(8) / 2**30 < 32
+    assert not survey.fit(card("RTX4090"), 2).fits
