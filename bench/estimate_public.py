@@ -12,15 +12,15 @@ from itertools import combinations
 from pathlib import Path
 from statistics import median
 
-from recording.fit_cards import Parts, left_out, parts_of
+from recording.fit_cards import Judged, left_out
 from recording.fit_knobs import knobs
 from recording.fit_knobs import left_out as knobs_left_out
 from recording.public import PublicStep, public_steps
 
 from bench.figures import Figure, Section
-from teraflock.estimate.bounds import card_model
+from teraflock.estimate.bounds import card_model, work_class
 from teraflock.estimate.cards import peaks
-from teraflock.estimate.scaled import LAUNCH_SECONDS, PLAIN_RATES
+from teraflock.estimate.scaled import LAUNCH_SECONDS, Scaled
 from teraflock.estimate.speed import PEAKS_H200, floor_seconds, rate_kind
 
 DIFFERENT = 1.1
@@ -31,7 +31,7 @@ Said = tuple[PublicStep, float]
 
 def measure(truth: Path) -> Iterator[Section]:
     model = card_model()
-    rows = [parts_of(row, model) for row in public_steps(truth / "public_steps.csv")]
+    rows = [Judged(row, model) for row in public_steps(truth / "public_steps.csv")]
     judged = left_out(rows)
     yield _section("whole steps of public tables, each card left out of the fit", _covered(judged), judged)
     yield _section(
@@ -43,7 +43,7 @@ def measure(truth: Path) -> Iterator[Section]:
         yield _virtual(truth / "h200_knobs.csv")
 
 
-def _covered(judged: Sequence[tuple[Parts, float]]) -> float:
+def _covered(judged: Sequence[tuple[Judged, float]]) -> float:
     """Per cent of the rows within the interval that a card never seen gets."""
     inside = 0
     for each, said in judged:
@@ -61,10 +61,10 @@ def _one_line(row: PublicStep) -> float:
     there, scaled = peaks(row.card), row.step.scaled
     assert there is not None
     sms = PEAKS_H200.sms * PEAKS_H200.clock / (there.sms * there.clock)
-    total = scaled.fixed + sum(seconds for seconds, plain in scaled.parts_on(there).values() if plain)
+    total = scaled.fixed
     for work, count, seconds in scaled.items:
-        kind = rate_kind(work, tf32=scaled.tf32)
-        if kind in PLAIN_RATES and there.square and (kind == "matmul" or not there.tf32):
+        if scaled.in_plain((work_class(work, tf32=scaled.tf32), rate_kind(work, tf32=scaled.tf32)), there):
+            total += Scaled([(work, count, 0.0)], tf32=scaled.tf32).seconds_on(there)
             continue
         body = seconds - min(seconds, LAUNCH_SECONDS)
         floor, there_floor = (floor_seconds(work, each, tf32=scaled.tf32) for each in (PEAKS_H200, there))
@@ -72,7 +72,7 @@ def _one_line(row: PublicStep) -> float:
     return total
 
 
-def _section(title: str, covered: float | None, judged: Sequence[tuple[Parts, float]]) -> Section:
+def _section(title: str, covered: float | None, judged: Sequence[tuple[Judged, float]]) -> Section:
     said = [(each.row, seconds) for each, seconds in judged]
     errors = sorted(100 * abs(seconds / row.seconds - 1) for row, seconds in said)
     ordered, pairs = _order(said)

@@ -10,55 +10,38 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from math import exp, log
+from math import log
 from pathlib import Path
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from recording.public import PublicStep, public_steps
 from teraflock.estimate.bounds import CLASSES, DATA, CardModel, card_model
-from teraflock.estimate.cards import age, peaks
-from teraflock.estimate.reach import fitted, shortage
+from teraflock.estimate.cards import peaks
 
 AGE_PRIOR = 0.2
 """Standard deviation that a slope is taken to have before anything is seen."""
 NOISE = 0.15
 FAR = 0.12
 """Beyond this error, as a logarithm, a row counts as one that is this far off: tables have faults."""
-TURNS = 8
+TURNS = 5
 
 
-class Parts(msgspec.Struct, frozen=True):
-    """A step on its card: seconds by class, before its age counts."""
+class Judged(msgspec.Struct, frozen=True):
+    """A row with the numbers that are not fitted here."""
 
     row: PublicStep
-    age: float
-    by_class: dict[str, float]
-    others: float
-    """Seconds that no class has: launches, and plain fp32."""
+    model: CardModel
 
     def seconds(self, slopes: dict[str, float]) -> float:
-        gpu = self.others
-        for each, seconds in self.by_class.items():
-            gpu += seconds * exp(self.age * slopes[each])
-        return self.row.step.seconds_where_gpu_takes(gpu)
+        there = peaks(self.row.card, model=replace(self.model, age=slopes))
+        assert there is not None
+        return self.row.step.seconds_where_gpu_takes(self.row.step.scaled.seconds_on(there))
 
 
-def parts_of(row: PublicStep, model: CardModel) -> Parts:
-    there = peaks(row.card, model=msgspec.structs.replace(model, age=dict.fromkeys(CLASSES, 0.0)))
-    assert there is not None
-    short = shortage(row.card, fitted().watts)
-    by_class, others = dict.fromkeys(CLASSES, 0.0), row.step.scaled.fixed
-    for (work, _), (seconds, plain) in row.step.scaled.parts_on(there).items():
-        if plain:
-            others += seconds
-        else:
-            by_class[work] += seconds * exp(-short * model.power[work])
-    return Parts(row, age(row.card), by_class, others)
-
-
-def fit(rows: Sequence[Parts]) -> dict[str, float]:
+def fit(rows: Sequence[Judged]) -> dict[str, float]:
     """Robust least squares of logarithms; every card counts as the root of its rows."""
     counts = Counter(each.row.card.id for each in rows)
     weight = np.array([1 / np.sqrt(counts[each.row.card.id]) for each in rows]) / NOISE**2
@@ -80,7 +63,7 @@ def fit(rows: Sequence[Parts]) -> dict[str, float]:
     return slopes
 
 
-def left_out(rows: Sequence[Parts]) -> list[tuple[Parts, float]]:
+def left_out(rows: Sequence[Judged]) -> list[tuple[Judged, float]]:
     """Each row with what the other cards say of it."""
     cards = sorted({each.row.card.id for each in rows})
     slopes = {card: fit([each for each in rows if each.row.card.id != card]) for card in cards}
@@ -90,15 +73,14 @@ def left_out(rows: Sequence[Parts]) -> list[tuple[Parts, float]]:
 def main() -> None:
     model = card_model()
     rows = [
-        parts_of(row, model)
-        for row in public_steps(Path(sys.argv[1]), *(Path(each) for each in sys.argv[2:]))
+        Judged(row, model) for row in public_steps(Path(sys.argv[1]), *(Path(each) for each in sys.argv[2:]))
     ]
     slopes = {name: round(value, 3) for name, value in fit(rows).items()}
     errors = [abs(said / each.row.seconds - 1) for each, said in left_out(rows)]
     print(
         f"{len(rows)} rows, left out: {np.median(errors):.1%}, 90th percentile {np.quantile(errors, 0.9):.1%}"
     )
-    write(msgspec.structs.replace(model, age=slopes))
+    write(replace(model, age=slopes))
 
 
 def write(model: CardModel) -> None:

@@ -170,11 +170,11 @@ def evidence_kind(card: Card) -> str:
 
 EVIDENCE: Final = {
     "measured": "measured on this card: curves fitted on 224 runs, judged on others",
-    "same": "scaled from a whole H200; checked with fewer SMs, lower clocks and less power; typical error 7 %",
-    "fitted": "scaled from an H200 by a model fitted on 15 other cards, this one among them; typical error 7 %",
-    "seen": "scaled from an H200 by a model checked on 15 other cards; typical error 8 %",
-    "never": "scaled from an H200; no card of this generation was checked: a wide guess",
-    "rocm": "computed from the data sheet; PyTorch for ROCm was never measured: a very wide guess",
+    "same": "typical error 7 %: scaled from a whole H200 by a model checked with fewer SMs, lower clocks, less power",
+    "fitted": "typical error 7 %: scaled from an H200 by a model fitted on 15 other cards, this one among them",
+    "seen": "typical error 8 %: scaled from an H200 by a model checked on 15 other cards",
+    "never": "a wide guess: scaled from an H200, and no card of this generation was checked",
+    "rocm": "a very wide guess: computed from the data sheet, since PyTorch for ROCm was never measured",
 }
 TOO_OLD: Final = "; PyTorch 2 does not run on it"
 

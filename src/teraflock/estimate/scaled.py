@@ -14,7 +14,6 @@ from teraflock.estimate.bounds import (
     DEPTHWISE,
     MATMUL,
     PLAIN,
-    REST,
     SINGLE,
     CardModel,
     card_model,
@@ -35,6 +34,9 @@ PLAIN_PASSES: Final = 1.2
 OVER_MAX: Final = 1.2
 """How many times its floor a pass over memory takes at most where memory bounds it. One that takes longer on the H200
 waits for the SMs there."""
+MEMORY_AGES: Final = 0.3
+"""How much of what an old generation is slower by in passes and norms falls on memory, as a power of it. Single
+operators say none, whole steps all: of a few values that at which no precision comes out too quick."""
 IDLE_SHARE: Final = 0.5
 """Of a pass that memory bounds on the H200: so much of its time the SMs would take alone. With a third of them or less
 such passes begin to take longer."""
@@ -98,37 +100,34 @@ class Scaled:
             MATMUL: peaks.matmul,
             DEPTHWISE: peaks.depthwise,
             PLAIN: peaks.plain,
-            REST: peaks.rest,
         }
-        total = self.fixed
-        for (work, _), (seconds, plain) in self.parts_on(peaks).items():
-            total += seconds if plain else seconds * slower[work]
+        bandwidth = self._bandwidth(peaks)
+        memory = peaks.rest**MEMORY_AGES
+        total = self.fixed + self._in_passes(
+            bandwidth / memory, self._sms_slower(peaks, self._pass_share) * peaks.rest
+        )
+        for key in self._floors:
+            work, kind = key
+            arithmetic = rate(kind, peaks)
+            if self.in_plain(key, peaks):
+                total += _floor(self._plain[key], bandwidth, arithmetic)
+                continue
+            alone, shared = self._above[key]
+            above = alone * self._sms_slower(peaks, 0.0) + shared * self._sms_slower(peaks, 1.0)
+            floor = _floor(self._floors[key], bandwidth, arithmetic)
+            total += (floor + above) * slower[work] if work in slower else floor * memory + above * peaks.rest
         return total
 
-    def parts_on(self, peaks: Peaks) -> dict[tuple[str, str], tuple[float, bool]]:
-        """By class and rate: seconds before what a generation is slower by; and whether it runs in plain fp32, which
-        has curves of its own in place of that."""
-        return {
-            **{key: self._seconds(key, peaks) for key in self._floors},
-            (REST, ""): (self._in_passes(peaks), False),
-        }
+    def in_plain(self, key: tuple[str, str], peaks: Peaks) -> bool:
+        """Whether a card runs operations of a class and rate in plain fp32, by kernels other than the H200's."""
+        return key in self._plain and bool(peaks.square) and (key[1] == "matmul" or not peaks.tf32)
 
-    def _in_passes(self, peaks: Peaks) -> float:
-        per_byte, sms = 1 / self._bandwidth(peaks), self._sms_slower(peaks, self._pass_share)
-        total = 0.0
+    def _in_passes(self, bandwidth: float, sms: float) -> float:
+        per_byte, total = 1 / bandwidth, 0.0
         for moved, seconds in self._passes:
             by_memory, by_sms = moved * per_byte, seconds * sms
             total += by_memory if by_memory > by_sms else by_sms
         return total
-
-    def _seconds(self, key: tuple[str, str], peaks: Peaks) -> tuple[float, bool]:
-        kind = key[1]
-        bandwidth, arithmetic = self._bandwidth(peaks), rate(kind, peaks)
-        if key in self._plain and peaks.square and (kind == "matmul" or not peaks.tf32):
-            return _floor(self._plain[key], bandwidth, arithmetic), True
-        alone, shared = self._above[key]
-        above = alone * self._sms_slower(peaks, 0.0) + shared * self._sms_slower(peaks, 1.0)
-        return _floor(self._floors[key], bandwidth, arithmetic) + above, False
 
     def _bandwidth(self, peaks: Peaks) -> float:
         """Few SMs cannot draw all that the memory gives."""
