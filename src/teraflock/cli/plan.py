@@ -90,7 +90,14 @@ class _Plan(LazyGroup):
 @click.option("--lora-rank", type=int, help="Train LoRA matrices of this rank, and nothing else.")
 @click.option("--task", default="train", show_default=True, help="train or infer.")
 @click.option("--kv-cache", is_flag=True, help="Inference that keeps keys and values of all tokens.")
-@click.option("--shard", is_flag=True, help="GPUs split weights and optimizer state (FSDP); never measured.")
+@click.option(
+    "--shard", is_flag=True, help="GPUs split weights, gradients and optimizer state (FSDP, ZeRO 3)."
+)
+@click.option(
+    "--zero",
+    type=click.IntRange(1, 3),
+    help="GPUs split optimizer state (1), gradients too (2), weights too (3). Computed, never measured.",
+)
 @click.option(
     "--steps",
     type=float,
@@ -166,7 +173,7 @@ def plain(
         )  # fmt: skip
         if words["steps"] is not None and words["batch"] is not None and _differ(plan.choices[:top]):
             plan = replace(plan, warnings=(*plan.warnings, STEPS))
-        if words["shard"] and any(choice.gpu_count > 1 for choice in plan.choices[:top]):
+        if (words["shard"] or words["zero"]) and any(choice.gpu_count > 1 for choice in plan.choices[:top]):
             plan = replace(plan, warnings=(*plan.warnings, SHARDED))
         exchanged = sorted({choice.shape.currency for choice in plan.choices[:top]} - {currency})
         at = [rate_text(other, currency, local.rates, day) for other in exchanged]

@@ -25,7 +25,7 @@ GB_MAX: Final = 1e9
 HOURS_MAX: Final = 1e6
 OF_A_JOB: Final = (
     "batch", "global_batch", "seq", "image_size", "optimizer", "gradient_checkpointing", "lora_rank", "kv_cache",
-    "steps", "epochs", "samples", "shard", "interruptions", "checkpoint", "restart", "network",
+    "steps", "epochs", "samples", "shard", "zero", "interruptions", "checkpoint", "restart", "network",
 )  # fmt: skip
 """Options that say nothing about a plain machine."""
 
@@ -59,9 +59,18 @@ def job_from(model: str, words: dict[str, Any], assumptions: Assumptions) -> "Jo
         steps=words["steps"],
         samples=samples,
         network=lambda instance_type: assumptions.network(instance_type)[0],
-        sharded=words["shard"],
+        stage=_stage(words),
         global_batch=total,
     )
+
+
+def _stage(words: dict[str, Any]) -> int:
+    if words["shard"] and words["zero"] not in (None, STAGE_OF_SHARD):
+        raise BadInput("`--shard` is ZeRO 3", hint="Say `--zero` alone")
+    return STAGE_OF_SHARD if words["shard"] else words["zero"] or 0
+
+
+STAGE_OF_SHARD: Final = 3
 
 
 def assumptions_from(words: dict[str, Any]) -> Assumptions:

@@ -25,6 +25,9 @@ GATHERED_SHARE: Final = 0.125
 """Of the weights, whole on every GPU at a time: two layers of sixteen. Assumed; no trace says what a layer is."""
 
 
+STAGE_MAX: Final = 3
+
+
 class Fit(msgspec.Struct, frozen=True):
     fits: bool
     missing_bytes: int
@@ -32,16 +35,17 @@ class Fit(msgspec.Struct, frozen=True):
 
 
 class Survey:
-    """With `sharded`, several GPUs split weights, gradients and optimizer state among them (FSDP, ZeRO-3).
+    """With a `stage` of ZeRO, several GPUs split state among them: 1 the optimizer's, 2 the gradients too, 3 the
+    weights as well (FSDP).
 
     What then stays on each is arithmetic, from the sizes in the trace; it was never measured. The optimizer's step
     works on shards alone, so its temporaries are split as well.
     """
 
-    def __init__(self, workload: Workload, cards: Sequence[Card], *, sharded: bool = False) -> None:
+    def __init__(self, workload: Workload, cards: Sequence[Card], *, stage: int = 0) -> None:
         self.estimator = Estimator(workload)
         self.workload = self.estimator.workload
-        self._sharded = sharded
+        self._stage = stage
         self._reference = reference_bytes(cards, self.workload.precision)
         self._finders: dict[int, tuple[BatchFinder | None, int]] = {}
         self._steps: dict[str, StepWork] = {}
@@ -49,7 +53,7 @@ class Survey:
     def fit(self, card: Card, gpus: int) -> Fit:
         """On one GPU, or on each of several that share the work: those keep their gradients a second time."""
         # without shards memory beyond two is that of two
-        finder, need = self._finder(gpus if self._sharded else min(gpus, 2))
+        finder, need = self._finder(gpus if self._stage else min(gpus, 2))
         room = reservable_bytes(card)
         if finder is None:
             fits = need <= LIMIT_SHARE * room
@@ -69,10 +73,10 @@ class Survey:
 
         Shards are gathered for the forward and for the backward pass, and gradients scattered once: three times.
         """
-        return 1.5 * self._weights if self._sharded else float(self.estimator.gradient_bytes())
+        return 1.5 * self._weights if self._stage == STAGE_MAX else float(self.estimator.gradient_bytes())
 
     def need_bytes(self, gpus: int) -> int:
-        return self._finder(gpus if self._sharded else min(gpus, 2))[1]
+        return self._finder(gpus if self._stage else min(gpus, 2))[1]
 
     @cached_property
     def _tensors(self) -> list[tuple[list[int], int, bool]]:
@@ -86,18 +90,19 @@ class Survey:
         return sum(size for _, size, _ in self._tensors)
 
     @cached_property
-    def _state_bytes(self) -> int:
-        """Weights, gradients and optimizer state, all of which shards split."""
-        state = self._weights
+    def _gradients(self) -> int:
+        trains = self.estimator.trace.has_backward
+        return sum(size for _, size, trained in self._tensors if trained and trains)
+
+    @cached_property
+    def _optimizer_state(self) -> int:
         if not self.estimator.trace.has_backward:
-            return state
-        state += sum(size for _, size, trains in self._tensors if trains)
+            return 0
         if self.estimator.trace.has_optimizer:
-            scene = self.estimator.lean_scene(self.workload.batch or 1)
-            return state + _optimizer_bytes(scene)
+            return _optimizer_bytes(self.estimator.lean_scene(self.workload.batch or 1))
         optimizer = self.estimator.optimizer
-        return state + sum(
-            sum(optimizer_state(optimizer, shape, size)) for shape, size, trains in self._tensors if trains
+        return sum(
+            sum(optimizer_state(optimizer, shape, size)) for shape, size, trained in self._tensors if trained
         )
 
     @cached_property
@@ -106,19 +111,25 @@ class Survey:
         return min(self._weights, max(round(GATHERED_SHARE * self._weights), 2 * largest))
 
     def _shard_bytes(self, gpus: int) -> int:
-        """By how much memory on each GPU changes when the state is split: what leaves, less what is gathered."""
-        leaves = self._state_bytes * (1 - 1 / gpus)
+        """By how much memory on each GPU changes when state is split: what leaves, less what is there beside it."""
+        share = 1 - 1 / gpus
+        if self._stage == 1:
+            return round(self._gradients - self._optimizer_state * share)
+        leaves = (self._optimizer_state + self._gradients) * share
+        if self._stage < STAGE_MAX:
+            return -round(leaves)
+        leaves += self._weights * share
         return round(self._gathered_bytes - leaves) if self._gathered_bytes < leaves else 0
 
     def _finder(self, gpus: int) -> tuple[BatchFinder | None, int]:
         if gpus not in self._finders:
             extra, share = 0, 1.0
             if gpus > 1:
-                extra = self._shard_bytes(gpus) if self._sharded else self.estimator.gradient_bytes()
-                share = 1 / gpus if self._sharded else 1.0
+                extra = self._shard_bytes(gpus) if self._stage else self.estimator.gradient_bytes()
+                share = 1 / gpus if self._stage else 1.0
             finder = finder_for(self.estimator, extra, share)
             need = need_bytes(self.estimator, finder)
-            if finder is None and self._sharded and gpus > 1:
+            if finder is None and self._stage and gpus > 1:
                 need = self._need_of_trace(gpus, extra)
             self._finders[gpus] = finder, need
         return self._finders[gpus]
@@ -135,8 +146,9 @@ class Survey:
             )
             return peak + extra
         before, within = peaks_by_phase(scene)
-        # What lives there beside the state: the temporaries, and what the step has not let go of.
-        return max(before + extra, round(within / gpus) + self._gathered_bytes)
+        # Of what lives there, the weights are whole below stage 3, and all else is in shards.
+        whole = self._gathered_bytes if self._stage == STAGE_MAX else self._weights
+        return max(before + extra, round(within / gpus) + whole)
 
 
 def _optimizer_bytes(scene: Scene) -> int:

@@ -44,15 +44,16 @@ class Job:
         samples: float | None,
         network_gbps: float = 10.0,
         network: Callable[[str], float] | None = None,
-        sharded: bool = False,
+        stage: int = 0,
         global_batch: int | None = None,
     ) -> None:
-        """`network` gives the Gbit/s between machines of an instance type; else all have `network_gbps`."""
+        """`network` gives the Gbit/s between machines of an instance type; else all have `network_gbps`. `stage` of
+        ZeRO: see `Survey`."""
         self._workload = workload
         self._global_batch = global_batch
         self._steps = steps
         self._samples = samples
-        self._sharded = sharded
+        self._stage = stage
         self._network = network or (lambda instance_type: network_gbps)
         self._judged: dict[tuple[str, int, int, str, float], Hours | Misfit] = {}
         self._alone: dict[tuple[str, str, int], Seconds | None] = {}
@@ -136,7 +137,7 @@ class Job:
         batch = -(-self._global_batch // gpus) if self._global_batch else self._workload.batch
         if batch not in self._surveys:
             workload = replace(self._workload, batch=batch)
-            self._surveys[batch] = Survey(workload, all_cards(), sharded=self._sharded)
+            self._surveys[batch] = Survey(workload, all_cards(), stage=self._stage)
         return self._surveys[batch]
 
 

@@ -90,7 +90,7 @@ def test_a_survey_says_of_each_card_what_the_answer_says(name: str, gpus: int) -
 
 @pytest.mark.parametrize("name", sorted(WORKLOADS))
 def test_shards_never_need_more_and_less_with_every_gpu(name: str) -> None:
-    whole, sharded = (Survey(WORKLOADS[name], all_cards(), sharded=each) for each in (False, True))
+    whole, sharded = (Survey(WORKLOADS[name], all_cards(), stage=each) for each in (0, 3))
     needs = [sharded.need_bytes(gpus) for gpus in (1, 2, 4, 8)]
     assert needs[0] == whole.need_bytes(1)
     assert needs == sorted(needs, reverse=True)
@@ -100,7 +100,7 @@ def test_shards_never_need_more_and_less_with_every_gpu(name: str) -> None:
 
 def test_a_model_that_fits_no_card_may_fit_eight_that_share_it() -> None:
     workload = Workload(model="llama-8b", batch=1, seq=512, precision="bf16", optimizer="adamw")
-    whole, sharded = (Survey(workload, all_cards(), sharded=each) for each in (False, True))
+    whole, sharded = (Survey(workload, all_cards(), stage=each) for each in (0, 3))
     a100 = card("A100-SXM4-40")
     assert not whole.fit(a100, 8).fits
     assert not sharded.fit(a100, 1).fits
@@ -118,8 +118,16 @@ def test_shards_split_the_temporaries_of_the_optimizer_too() -> None:
         optimizer="adamw",
         gradient_checkpointing=True,
     )
-    survey = Survey(workload, all_cards(), sharded=True)
+    survey = Survey(workload, all_cards(), stage=3)
     for name in ("A100-SXM4-40", "L40S", "A6000"):
         assert survey.fit(card(name), 8).fits
     assert 18 < survey.need_bytes(8) / 2**30 < 32
     assert not survey.fit(card("RTX4090"), 2).fits
+
+
+@pytest.mark.parametrize("name", ["dense", "text", "lora"])
+def test_each_stage_of_zero_needs_no_more_than_the_one_before(name: str) -> None:
+    needs = [Survey(WORKLOADS[name], all_cards(), stage=each).need_bytes(8) for each in (0, 1, 2, 3)]
+    assert needs == sorted(needs, reverse=True)
+    first, third = (Survey(WORKLOADS[name], all_cards(), stage=each).exchanged_bytes for each in (1, 3))
+    assert name == "lora" or first < third
