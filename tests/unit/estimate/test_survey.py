@@ -1,6 +1,7 @@
 """The quick ways give the answers of the thorough ones: the bare replay, and the survey of all cards."""
 
 from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +17,16 @@ from teraflock.estimate.memory import Scene, replay
 from teraflock.estimate.model import Question
 from teraflock.estimate.survey import Survey
 from teraflock.workload.model import Workload
+from teraflock.workload.trace import (
+    EVENT_KINDS,
+    EventKind,
+    Mark,
+    Operation,
+    Parameter,
+    Tensor,
+    Trace,
+    write_trace,
+)
 
 WORKLOADS = {
     "images": Workload(model="resnet18", batch=64, optimizer="sgd"),
@@ -131,3 +142,34 @@ def test_each_stage_of_zero_needs_no_more_than_the_one_before(name: str) -> None
     assert needs == sorted(needs, reverse=True)
     first, third = (Survey(WORKLOADS[name], all_cards(), stage=each).exchanged_bytes for each in (1, 3))
     assert name == "lora" or first < third
+
+
+def test_shards_split_what_a_trace_holds_of_its_optimizer(tmp_path: Path) -> None:
+    """One layer of 4 GiB, AdamW's two states of it, and temporaries as large, all recorded by a script."""
+    weight, activation = 4 << 30, 1 << 28
+    allocate, free, operate, mark = (int(each) for each in EventKind)
+    events = [
+        *(allocate + EVENT_KINDS * 0 for _ in "poo"),
+        mark + EVENT_KINDS * int(Mark.STEP),
+        allocate + EVENT_KINDS * 1,
+        operate,
+        mark + EVENT_KINDS * int(Mark.BACKWARD),
+        allocate + EVENT_KINDS * 0,
+        free + EVENT_KINDS * 2,
+        mark + EVENT_KINDS * int(Mark.OPTIMIZER),
+        allocate + EVENT_KINDS * 0,
+        free + EVENT_KINDS * 1,
+        mark + EVENT_KINDS * int(Mark.END),
+    ]
+    side = Tensor("f", [2])
+    trace = Trace(
+        name="one", torch="2", symbols={}, expressions=[weight, activation, weight // 4], events=events,
+        operations=[Operation("relu", [side], [side])], parameters=[Parameter([2], "f", True)], kinds="pooagt",
+        has_optimizer=True, samples=1,
+    )  # fmt: skip
+    path = tmp_path / "one.trace"
+    path.write_bytes(write_trace(trace))
+    survey = Survey(Workload(model=str(path), batch=0), all_cards(), stage=3)
+    assert survey.need_bytes(1) == pytest.approx(5 * weight, rel=0.01)
+    assert survey.need_bytes(8) < 2 * weight
+    assert survey.need_bytes(8) < survey.need_bytes(4) < survey.need_bytes(2) < survey.need_bytes(1)
