@@ -171,7 +171,7 @@ def plain(
             local.database(), local.rates, local.clock, wish, estimate, assumptions,
             servers=servers, regions=region, top=top,
         )  # fmt: skip
-        if words["steps"] is not None and words["batch"] is not None and _differ(plan.choices[:top]):
+        if words["steps"] is not None and words["batch"] is not None and _differ(plan.choices):
             plan = replace(plan, warnings=(*plan.warnings, STEPS))
         if (words["shard"] or words["zero"]) and any(choice.gpu_count > 1 for choice in plan.choices[:top]):
             plan = replace(plan, warnings=(*plan.warnings, SHARDED))
