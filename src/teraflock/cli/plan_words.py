@@ -25,7 +25,7 @@ GB_MAX: Final = 1e9
 HOURS_MAX: Final = 1e6
 OF_A_JOB: Final = (
     "batch", "global_batch", "seq", "image_size", "optimizer", "gradient_checkpointing", "lora_rank", "kv_cache",
-    "steps", "epochs", "samples", "shard", "zero", "interruptions", "checkpoint", "restart", "network",
+    "steps", "epochs", "samples", "shard", "zero", "offload", "interruptions", "checkpoint", "restart", "network",
 )  # fmt: skip
 """Options that say nothing about a plain machine."""
 
@@ -60,6 +60,7 @@ def job_from(model: str, words: dict[str, Any], assumptions: Assumptions) -> "Jo
         samples=samples,
         network=lambda instance_type: assumptions.network(instance_type)[0],
         stage=_stage(words),
+        offload=words["offload"],
         global_batch=total,
     )
 

@@ -11,12 +11,14 @@ from typing import Final
 
 import msgspec
 
+from teraflock.base.errors import BadInput
 from teraflock.catalog.model import Card
 from teraflock.estimate.answer import reference_bytes
 from teraflock.estimate.batch import LIMIT_SHARE, BatchFinder
 from teraflock.estimate.cards import reservable_bytes
 from teraflock.estimate.estimator import Estimator, finder_for, need_bytes, seconds_on, step_of
 from teraflock.estimate.memory import ALLOCATE, FREE, Scene, optimizer_state, peaks_by_phase, plain_peak
+from teraflock.estimate.parallel import offload_seconds
 from teraflock.estimate.step import SHARED, Seconds, StepWork
 from teraflock.workload.model import Workload
 from teraflock.workload.trace import DTYPE_BYTES, EVENT_KINDS
@@ -39,13 +41,19 @@ class Survey:
     weights as well (FSDP).
 
     What then stays on each is arithmetic, from the sizes in the trace; it was never measured. The optimizer's step
-    works on shards alone, so its temporaries are split as well.
+    works on shards alone, so its temporaries are split as well. With `offload` that step runs on the host, which keeps
+    its state.
     """
 
-    def __init__(self, workload: Workload, cards: Sequence[Card], *, stage: int = 0) -> None:
+    def __init__(
+        self, workload: Workload, cards: Sequence[Card], *, stage: int = 0, offload: bool = False
+    ) -> None:
         self.estimator = Estimator(workload)
         self.workload = self.estimator.workload
         self._stage = stage
+        self._offload = offload
+        if offload and self.estimator.trace.has_optimizer:
+            raise BadInput("This trace holds its own optimizer's step, which cannot be moved to the host")
         self._reference = reference_bytes(cards, self.workload.precision)
         self._finders: dict[int, tuple[BatchFinder | None, int]] = {}
         self._steps: dict[str, StepWork] = {}
@@ -74,6 +82,14 @@ class Survey:
         Shards are gathered for the forward and for the backward pass, and gradients scattered once: three times.
         """
         return 1.5 * self._weights if self._stage == STAGE_MAX else float(self.estimator.gradient_bytes())
+
+    def offload_seconds(self, card: Card, gpus: int) -> float:
+        """By how much a step is longer on each of so many GPUs, where the optimizer runs on the host."""
+        if not self._offload:
+            return 0.0
+        # The GPUs of a machine share its cores, so the state that their host goes through is never less.
+        share = 1 / gpus if self._stage else 1.0
+        return offload_seconds(card, self._gradients * share, self._optimizer_state)
 
     def need_bytes(self, gpus: int) -> int:
         return self._finder(gpus if self._stage else min(gpus, 2))[1]
@@ -127,9 +143,12 @@ class Survey:
             if gpus > 1:
                 extra = self._shard_bytes(gpus) if self._stage else self.estimator.gradient_bytes()
                 share = 1 / gpus if self._stage else 1.0
+            if self._offload:
+                extra -= round(self._optimizer_state * share)
+                share = 0.0
             finder = finder_for(self.estimator, extra, share)
             need = need_bytes(self.estimator, finder)
-            if finder is None and self._stage and gpus > 1:
+            if finder is None and ((self._stage and gpus > 1) or self._offload):
                 need = self._need_of_trace(gpus, extra)
             self._finders[gpus] = finder, need
         return self._finders[gpus]
@@ -142,7 +161,7 @@ class Survey:
                 scene,
                 self.estimator.optimizer,
                 cublas_bytes=self.estimator.cublas_bytes,
-                temporary_share=1 / gpus,
+                temporary_share=0.0 if self._offload else 1 / gpus,
             )
             return peak + extra
         before, within = peaks_by_phase(scene)

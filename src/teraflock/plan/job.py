@@ -45,6 +45,7 @@ class Job:
         network_gbps: float = 10.0,
         network: Callable[[str], float] | None = None,
         stage: int = 0,
+        offload: bool = False,
         global_batch: int | None = None,
     ) -> None:
         """`network` gives the Gbit/s between machines of an instance type; else all have `network_gbps`. `stage` of
@@ -54,6 +55,7 @@ class Job:
         self._steps = steps
         self._samples = samples
         self._stage = stage
+        self._offload = offload
         self._network = network or (lambda instance_type: network_gbps)
         self._judged: dict[tuple[str, int, int, str, float], Hours | Misfit] = {}
         self._alone: dict[tuple[str, str, int], Seconds | None] = {}
@@ -117,6 +119,7 @@ class Job:
                 alone.p50, survey.exchanged_bytes, card, gpus, network_bytes_per_second=network
             )
             slower = together / alone.p50
+        slower += survey.offload_seconds(card, gpus) / alone.p50
         steps = self._steps
         if steps is None:
             steps = (self._samples or 0) / (self._global_batch or self._batch * gpus)
@@ -137,7 +140,7 @@ class Job:
         batch = -(-self._global_batch // gpus) if self._global_batch else self._workload.batch
         if batch not in self._surveys:
             workload = replace(self._workload, batch=batch)
-            self._surveys[batch] = Survey(workload, all_cards(), stage=self._stage)
+            self._surveys[batch] = Survey(workload, all_cards(), stage=self._stage, offload=self._offload)
         return self._surveys[batch]
 
 

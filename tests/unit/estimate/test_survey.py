@@ -173,3 +173,18 @@ def test_shards_split_what_a_trace_holds_of_its_optimizer(tmp_path: Path) -> Non
     assert survey.need_bytes(1) == pytest.approx(5 * weight, rel=0.01)
     assert survey.need_bytes(8) < 2 * weight
     assert survey.need_bytes(8) < survey.need_bytes(4) < survey.need_bytes(2) < survey.need_bytes(1)
+
+
+def test_offload_frees_the_optimizer_s_state_and_costs_time() -> None:
+    workload = Workload(model="llama-1b", batch=1, seq=512, precision="amp-bf16", optimizer="adamw")
+    whole, offloaded, split = (
+        Survey(workload, all_cards(), stage=stage, offload=offload)
+        for stage, offload in ((0, False), (0, True), (3, True))
+    )
+    state = 2 * 4 * 1_235_814_400
+    assert whole.need_bytes(1) - offloaded.need_bytes(1) >= state
+    assert split.need_bytes(8) < offloaded.need_bytes(8) < whole.need_bytes(8)
+    a100 = card("A100-SXM4-80")
+    assert whole.offload_seconds(a100, 1) == 0
+    assert 0.3 < offloaded.offload_seconds(a100, 1) < 3
+    assert split.offload_seconds(a100, 8) < offloaded.offload_seconds(a100, 8)
