@@ -18,7 +18,7 @@ from recording.jobs import workload_of
 from recording.probe import SHARED_MICROSECONDS
 from recording.rows import as_job, read_lines, read_rows
 
-from bench import estimate_cards
+from bench import estimate_cards, estimate_public
 from bench.figures import Figure, Section
 from teraflock.base.errors import BadInput
 from teraflock.base.quantities import GIB
@@ -58,6 +58,8 @@ def measure() -> Iterator[Section]:
         yield _fits("limits of truth/h200_fits.csv", list(truth_fits()))
     if (TRUTH / "kernels").is_dir():
         yield from estimate_cards.measure(TRUTH / "kernels")
+    if (TRUTH / "public_steps.csv").is_file():
+        yield from estimate_public.measure(TRUTH)
     yield _speed()
 
 
@@ -182,7 +184,7 @@ def _speed() -> Section:
         samples.append(1000 * (time.perf_counter() - start))
     return Section(
         title="speed",
-        figures=(Figure(what="zoo estimate, all cards, cold", unit="ms", samples=tuple(samples), bar=300),),
+        figures=(Figure(what="zoo estimate, all cards, cold", unit="ms", samples=tuple(samples), bar=150),),
     )
 
 

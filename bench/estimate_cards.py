@@ -20,11 +20,13 @@ from recording.reach import fit, load
 
 from bench.figures import Figure, Section
 from teraflock.catalog.cards import card
-from teraflock.estimate.cards import GENERATIONS, peaks
+from teraflock.estimate.bounds import card_model
+from teraflock.estimate.cards import peaks
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Work
-from teraflock.estimate.reach import CHIP_DOUBT, FITTED_DOUBT, Reach, fitted
-from teraflock.estimate.speed import Peaks, Scaled, mean_nearness, measured, seconds_h200, timed_h200
+from teraflock.estimate.reach import Reach, fitted
+from teraflock.estimate.scaled import Scaled
+from teraflock.estimate.speed import Peaks, mean_nearness, measured, seconds_h200, timed_h200
 from teraflock.estimate.step import spread
 from teraflock.workload.model import Workload
 from teraflock.workload.zoo import ENTRIES, symbols_for, trace_for
@@ -69,7 +71,7 @@ def measure(folder: Path) -> Iterator[Section]:
     shipped = dict.fromkeys(CARDS, fitted())
     yield _section(
         "the same, on cards that were fitted on: what is shipped",
-        judge(rows, steps, shipped, by_curve=True, doubt=FITTED_DOUBT),
+        judge(rows, steps, shipped, by_curve=True, evidence="fitted"),
     )
 
 
@@ -138,13 +140,11 @@ def judge(
     seen: dict[str, Reach],
     *,
     by_curve: bool = False,
-    doubt: float = CHIP_DOUBT,
+    evidence: str = "seen",
 ) -> Judged:
     operators: dict[str, list[float]] = defaultdict(list)
     errors: dict[str, list[float]] = defaultdict(list)
     there = {gpu: _plain(peaks(card(gpu), reach)) for gpu, reach in seen.items()}
-
-    width = {gpu: GENERATIONS[_generation(gpu)].width for gpu in seen}
 
     def seconds(parts: Composed, gpu: str) -> float:
         items = [
@@ -169,7 +169,10 @@ def judge(
         said = {gpu: seconds(parts, gpu) for gpu in seen}
         for gpu in seen:
             errors[gpu].append(100 * abs(said[gpu] / truth[gpu] - 1))
-            low, high = (hypot(width[gpu] * each, doubt) for each in spread(measured(), nearness))
+            low, high = (
+                hypot(each, more)
+                for each, more in zip(spread(measured(), nearness), card_model().doubt[evidence], strict=True)
+            )
             covered += -low <= log(truth[gpu] / said[gpu]) <= high
         for one, other in combinations(seen, 2):
             if max(truth[one], truth[other]) > DIFFERENT * min(truth[one], truth[other]):

@@ -98,7 +98,7 @@ def _weighed(chance: random.Random, weights: dict[str, int]) -> str:
 
 def _is_small(job: dict[str, Any]) -> bool:
     try:
-        found = answer(workload_of(job), Question(cards=[card(MEASURED_ID)], coarse=True))
+        found = answer(workload_of(job), Question(cards=[card(MEASURED_ID)]))
     except BadInput:
         return False
     seconds = found.gpus[0].step_seconds

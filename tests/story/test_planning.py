@@ -242,3 +242,41 @@ def test_vgg_at_256_is_planned_from_the_job_to_the_cheapest_offer(tera: Tera) ->
     assert fitting[0] == ("tencent", "M40-24")
     assert ("baidu", "K40") not in fitting
     assert {"does_not_fit"} <= {each["code"] for each in plan["rejected"]}
+
+
+def test_steps_are_the_same_work_only_with_a_global_batch(tera: Tera) -> None:
+    job = ["plan", "resnet50", "--steps", "100000", "--top", "60", "--json"]
+    each, whole = told(tera, *job, "--batch", "64"), told(tera, *job, "--global-batch", "64")
+    assert any("--global-batch" in warning for warning in each["warnings"])
+    assert not any("--global-batch" in warning for warning in whole["warnings"])
+
+    def hours(plan: Any, count: int) -> float:
+        return float(
+            next(
+                c["hours"]["p50"]
+                for c in plan["choices"]
+                if (c["offer"]["gpu"], c["gpu_count"]) == ("A6000", count)
+            )
+        )
+
+    assert hours(each, 4) > hours(each, 1)
+    assert hours(whole, 4) < hours(whole, 1)
+
+
+def test_a_failed_plan_of_several_machines_says_what_network_it_assumed(tera: Tera) -> None:
+    words = [
+        "plan",
+        "resnet50",
+        "--batch",
+        "64",
+        "--epochs",
+        "9000",
+        "--samples",
+        "1281167",
+        "--deadline",
+        "1h",
+    ]
+    failed = tera.run(*words, "--gpus", "2+", "--instances", "1-4")
+    assert failed.code != 0
+    assert "10 Gbit/s between machines were assumed: `--network`" in failed.err
+    assert "--network" not in tera.run(*words).err

@@ -93,6 +93,10 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
     share: float
     """Of the multiprocessors."""
     memory_gb: int | float
+    memory_share: float
+    """Of the memory, and of its bandwidth."""
+    sms: int | None = None
+    """Multiprocessors, where the maker or a machine told; else `share` of the card's."""
 
     @property
     def memory_bytes(self) -> int:

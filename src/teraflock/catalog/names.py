@@ -47,6 +47,14 @@ def find_cards(text: str) -> tuple[Card, ...]:
     return cards
 
 
+def find_parts(text: str) -> tuple[tuple[Card, Slice], ...]:
+    """The parts of cards (MIG) the words mean, each with its card; none where they mean whole cards."""
+    reading = _read(words_of(text))
+    if reading is None or not reading.wish.part:
+        return ()
+    return tuple(_parts(_fitting(reading), reading.wish))
+
+
 def find_kinds(text: str) -> tuple[str, ...]:
     """The ids of all cards and accelerators the words mean: what `--gpu` accepts."""
     cards = _cards_named(text)

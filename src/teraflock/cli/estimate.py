@@ -24,6 +24,8 @@ Examples:
   tera estimate vgg16 --batch 256
   tera estimate llama-8b --batch 1 --seq 2048 --precision bf16 --lora-rank 16 --gpu L4 --gpu A100
   tera estimate resnet50 --batch 128 --memory-limit 11GiB --json
+  tera estimate resnet50 --batch 64 --gpu 'H200 1g.18gb'
+  tera estimate resnet50 --batch 64 --gpu H100 --power-limit 400
   tera estimate job.trace --gpu all --plot memory.svg
 """
 
@@ -31,6 +33,9 @@ Examples:
 @click.command(help=HELP)
 @click.argument("model", required=False)
 @click.option("--batch", type=int, help="Samples per step on each GPU.")
+@click.option(
+    "--global-batch", type=int, help="Samples per step on all `--gpus` together, in place of `--batch`."
+)
 @click.option("--seq", type=int, help="Tokens per sample.  [default: 512]")
 @click.option("--image-size", type=int, help="Pixels on a side.  [default: the model's own]")
 @click.option(
@@ -39,7 +44,7 @@ Examples:
 @click.option(
     "--optimizer",
     default=None,
-    help="sgd, adam, adamw, adafactor.  [default: sgd for images, adamw for text]",
+    help="sgd, adam, adamw, adafactor, or none: forward and backward alone.  [default: sgd for images, adamw for text]",
 )
 @click.option("--gradient-checkpointing", is_flag=True, help="Recompute activations in the backward pass.")
 @click.option("--lora-rank", type=int, help="Train LoRA matrices of this rank on q and v, and nothing else.")
@@ -50,8 +55,10 @@ Examples:
     "gpu_names",
     multiple=True,
     metavar="NAME",
-    help="A card, however it is written; repeat it.  [default: all]",
+    help="A card, a MIG slice such as 'H200 1g.18gb', or one you added; repeat it.  [default: all]",
 )
+@click.option("--clock", type=float, metavar="MHZ", help="Lock the GPU's clock at this.")
+@click.option("--power-limit", type=float, metavar="W", help="Limit the GPU's power to this.")
 @click.option(
     "--gpus",
     type=click.IntRange(1, 8),
@@ -64,7 +71,7 @@ Examples:
     "limits",
     multiple=True,
     metavar="SIZE",
-    help="Ask about a budget that PyTorch may reserve, such as 11GiB.",
+    help="Ask about an amount of memory: 11GB is a card sold with 11 GB; 11GiB is what PyTorch itself may reserve.",
 )
 @click.option(
     "--host",
@@ -73,7 +80,11 @@ Examples:
     show_default=True,
     help="Whose cores issue the steps: others compute on them too, as on most rented servers, or nobody else does.",
 )
-@click.option("--steps", type=float, help="Steps to run: adds the hours.")
+@click.option(
+    "--steps",
+    type=float,
+    help="Steps to run, each on all GPUs: adds the hours. `--epochs` counts samples instead.",
+)
 @click.option("--epochs", type=float, help="With --samples: passes over the data.")
 @click.option("--samples", type=float, help="With --epochs: samples in the data.")
 @click.option("--expandable-segments", is_flag=True, help="The allocator's setting of that name.")
@@ -106,8 +117,14 @@ def command(model: str | None, **options: Any) -> None:
     from teraflock.estimate.answer import answer
 
     gc.disable()  # one answer and out: collecting the replay's blocks would only cost the cold start
-    workload = workload_from(model, options)
-    question = question_from(options, cards=cards_from(options["gpu_names"], limits=options["limits"]))
+    workload = workload_from(model, {**options, "batch": _batch(options)})
+    cards = cards_from(
+        options["gpu_names"],
+        limits=options["limits"],
+        clock=options["clock"],
+        power_limit=options["power_limit"],
+    )
+    question = question_from(options, cards=cards)
     _refuse_all(question.cards, workload.precision)
     estimate = answer(workload, question)
     if options["plot"] is not None:
@@ -125,6 +142,18 @@ def command(model: str | None, **options: Any) -> None:
     from teraflock.cli.estimate_table import show
 
     show(estimate, host=options["host"])
+
+
+def _batch(options: dict[str, Any]) -> int | None:
+    """Samples on each GPU."""
+    total: int | None = options["global_batch"]
+    if total is None:
+        return options["batch"]  # type: ignore[no-any-return]
+    if options["batch"] is not None:
+        raise BadInput("Say `--batch` or `--global-batch`, not both")
+    if total < 1:
+        raise BadInput(f"A batch holds at least one sample, not {total}")
+    return -(-total // int(options["gpus"]))
 
 
 def _refuse_words_for_a_trace(model: str) -> None:
@@ -154,12 +183,11 @@ OF_THE_ZOO: Final = (
 
 def _refuse_all(cards: "Sequence[Card]", precision: str) -> None:
     """Where every card asked for refuses the precision, that is a mistake and not an answer."""
-    from teraflock.estimate.cards import refuses
+    from teraflock.estimate.cards import refuses, unsupported
 
     if cards and all(refuses(card, precision) for card in cards):
+        one = "Choose another card" if unsupported(cards[0]) else "Choose another precision, or newer cards"
         raise BadInput(
             f"{cards[0].id}: {refuses(cards[0], precision)}",
-            hint="Choose another precision, or newer cards"
-            if len(cards) == 1
-            else "None of these cards has it",
+            hint=one if len(cards) == 1 else "None of these cards has it",
         )

@@ -52,7 +52,10 @@ def _line(options: dict[str, Any], row: "tuple[int, tuple[Workload, str, str]]")
         gc.collect()
     names = options["gpu_names"] or (() if options["limits"] else (gpu or "all",))
     try:
-        estimate = answer(workload, question_from(options, cards=cards_from(names, limits=options["limits"])))
+        cards = cards_from(
+            names, limits=options["limits"], clock=options["clock"], power_limit=options["power_limit"]
+        )
+        estimate = answer(workload, question_from(options, cards=cards))
     except TeraflockError as error:
         raise BadInput(f"{where}: {error.sentence}", hint=error.hint) from None
     return msgspec.json.encode(shape(estimate)) + b"\n"
@@ -62,6 +65,7 @@ def _rows(source: Path) -> "Iterator[tuple[Workload, str, str]]":
     import csv
 
     from teraflock.base.errors import TeraflockError
+    from teraflock.cli.workload import default_optimizer
     from teraflock.workload.model import Workload, is_trace
     from teraflock.workload.zoo import check
 
@@ -86,7 +90,7 @@ def _rows(source: Path) -> "Iterator[tuple[Workload, str, str]]":
                 seq=int(row["seq"]) if row.get("seq") else None,
                 image_size=int(row["image_size"]) if row.get("image_size") else None,
                 precision=row.get("precision") or "fp32",
-                optimizer=row.get("optimizer") or ("sgd" if task == "train" else ""),
+                optimizer=row.get("optimizer") or default_optimizer(row["model"], task),
                 gradient_checkpointing=row.get("gradient_checkpointing") in ("1", "true", "True"),
                 lora_rank=int(row["lora_rank"]) if row.get("lora_rank") else None,
             )

@@ -1,13 +1,14 @@
 """`tera gpus`: the cards there are, and one in full with who offers it."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import ClassVar, Final
 
 import click
 
 from teraflock.base.money import decimal_text, micros_per
 from teraflock.base.quantities import memory_text
 from teraflock.catalog.model import Accelerator, Card
+from teraflock.cli.lazy import LazyGroup
 from teraflock.cli.output import columns, emphasised, remark, write_json
 from teraflock.cli.table import Column, render
 
@@ -21,7 +22,32 @@ Examples:
   tera gpus
   tera gpus "Tesla V100-SXM2-32GB"
   tera gpus A100 --json
+  tera gpus add card.yaml
 """
+SHOW: Final = "show"  # the name of listing itself among the commands of the group; nobody writes it
+
+
+class _Gpus(LazyGroup):
+    """`tera gpus …` lists; `tera gpus add` and `remove` are commands of their own, loaded when they are called."""
+
+    commands_by_name: ClassVar = {
+        "add": ("teraflock.cli.gpus_own:add", "Add a card that is not in the catalog"),
+        "remove": ("teraflock.cli.gpus_own:remove", "Remove a card that you added"),
+    }
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not (args and args[0] in self.commands_by_name) and args[:1] not in (["--help"], ["-h"]):
+            args = [SHOW, *args]
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        return (SHOW, show, args[1:]) if args[0] == SHOW else super().resolve_command(ctx, args)
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        show.format_help(click.Context(show, info_name=ctx.command_path), formatter)
+        self.format_commands(ctx, formatter)
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -30,25 +56,31 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     return [family for family in families() if family.lower().startswith(incomplete.lower())]
 
 
-@click.command(help=HELP)
+@click.command(SHOW, help=HELP)
 @click.argument("name", required=False, shell_complete=_complete)
 @click.option("--json", "as_json", is_flag=True, help="A JSON list of objects on stdout.")
-def command(name: str | None, as_json: bool) -> None:
+def show(name: str | None, as_json: bool) -> None:
     if name is None:
         _all(as_json)
     else:
         _one(name, as_json)
 
 
+command = _Gpus("gpus")
+
+
 def _all(as_json: bool) -> None:
+    from teraflock.app.home import home
+    from teraflock.app.own_cards import read_own_cards
     from teraflock.catalog.cards import all_accelerators, all_cards
 
+    cards = [*all_cards(), *read_own_cards(home())]
     if as_json:
         from teraflock.wire.gpu import shape_accelerator, shape_card
 
-        write_json([*map(shape_card, all_cards()), *map(shape_accelerator, all_accelerators())])
+        write_json([*map(shape_card, cards), *map(shape_accelerator, all_accelerators())])
         return
-    click.echo(render(_COLUMNS, [_cells(card) for card in all_cards()], columns()))
+    click.echo(render(_COLUMNS, [_cells(card) for card in cards], columns()))
     compared = sum("compared with" in card.source for card in all_cards())
     remark(
         f"\n{len(all_cards())} cards. The figures are those of data sheets; {compared} were compared with other tables"

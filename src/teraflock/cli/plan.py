@@ -1,6 +1,7 @@
 """`tera plan`: the cheapest way to have what is needed, and why not the others."""
 
 import gc
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 import click
@@ -15,8 +16,10 @@ from teraflock.cli.offers.footer import rate_text
 from teraflock.cli.output import remark, write_json
 from teraflock.cli.plan_telling import no_plan, tell
 from teraflock.cli.plan_words import assumptions_from, job_from, wish_from
+from teraflock.estimate.parallel import HOST_BYTES_PER_SECOND, PCIE_REACH
 from teraflock.offer.model import MODES, Shape
-from teraflock.plan.model import SORTS, Misfit
+from teraflock.plan.assumptions import Assumptions
+from teraflock.plan.model import SORTS, Choice, Misfit, Wish
 from teraflock.plan.rules import Estimator
 from teraflock.plan.service import left_out
 from teraflock.plan.service import plan as make_plan
@@ -26,6 +29,16 @@ TOP: Final = 10
 PLAIN: Final = "for"  # the name of planning itself among the commands of the group; nobody writes it
 
 SHARDED: Final = "what stays on each GPU of a sharded job is arithmetic; it was never measured"
+
+OFFLOADED: Final = (
+    f"the optimizer on the host is taken to move {HOST_BYTES_PER_SECOND / 1e9:.0f} GB/s through memory and"
+    f" {PCIE_REACH:.0%} of PCIe; computed, not measured"
+)
+
+STEPS: Final = (
+    "`--batch` counts the samples on each GPU, so rows with more GPUs do more work in the same steps;"
+    " `--global-batch` gives all the same work"
+)
 
 HELP: Final = """From a job to the cheapest way to finish it, over all offers and own servers.
 
@@ -70,18 +83,33 @@ class _Plan(LazyGroup):
 @click.command(PLAIN, help=HELP)
 @click.argument("model", required=False)
 @click.option("--batch", type=int, help="Samples per step on each GPU.")
+@click.option(
+    "--global-batch", type=int, help="Samples per step on all GPUs together, in place of `--batch`."
+)
 @click.option("--seq", type=int, help="Tokens per sample.")
 @click.option("--image-size", type=int, help="Pixels on a side.")
 @click.option(
     "--precision", default="fp32", show_default=True, help="fp32, tf32, amp-bf16, amp-fp16, bf16, fp16."
 )
-@click.option("--optimizer", default=None, help="sgd, adam, adamw, adafactor.")
+@click.option("--optimizer", default=None, help="sgd, adam, adamw, adafactor, or none.")
 @click.option("--gradient-checkpointing", is_flag=True, help="Recompute activations in the backward pass.")
 @click.option("--lora-rank", type=int, help="Train LoRA matrices of this rank, and nothing else.")
 @click.option("--task", default="train", show_default=True, help="train or infer.")
 @click.option("--kv-cache", is_flag=True, help="Inference that keeps keys and values of all tokens.")
-@click.option("--shard", is_flag=True, help="GPUs split weights and optimizer state (FSDP); never measured.")
-@click.option("--steps", type=float, help="Steps to run.")
+@click.option(
+    "--shard", is_flag=True, help="GPUs split weights, gradients and optimizer state (FSDP, ZeRO 3)."
+)
+@click.option(
+    "--zero",
+    type=click.IntRange(1, 3),
+    help="GPUs split optimizer state (1), gradients too (2), weights too (3). Computed, never measured.",
+)
+@click.option("--offload", is_flag=True, help="The optimizer's step runs on the host, which keeps its state.")
+@click.option(
+    "--steps",
+    type=float,
+    help="Steps to run. With `--batch`, N GPUs do N times the work in a step; with `--global-batch` the same.",
+)
 @click.option("--epochs", type=float, help="With --samples: passes over the data.")
 @click.option("--samples", type=float, help="With --epochs: samples in the data.")
 @click.option(
@@ -95,7 +123,12 @@ class _Plan(LazyGroup):
 @click.option(
     "--instances", default="1", show_default=True, metavar="N", help="Machines of one offer: `4` or `1-8`."
 )
-@click.option("--network", type=float, metavar="GBPS", help="Between those machines, in Gbit/s.")
+@click.option(
+    "--network",
+    type=float,
+    metavar="GBPS",
+    help="Between those machines, in Gbit/s.  [default: what the maker of the instance type publishes, else 10]",
+)
 @click.option("--memory-min", metavar="GB", help="Memory of each GPU, at least.")
 @click.option("--memory-total-min", metavar="GB", help="Memory of all GPUs together, at least.")
 @click.option(
@@ -145,7 +178,11 @@ def plain(
             local.database(), local.rates, local.clock, wish, estimate, assumptions,
             servers=servers, regions=region, top=top,
         )  # fmt: skip
-        if words["shard"] and any(choice.gpu_count > 1 for choice in plan.choices[:top]):
+        if words["steps"] is not None and words["batch"] is not None and _differ(plan.choices):
+            plan = replace(plan, warnings=(*plan.warnings, STEPS))
+        if words["offload"] and plan.choices:
+            plan = replace(plan, warnings=(*plan.warnings, OFFLOADED))
+        if (words["shard"] or words["zero"]) and any(choice.gpu_count > 1 for choice in plan.choices[:top]):
             plan = replace(plan, warnings=(*plan.warnings, SHARDED))
         exchanged = sorted({choice.shape.currency for choice in plan.choices[:top]} - {currency})
         at = [rate_text(other, currency, local.rates, day) for other in exchanged]
@@ -161,7 +198,21 @@ def plain(
         for sentence in at:
             remark(sentence)
     if not plan.choices:
-        raise no_plan(plan, list(job.advice()) if job else [])
+        raise no_plan(plan, list(job.advice()) if job else [], _network_hint(wish, assumptions))
+
+
+def _network_hint(wish: Wish, assumptions: Assumptions) -> str:
+    if wish.use != "job" or wish.instances_max < 2:
+        return ""
+    return (
+        f"Where no maker publishes another, {assumptions.network_gbps:g} Gbit/s between machines were assumed:"
+        " `--network` says otherwise"
+    )
+
+
+def _differ(choices: Sequence[Choice]) -> bool:
+    """Whether they have different numbers of GPUs."""
+    return len({choice.gpu_count for choice in choices}) > 1
 
 
 def _no_estimate(shape: Shape, instances: int) -> Misfit:

@@ -136,7 +136,7 @@ def _explained(choice: Choice) -> list[str]:
     return lines
 
 
-def no_plan(plan: Plan, advice: list[str]) -> NoPlan:
+def no_plan(plan: Plan, advice: list[str], network: str = "") -> NoPlan:
     """Say what stood in the way most, how near the nearest came, and what would make the job fit."""
     counts = [(code, count) for code, count in plan.counts().items() if code != "no_gpu"]
     most = ", ".join(f"{count:,} {code.replace('_', ' ')}" for code, count in counts[:3])
@@ -144,6 +144,8 @@ def no_plan(plan: Plan, advice: list[str]) -> NoPlan:
     if best := _nearest(plan):
         what = f"{best.shape.gpu_count}× {best.shape.gpu} at {best.shape.provider}"
         hint = f"The nearest is {what}: {best.reason}. {hint}"
+    if network:
+        hint += f". {network}"
     if advice and not any(rejection.code in ("over_budget", "too_slow") for rejection in plan.rejected):
         hint += "\n      What would help: " + "\n      ".join(advice)
     return NoPlan(f"No offer does what is asked ({most or 'none is stored'})", hint=hint)

@@ -24,8 +24,8 @@ WORK_MAX: Final = (
 GB_MAX: Final = 1e9
 HOURS_MAX: Final = 1e6
 OF_A_JOB: Final = (
-    "batch", "seq", "image_size", "optimizer", "gradient_checkpointing", "lora_rank", "kv_cache", "steps", "epochs",
-    "samples", "shard", "interruptions", "checkpoint", "restart", "network",
+    "batch", "global_batch", "seq", "image_size", "optimizer", "gradient_checkpointing", "lora_rank", "kv_cache",
+    "steps", "epochs", "samples", "shard", "zero", "offload", "interruptions", "checkpoint", "restart", "network",
 )  # fmt: skip
 """Options that say nothing about a plain machine."""
 
@@ -48,13 +48,30 @@ def job_from(model: str, words: dict[str, Any], assumptions: Assumptions) -> "Jo
             "There must be something to do, and an end to it",
             hint=f"Steps, epochs and samples lie above zero and up to {WORK_MAX:.0e}",
         )
+    total = words["global_batch"]
+    if total is not None:
+        if words["batch"] is not None:
+            raise BadInput("Say `--batch` or `--global-batch`, not both")
+        if total < 1:
+            raise BadInput(f"A batch holds at least one sample, not {total}")
     return Job(
-        workload_from(model, words),
+        workload_from(model, {**words, "batch": total} if total is not None else words),
         steps=words["steps"],
         samples=samples,
-        network_gbps=assumptions.network_gbps,
-        sharded=words["shard"],
+        network=lambda instance_type: assumptions.network(instance_type)[0],
+        stage=_stage(words),
+        offload=words["offload"],
+        global_batch=total,
     )
+
+
+def _stage(words: dict[str, Any]) -> int:
+    if words["shard"] and words["zero"] not in (None, STAGE_OF_SHARD):
+        raise BadInput("`--shard` is ZeRO 3", hint="Say `--zero` alone")
+    return STAGE_OF_SHARD if words["shard"] else words["zero"] or 0
+
+
+STAGE_OF_SHARD: Final = 3
 
 
 def assumptions_from(words: dict[str, Any]) -> Assumptions:
@@ -72,7 +89,7 @@ def assumptions_from(words: dict[str, Any]) -> Assumptions:
     if (gbps := words["network"]) is not None:
         if not 0 < gbps <= 10_000:
             raise BadInput(f"A network of {gbps:g} Gbit/s cannot be planned with", hint="Give 0.1 to 10000")
-        assumed = replace(assumed, network_gbps=gbps, network_because="as you said")
+        assumed = replace(assumed, network_gbps=gbps, network_because="as you said", network_by_type={})
     for option in ("checkpoint", "restart"):
         if (seconds := words[option]) is not None:
             if not 0 < seconds <= 86_400:

@@ -8,6 +8,16 @@ if TYPE_CHECKING:
     from teraflock.workload.model import Workload
 
 
+def default_optimizer(model: str, task: str) -> str:
+    """Of a model of the zoo: what people train such models with. A trace says itself."""
+    from teraflock.workload.model import is_trace
+    from teraflock.workload.zoo import entry
+
+    if task != "train" or is_trace(model):
+        return ""
+    return "adamw" if entry(model).kind == "text" else "sgd"
+
+
 def workload_from(model: str, options: dict[str, Any]) -> "Workload":
     from teraflock.workload.model import Workload, is_trace
     from teraflock.workload.zoo import entry
@@ -20,8 +30,8 @@ def workload_from(model: str, options: dict[str, Any]) -> "Workload":
     elif batch is None:
         entry(model)  # an unknown name is the better complaint
         raise BadInput("Say how many samples a step holds", hint="For instance `--batch 64`")
-    elif optimizer is None and options["task"] == "train":
-        optimizer = "adamw" if entry(model).kind == "text" else "sgd"
+    elif optimizer is None:
+        optimizer = default_optimizer(model, options["task"])
     return Workload(
         model=model,
         task=options["task"],

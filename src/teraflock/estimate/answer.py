@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
-from teraflock.base.quantities import MIB
+from teraflock.base.quantities import GIB, MIB
 from teraflock.catalog.model import Card
 from teraflock.estimate.batch import LIMIT_SHARE, BatchFinder
-from teraflock.estimate.cards import MEASURED_ID, generation, peaks, refuses, reservable_bytes
+from teraflock.estimate.cards import evidence, peaks, refuses, reservable_bytes
 from teraflock.estimate.estimator import Estimator, finder_for, need_bytes, seconds_on, step_of
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.model import Estimate, Limit, OnGpu, Peak, Question
@@ -67,7 +67,11 @@ def answer(workload: Workload, question: Question) -> Estimate:
 
 def reference_bytes(cards: Sequence[Card], precision: str) -> int:
     """The memory of a middling card among those that can run it: where one answer is replayed for all."""
-    able = sorted(size for card in cards if (size := reservable_bytes(card)) and not refuses(card, precision))
+    able = sorted(
+        size
+        for card in cards
+        if card.cuda and (size := reservable_bytes(card)) and not refuses(card, precision)
+    ) or sorted(size for card in cards if (size := reservable_bytes(card)) and not refuses(card, precision))
     return (able[(len(able) - 1) // 2] + able[len(able) // 2]) // 2 if able else 0
 
 
@@ -80,7 +84,12 @@ def _on_limit(known: _Known, limit: Limit) -> OnGpu:
         largest_batch=largest,
         step_seconds=None,
         samples_per_second=None,
-        evidence="replay of the allocator under this limit, with the kernels of an H200",
+        evidence="replay of the allocator with the kernels of an H200, "
+        + (
+            f"{limit.size_bytes / GIB:.1f} GiB left to PyTorch"
+            if limit.label
+            else "all of it left to PyTorch"
+        ),
         memory_bytes=limit.size_bytes,
         need_bytes=known.need,
     )
@@ -115,7 +124,7 @@ def _on_card(known: _Known, card: Card) -> OnGpu:
 def _largest(known: _Known, room: int) -> int | None:
     if known.finder is None:
         return None
-    if len(known.question.cards) <= EXACT_CARDS_MAX and not known.question.coarse:
+    if len(known.question.cards) <= EXACT_CARDS_MAX:
         return known.finder.largest(room)
     return known.finder.largest_near(room, known.reference)
 
@@ -142,12 +151,7 @@ def _bound(step: StepWork, there: Peaks | None) -> str:
 
 
 def _evidence(card: Card, there: Peaks | None) -> str:
-    if card.id == MEASURED_ID:
-        return "measured on this card: curves fitted on 224 runs, judged on others"
-    known = generation(card)
-    if there is None:
-        return "memory alone: no rates of this card are known"
-    return known.evidence if known else "not estimated"
+    return evidence(card) if there is not None else "memory only: the rates of this card are not known"
 
 
 def _oom_probability(need_bytes: int, room_bytes: int) -> float:

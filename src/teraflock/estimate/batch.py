@@ -30,7 +30,9 @@ class BatchFinder:
         extra_bytes: int = 0,
         near: int = 8,
         share: float = LIMIT_SHARE,
+        temporary_share: float = 1.0,
     ) -> None:
+        """`temporary_share` of the optimizer's temporaries is on this GPU, where several split the state."""
         self._scene_of = scene_of
         self._optimizer = optimizer
         self._cublas_bytes = cublas_bytes
@@ -39,18 +41,30 @@ class BatchFinder:
         self._tightness: float | None = None
         self._near = max(1, near)
         self._share = share
+        self._temporary_share = temporary_share
 
     def need_bytes(self, batch: int) -> int:
         """The live peak without convolution workspaces."""
         if batch not in self._needs:
-            peak = plain_peak(self._scene_of(batch), self._optimizer, cublas_bytes=self._cublas_bytes)
+            peak = plain_peak(
+                self._scene_of(batch),
+                self._optimizer,
+                cublas_bytes=self._cublas_bytes,
+                temporary_share=self._temporary_share,
+            )
             self._needs[batch] = peak + self._extra_bytes
         return self._needs[batch]
 
     def fits(self, batch: int, limit_bytes: int) -> bool:
         limit = int(limit_bytes * self._share) - self._extra_bytes
         scene = self._scene_of(batch)
-        return fits_within(scene, self._optimizer, cublas_bytes=self._cublas_bytes, limit_bytes=limit)
+        return fits_within(
+            scene,
+            self._optimizer,
+            cublas_bytes=self._cublas_bytes,
+            limit_bytes=limit,
+            temporary_share=self._temporary_share,
+        )
 
     def largest(self, limit_bytes: int, resolution: float = RESOLUTION) -> int:
         """The largest batch that fits, by replay; 0 where not even one sample does."""

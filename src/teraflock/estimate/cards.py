@@ -1,8 +1,8 @@
 """A card as the estimate sees it: peaks, how much of them is reached, memory left for PyTorch, evidence.
 
-Only Hopper was measured end to end. How much of its fp32 peak and of its bandwidth another card reaches is fitted
-on measurements of single operators (`estimate/reach.py`); what tensor cores reach was set by hand, from data
-sheets, and where nothing was measured the estimate says so and widens.
+Only the H200 was measured by us. How much of its fp32 peak and of its bandwidth another card reaches is fitted on
+measurements of single operators (`estimate/reach.py`); how much longer older generations take, and cards short of
+power, on whole steps from public tables (`estimate/bounds.py`).
 """
 
 from math import exp
@@ -11,9 +11,20 @@ from typing import Final
 import msgspec
 
 from teraflock.base.quantities import GIB, MIB
+from teraflock.catalog.cards import all_cards
 from teraflock.catalog.model import Card
+from teraflock.estimate.bounds import (
+    CLASSES,
+    CONVOLUTION,
+    DEPTHWISE,
+    MATMUL,
+    PLAIN,
+    REST,
+    CardModel,
+    card_model,
+)
 from teraflock.estimate.reach import Reach, factor, fitted, shortage
-from teraflock.estimate.speed import PEAKS_H200, Peaks
+from teraflock.estimate.speed import CLOCK_H200, PEAKS_H200, Peaks
 
 MEASURED_ID: Final = "H200-SXM"
 
@@ -21,59 +32,160 @@ MEASURED_ID: Final = "H200-SXM"
 class Generation(msgspec.Struct, frozen=True):
     context_mib: int
     """CUDA context and libraries beside what PyTorch reserves. Measured on Hopper, estimated elsewhere."""
-    tensor_reach: float
-    """Share of the peak that tensor cores reach, against the H200's: set by hand, never measured."""
-    width: float
-    """How much wider the interval is than on the H200."""
-    evidence: str
+    year: int
+    lanes: int
+    """fp32 lanes of an SM."""
+    steps: bool = True
+    """Whether whole steps on a card of this generation were fitted on."""
 
 
-_NEVER: Final = "scaled from an H200; this generation was never measured"
-_OPERATORS: Final = "scaled from an H200; fp32 operators measured on "
 GENERATIONS: Final = {
-    "Blackwell": Generation(770, 0.9, 2.2, _NEVER),
-    "Hopper": Generation(770, 1.0, 1.3, "scaled from an H200 of the same generation"),
-    "Ada": Generation(560, 1.1, 1.8, _NEVER),
-    "Ampere": Generation(520, 1.15, 1.6, _OPERATORS + "an A100"),
-    "Turing": Generation(460, 0.8, 1.8, _OPERATORS + "a T4"),
-    "Volta": Generation(460, 0.95, 1.7, _OPERATORS + "a V100"),
-    "Pascal": Generation(400, 1.0, 2.0, _OPERATORS + "P100 and P4"),
-    "Maxwell": Generation(350, 1.0, 3.0, "no truth exists for this generation: a wide guess"),
-    "Kepler": Generation(330, 1.0, 3.5, "no truth exists for this generation, nor does PyTorch 2 run on it"),
+    "Blackwell": Generation(770, 2025, 128),
+    "Hopper": Generation(770, 2022, 128),
+    "Ada": Generation(560, 2022, 128),
+    "Ampere": Generation(520, 2020, 128),
+    "Turing": Generation(460, 2018, 64),
+    "Volta": Generation(460, 2017, 64),
+    "Pascal": Generation(400, 2016, 128),
+    "Maxwell": Generation(350, 2014, 128, steps=False),
+    "Kepler": Generation(330, 2012, 192),
+    "AMD": Generation(900, 2018, 64, steps=False),
 }
+LANES: Final = {
+    "Ampere GA100": 64, "Pascal GP100": 64, "AMD CDNA3 Aqua Vanjaram": 128, "AMD CDNA3": 128, "AMD CDNA4": 128,
+}  # fmt: skip
+"""Of chips that differ from their generation."""
+YEAR_NOW: Final = 2025
+AGE_MAX: Final = 1.4
+"""In steps of five years. Pascal and Kepler are no worse for their age than Turing is: left-out cards say so."""
+
+
+def is_rocm(card: Card) -> bool:
+    """Whether PyTorch's builds for AMD run on it: Instinct cards since the MI50."""
+    return card.architecture.startswith(("AMD CDNA", "AMD GCN5 Vega 20"))
 
 
 def generation(card: Card) -> Generation | None:
-    """None for a card PyTorch has no CUDA for: its time is not estimated."""
-    return GENERATIONS.get(card.architecture.split()[0]) if card.cuda else None
+    """None for a card that PyTorch does not run on."""
+    return GENERATIONS.get(card.architecture.split()[0]) if card.cuda or is_rocm(card) else None
 
 
-def peaks(card: Card, reach: Reach | None = None) -> Peaks | None:
-    """`reach` in place of the fitted one is for judging a fit that has not seen the card."""
+def age(card: Card) -> float:
+    """Of its generation, in steps of five years; none of the H200's own, whose kernels were measured."""
+    known = generation(card)
+    if card.architecture.startswith("Hopper"):
+        return 0.0
+    return min(AGE_MAX, (YEAR_NOW - known.year) / 5) if known else AGE_MAX
+
+
+def clock_hz(card: Card) -> float:
+    """The boost clock: the data sheet's fp32 rate over its lanes."""
+    known = generation(card)
+    if known is None or not card.sms or not card.fp32_tflops:
+        return CLOCK_H200
+    return card.fp32_tflops * 1e12 / (2 * card.sms * LANES.get(card.architecture, known.lanes))
+
+
+def peaks(card: Card, reach: Reach | None = None, model: CardModel | None = None) -> Peaks | None:
+    """`reach` and `model` in place of the fitted ones are for judging a fit that has not seen the card."""
     known = generation(card)
     if known is None or not card.bandwidth_gbs or not card.fp32_tflops:
         return None
     if card.id == MEASURED_ID:
         return PEAKS_H200
-    reach = reach or fitted()
-    sag = exp(reach.sag * shortage(card, reach.watts))
-    fp32 = card.fp32_tflops * 1e12 * sag
+    reach, model = reach or fitted(), model or card_model()
+    short = shortage(card, reach.watts)
     same = card.architecture.startswith("Hopper")  # runs the H200's own kernels, and goes by its curves
+    fp32 = card.fp32_tflops * 1e12 * (1.0 if same else exp(reach.sag * short))
+    old = age(card)
+    slower = {each: exp(old * model.age[each] - short * model.power[each]) for each in CLASSES}
     fp32_reach = 1.0 if same else factor(reach.matmul, card)
-    tensor = (card.fp16_tensor_tflops or 0.0) * 1e12 * sag * known.tensor_reach
-    plain = (card.fp16_tflops or 0.0) * 1e12 * sag
+    if is_rocm(card):
+        slower = {each: value * ROCM_SLOWER for each, value in slower.items()}
+    tensor = (card.fp16_tensor_tflops or 0.0) * 1e12
     # Without tensor cores 16 bits run no faster than 32, and on most Pascal cards far slower: CUDA then widens.
-    half = tensor or max(fp32 * fp32_reach, plain)
+    half = tensor or max(fp32 * fp32_reach, (card.fp16_tflops or 0.0) * 1e12)
     return Peaks(
         bandwidth=card.bandwidth_gbs * 1e9,
         fp32=fp32,
-        tf32=(card.tf32_tensor_tflops or 0.0) * 1e12 * sag * known.tensor_reach,
+        tf32=(card.tf32_tensor_tflops or 0.0) * 1e12,
         half=half,
-        sms=card.sms or 1,
+        sms=card.sms or _likely_sms(card, known),
         fp32_reach=fp32_reach,
         bandwidth_reach=factor(reach.bandwidth, card),
         square=0.0 if same else fp32 * factor(reach.convolution, card),
+        clock=clock_hz(card),
+        convolution=slower[CONVOLUTION],
+        matmul=slower[MATMUL],
+        depthwise=slower[DEPTHWISE],
+        plain=slower[PLAIN],
+        rest=slower[REST],
     )
+
+
+ROCM_SLOWER: Final = 1.3
+"""A guess: MIOpen and hipBLAS come less near the data sheet than their counterparts do."""
+
+
+def _likely_sms(card: Card, known: Generation) -> int:
+    """Of a card whose SMs nobody tells: as its fp32 rate needs at the H200's clock."""
+    return max(1, round((card.fp32_tflops or 0.0) * 1e12 / (2 * known.lanes * CLOCK_H200)))
+
+
+FITTED_CARDS: Final = frozenset(
+    [
+        "A100-PCIe-80",
+        "A100-SXM4-40",
+        "A4500",
+        "A6000",
+        "GTX1080",
+        "H100-PCIe",
+        "K80",
+        "RTX3080",
+        "RTX5090",
+        "RTX6000",
+        "RTX6000Ada",
+        "RTX8000",
+        "TitanRTX",
+        "TitanV",
+        "TitanXp",
+    ]
+)
+"""Those whose whole steps `recording/fit_cards.py` was fitted on."""
+
+
+def evidence_kind(card: Card) -> str:
+    """What an estimate for a card rests on: a key of `CardModel.doubt`, or `measured`."""
+    known = generation(card)
+    if card.id == MEASURED_ID:
+        return "measured"
+    if card.id.startswith(f"{MEASURED_ID} "):
+        return "same"
+    if card.id in FITTED_CARDS:
+        return "fitted"
+    if is_rocm(card):
+        return "rocm"
+    return "seen" if known and known.steps else "never"
+
+
+EVIDENCE: Final = {
+    "measured": "measured on this card: curves fitted on 224 runs, judged on others",
+    "same": "typical error 7 %: scaled from a whole H200 by a model checked with fewer SMs, lower clocks, less power",
+    "fitted": "typical error 7 %: scaled from an H200 by a model fitted on 15 other cards, this one among them",
+    "seen": "typical error 8 %: scaled from an H200 by a model checked on 15 other cards",
+    "never": "a wide guess: scaled from an H200, and no card of this generation was checked",
+    "rocm": "a very wide guess: computed from the data sheet, since PyTorch for ROCm was never measured",
+}
+TOO_OLD: Final = "; PyTorch 2 does not run on it"
+
+
+def evidence(card: Card) -> str:
+    return EVIDENCE[evidence_kind(card)] + (TOO_OLD if card.architecture.startswith("Kepler") else "")
+
+
+def doubt(card: Card) -> list[float]:
+    """How far off the GPU's time may be, as logarithms, down and up: beyond what is so on the H200 itself."""
+    return card_model().doubt.get(evidence_kind(card), [0.0, 0.0])
 
 
 def context_bytes(card: Card) -> int:
@@ -90,10 +202,31 @@ def reservable_bytes(card: Card) -> int:
     return max(0, round(total * DRIVER_SHARE) - context_bytes(card))
 
 
+def reservable_of_label(label_bytes: int) -> int:
+    """The same of a card that is sold with so much: as on the middling one of that size in the catalog."""
+    alike = sorted(
+        reservable_bytes(card)
+        for card in all_cards()
+        if card.cuda and card.usable_memory_mib and card.memory_bytes == label_bytes
+    )
+    usual = round(LABEL_SHARE * label_bytes) - GENERATIONS["Ampere"].context_mib * MIB
+    return alike[(len(alike) - 1) // 2] if alike else max(0, usual)
+
+
+LABEL_SHARE: Final = 0.97
+
+
+def unsupported(card: Card) -> str:
+    """Why PyTorch does not run on a card at all; empty where it does."""
+    if card.cuda or is_rocm(card):
+        return ""
+    return f"PyTorch has no build for it ({card.architecture})"
+
+
 def refuses(card: Card, precision: str) -> str:
-    """Why a card cannot run a precision at all; empty where it can."""
-    if not card.cuda:
-        return "no CUDA: PyTorch does not run here"
+    """Why a card cannot run a precision; empty where it can."""
+    if why := unsupported(card):
+        return why
     if "bf16" in precision and not card.bf16:
         return f"{card.architecture.split()[0]} has no bf16"
     if precision == "tf32" and not card.tf32_tensor_tflops:

@@ -1,16 +1,14 @@
 """One workload with its trace: what it needs, and how long it takes, asked piece by piece."""
 
-from math import hypot
-
 import msgspec
 
 from teraflock.base.errors import BadInput
 from teraflock.catalog.model import Card
 from teraflock.estimate import parallel
 from teraflock.estimate.batch import LIMIT_SHARE, BatchFinder
-from teraflock.estimate.cards import MEASURED_ID, generation, peaks
+from teraflock.estimate.bounds import CardModel
+from teraflock.estimate.cards import doubt, peaks
 from teraflock.estimate.memory import Memory, Scene, plain_peak, replay
-from teraflock.estimate.reach import CHIP_DOUBT, FITTED_DOUBT, TENSOR_DOUBT, is_measured
 from teraflock.estimate.speed import measured
 from teraflock.estimate.step import SHARED, Seconds, StepWork
 from teraflock.estimate.workspace import CUBLAS_WORKSPACE_BYTES
@@ -91,7 +89,14 @@ class Estimator:
         return total
 
 
-def step_of(estimator: Estimator, scene: Scene, *, host: str = SHARED, context: bool = False) -> StepWork:
+def step_of(
+    estimator: Estimator,
+    scene: Scene,
+    *,
+    host: str = SHARED,
+    context: bool = False,
+    card_model: CardModel | None = None,
+) -> StepWork:
     return StepWork(
         scene,
         estimator.optimizer,
@@ -101,10 +106,11 @@ def step_of(estimator: Estimator, scene: Scene, *, host: str = SHARED, context: 
         model="" if estimator.is_trace else estimator.workload.model,
         generator=estimator.is_generator,
         context=context,
+        card_model=card_model,
     )
 
 
-def finder_for(estimator: Estimator, extra_bytes: int) -> BatchFinder | None:
+def finder_for(estimator: Estimator, extra_bytes: int, temporary_share: float = 1.0) -> BatchFinder | None:
     """`None` for a trace that stands for one batch only."""
     if "batch" not in estimator.trace.symbols:
         return None
@@ -114,6 +120,7 @@ def finder_for(estimator: Estimator, extra_bytes: int) -> BatchFinder | None:
         estimator.cublas_bytes,
         extra_bytes=extra_bytes + sum(estimator.held().values()),
         near=estimator.workload.batch,
+        temporary_share=temporary_share,
         share=LIMIT_SHARE
         if any(each.name.startswith("convolution") for each in estimator.trace.operations)
         else 1.0,
@@ -131,15 +138,11 @@ def seconds_on(
     estimator: Estimator, step: StepWork, card: Card, buckets: int = 0, gpus: int = 1
 ) -> Seconds | None:
     """One step on each of so many GPUs; `None` for a card whose time cannot be told."""
-    there, known = peaks(card), generation(card)
-    if there is None or known is None:
+    there = peaks(card)
+    if there is None:
         return None
-    width = 1.0 if card.id == MEASURED_ID else known.width
     alone = step.seconds(there)
-    doubt = 0.0 if card.id == MEASURED_ID else FITTED_DOUBT if is_measured(card) else CHIP_DOUBT
-    if not card.architecture.startswith("Hopper"):
-        doubt = hypot(doubt, TENSOR_DOUBT * step.tensor_share(there))
-    low, high = step.interval(there, width, doubt)
+    low, high = step.interval(there, doubt(card))
     middle = parallel.step_seconds(alone, buckets, card, gpus)
     factor = middle / alone
     return Seconds(low * factor, middle, high * factor)

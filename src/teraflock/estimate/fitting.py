@@ -12,8 +12,10 @@ from teraflock.estimate.memory import ALLOCATE, BACKWARD, FREE, OPERATE, Scene, 
 from teraflock.workload.trace import DTYPE_BYTES
 
 
-def fits_within(scene: Scene, optimizer: str, *, cublas_bytes: int, limit_bytes: int) -> bool:
-    steps = _Steps(scene, cublas_bytes, CachingAllocator(limit_bytes))
+def fits_within(
+    scene: Scene, optimizer: str, *, cublas_bytes: int, limit_bytes: int, temporary_share: float = 1.0
+) -> bool:
+    steps = _Steps(scene, cublas_bytes, CachingAllocator(limit_bytes), temporary_share)
     try:
         steps.play(scene.setup)
         kept = len(steps.blocks)
@@ -31,8 +33,11 @@ def fits_within(scene: Scene, optimizer: str, *, cublas_bytes: int, limit_bytes:
 
 
 class _Steps:
-    def __init__(self, scene: Scene, cublas_bytes: int, allocator: CachingAllocator) -> None:
+    def __init__(
+        self, scene: Scene, cublas_bytes: int, allocator: CachingAllocator, temporary_share: float
+    ) -> None:
         self.scene = scene
+        self.temporary_share = temporary_share
         self.cublas_bytes = cublas_bytes
         self.allocator = allocator
         self.blocks: list[Block | None] = []
@@ -79,7 +84,7 @@ class _Steps:
                 for each in optimizer_state(optimizer, shape, size):
                     allocate(each)
         if optimizer in ("adam", "adamw"):  # for all parameters in one go
-            for block in [allocate(size) for _, size in parameters]:
+            for block in [allocate(round(self.temporary_share * size)) for _, size in parameters]:
                 self.allocator.release(block)
         elif optimizer == "adafactor":  # one by one
             for _, size in parameters:

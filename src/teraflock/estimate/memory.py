@@ -24,6 +24,7 @@ ALLOCATE: Final = int(EventKind.ALLOCATE)
 FREE: Final = int(EventKind.FREE)
 OPERATE: Final = int(EventKind.OPERATE)
 BACKWARD: Final = int(Mark.BACKWARD)
+OPTIMIZER: Final = int(Mark.OPTIMIZER)
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,8 +109,11 @@ def replay(
     return player.memory()
 
 
-def plain_peak(scene: Scene, optimizer: str, *, cublas_bytes: int) -> int:
-    """The live peak by bare sums, the state being there already: a third of a replay's time, right to about 1 %."""
+def plain_peak(scene: Scene, optimizer: str, *, cublas_bytes: int, temporary_share: float = 1.0) -> int:
+    """The live peak by bare sums, the state being there already: a third of a replay's time, right to about 1 %.
+
+    With a `temporary_share`, only so much of the optimizer's temporaries is on this GPU: others hold the rest.
+    """
     sizes, workspaces = scene.sizes, scene.workspaces
     parameters = [prod(shape) * DTYPE_BYTES[dtype] for shape, dtype in scene.parameter_sizes()]
     trains = scene.trace.has_backward and not scene.trace.has_optimizer
@@ -133,7 +137,27 @@ def plain_peak(scene: Scene, optimizer: str, *, cublas_bytes: int) -> int:
                 live -= born[-argument]
             elif kind == OPERATE and live + workspaces[argument] > peak:
                 peak = live + workspaces[argument]
-    return max(peak, live + optimizer_temporary(optimizer, parameters)) if trains else peak
+    temporary = round(temporary_share * optimizer_temporary(optimizer, parameters))
+    return max(peak, live + temporary) if trains else peak
+
+
+def peaks_by_phase(scene: Scene) -> tuple[int, int]:
+    """Live peaks of a trace that holds its optimizer's step: before that step, and within it."""
+    live, born = 0, []
+    peaks = [0, 0]
+    for part in (scene.setup, scene.step):
+        within = 0
+        for event in part:
+            kind, argument = event % EVENT_KINDS, event // EVENT_KINDS
+            if kind == ALLOCATE:
+                live += scene.sizes[argument]
+                born.append(scene.sizes[argument])
+            elif kind == FREE:
+                live -= born[-argument]
+            elif kind != OPERATE:
+                within = int(argument == OPTIMIZER)
+            peaks[within] = max(peaks[within], live)
+    return peaks[0], peaks[1]
 
 
 def optimizer_state(optimizer: str, shape: Sequence[int], size: int) -> list[int]:

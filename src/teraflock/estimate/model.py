@@ -14,6 +14,8 @@ class Limit(msgspec.Struct, frozen=True):
 
     text: str
     size_bytes: int
+    label: bool = False
+    """Asked for as a card sold with so much, of which `size_bytes` are left to PyTorch."""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,8 +28,6 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     host: str = SHARED
     """Whose cores issue the steps: one of `HOSTS`."""
     expandable_segments: bool = False
-    coarse: bool = False
-    """Largest batches on cards to two per cent, for many workloads in one go. Limits stay exact."""
 
 
 class OnGpu(msgspec.Struct, frozen=True, kw_only=True):

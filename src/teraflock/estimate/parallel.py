@@ -38,5 +38,19 @@ def step_seconds(
 def link_bytes_per_second(card: Card) -> float:
     if card.nvlink_gbs:
         return card.nvlink_gbs / 2 * 1e9 * NVLINK_REACH
+    return pcie_bytes_per_second(card)
+
+
+def pcie_bytes_per_second(card: Card) -> float:
     lanes16 = 64e9 if card.year >= 2022 and card.architecture.startswith(("Hopper", "Blackwell")) else 0.0
     return (lanes16 or (32e9 if card.year >= 2020 else 16e9)) * PCIE_REACH
+
+
+HOST_BYTES_PER_SECOND: Final = 50e9
+"""At which a host's cores read and write memory in an optimizer's step. Assumed."""
+
+
+def offload_seconds(card: Card, gradient_bytes: float, state_bytes: float) -> float:
+    """What a step takes longer where the optimizer runs on the host: gradients go there, its state is read and written
+    there, and weights come back; none of it while the GPU computes."""
+    return 2 * gradient_bytes / pcie_bytes_per_second(card) + 2 * state_bytes / HOST_BYTES_PER_SECOND

@@ -61,22 +61,6 @@ def fitted() -> Reach:
         return msgspec.json.decode(file.read(), type=Reach)
 
 
-CHIP_DOUBT: Final = 0.2
-"""How far off, in logarithms, a chip may be of which no operator was measured: so chosen that the interval covers
-four fifths of the steps that `bench/estimate_cards.py` composes, each on a card held out."""
-FITTED_DOUBT: Final = 0.12
-"""The same of a chip whose operators were fitted on."""
-
-
-TENSOR_DOUBT: Final = 0.2
-"""The same where tensor cores of another generation than the H200's compute: no operator of theirs was measured, so
-it is a guess, taken to be as large."""
-
-
-def is_measured(card: Card) -> bool:
-    return card.architecture.partition(" ")[2] in fitted().matmul.chips
-
-
 def factor(effects: Effects, card: Card) -> float:
     _, _, chip = card.architecture.partition(" ")
     return exp(effects.base[trait(card, effects.base)] + effects.chips.get(chip, 0.0))

@@ -1,8 +1,8 @@
-"""Seconds of one operation on one card: a roofline, times what was measured above it.
+"""Seconds of one operation on the H200: a roofline, times what was measured above it.
 
 The floor is the larger of arithmetic over peak rate and bytes over bandwidth. How far an operation stays
-above its floor was measured on an H200 and fitted per family as a curve of its sizes (`data/h200.json`);
-another card keeps the curve and changes the floor, corrected by how much of their peaks older cards reach.
+above its floor was measured on an H200 and fitted per family as a curve of its sizes (`data/h200.json`).
+`estimate/scaled.py` takes these seconds to other cards.
 """
 
 import os
@@ -15,10 +15,11 @@ from typing import Final
 import msgspec
 
 from teraflock.estimate.operation import Work
-from teraflock.estimate.reach import Reach, fitted, shape
 
-LAUNCH_SECONDS: Final = 2.2e-6
 FLOOR_SECONDS: Final = 1e-6
+
+
+CLOCK_H200: Final = 1.983e9
 
 
 class Peaks(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +35,14 @@ class Peaks(msgspec.Struct, frozen=True, kw_only=True):
     bandwidth_reach: float = 1.0
     square: float = 0.0
     """The rate of 3x3 convolutions in plain fp32, against `Reach.convolution_curve`; 0 on the H200."""
+    clock: float = CLOCK_H200
+    """Of its SMs, in Hz, at boost."""
+    convolution: float = 1.0
+    """How many times as long tensor cores take over convolutions as the split of the H200's time says."""
+    matmul: float = 1.0
+    depthwise: float = 1.0
+    plain: float = 1.0
+    rest: float = 1.0
 
 
 PEAKS_H200: Final = Peaks(bandwidth=4.8e12, fp32=67e12, tf32=494.7e12, half=989.4e12, sms=132)
@@ -81,10 +90,10 @@ def floor_seconds(work: Work, peaks: Peaks, *, tf32: bool) -> float:
     moved = work.bytes / (peaks.bandwidth * peaks.bandwidth_reach)
     if not work.flops:
         return moved
-    return max(moved, work.flops / _rate(_rate_kind(work, tf32=tf32), peaks))
+    return max(moved, work.flops / rate(rate_kind(work, tf32=tf32), peaks))
 
 
-def _rate_kind(work: Work, *, tf32: bool) -> str:
+def rate_kind(work: Work, *, tf32: bool) -> str:
     """Which of a card's rates an operation runs at."""
     if ":depthwise" in work.family:
         return "fp32"
@@ -97,10 +106,7 @@ def _rate_kind(work: Work, *, tf32: bool) -> str:
     return "fp32"
 
 
-PLAIN: Final = frozenset({"matmul", "tf32", "square", "other"})
-
-
-def _rate(kind: str, peaks: Peaks) -> float:
+def rate(kind: str, peaks: Peaks) -> float:
     if kind == "half":
         return peaks.half
     if kind == "square":
@@ -110,10 +116,6 @@ def _rate(kind: str, peaks: Peaks) -> float:
     if kind == "tf32" and peaks.tf32:
         return peaks.tf32
     return peaks.fp32 * peaks.fp32_reach
-
-
-def _uses_tensor_cores(kind: str, peaks: Peaks) -> bool:
-    return kind == "half" or (bool(peaks.tf32) and kind in ("tf32", "square", "other"))
 
 
 def features(work: Work, floor: float) -> list[float]:
@@ -187,8 +189,6 @@ LOG_MAX: Final = (
 )
 
 
-PLAIN_PASSES: Final = 1.2
-"""Passes over memory of an fp32 convolution that needs no other layout, against one."""
 NEAR: Final = 0.04  # how far a measured operation still tells about another, in coordinates
 REACH: Final = 2.2 * NEAR  # and where it ends
 DOUBT: Final = 0.1  # one operation right on the spot counts 1 / (1 + DOUBT)
@@ -213,63 +213,6 @@ def mean_nearness(timed: Iterable[tuple[float, float]]) -> float:
         total += seconds
         near += seconds * nearness
     return near / max(total, 1e-9)
-
-
-def seconds_on(work: Work, seconds_there: float, peaks: Peaks, *, tf32: bool) -> float:
-    """The same on another card, from the time on the H200."""
-    return Scaled([(work, 1, seconds_there)], tf32=tf32).seconds_on(peaks)
-
-
-class Scaled:
-    """Many operations with their times on the H200, ready to be summed for any card in one pass."""
-
-    def __init__(
-        self, items: Sequence[tuple[Work, int, float]], *, tf32: bool, reach: Reach | None = None
-    ) -> None:
-        self._fixed = 0.0
-        # Per operation: bytes and flops, both counted so that over a card's peaks they give its seconds.
-        self._scaled: dict[str, list[tuple[float, float]]] = {}
-        # Where a card runs them in plain fp32, by kernels other than the H200's: by curves of their own.
-        self._plain: dict[str, list[tuple[float, float]]] = {}
-        for work, count, seconds in items:
-            fixed = min(seconds, LAUNCH_SECONDS)
-            self._fixed += count * fixed
-            factor = count * (seconds - fixed) / max(floor_seconds(work, PEAKS_H200, tf32=tf32), 1e-12)
-            kind = _rate_kind(work, tf32=tf32)
-            self._scaled.setdefault(kind, []).append((work.bytes * factor, work.flops * factor))
-            if kind in PLAIN:
-                arithmetic = count * work.flops * _plain_share(work, reach or fitted())
-                self._plain.setdefault(kind, []).append((PLAIN_PASSES * work.bytes * count, arithmetic))
-
-    def seconds_on(self, peaks: Peaks) -> float:
-        return self.split_on(peaks)[0]
-
-    def split_on(self, peaks: Peaks) -> tuple[float, float]:
-        """Seconds in all, and of these where tensor cores compute."""
-        by_kind = {kind: self._seconds(kind, peaks) for kind in self._scaled}
-        tensor = sum(each for kind, each in by_kind.items() if _uses_tensor_cores(kind, peaks))
-        return self._fixed + sum(by_kind.values()), tensor
-
-    def _seconds(self, kind: str, peaks: Peaks) -> float:
-        bandwidth, rate = peaks.bandwidth * peaks.bandwidth_reach, _rate(kind, peaks)
-        pairs = self._scaled[kind]
-        if kind in self._plain and peaks.square and (kind == "matmul" or not peaks.tf32):
-            pairs = self._plain[kind]
-        total = 0.0
-        for moved, flops in pairs:
-            by_memory, by_arithmetic = moved / bandwidth, flops / rate
-            total += by_memory if by_memory > by_arithmetic else by_arithmetic
-        return total
-
-
-def _plain_share(work: Work, reach: Reach) -> float:
-    """Time of a matrix product or convolution in plain fp32 over its arithmetic at the peak rate.
-
-    A 3x3 convolution may take less than one: Winograd does less arithmetic.
-    """
-    square = work.family.startswith("conv") and work.family.endswith(":k")
-    curve = reach.convolution_curve if square else reach.matmul_curve
-    return exp(curve.at(shape(work.dims, work.flops / max(1.0, work.bytes))))
 
 
 def _above(work: Work, floor: float, known: Measured, precision: str) -> tuple[float, float]:

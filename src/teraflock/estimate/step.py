@@ -11,14 +11,15 @@ from typing import Final
 
 import msgspec
 
+from teraflock.estimate.bounds import CardModel
 from teraflock.estimate.host import Timelines, issued, seconds_of
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Work, work
+from teraflock.estimate.scaled import Scaled
 from teraflock.estimate.speed import (
     PEAKS_H200,
     Measured,
     Peaks,
-    Scaled,
     mean_nearness,
     seconds_h200,
     timed_h200,
@@ -50,8 +51,10 @@ class StepWork:
         model: str = "",
         generator: bool = False,
         context: bool = False,
+        card_model: CardModel | None = None,
     ) -> None:
-        """`model` of the zoo; `context` for a step as some were measured, under `with torch.device(…)`."""
+        """`model` of the zoo; `card_model` in place of the fitted one, for judging a fit; `context` for a step as some
+        were measured, under `with torch.device(…)`."""
         trains = scene.trace.has_backward and not scene.trace.has_optimizer
         lists = optimizer_works(optimizer, scene) if trains else []
         step = issued(scene, optimizer, len(lists), generator=generator, context=context)
@@ -66,8 +69,8 @@ class StepWork:
         ends = [seconds_h200(each, known, precision) for each in lists]
         items = [(scene.works[index], counts[index], seconds) for index, seconds in times.items()]
         items += [(each, 1, seconds) for each, seconds in zip(lists, ends, strict=True)]
-        self._scaled = Scaled(items, tf32=precision == "tf32")
-        self._splits: dict[Peaks, tuple[float, float]] = {}
+        self.scaled = Scaled(items, tf32=precision == "tf32", model=card_model)
+        self._seconds_on: dict[Peaks, float] = {}
         costs = [seconds_of(each, known.host) for each in step.groups]
         ending = seconds_of(step.ending, known.host)
         start = known.host["start_forward" if scene.trace.has_backward else "start_infer"]
@@ -90,33 +93,31 @@ class StepWork:
             self._wait_gpu_seconds = matrix_seconds(shapes, known.matrix)
 
     def gpu_seconds(self, peaks: Peaks) -> float:
-        return self._lines.gpu_seconds if peaks is PEAKS_H200 else self._split(peaks)[0]
+        if peaks is PEAKS_H200:
+            return self._lines.gpu_seconds
+        if peaks not in self._seconds_on:
+            self._seconds_on[peaks] = self.scaled.seconds_on(peaks)
+        return self._seconds_on[peaks]
 
     def seconds(self, peaks: Peaks) -> float:
         return self._seconds(self._slower(peaks), self._pace)
 
-    def tensor_share(self, peaks: Peaks) -> float:
-        """Of the GPU's time, where tensor cores compute."""
-        total, tensor = self._split(peaks)
-        return tensor / max(total, 1e-9)
+    def seconds_where_gpu_takes(self, gpu_seconds: float) -> float:
+        """The step's time where the GPU's part of it is known otherwise: for fitting."""
+        return self._seconds(gpu_seconds / max(self._lines.gpu_seconds, 1e-9), self._pace)
 
     def waits_for_host(self, peaks: Peaks) -> bool:
         return self.gpu_seconds(peaks) < HOSTED_SHARE * self.seconds(peaks)
 
-    def interval(self, peaks: Peaks, width: float, doubt: float = 0.0) -> tuple[float, float]:
-        """Tenth and ninetieth percentile: host and GPU as quick, and as slow, as one in ten of each was found. So many
-        times as wide, and wider by the doubt about a card."""
-        slower, (low, high) = self._slower(peaks), self._spread
-        quick, _, slow = (self._pace * (each / self._pace) ** width for each in self._paces)
+    def interval(self, peaks: Peaks, doubt: Sequence[float] = (0.0, 0.0)) -> tuple[float, float]:
+        """Tenth and ninetieth percentile: host and GPU as quick, and as slow, as one in ten of each was found. Wider by
+        the doubt about a card, down and up."""
+        slower, (low, high), (down, up) = self._slower(peaks), self._spread, doubt
+        quick, _, slow = self._paces
         return (
-            self._seconds(slower * exp(-hypot(low * width, doubt)), quick),
-            self._seconds(slower * exp(hypot(high * width, doubt)), slow),
+            self._seconds(slower * exp(-hypot(low, down)), quick),
+            self._seconds(slower * exp(hypot(high, up)), slow),
         )
-
-    def _split(self, peaks: Peaks) -> tuple[float, float]:
-        if peaks not in self._splits:
-            self._splits[peaks] = self._scaled.split_on(peaks)
-        return self._splits[peaks]
 
     def _slower(self, peaks: Peaks) -> float:
         """How many times as long as the H200 the GPU takes."""

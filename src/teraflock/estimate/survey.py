@@ -11,18 +11,23 @@ from typing import Final
 
 import msgspec
 
+from teraflock.base.errors import BadInput
 from teraflock.catalog.model import Card
 from teraflock.estimate.answer import reference_bytes
 from teraflock.estimate.batch import LIMIT_SHARE, BatchFinder
 from teraflock.estimate.cards import reservable_bytes
 from teraflock.estimate.estimator import Estimator, finder_for, need_bytes, seconds_on, step_of
-from teraflock.estimate.memory import optimizer_state
+from teraflock.estimate.memory import ALLOCATE, FREE, Scene, optimizer_state, peaks_by_phase, plain_peak
+from teraflock.estimate.parallel import offload_seconds
 from teraflock.estimate.step import SHARED, Seconds, StepWork
 from teraflock.workload.model import Workload
-from teraflock.workload.trace import DTYPE_BYTES
+from teraflock.workload.trace import DTYPE_BYTES, EVENT_KINDS
 
 GATHERED_SHARE: Final = 0.125
 """Of the weights, whole on every GPU at a time: two layers of sixteen. Assumed; no trace says what a layer is."""
+
+
+STAGE_MAX: Final = 3
 
 
 class Fit(msgspec.Struct, frozen=True):
@@ -32,15 +37,23 @@ class Fit(msgspec.Struct, frozen=True):
 
 
 class Survey:
-    """With `sharded`, several GPUs split weights, gradients and optimizer state among them (FSDP, ZeRO-3).
+    """With a `stage` of ZeRO, several GPUs split state among them: 1 the optimizer's, 2 the gradients too, 3 the
+    weights as well (FSDP).
 
-    What then stays on each is arithmetic, from the sizes in the trace; it was never measured.
+    What then stays on each is arithmetic, from the sizes in the trace; it was never measured. The optimizer's step
+    works on shards alone, so its temporaries are split as well. With `offload` that step runs on the host, which keeps
+    its state.
     """
 
-    def __init__(self, workload: Workload, cards: Sequence[Card], *, sharded: bool = False) -> None:
+    def __init__(
+        self, workload: Workload, cards: Sequence[Card], *, stage: int = 0, offload: bool = False
+    ) -> None:
         self.estimator = Estimator(workload)
         self.workload = self.estimator.workload
-        self._sharded = sharded
+        self._stage = stage
+        self._offload = offload
+        if offload and self.estimator.trace.has_optimizer:
+            raise BadInput("This trace holds its own optimizer's step, which cannot be moved to the host")
         self._reference = reference_bytes(cards, self.workload.precision)
         self._finders: dict[int, tuple[BatchFinder | None, int]] = {}
         self._steps: dict[str, StepWork] = {}
@@ -48,7 +61,7 @@ class Survey:
     def fit(self, card: Card, gpus: int) -> Fit:
         """On one GPU, or on each of several that share the work: those keep their gradients a second time."""
         # without shards memory beyond two is that of two
-        finder, need = self._finder(gpus if self._sharded else min(gpus, 2))
+        finder, need = self._finder(gpus if self._stage else min(gpus, 2))
         room = reservable_bytes(card)
         if finder is None:
             fits = need <= LIMIT_SHARE * room
@@ -68,10 +81,18 @@ class Survey:
 
         Shards are gathered for the forward and for the backward pass, and gradients scattered once: three times.
         """
-        return 1.5 * self._weights if self._sharded else float(self.estimator.gradient_bytes())
+        return 1.5 * self._weights if self._stage == STAGE_MAX else float(self.estimator.gradient_bytes())
+
+    def offload_seconds(self, card: Card, gpus: int) -> float:
+        """By how much a step is longer on each of so many GPUs, where the optimizer runs on the host."""
+        if not self._offload:
+            return 0.0
+        # The GPUs of a machine share its cores, so the state that their host goes through is never less.
+        share = 1 / gpus if self._stage else 1.0
+        return offload_seconds(card, self._gradients * share, self._optimizer_state)
 
     def need_bytes(self, gpus: int) -> int:
-        return self._finder(gpus if self._sharded else min(gpus, 2))[1]
+        return self._finder(gpus if self._stage else min(gpus, 2))[1]
 
     @cached_property
     def _tensors(self) -> list[tuple[list[int], int, bool]]:
@@ -84,25 +105,82 @@ class Survey:
     def _weights(self) -> int:
         return sum(size for _, size, _ in self._tensors)
 
-    def _shard_bytes(self, gpus: int) -> int:
-        """By how much memory on each GPU changes when the state is split: what leaves, less what is gathered."""
-        state = self._weights
-        if self.estimator.trace.has_backward:
-            optimizer = self.estimator.optimizer
-            trained = [(shape, size) for shape, size, trains in self._tensors if trains]
-            state += sum(size + sum(optimizer_state(optimizer, shape, size)) for shape, size in trained)
+    @cached_property
+    def _gradients(self) -> int:
+        trains = self.estimator.trace.has_backward
+        return sum(size for _, size, trained in self._tensors if trained and trains)
+
+    @cached_property
+    def _optimizer_state(self) -> int:
+        if not self.estimator.trace.has_backward:
+            return 0
+        if self.estimator.trace.has_optimizer:
+            return _optimizer_bytes(self.estimator.lean_scene(self.workload.batch or 1))
+        optimizer = self.estimator.optimizer
+        return sum(
+            sum(optimizer_state(optimizer, shape, size)) for shape, size, trained in self._tensors if trained
+        )
+
+    @cached_property
+    def _gathered_bytes(self) -> int:
         largest = max((size for _, size, _ in self._tensors), default=0)
-        whole = min(self._weights, max(round(GATHERED_SHARE * self._weights), 2 * largest))
-        return round(whole - state * (1 - 1 / gpus)) if whole < state * (1 - 1 / gpus) else 0
+        return min(self._weights, max(round(GATHERED_SHARE * self._weights), 2 * largest))
+
+    def _shard_bytes(self, gpus: int) -> int:
+        """By how much memory on each GPU changes when state is split: what leaves, less what is there beside it."""
+        share = 1 - 1 / gpus
+        if self._stage == 1:
+            return round(self._gradients - self._optimizer_state * share)
+        leaves = (self._optimizer_state + self._gradients) * share
+        if self._stage < STAGE_MAX:
+            return -round(leaves)
+        leaves += self._weights * share
+        return round(self._gathered_bytes - leaves) if self._gathered_bytes < leaves else 0
 
     def _finder(self, gpus: int) -> tuple[BatchFinder | None, int]:
         if gpus not in self._finders:
-            extra = 0
+            extra, share = 0, 1.0
             if gpus > 1:
-                extra = self._shard_bytes(gpus) if self._sharded else self.estimator.gradient_bytes()
-            finder = finder_for(self.estimator, extra)
+                extra = self._shard_bytes(gpus) if self._stage else self.estimator.gradient_bytes()
+                share = 1 / gpus if self._stage else 1.0
+            if self._offload:
+                extra -= round(self._optimizer_state * share)
+                share = 0.0
+            finder = finder_for(self.estimator, extra, share)
             need = need_bytes(self.estimator, finder)
-            if finder is None and self._sharded:
-                need += extra
+            if finder is None and ((self._stage and gpus > 1) or self._offload):
+                need = self._need_of_trace(gpus, extra)
             self._finders[gpus] = finder, need
         return self._finders[gpus]
+
+    def _need_of_trace(self, gpus: int, extra: int) -> int:
+        """Of a trace that stands for one batch. Within the optimizer's step all that lives is in shards."""
+        scene = self.estimator.lean_scene(self.workload.batch)
+        if not scene.trace.has_optimizer:
+            peak = plain_peak(
+                scene,
+                self.estimator.optimizer,
+                cublas_bytes=self.estimator.cublas_bytes,
+                temporary_share=0.0 if self._offload else 1 / gpus,
+            )
+            return peak + extra
+        before, within = peaks_by_phase(scene)
+        # Of what lives there, the weights are whole below stage 3, and all else is in shards.
+        whole = self._gathered_bytes if self._stage == STAGE_MAX else self._weights
+        return max(before + extra, round(within / gpus) + whole)
+
+
+def _optimizer_bytes(scene: Scene) -> int:
+    """The optimizer's state that a trace holds: what was born before the step, or in it and stayed."""
+    kinds, live = scene.trace.kinds, {}
+    born = 0
+    for part in (scene.setup, scene.step):
+        for event in part:
+            kind, argument = event % EVENT_KINDS, event // EVENT_KINDS
+            if kind == ALLOCATE:
+                if kinds[born] == "o":
+                    live[born] = scene.sizes[argument]
+                born += 1
+            elif kind == FREE:
+                live.pop(born - argument, None)
+    return sum(live.values())

@@ -28,7 +28,17 @@ class Assumptions(msgspec.Struct, frozen=True, kw_only=True):
     network_gbps: float
     """Between two machines of one offer."""
     network_because: str
+    network_by_type: dict[str, float]
+    """How names of instance types begin, in lower case → the same, where their makers publish it."""
     disks: dict[str, DiskPrice]
+
+    def network(self, instance_type: str) -> tuple[float, str]:
+        """Gbit/s between machines of a type, and how that is known."""
+        name = instance_type.casefold()
+        begins = [each for each in self.network_by_type if name.startswith(each)]
+        if begins:
+            return self.network_by_type[max(begins, key=len)], "as its maker publishes"
+        return self.network_gbps, self.network_because
 
     def interruptions(self, provider: str) -> float:
         return self.interruptions_by_provider.get(provider, self.interruptions_per_hour)
@@ -91,6 +101,9 @@ def shipped_assumptions() -> Assumptions:
         checkpoint_seconds=float(data["checkpoint"]["seconds"]),
         network_gbps=float(data["network"]["gbps"]),
         network_because=data["network"]["because"],
+        network_by_type={
+            name.casefold(): float(gbps) for name, gbps in data["network"].get("by_type", {}).items()
+        },
         disks={
             provider: DiskPrice(parse_micros(disk["price"]), disk["currency"], disk["because"])
             for provider, disk in data.get("disk", {}).items()

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from teraflock.base.clock import Clock, today
 from teraflock.base.errors import TeraflockError
 from teraflock.base.exchange import Rates
+from teraflock.estimate.parallel import NVLINK_REACH, PCIE_REACH
 from teraflock.offer import store
 from teraflock.offer.model import Offer, Shape
 from teraflock.offer.rules import first_day, place_of
@@ -122,13 +123,29 @@ def _warnings(shown: tuple[Choice, ...], assumptions: Assumptions, on: date) -> 
     unclear = [choice for choice in shown if choice.offer and "unclear:host" in choice.offer.flags]
     if unclear:
         warnings.append(f"{len(unclear)} prices may not cover the host beside the GPU")
-    if any(choice.instances > 1 for choice in shown):
-        network = f"{assumptions.network_gbps:g} Gbit/s"
+    networks = {
+        assumptions.network(choice.shape.instance_type): choice.shape.instance_type
+        for choice in shown
+        if choice.instances > 1
+    }
+    for (gbps, because), instance_type in networks.items():
         warnings.append(
-            f"several machines are joined by a network of {network} ({assumptions.network_because});"
+            f"machines such as {instance_type} are joined by a network of {gbps:g} Gbit/s ({because});"
             " what they tell each other was never measured"
         )
+    if any(
+        choice.shape.gpu_count and choice.gpu_count > 1
+        for choice in shown
+        if choice.hours.p10 != choice.hours.p90
+    ):
+        warnings.append(LINKS)
     return warnings
+
+
+LINKS: Final = (
+    f"GPUs of one machine are taken to reach {NVLINK_REACH:.0%} of NVLink, else {PCIE_REACH:.0%} of PCIe; computed, not"
+    " measured"
+)
 
 
 def _age_days(as_of: str, on: date) -> int:

@@ -7,7 +7,7 @@ import msgspec
 from teraflock.base.errors import BadInput, unknown_name
 
 Precision = Literal["fp32", "tf32", "amp-bf16", "amp-fp16", "bf16", "fp16"]
-Optimizer = Literal["sgd", "adam", "adamw", "adafactor"]
+Optimizer = Literal["sgd", "adam", "adamw", "adafactor", "none"]
 Task = Literal["train", "infer"]
 
 PRECISIONS: Final = get_args(Precision)
@@ -30,6 +30,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     image_size: int | None = None
     precision: str = "fp32"
     optimizer: str = ""
+    """`none`: forward and backward pass alone."""
     gradient_checkpointing: bool = False
     lora_rank: int | None = None
     kv_cache: bool = False

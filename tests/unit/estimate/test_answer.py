@@ -82,7 +82,7 @@ def test_every_card_gets_a_row_and_says_what_it_rests_on() -> None:
     hopper = next(row for row in rows if row.gpu == "H200-SXM")
     assert kepler.step_seconds is not None
     assert hopper.step_seconds is not None
-    assert "no truth" in kepler.evidence
+    assert "PyTorch 2 does not run" in kepler.evidence
     assert (
         kepler.step_seconds.p90 / kepler.step_seconds.p10 > hopper.step_seconds.p90 / hopper.step_seconds.p10
     )
@@ -100,7 +100,7 @@ def test_inference_that_waits_for_the_host_is_told_least_surely(model: str, batc
     assert width("infer", batch) > width("infer", many)
 
 
-def test_what_waits_is_named_and_other_tensor_cores_are_told_less_surely() -> None:
+def test_what_waits_is_named_and_other_cards_are_told_less_surely() -> None:
     def on(name: str, **more: object) -> tuple[str, float]:
         workload = ask("bert-base", 128, seq=512, task="infer", **more)
         row = answer(workload, Question(cards=[card(name)])).gpus[0]
@@ -110,7 +110,8 @@ def test_what_waits_is_named_and_other_tensor_cores_are_told_less_surely() -> No
     (bound, plain), (also, tensor) = (on("A100-SXM4-80", precision=each) for each in ("fp32", "bf16"))
     assert (bound, also) == ("gpu", "gpu")
     plain_there, tensor_there = (on("H200-SXM", precision=each)[1] for each in ("fp32", "bf16"))
-    assert tensor / tensor_there > 1.1 * plain / plain_there
+    assert plain > 1.1 * plain_there
+    assert tensor > 1.1 * tensor_there
     small = answer(ask("bert-base", 1, seq=64, task="infer"), Question(cards=[card("A100-SXM4-80")])).gpus[0]
     assert small.bound == "host"
 

@@ -97,7 +97,7 @@ def test_cores_that_nobody_shares_shorten_a_step_as_far_as_it_waits_for_them(opt
     assert own.waits_for_host(PEAKS_H200)
     assert own.seconds(PEAKS_H200) < 0.9 * shared.seconds(PEAKS_H200)
     for step in (shared, own):
-        low, high = step.interval(PEAKS_H200, 1.0)
+        low, high = step.interval(PEAKS_H200)
         assert low < step.seconds(PEAKS_H200) < high
     slow = replace(PEAKS_H200, bandwidth=PEAKS_H200.bandwidth / 100, fp32=PEAKS_H200.fp32 / 100)
     slow = replace(slow, tf32=slow.tf32 / 100, half=slow.half / 100)
@@ -130,6 +130,6 @@ def test_an_interval_is_wider_where_nothing_was_measured_nearby() -> None:
     widths = []
     for side in (224, 203):  # as measured, and as nobody has it
         images = scene("vgg16", batch=256, image_size=side, task="train", precision="fp32")
-        quick, slow = StepWork(images, "sgd", known, "fp32", model="vgg16").interval(PEAKS_H200, 1.0)
+        quick, slow = StepWork(images, "sgd", known, "fp32", model="vgg16").interval(PEAKS_H200)
         widths.append(slow / quick)
     assert widths[0] < widths[1]

@@ -13,8 +13,9 @@ from teraflock.catalog.cards import all_cards, card
 from teraflock.catalog.model import Card
 from teraflock.estimate.cards import MEASURED_ID, generation, peaks
 from teraflock.estimate.operation import work
-from teraflock.estimate.reach import factor, fitted, is_measured, shape, shortage, traits
-from teraflock.estimate.speed import measured, seconds_h200, seconds_on
+from teraflock.estimate.reach import factor, fitted, shape, shortage, traits
+from teraflock.estimate.scaled import seconds_on
+from teraflock.estimate.speed import measured, seconds_h200
 
 NVIDIA = [each for each in all_cards() if each.cuda and each.fp32_tflops and each.bandwidth_gbs]
 WORKS = [
@@ -138,8 +139,3 @@ def test_the_fit_finds_a_law_and_foretells_the_card_held_out(
         reached = factor(found.matmul, card(gpu)) * exp(found.sag * shortage(card(gpu), watts))
         beside = factor(found.matmul, card(MEASURED_ID))
         assert reached / beside == pytest.approx(exp(constants[gpu] - constants[MEASURED_ID]), rel=0.05)
-
-
-def test_only_chips_with_measured_operators_count_as_measured() -> None:
-    assert is_measured(card("V100-SXM2"))
-    assert not is_measured(card("RTX4090"))

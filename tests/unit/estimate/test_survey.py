@@ -1,6 +1,7 @@
 """The quick ways give the answers of the thorough ones: the bare replay, and the survey of all cards."""
 
 from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +17,16 @@ from teraflock.estimate.memory import Scene, replay
 from teraflock.estimate.model import Question
 from teraflock.estimate.survey import Survey
 from teraflock.workload.model import Workload
+from teraflock.workload.trace import (
+    EVENT_KINDS,
+    EventKind,
+    Mark,
+    Operation,
+    Parameter,
+    Tensor,
+    Trace,
+    write_trace,
+)
 
 WORKLOADS = {
     "images": Workload(model="resnet18", batch=64, optimizer="sgd"),
@@ -90,7 +101,7 @@ def test_a_survey_says_of_each_card_what_the_answer_says(name: str, gpus: int) -
 
 @pytest.mark.parametrize("name", sorted(WORKLOADS))
 def test_shards_never_need_more_and_less_with_every_gpu(name: str) -> None:
-    whole, sharded = (Survey(WORKLOADS[name], all_cards(), sharded=each) for each in (False, True))
+    whole, sharded = (Survey(WORKLOADS[name], all_cards(), stage=each) for each in (0, 3))
     needs = [sharded.need_bytes(gpus) for gpus in (1, 2, 4, 8)]
     assert needs[0] == whole.need_bytes(1)
     assert needs == sorted(needs, reverse=True)
@@ -100,9 +111,80 @@ def test_shards_never_need_more_and_less_with_every_gpu(name: str) -> None:
 
 def test_a_model_that_fits_no_card_may_fit_eight_that_share_it() -> None:
     workload = Workload(model="llama-8b", batch=1, seq=512, precision="bf16", optimizer="adamw")
-    whole, sharded = (Survey(workload, all_cards(), sharded=each) for each in (False, True))
+    whole, sharded = (Survey(workload, all_cards(), stage=each) for each in (0, 3))
     a100 = card("A100-SXM4-40")
     assert not whole.fit(a100, 8).fits
     assert not sharded.fit(a100, 1).fits
     assert sharded.fit(a100, 8).fits
     assert sharded.exchanged_bytes == pytest.approx(1.5 * 8.03e9 * 2, rel=0.02)
+
+
+def test_shards_split_the_temporaries_of_the_optimizer_too() -> None:
+    """16 bytes a parameter on 8 GPUs are 16 GB; the temporaries of AdamW are 4 GB on each, not 32."""
+    workload = Workload(
+        model="llama-8b",
+        batch=1,
+        seq=2048,
+        precision="amp-bf16",
+        optimizer="adamw",
+        gradient_checkpointing=True,
+    )
+    survey = Survey(workload, all_cards(), stage=3)
+    for name in ("A100-SXM4-40", "L40S", "A6000"):
+        assert survey.fit(card(name), 8).fits
+    assert 18 < survey.need_bytes(8) / 2**30 < 32
+    assert not survey.fit(card("RTX4090"), 2).fits
+
+
+@pytest.mark.parametrize("name", ["dense", "text", "lora"])
+def test_each_stage_of_zero_needs_no_more_than_the_one_before(name: str) -> None:
+    needs = [Survey(WORKLOADS[name], all_cards(), stage=each).need_bytes(8) for each in (0, 1, 2, 3)]
+    assert needs == sorted(needs, reverse=True)
+    first, third = (Survey(WORKLOADS[name], all_cards(), stage=each).exchanged_bytes for each in (1, 3))
+    assert name == "lora" or first < third
+
+
+def test_shards_split_what_a_trace_holds_of_its_optimizer(tmp_path: Path) -> None:
+    """One layer of 4 GiB, AdamW's two states of it, and temporaries as large, all recorded by a script."""
+    weight, activation = 4 << 30, 1 << 28
+    allocate, free, operate, mark = (int(each) for each in EventKind)
+    events = [
+        *(allocate + EVENT_KINDS * 0 for _ in "poo"),
+        mark + EVENT_KINDS * int(Mark.STEP),
+        allocate + EVENT_KINDS * 1,
+        operate,
+        mark + EVENT_KINDS * int(Mark.BACKWARD),
+        allocate + EVENT_KINDS * 0,
+        free + EVENT_KINDS * 2,
+        mark + EVENT_KINDS * int(Mark.OPTIMIZER),
+        allocate + EVENT_KINDS * 0,
+        free + EVENT_KINDS * 1,
+        mark + EVENT_KINDS * int(Mark.END),
+    ]
+    side = Tensor("f", [2])
+    trace = Trace(
+        name="one", torch="2", symbols={}, expressions=[weight, activation, weight // 4], events=events,
+        operations=[Operation("relu", [side], [side])], parameters=[Parameter([2], "f", True)], kinds="pooagt",
+        has_optimizer=True, samples=1,
+    )  # fmt: skip
+    path = tmp_path / "one.trace"
+    path.write_bytes(write_trace(trace))
+    survey = Survey(Workload(model=str(path), batch=0), all_cards(), stage=3)
+    assert survey.need_bytes(1) == pytest.approx(5 * weight, rel=0.01)
+    assert survey.need_bytes(8) < 2 * weight
+    assert survey.need_bytes(8) < survey.need_bytes(4) < survey.need_bytes(2) < survey.need_bytes(1)
+
+
+def test_offload_frees_the_optimizer_s_state_and_costs_time() -> None:
+    workload = Workload(model="llama-1b", batch=1, seq=512, precision="amp-bf16", optimizer="adamw")
+    whole, offloaded, split = (
+        Survey(workload, all_cards(), stage=stage, offload=offload)
+        for stage, offload in ((0, False), (0, True), (3, True))
+    )
+    state = 2 * 4 * 1_235_814_400
+    assert whole.need_bytes(1) - offloaded.need_bytes(1) >= state
+    assert split.need_bytes(8) < offloaded.need_bytes(8) < whole.need_bytes(8)
+    a100 = card("A100-SXM4-80")
+    assert whole.offload_seconds(a100, 1) == 0
+    assert 0.3 < offloaded.offload_seconds(a100, 1) < 3
+    assert split.offload_seconds(a100, 8) < offloaded.offload_seconds(a100, 8)

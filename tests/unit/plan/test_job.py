@@ -10,6 +10,7 @@ from teraflock.catalog.model import Card
 from teraflock.estimate.answer import answer
 from teraflock.estimate.model import Question
 from teraflock.offer.model import Shape
+from teraflock.plan.assumptions import shipped_assumptions
 from teraflock.plan.job import Job
 from teraflock.plan.model import Hours, Misfit
 from teraflock.workload.model import Workload
@@ -109,7 +110,7 @@ def test_the_survey_s_configurations_fit_as_measured() -> None:
         ({"gpu_share": 0.25}, "slice"),
         ({"gpu_count": 16}, "too_many_to_estimate"),
         ({"gpu": "K40"}, "does_not_fit"),
-        ({"gpu": "S7150"}, "precision"),
+        ({"gpu": "S7150"}, "no_estimate"),
     ],
 )
 def test_what_does_not_run_has_a_reason(changes: dict[str, object], code: str) -> None:
@@ -117,3 +118,40 @@ def test_what_does_not_run_has_a_reason(changes: dict[str, object], code: str) -
     assert isinstance(found, Misfit)
     assert found.code == code
     assert found.reason
+
+
+def test_a_global_batch_is_the_same_work_on_any_number_of_gpus() -> None:
+    job = Job(replace(VGG, batch=256), steps=100, samples=None, global_batch=256)
+    shape = replace(SHAPE, gpu="V100-SXM2-32")
+    one, four = job(shape), job(replace(shape, gpu_count=4))
+    assert isinstance(one, Hours)
+    assert isinstance(four, Hours)
+    assert one.p50 / 4 < four.p50 < one.p50 / 2.5
+    by_samples = Job(replace(VGG, batch=256), steps=None, samples=25_600, global_batch=256)(shape)
+    assert isinstance(by_samples, Hours)
+    assert by_samples.p50 == pytest.approx(one.p50)
+
+
+def test_the_network_is_that_of_the_instance_type() -> None:
+    assumed = shipped_assumptions()
+    assert assumed.network("p5.48xlarge")[0] == 3200
+    assert assumed.network("STANDARD_ND96isr_H100_v5")[0] == 3200
+    assert assumed.network("p5en.48xlarge")[0] == 3200
+    assert assumed.network("gpu_8x_h100")[0] == assumed.network_gbps
+    job = Job(VGG, steps=100, samples=None, network=lambda name: assumed.network(name)[0])
+    quick, slow = (
+        job(replace(SHAPE, instance_type=each, gpu="V100-SXM2-32"), 4) for each in ("p5.48xlarge", "other")
+    )
+    assert isinstance(quick, Hours)
+    assert isinstance(slow, Hours)
+    assert quick.p50 < slow.p50
+
+
+def test_a_mig_slice_on_offer_is_estimated_and_another_part_is_not() -> None:
+    job = Job(Workload(model="resnet18", batch=16, optimizer="sgd"), steps=100, samples=None)
+    shape = replace(SHAPE, gpu="A100-SXM4-80", gpu_share=0.4286, gpu_memory_bytes=40 << 30)
+    part, whole = job(shape), job(replace(shape, gpu_share=1.0))
+    assert isinstance(part, Hours)
+    assert isinstance(whole, Hours)
+    assert part.p50 > whole.p50
+    assert isinstance(job(replace(shape, gpu_memory_bytes=7 << 30)), Misfit)

@@ -1,0 +1,63 @@
+"""`tera gpus add` and `tera gpus remove`: cards that nobody knows but you."""
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from teraflock.app.home import home
+from teraflock.app.own_cards import read_own_cards, write_own_cards
+from teraflock.base.errors import BadInput, unknown_name
+from teraflock.catalog.own import card_from
+from teraflock.catalog.words import key_of
+from teraflock.cli.output import remark
+
+ADD_HELP: Final = """Add a card that is not in the catalog, from a file.
+
+FILE has one `key: value` on a line, or is a JSON object. `tera estimate --gpu NAME` then answers for the card.
+Needed: name, generation, memory_gb, bandwidth_gbs, sms, fp32_tflops. Optional: fp16_tflops, tf32_tensor_tflops,
+fp16_tensor_tflops, watts, nvlink_gbs, usable_memory_mib, bf16. Rates are dense and accumulate in fp32. Adding a card
+again replaces it.
+
+\b
+Example, card.yaml:
+  name: RTX 4080 laptop
+  generation: Ada
+  memory_gb: 12
+  bandwidth_gbs: 432
+  sms: 58
+  fp32_tflops: 24.7
+  fp16_tensor_tflops: 49.4
+  tf32_tensor_tflops: 24.7
+  watts: 150
+"""
+
+
+@click.command("add", help=ADD_HELP)
+@click.argument("file", type=click.Path(path_type=Path))
+def add(file: Path) -> None:
+    from teraflock.catalog.cards import cards_by_id, families
+
+    try:
+        card = card_from(file.read_text("utf-8"))
+    except OSError as error:
+        raise BadInput(f"`{file}` cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise BadInput(f"`{file}` is not text") from None
+    if key_of(card.id) in {key_of(each) for each in (*cards_by_id(), *families())}:
+        raise BadInput(f"The catalog has a card named `{card.id}`", hint="Give yours another name")
+    others = [each for each in read_own_cards(home()) if key_of(each.id) != key_of(card.id)]
+    write_own_cards(home(), [*others, card])
+    remark(f"Added {card.id}. `tera estimate MODEL --batch N --gpu '{card.id}'` answers for it")
+
+
+@click.command("remove")
+@click.argument("name")
+def remove(name: str) -> None:
+    """Remove a card that you added."""
+    cards = read_own_cards(home())
+    kept = [each for each in cards if key_of(each.id) != key_of(name)]
+    if len(kept) == len(cards):
+        raise unknown_name("card of yours", name, [each.id for each in cards], see="`tera gpus` lists them")
+    write_own_cards(home(), kept)
+    remark(f"Removed {name}")

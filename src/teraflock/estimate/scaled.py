@@ -1,0 +1,165 @@
+"""Seconds on any card, from the seconds on the H200 and what bounds each operation there (`estimate/bounds.py`).
+
+What holds: the operations are gone through once; each card then costs one pass over numbers. On the H200's own peaks
+the sum is the time that was put in.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from math import exp, log2
+from typing import Final
+
+from teraflock.estimate.bounds import (
+    CONVOLUTION,
+    DEPTHWISE,
+    MATMUL,
+    PLAIN,
+    SINGLE,
+    CardModel,
+    card_model,
+    sm_kind,
+    sm_share,
+    work_class,
+)
+from teraflock.estimate.operation import Work
+from teraflock.estimate.reach import Reach, fitted, shape
+from teraflock.estimate.speed import PEAKS_H200, Peaks, floor_seconds, rate, rate_kind
+
+LAUNCH_SECONDS: Final = 2.2e-6
+"""Of each operation, whatever the card."""
+PLAIN_RATES: Final = frozenset({"matmul", "tf32", "square", "other"})
+"""At which cards without TF32 run other kernels than the H200 does: these go by curves of their own."""
+PLAIN_PASSES: Final = 1.2
+"""Passes over memory of an fp32 convolution that needs no other layout, against one."""
+OVER_MAX: Final = 1.2
+"""How many times its floor a pass over memory takes at most where memory bounds it. One that takes longer on the H200
+waits for the SMs there."""
+MEMORY_AGES: Final = 0.3
+"""How much of what an old generation is slower by in passes and norms falls on memory, as a power of it. Single
+operators say none, whole steps all: of a few values that at which no precision comes out too quick."""
+IDLE_SHARE: Final = 0.5
+"""Of a pass that memory bounds on the H200: so much of its time the SMs would take alone. With a third of them or less
+such passes begin to take longer."""
+
+
+def seconds_on(work: Work, seconds_there: float, peaks: Peaks, *, tf32: bool) -> float:
+    """One operation on another card, from its time on the H200."""
+    return Scaled([(work, 1, seconds_there)], tf32=tf32).seconds_on(peaks)
+
+
+class Scaled:
+    """Many operations with their times on the H200, ready to be summed for any card in one pass."""
+
+    def __init__(
+        self,
+        items: Sequence[tuple[Work, int, float]],
+        *,
+        tf32: bool,
+        reach: Reach | None = None,
+        model: CardModel | None = None,
+    ) -> None:
+        model, reach = model or card_model(), reach or fitted()
+        self.items, self.tf32 = items, tf32
+        self._bytes_per_clock = model.bytes_per_clock
+        self._clock_power = model.clock
+        self._pass_share = model.sm_share[SINGLE]
+        self.fixed = 0.0
+        # Per pass: bytes so counted that over a card's bandwidth they give its seconds, and seconds of the SMs.
+        self._passes: list[tuple[float, float]] = []
+        # Per operation of a class and rate: bytes and flops, counted likewise; they make its floor.
+        self._floors: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+        # Above these floors: seconds that every SM takes, and seconds that all SMs share.
+        self._above: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
+        self._plain: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+        for work, count, seconds in items:
+            fixed = min(seconds, LAUNCH_SECONDS)
+            self.fixed += count * fixed
+            self._add(work, count, seconds - fixed, tf32=tf32, model=model)
+            key = work_class(work, tf32=tf32), rate_kind(work, tf32=tf32)
+            if key[1] in PLAIN_RATES:
+                arithmetic = count * work.flops * plain_share(work, reach)
+                self._plain[key].append((PLAIN_PASSES * work.bytes * count, arithmetic))
+
+    def _add(self, work: Work, count: int, seconds: float, *, tf32: bool, model: CardModel) -> None:
+        floor = max(floor_seconds(work, PEAKS_H200, tf32=tf32), 1e-12)
+        if sm_kind(work) == SINGLE:
+            over = seconds / floor
+            sms = count * seconds * (1.0 if over > OVER_MAX else IDLE_SHARE)
+            self._passes.append((count * work.bytes * min(over, OVER_MAX), sms))
+            return
+        key, share = (work_class(work, tf32=tf32), rate_kind(work, tf32=tf32)), sm_share(work, model)
+        base = count * min(1.0, seconds / floor)
+        self._floors[key].append((work.bytes * base, work.flops * base))
+        above = count * max(0.0, seconds - floor)
+        self._above[key][0] += above * (1 - share)
+        self._above[key][1] += above * share
+
+    def seconds_on(self, peaks: Peaks) -> float:
+        slower = {
+            CONVOLUTION: peaks.convolution,
+            MATMUL: peaks.matmul,
+            DEPTHWISE: peaks.depthwise,
+            PLAIN: peaks.plain,
+        }
+        bandwidth = self._bandwidth(peaks)
+        memory = peaks.rest**MEMORY_AGES
+        total = self.fixed + self._in_passes(
+            bandwidth / memory, self._sms_slower(peaks, self._pass_share) * peaks.rest
+        )
+        for key in self._floors:
+            work, kind = key
+            arithmetic = rate(kind, peaks)
+            if self.in_plain(key, peaks):
+                total += _floor(self._plain[key], bandwidth, arithmetic)
+                continue
+            alone, shared = self._above[key]
+            above = alone * self._sms_slower(peaks, 0.0) + shared * self._sms_slower(peaks, 1.0)
+            floor = _floor(self._floors[key], bandwidth, arithmetic)
+            total += (floor + above) * slower[work] if work in slower else floor * memory + above * peaks.rest
+        return total
+
+    def in_plain(self, key: tuple[str, str], peaks: Peaks) -> bool:
+        """Whether a card runs operations of a class and rate in plain fp32, by kernels other than the H200's."""
+        return key in self._plain and bool(peaks.square) and (key[1] == "matmul" or not peaks.tf32)
+
+    def _in_passes(self, bandwidth: float, sms: float) -> float:
+        per_byte, total = 1 / bandwidth, 0.0
+        for moved, seconds in self._passes:
+            by_memory, by_sms = moved * per_byte, seconds * sms
+            total += by_memory if by_memory > by_sms else by_sms
+        return total
+
+    def _bandwidth(self, peaks: Peaks) -> float:
+        """Few SMs cannot draw all that the memory gives."""
+        return min(peaks.bandwidth * peaks.bandwidth_reach, peaks.sms * peaks.clock * self._bytes_per_clock)
+
+    def _sms_slower(self, peaks: Peaks, share: float) -> float:
+        """How many times as long as on the H200 the SMs take over work of which so much is shared among them."""
+        clocks = float((PEAKS_H200.clock / peaks.clock) ** self._clock_power)
+        return clocks * (1 - share + share * PEAKS_H200.sms / peaks.sms)
+
+
+def _floor(pairs: Sequence[tuple[float, float]], bandwidth: float, arithmetic: float) -> float:
+    total = 0.0
+    for moved, flops in pairs:
+        by_memory, by_arithmetic = moved / bandwidth, flops / arithmetic
+        total += by_memory if by_memory > by_arithmetic else by_arithmetic
+    return total
+
+
+def plain_share(work: Work, reach: Reach) -> float:
+    """Time of a matrix product or convolution in plain fp32 over its arithmetic at the peak rate.
+
+    A 3x3 convolution may take less than one: Winograd does less arithmetic. The operators that its curve was fitted on
+    depend more on the number of rows than whole steps do.
+    """
+    intensity = work.flops / max(1.0, work.bytes)
+    if not (work.family.startswith("conv") and work.family.endswith(":k")):
+        return exp(reach.matmul_curve.at(shape(work.dims, intensity)))
+    rows, *others = work.dims
+    rows = ROWS_MIDDLE * 2 ** (ROWS_SHARE * log2(max(1.0, rows) / ROWS_MIDDLE))
+    return exp(reach.convolution_curve.at(shape((rows, *others), intensity)))
+
+
+ROWS_MIDDLE: Final = 2.0**14
+ROWS_SHARE: Final = 0.5

@@ -1,0 +1,43 @@
+"""What the fits of other cards find: a law they were given, and an H200 with fewer SMs that they have not seen."""
+
+import msgspec
+import pytest
+from recording.fit_cards import Judged, fit
+from recording.fit_split import off, shared_operations
+from recording.public import PublicStep
+
+from teraflock.catalog.cards import card
+from teraflock.estimate.bounds import CLASSES, card_model
+from teraflock.estimate.estimator import Estimator, step_of
+from teraflock.workload.model import Workload
+
+
+def test_shares_of_sms_foretell_an_h200_with_fewer() -> None:
+    rows, shipped = shared_operations()[::7], card_model()
+    all_shared = msgspec.structs.replace(
+        shipped, sm_share=dict.fromkeys(shipped.sm_share, 1.0), batch_norm=[1.0, 0.0]
+    )
+    none_shared = msgspec.structs.replace(
+        shipped, sm_share=dict.fromkeys(shipped.sm_share, 0.0), batch_norm=[0.0, 0.0]
+    )
+    found = off(rows, shipped, [66, 32])
+    assert found < 0.2
+    assert found < 0.8 * min(off(rows, each, [66, 32]) for each in (all_shared, none_shared))
+
+
+def test_the_fit_finds_how_age_slows_cards() -> None:
+    law = {**dict.fromkeys(CLASSES, 0.0), "convolution": 0.3, "matmul": 0.1, "rest": 0.2}
+    model, rows = card_model(), []
+    for name, precision in (("resnet50", "amp-fp16"), ("vgg16", "fp16"), ("vit_b_16", "amp-fp16")):
+        workload = Workload(model=name, batch=256, precision=precision, optimizer="sgd")
+        estimator = Estimator(workload)
+        step = step_of(estimator, estimator.scene())
+        for gpu in ("V100-SXM2", "RTX2080Ti", "A100-SXM4-40", "RTX3090", "RTX4090"):
+            bare = PublicStep(card(gpu), workload, "law", 1.0, step)
+            seconds = Judged(bare, model).seconds(law)
+            rows.append(Judged(PublicStep(card(gpu), workload, "law", seconds, step), model))
+    found = fit(rows)
+    assert found["convolution"] > found["matmul"]
+    for each in rows:  # the slopes themselves are drawn towards nothing, since tables have faults
+        assert each.seconds(found) == pytest.approx(each.row.seconds, rel=0.05)
+        assert each.seconds(dict.fromkeys(CLASSES, 0.0)) < each.seconds(found)

@@ -1,0 +1,161 @@
+"""Slices, throttled cards, own cards, AMD and TPUs, and amounts of memory, as the command line asks for them."""
+
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teraflock.base.errors import BadInput, TeraflockError
+from teraflock.catalog.cards import card
+from teraflock.catalog.own import EXAMPLE, card_from
+from teraflock.cli.estimate_question import cards_from, question_from
+from teraflock.cli.workload import default_optimizer
+from teraflock.estimate.answer import answer
+from teraflock.estimate.cards import is_rocm, refuses, reservable_bytes, unsupported
+from teraflock.estimate.model import Question
+from teraflock.workload.model import Workload
+
+
+def tera(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "teraflock", *words], capture_output=True, text=True, check=False
+    )
+
+
+WORKLOAD = Workload(model="resnet18", batch=32, optimizer="sgd")
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TERA_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_a_slice_is_asked_for_by_its_name() -> None:
+    (found,) = cards_from(["H200 1g.18gb"])
+    assert (found.id, found.sms, found.memory_gb) == ("H200-SXM 1g.18gb", 16, 18)
+    assert [each.id for each in cards_from(["H200"])] == ["H200-SXM"]
+    assert {each.id for each in cards_from(["A30 2g.12gb"])} == {"A30 2g.12gb"}
+    part, whole = answer(WORKLOAD, Question(cards=[found, card("H200-SXM")])).gpus
+    assert part.step_seconds is not None
+    assert whole.step_seconds is not None
+    assert part.step_seconds.p50 > whole.step_seconds.p50
+    assert part.memory_bytes < whole.memory_bytes / 7
+    with pytest.raises(TeraflockError):
+        cards_from(["H200 5g.18gb"])
+
+
+def test_clock_and_power_are_said_in_the_name() -> None:
+    (clocked,), (limited,) = cards_from(["H200"], clock=990), cards_from(["H200"], power_limit=300)
+    assert (clocked.id, limited.id) == ("H200-SXM at 990 MHz", "H200-SXM at 300 W")
+
+
+def test_a_card_of_ones_own_is_added_asked_about_and_removed(tmp_path: Path) -> None:
+    file = tmp_path / "card.yaml"
+    file.write_text(EXAMPLE)
+    assert tera("gpus", "add", str(file)).returncode == 0
+    done = tera("estimate", "resnet18", "--batch", "32", "--gpu", "mycard", "--json")
+    (row,) = json.loads(done.stdout)["gpus"]
+    assert row["gpu"] == "MyCard"
+    assert row["step_seconds"]["p50"] > 0
+    assert "MyCard" in tera("gpus").stdout
+    assert tera("gpus", "remove", "MyCard").returncode == 0
+    assert tera("estimate", "resnet18", "--batch", "32", "--gpu", "MyCard").returncode != 0
+    assert tera("gpus", "remove", "MyCard").returncode != 0
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("", "name"),
+        ("name", "key: value"),
+        ("{", "JSON"),
+        (EXAMPLE.replace("Ada", "Voodoo"), "generation"),
+        (EXAMPLE.replace("sms: 60", "sms: -1"), "sms"),
+        (EXAMPLE + "\nspeed: 9", "speed"),
+        (EXAMPLE.replace("24", "much"), "memory_gb"),
+    ],
+)
+def test_a_card_that_cannot_be_read_is_refused_in_one_sentence(text: str, word: str) -> None:
+    with pytest.raises(BadInput, match=word):
+        card_from(text)
+
+
+@given(text=st.text(max_size=200))
+def test_no_file_breaks_the_reader(text: str) -> None:
+    with suppress(BadInput):
+        card_from(text)
+
+
+def test_names_of_the_catalog_are_taken(tmp_path: Path) -> None:
+    file = tmp_path / "card.yaml"
+    file.write_text(EXAMPLE.replace("MyCard", "RTX 4090"))
+    done = tera("gpus", "add", str(file))
+    assert done.returncode != 0
+    assert "another name" in done.stderr
+
+
+def test_amd_is_estimated_widely_and_others_say_why_not() -> None:
+    mi300x, v520 = card("MI300X"), card("V520")
+    assert is_rocm(mi300x)
+    assert not refuses(mi300x, "bf16")
+    assert "no build" in unsupported(v520)
+    wide, narrow = (
+        answer(Workload(model="resnet50", batch=512, optimizer="sgd"), Question(cards=[each])).gpus[0]
+        for each in (mi300x, card("A100-SXM4-80"))
+    )
+    assert wide.step_seconds is not None
+    assert narrow.step_seconds is not None
+    assert "never measured" in wide.evidence
+    assert wide.largest_batch
+    assert (
+        wide.step_seconds.p90 / wide.step_seconds.p10
+        > 1.5 * narrow.step_seconds.p90 / narrow.step_seconds.p10
+    )
+
+
+def test_a_tpu_is_not_estimated_and_the_sentence_says_so() -> None:
+    with pytest.raises(BadInput, match="TPU-v4 is not estimated"):
+        cards_from(["TPU-v4"])
+
+
+OPTIONS = {
+    "epochs": None, "samples": None, "steps": None, "gpus": 1, "host": "shared", "expandable_segments": False,
+    "global_batch": None,
+}  # fmt: skip
+
+
+def test_gb_is_a_card_and_gib_is_what_pytorch_gets() -> None:
+    labelled, exact = question_from({**OPTIONS, "limits": ["11GB", "11GiB"]}, cards=()).limits
+    assert exact.size_bytes == 11 << 30
+    assert labelled.size_bytes in {reservable_bytes(card(each)) for each in ("RTX2080Ti", "GTX1080Ti")}
+
+
+def test_without_an_optimizer_there_is_no_state_and_no_step_of_it() -> None:
+    bare, adam = (
+        answer(
+            Workload(model="bert-base", batch=8, seq=128, optimizer=each), Question(cards=[card("H200-SXM")])
+        )
+        for each in ("none", "adamw")
+    )
+    assert not bare.memory.breakdown.get("optimizer")
+    assert bare.gpus[0].step_seconds is not None
+    assert adam.gpus[0].step_seconds is not None
+    assert bare.gpus[0].step_seconds.p50 < adam.gpus[0].step_seconds.p50
+
+
+def test_a_table_has_the_defaults_of_a_single_question(tmp_path: Path) -> None:
+    table = tmp_path / "work.csv"
+    table.write_text("model,batch,precision,gpu\nbert-large,4,amp-fp16,L4\nresnet18,8,,L4\n")
+    many = [json.loads(line) for line in tera("estimate", "--from", str(table)).stdout.splitlines()]
+    single = tera(
+        "estimate", "bert-large", "--batch", "4", "--precision", "amp-fp16", "--gpu", "L4", "--json"
+    )
+    assert many[0] == json.loads(single.stdout)
+    assert [each["workload"]["optimizer"] for each in many] == ["adamw", "sgd"]
+    assert default_optimizer("bert-base", "infer") == ""
