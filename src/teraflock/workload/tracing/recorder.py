@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from teraflock.workload.expression import Expression
 from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark, Operation, Parameter, Tensor, Trace
+from teraflock.workload.tracing.side import Side, Sides
 
 DTYPES = {
     torch.float32: "f",
@@ -66,7 +67,9 @@ SHAPED: dict[str, Callable[..., Any]] = {
 
 
 class Recorder(TorchDispatchMode):
-    def __init__(self) -> None:
+    """Without `sides` every tensor is fake already and counts as on the GPU; with it, see `side.py`."""
+
+    def __init__(self, sides: Sides | None = None) -> None:
         super().__init__()
         self.expressions: list[Expression] = []
         self.operations: list[Operation] = []
@@ -75,19 +78,41 @@ class Recorder(TorchDispatchMode):
         self.views = 0
         self.paused = False
         self.phase = "b"
+        self.sides = sides
         self._expression_index: dict[Any, int] = {}
         self._operation_index: dict[Any, int] = {}
         self._number_by_storage: dict[int, int] = {}
         self._references: dict[int, Any] = {}
         self._all: set[int] = set()
+        if sides is not None:
+            sides.is_gpu_storage = self._number_by_storage.__contains__
 
     # What the dispatcher calls for every operation.
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if self.sides is None:
+            return self._on_gpu(func, args, kwargs)
+        sides = self.sides
+        sides.depth += 1
+        try:
+            if sides.of_operation(func, args, kwargs) is not Side.GPU:
+                return sides.on_host(func, args, kwargs)
+            if sides.aim is Side.GPU and sides.is_transfer:
+                out = sides.run_fake(func, args, kwargs)
+                for each in _flat(out):
+                    if isinstance(each, torch.Tensor):
+                        self.birth(each)
+                return out
+            return self._on_gpu(func, args, kwargs)
+        finally:
+            sides.depth -= 1
+
+    def _on_gpu(self, func: Any, args: Any, kwargs: Any) -> Any:
         if func._schema.name == "aten::_local_scalar_dense":
             return self._guessed(args[0])
         shaped = SHAPED.get(func._schema.name)
-        out = shaped(*args) if shaped else func(*args, **kwargs)
+        run = self.sides.run_fake if self.sides is not None else _plain
+        out = shaped(*args) if shaped else run(func, args, kwargs)
         if func._schema.name in FULL_MASKS and not args[0].is_floating_point():
             self._all.add(out.untyped_storage()._cdata)
         if self.paused or func.namespace not in ("aten", "teraflock"):
@@ -107,6 +132,10 @@ class Recorder(TorchDispatchMode):
                 inputs, outputs = self._foreach_group(args), []
             self._operate(self._name(func, name), inputs, outputs, self._attributes(name, args))
         return out
+
+    def believe(self, tensor: Any) -> None:
+        """Read as true where a script asks: that a loss is finite."""
+        self._all.add(tensor.untyped_storage()._cdata)
 
     def birth(self, tensor: Any, kind: str = "") -> None:
         """Note the storage of a tensor as born, unless it is known already."""
@@ -232,6 +261,10 @@ def _from_sympy(expr: Any) -> Expression:
     if operator is None:
         raise ValueError(f"a size has the form {kind}, which a trace cannot hold: {expr}")
     return [operator, *operands]
+
+
+def _plain(func: Any, args: Any, kwargs: Any) -> Any:
+    return func(*args, **kwargs)
 
 
 def _flat(value: Any) -> list[Any]:
