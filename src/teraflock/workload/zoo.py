@@ -71,7 +71,13 @@ def entry(name: str) -> Entry:
     for candidate in (folded, folded.replace("-", "_"), folded.replace("_", "-"), ALIASES.get(folded, "")):
         if candidate in ENTRIES:
             return ENTRIES[candidate]
-    raise unknown_name("model", name, ENTRIES, see="`tera estimate --models` lists them")
+    raise unknown_name(
+        "model",
+        name,
+        ENTRIES,
+        see="`tera estimate --models` lists them. For any other model give its Hugging Face `config.json`, or record"
+        " your script with `tera trace train.py -o job.trace`",
+    )
 
 
 def variant(workload: Workload) -> str:

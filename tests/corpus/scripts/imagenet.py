@@ -51,7 +51,10 @@ def main():
         train_dataset, batch_size=args.batch_size, shuffle=True, num_workers=args.workers, pin_memory=True
     )
     val_loader = torch.utils.data.DataLoader(
-        Subset(val_dataset, range(0, 1000)), batch_size=args.batch_size, num_workers=args.workers, pin_memory=True
+        Subset(val_dataset, range(0, 1000)),
+        batch_size=args.batch_size,
+        num_workers=args.workers,
+        pin_memory=True,
     )
     if args.evaluate:
         validate(val_loader, model, criterion)
@@ -91,7 +94,10 @@ def validate(val_loader, model, criterion):
     with torch.no_grad():
         for images, target in val_loader:
             if torch.cuda.is_available():
-                images, target = images.cuda(args.gpu, non_blocking=True), target.cuda(args.gpu, non_blocking=True)
+                images, target = (
+                    images.cuda(args.gpu, non_blocking=True),
+                    target.cuda(args.gpu, non_blocking=True),
+                )
             output = model(images)
             loss = criterion(output, target)
             top1.update(accuracy(output, target, topk=(1, 5))[0][0], images.size(0))

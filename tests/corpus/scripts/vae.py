@@ -5,7 +5,9 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-train_loader = DataLoader(TensorDataset(torch.rand(2000, 1, 28, 28), torch.zeros(2000)), 128, True, num_workers=1)
+train_loader = DataLoader(
+    TensorDataset(torch.rand(2000, 1, 28, 28), torch.zeros(2000)), 128, True, num_workers=1
+)
 
 
 class VAE(nn.Module):

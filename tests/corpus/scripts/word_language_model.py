@@ -80,7 +80,11 @@ def train():
             p.data.add_(p.grad, alpha=-lr)
         total_loss += loss.item()
         if batch % 200 == 0 and batch > 0:
-            print("| loss {:5.2f} | ppl {:8.2f} | {:5.2f}".format(total_loss, math.exp(total_loss), time.time() - start))
+            print(
+                "| loss {:5.2f} | ppl {:8.2f} | {:5.2f}".format(
+                    total_loss, math.exp(total_loss), time.time() - start
+                )
+            )
 
 
 best_val_loss = None

@@ -1,6 +1,5 @@
-"""What `torch.cuda` and `torch.accelerator` answer: one H200 that is there, idle and empty. Nothing reaches a driver."""
+"""What `torch.cuda` and `torch.accelerator` answer: one H200, idle and empty. Nothing reaches a driver."""
 
-import contextlib
 import types
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -36,8 +35,16 @@ _ANSWERS: Final[dict[str, Any]] = {
     "clock_rate": 0,
     "get_sync_debug_mode": 0,
     **dict.fromkeys(
-        "memory_allocated max_memory_allocated memory_reserved max_memory_reserved memory_cached max_memory_cached"
-        " memory_usage list_gpu_processes".split(),
+        [
+            "memory_allocated",
+            "max_memory_allocated",
+            "memory_reserved",
+            "max_memory_reserved",
+            "memory_cached",
+            "max_memory_cached",
+            "memory_usage",
+            "list_gpu_processes",
+        ],
         0,
     ),
 }
@@ -116,9 +123,10 @@ def device_patches() -> Iterator[Any]:
 def _functions_of(module: Any) -> Iterator[Any]:
     for name in sorted(vars(module)):
         each = getattr(module, name)
-        if not name.startswith("_") and isinstance(each, types.FunctionType) and name not in KEPT:
-            if each.__module__.startswith(("torch.cuda", "torch.accelerator")):
-                yield mock.patch.object(module, name, _answering(_ANSWERS.get(name)))
+        if name.startswith("_") or not isinstance(each, types.FunctionType) or name in KEPT:
+            continue
+        if each.__module__.startswith(("torch.cuda", "torch.accelerator")):
+            yield mock.patch.object(module, name, _answering(_ANSWERS.get(name)))
 
 
 def _answering(answer: Any) -> Callable[..., Any]:
@@ -135,8 +143,3 @@ def _legacy(name: str, dtype: Any) -> Callable[..., Any]:
 
     made.teraflock_type = f"torch.cuda.{name}"  # type: ignore[attr-defined]
     return made
-
-
-@contextlib.contextmanager
-def nothing(*args: Any, **kwargs: Any) -> Iterator[None]:
-    yield

@@ -24,7 +24,12 @@ _Patches = Iterator[Any]
 @contextmanager
 def pretending(choices: CudaChoices) -> Iterator[None]:
     with ExitStack() as stack:
-        for patches in (_autocast(choices.autocast), _functions(choices), device_patches(), _modules(choices)):
+        for patches in (
+            _autocast(choices.autocast),
+            _functions(choices),
+            device_patches(),
+            _modules(choices),
+        ):
             for patch in patches:
                 stack.enter_context(patch)
         yield
@@ -137,6 +142,17 @@ def _modules(choices: CudaChoices) -> _Patches:
             data = moved_to(sides, data, Side.GPU, None) if sides.assume else sides.hosted(data)
         return real_new(cls, data, requires_grad)
 
+    def to(self: Any, *args: Any, **kwargs: Any) -> Any:
+        """A device may be a bare number, which a build without CUDA cannot read."""
+        args = tuple(GPU if isinstance(each, int) and not isinstance(each, bool) else each for each in args)
+        if isinstance(kwargs.get("device"), int):
+            kwargs = {**kwargs, "device": GPU}
+        return real_to(self, *args, **kwargs)
+
+    real_to = torch.nn.Module.to
+    yield mock.patch.object(torch.nn.Module, "to", to)
+    yield mock.patch.object(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
+    yield mock.patch.object(torch.nn.RNNBase, "flatten_parameters", lambda self: None)
     yield mock.patch.object(torch.nn.Parameter, "__new__", born)
     yield mock.patch.object(torch.nn.Module, "_apply", _apply(sides.is_gpu))
     yield mock.patch.object(FakeTensor, "device", property(_device_of(choices, FakeTensor.device.fget)))

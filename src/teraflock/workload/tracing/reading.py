@@ -125,6 +125,23 @@ class Reading:
 
 
 READS: Final = frozenset(
-    "item tolist numpy __array__ __format__ __repr__ __str__ __index__ __int__ __float__ __bool__ data_ptr get_device"
-    " is_pinned record_stream isfinite __deepcopy__".split()
+    [
+        "item",
+        "tolist",
+        "numpy",
+        "__array__",
+        "__format__",
+        "__repr__",
+        "__str__",
+        "__index__",
+        "__int__",
+        "__float__",
+        "__bool__",
+        "data_ptr",
+        "get_device",
+        "is_pinned",
+        "record_stream",
+        "isfinite",
+        "__deepcopy__",
+    ]
 )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from teraflock.workload.expression import Expression
@@ -93,6 +94,8 @@ class Recorder(TorchDispatchMode):
         if self.sides is None:
             return self._on_gpu(func, args, kwargs)
         sides = self.sides
+        if func is torch.ops.aten._local_scalar_dense.default and isinstance(args[0], FakeTensor):
+            return self._guessed(args[0])
         sides.depth += 1
         try:
             if sides.of_operation(func, args, kwargs) is not Side.GPU:
@@ -108,7 +111,7 @@ class Recorder(TorchDispatchMode):
             sides.depth -= 1
 
     def _on_gpu(self, func: Any, args: Any, kwargs: Any) -> Any:
-        if func._schema.name == "aten::_local_scalar_dense":
+        if func is torch.ops.aten._local_scalar_dense.default:
             return self._guessed(args[0])
         shaped = SHAPED.get(func._schema.name)
         run = self.sides.run_fake if self.sides is not None else _plain

@@ -36,9 +36,7 @@ LAUNCHED: Final = {
 """What `torchrun` tells a single process; given only to a script that asks and would fail without."""
 
 
-def trace_script(
-    script: Path, *, arguments: list[str] | None = None, seconds: float = SECONDS_MAX
-) -> Trace:
+def trace_script(script: Path, *, arguments: list[str] | None = None, seconds: float = SECONDS_MAX) -> Trace:
     """The trace of a Python file or notebook that trains, or infers, at its top level or under `__main__`."""
     if not script.is_file():
         raise BadInput(f"There is no file `{script}`")

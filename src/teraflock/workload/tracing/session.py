@@ -115,6 +115,7 @@ class Session:
             self._ends_inference()
             raise _Enough
         if self.window is not None:
+            self._check_parameters()  # now: on its way out a framework may move its model away
             raise _Enough
 
     def _ends_inference(self) -> bool:
@@ -158,6 +159,10 @@ class Session:
 
     def _trace(self) -> Trace:
         window, recorder, watch = self._found(), self.recorder, self.watch
+        if torch.backends.cudnn.benchmark:
+            self.notes.add(
+                "`cudnn.benchmark` tries algorithms that take more memory: the real peak may be higher"
+            )
         trains = any(each.kind == steps.BACKWARD for each in watch.run)
         parameters = self._parameters() if trains else []
         symbolic = bool(self.symbols)
@@ -231,32 +236,27 @@ class Session:
         by_type: Counter[str] = Counter()
         for each in whole.values():
             by_type[str(each.dtype).removeprefix("torch.")] += int(each.numel())
-        if trains:
-            self._check_parameters(whole)
         return Seen(
             parameters=dict(by_type),
-            trained=sum(int(each.numel()) for each in self._parameters() if each.requires_grad) if trains else 0,
+            trained=sum(int(each.numel()) for each in self._parameters() if each.requires_grad)
+            if trains
+            else 0,
             input_shape=list(watch.input_shape),
             backward_passes=steps.backward_passes_of(watch.run, window),
-            forward_passes=sum(
-                each.kind == steps.FORWARD for each in watch.run[window.first : window.last + 1]
-            ),
+            forward_passes=steps.forward_passes_of(watch.run, window),
             optimizers=[type(each).__name__ for each in watch.optimizers.values()] if trains else [],
             notes=self.notes.sentences,
         )
 
-    def _check_parameters(self, whole: dict[int, Any]) -> None:
+    def _check_parameters(self) -> None:
         if not self.watch.optimizers:
             self.notes.add("There is no optimizer object: a step ends where the next forward pass begins")
             return
-        of_model = {id(each) for each in self._of_modules() if each.requires_grad}
-        missing = sum(int(whole[each].numel()) for each in of_model - self.watch.trained)
+        model = {id(each): each for each in self._of_modules() if each.requires_grad}
+        missing = sum(int(each.numel()) for key, each in model.items() if key not in self.watch.trained)
         if missing:
             self.notes.add(f"{missing:,} trainable parameters of the model are in no optimizer")
-        idle = sum(
-            int(each.numel())
-            for each in self._parameters()
-            if not self.sides.is_gpu(each) and each.requires_grad
-        )
+        there = [each for each in self._parameters() if each.requires_grad]
+        idle = sum(int(each.numel()) for each in there if not self.sides.is_gpu(each))
         if idle:
             self.notes.add(f"{idle:,} parameters of the optimizer are in host memory, not on the GPU")

@@ -151,7 +151,6 @@ def _has_symbol(value: Any) -> bool:
 
 def _positions(index: Any) -> Any:
     """A mask whose values are known as the positions it stands for: then the result has a known shape."""
-    if isinstance(index, torch.Tensor) and not isinstance(index, FakeTensor):
-        if index.dtype in (torch.bool, torch.uint8) and index.dim() == 1:
-            return index.nonzero().flatten()
-    return index
+    if not isinstance(index, torch.Tensor) or isinstance(index, FakeTensor) or index.dim() != 1:
+        return index
+    return index.nonzero().flatten() if index.dtype in (torch.bool, torch.uint8) else index

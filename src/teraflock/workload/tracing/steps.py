@@ -99,12 +99,19 @@ def backward_passes_of(run: Sequence[Happening], window: Window) -> int:
     return sum(each.kind == BACKWARD for each in run[window.first + 1 : window.last + 1])
 
 
+def forward_passes_of(run: Sequence[Happening], window: Window) -> int:
+    """Evaluation counts only where nothing is trained."""
+    trains = any(each.kind == BACKWARD for each in run)
+    kinds = (FORWARD,) if trains else (FORWARD, EVALUATION)
+    return sum(each.kind in kinds for each in run[window.first : window.last + 1])
+
+
 def _loaded(part: Sequence[Happening]) -> int:
-    """Only batches that a forward pass follows before the next one comes: others were for something else."""
+    """Only batches that a forward pass follows: others were for something else, or for the next step."""
     total = pending = 0
     for each in part:
         if each.kind == LOAD:
-            pending = each.samples
+            pending += each.samples
         elif each.kind == EVALUATION:
             pending = 0
         elif each.kind == FORWARD:
@@ -115,23 +122,20 @@ def _loaded(part: Sequence[Happening]) -> int:
 def _passed(part: Sequence[Happening]) -> int:
     if not any(each.kind == BACKWARD for each in part):
         return next((each.samples for each in part if each.samples), 0)
-    since: dict[int, int] = {each.who: 0 for each in part if each.kind == STEP} or {0: 0}
-    per_step: dict[int, list[int]] = {who: [] for who in since}
-    first = 0
+    steps: dict[int, list[int]] = {}
+    first = since = 0
     for each in part:
         if each.kind == FORWARD:
             first = first or each.samples
         elif each.kind == BACKWARD:
-            for who in since:
-                since[who] += first
-            first = 0
+            since, first = since + first, 0
         elif each.kind == STEP:
-            per_step[each.who].append(since[each.who])
-            since[each.who], first = 0, 0
-    counts = [max(1, len(each)) for each in per_step.values()]
-    # An optimizer whose gradients another one's backward pass left behind has none of its own: it says nothing.
-    sums = [each for steps in per_step.values() for each in steps if each] or [max(since.values(), default=0)]
-    return min(sums) * max(counts)
+            steps.setdefault(each.who, []).append(since)
+            since = first = 0
+    # A discriminator takes two backward passes a step and its generator one: the fewest are a batch. An optimizer that
+    # steps right after another has none of its own, and says nothing.
+    least = min((each for taken in steps.values() for each in taken if each), default=since)
+    return least * max((len(each) for each in steps.values()), default=1)
 
 
 def _rounds(tokens: Sequence[tuple[str, int]], wanted: int) -> list[int]:

@@ -104,6 +104,8 @@ class Watch:
     def _calling(self, real: Any) -> Any:
         def called(module: Any, *args: Any, **kwargs: Any) -> Any:
             if self.outer or not self._counts(module):
+                if self.choices.autocast.dtype is not None and torch.is_grad_enabled():
+                    self.autocast = self.choices.autocast.dtype  # some wrap `forward` in it
                 if isinstance(module, torch.nn.RNNBase) and not module.batch_first and args:
                     self._second = int(args[0].shape[1]) if args[0].dim() == 3 else 0
                 return real(module, *args, **kwargs)
@@ -150,20 +152,24 @@ class Watch:
         return not self.trained or any(id(each) in self.trained for each in module.parameters())
 
     def _note_input(self, module: Any, given: list[Any], evaluates: bool) -> None:
-        if self.choices.autocast.dtype is not None and not evaluates:
+        if self.choices.autocast.dtype is not None and (not evaluates or not self.trained):
             self.autocast = self.choices.autocast.dtype
         self.recorder.tag(module.parameters(), "p")
         self.recorder.tag(module.buffers(), "b")
         batch = [each for each in given if self.sides.is_gpu(each)]
         steps = sum(each.kind == STEP for each in self.run)
-        if batch and steps != self._input_at:  # the first module of a step is given the batch, those after it activations
+        if (
+            batch and steps != self._input_at
+        ):  # the first module of a step is given the batch, those after it activations
             self._input_at = steps
             self.recorder.tag(batch, "i")
-            if not evaluates:
+            if not evaluates or not self.trained:
                 self.input_shape = tuple(int(n) if isinstance(n, int) else -1 for n in batch[0].shape)
 
     def _computed(self, real: Any, module: Any, args: Any, kwargs: Any) -> Any:
-        key = None if torch.is_grad_enabled() else _signature(module, args, kwargs, self.choices.autocast.dtype)
+        key = (
+            None if torch.is_grad_enabled() else _signature(module, args, kwargs, self.choices.autocast.dtype)
+        )
         if key is None:
             return real(module, *args, **kwargs)
         count, known = self._repeats.get(key, (0, None))
@@ -190,7 +196,9 @@ class Watch:
         if pattern[0] == "value":
             return pattern[1]
         parts = [self._again(each) for each in pattern[3]]
-        return pattern[1](parts) if pattern[2] is None else pattern[1](dict(zip(pattern[2], parts, strict=True)))
+        return (
+            pattern[1](parts) if pattern[2] is None else pattern[1](dict(zip(pattern[2], parts, strict=True)))
+        )
 
     def _taken_over(self, module: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """The script never names a GPU: its model and what it is given count as there."""
@@ -226,7 +234,7 @@ class Watch:
                 recorder.phase = phase
                 recorder.mark(Mark.FORWARD)
                 if name == "backward":
-                    self.recorder.tag([each for each in self._gradients()], "g")
+                    self.recorder.tag(self._gradients(), "g")
 
         return backward
 

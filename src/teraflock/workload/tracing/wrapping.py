@@ -14,10 +14,21 @@ _DISTRIBUTED: Final = {
     "is_available": True, "get_rank": 0, "get_world_size": 1, "is_torchelastic_launched": False,
     "is_nccl_available": True, "is_gloo_available": True, "get_backend": "nccl",
 }  # fmt: skip
-_NOTHING: Final = (
-    "init_process_group destroy_process_group barrier monitored_barrier all_reduce broadcast reduce all_gather_object"
-    " broadcast_object_list all_gather_into_tensor reduce_scatter_tensor send recv"
-).split()
+_NOTHING: Final = [
+    "init_process_group",
+    "destroy_process_group",
+    "barrier",
+    "monitored_barrier",
+    "all_reduce",
+    "broadcast",
+    "reduce",
+    "all_gather_object",
+    "broadcast_object_list",
+    "all_gather_into_tensor",
+    "reduce_scatter_tensor",
+    "send",
+    "recv",
+]
 
 
 def wrapping_patches(notes: Notes) -> Iterator[Any]:
