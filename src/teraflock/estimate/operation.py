@@ -54,7 +54,10 @@ def work(name: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], attribu
     base = name.split(".")[0]
     moved = float(sum(prod(shape) * DTYPE_BYTES.get(dtype, 4) for dtype, shape, _ in (*inputs, *outputs)))
     dtype = _dtype(inputs or outputs)
-    if base in NO_KERNEL or not (inputs or outputs):
+    if base in NO_KERNEL or not any(
+        prod(shape) for _, shape, _ in (*outputs, *inputs)[: len(outputs) or None]
+    ):
+        # Nothing to make, or nothing in it: an empty batch starts no kernel.
         made = Work(base, "none", dtype, 0.0, 0.0, ())
         made.kernel = False
         return made
