@@ -59,12 +59,28 @@ def _upsampled_back(gradient: Any, size: Any, input_size: Any, *rest: Any) -> An
     return gradient.new_empty(list(input_size))
 
 
+def _histogram(tensor: Any, bins: int = 100, *rest: Any) -> Any:
+    return tensor.new_empty([bins])
+
+
+def _grouped(left: Any, right: Any, offs: Any = None, *rest: Any) -> Any:
+    """Products of experts: rows in groups, or the groups' own sums in the backward pass."""
+    if left.dim() == 2 and right.dim() == 2:
+        return left.new_empty([offs.shape[0], left.shape[0], right.shape[1]])
+    if left.dim() == right.dim() == 3:
+        return left.new_empty([left.shape[0], left.shape[1], right.shape[2]])
+    return left.new_empty([left.shape[-2], right.shape[-1]])
+
+
 SHAPED: dict[str, Callable[..., Any]] = {
     "aten::constant_pad_nd": _padded,
     "aten::upsample_nearest2d": _upsampled,
     "aten::upsample_nearest2d_backward": _upsampled_back,
+    "aten::histc": _histogram,
+    "aten::_grouped_mm": _grouped,
 }
-"""Operations whose fake form fixes symbolic sizes to the numbers they stand for; these do not."""
+"""Operations whose fake form fixes symbolic sizes to the numbers they stand for, or is that of the CPU, which knows
+fewer types; these do not."""
 
 
 class Recorder(TorchDispatchMode):
@@ -115,7 +131,7 @@ class Recorder(TorchDispatchMode):
             return self._guessed(args[0])
         shaped = SHAPED.get(func._schema.name)
         run = self.sides.run_fake if self.sides is not None else _plain
-        out = shaped(*args) if shaped else run(func, args, kwargs)
+        out = shaped(*args, **(kwargs if shaped is _grouped else {})) if shaped else run(func, args, kwargs)
         if func._schema.name in FULL_MASKS and not args[0].is_floating_point():
             self._all.add(out.untyped_storage()._cdata)
         if self.paused or func.namespace not in ("aten", "teraflock"):
