@@ -19,7 +19,7 @@ accumulation, several optimizers, evaluation in between and plain inference are 
 lines that are printed.
 
 `SCRIPT` is a Python file or a notebook. With `--entry module:function` a function is run instead; if it has a
-parameter `batch`, the trace answers for any batch. Needs PyTorch 2.4 or later, with or without CUDA:
+parameter `batch`, the trace answers for any batch. Needs PyTorch 2.8 or later, with or without CUDA:
 `pip install 'teraflock[trace]'`.
 
 \b
