@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: help up down purge doctor test check format bench lock clean
+.PHONY: help up down purge doctor test corpus check format bench lock clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):[^#]*## /  make \1\t/' | expand -t 16
@@ -34,6 +34,10 @@ test: $(READY)  ## set up, and run the whole test suite
 	@sh scripts/postgres
 	$(BIN)/python -m pytest
 
+corpus: $(READY)  ## trace every script of tests/corpus, with PyTorch in an environment of its own
+	@sh scripts/setup-trace $(VENV) .venv-trace
+	TERA_CORPUS=all .venv-trace/bin/python -m pytest tests/corpus tests/unit/workload
+
 check: $(READY)  ## format, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -51,4 +55,4 @@ lock: $(READY)  ## pin the newest versions that requirements/*.in admit
 	@sh scripts/lock
 
 clean:  ## remove what set-up and tests made here
-	rm -rf $(VENV) .venv-bench .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-bench .venv-trace .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 HELP: Final = """What a training or inference step needs on every GPU: memory, the largest batch, time.
 
-MODEL is a name of the zoo (`--models` lists them) or a trace that `tera trace` wrote. `--batch` counts the samples
-on each GPU. fp32 means PyTorch's defaults: convolutions may use TF32, matrix products do not.
+MODEL is a known name (`--models` lists them; `meta-llama/Llama-3.1-8B` is understood too), a Hugging Face
+`config.json` (Llama, Mistral, Qwen2, Qwen3), or a trace that `tera trace` wrote. `--batch` counts the samples on each
+GPU. fp32 means PyTorch's defaults: convolutions may use TF32, matrix products do not.
 
 \b
 Examples:
@@ -26,6 +27,7 @@ Examples:
   tera estimate resnet50 --batch 128 --memory-limit 11GiB --json
   tera estimate resnet50 --batch 64 --gpu 'H200 1g.18gb'
   tera estimate resnet50 --batch 64 --gpu H100 --power-limit 400
+  tera estimate config.json --batch 1 --seq 4096 --precision amp-bf16 --gpu H100
   tera estimate job.trace --gpu all --plot memory.svg
 """
 
@@ -39,7 +41,11 @@ Examples:
 @click.option("--seq", type=int, help="Tokens per sample.  [default: 512]")
 @click.option("--image-size", type=int, help="Pixels on a side.  [default: the model's own]")
 @click.option(
-    "--precision", default="fp32", show_default=True, help="fp32, tf32, amp-bf16, amp-fp16, bf16, fp16."
+    "--precision",
+    default="fp32",
+    show_default=True,
+    help="fp32, tf32, amp-bf16, amp-fp16, bf16, fp16. amp-bf16 is autocast over fp32 weights, which Trainer calls"
+    " bf16=True; with bf16 the weights and the optimizer's state are in bf16 as well.",
 )
 @click.option(
     "--optimizer",
@@ -94,13 +100,13 @@ Examples:
 @click.option(
     "--plot", type=click.Path(path_type=Path), help="Draw memory over the step and time per card as SVG."
 )
-@click.option("--models", is_flag=True, help="List the models of the zoo.")
+@click.option("--models", is_flag=True, help="List the models that are known by name.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object on stdout.")
 def command(model: str | None, **options: Any) -> None:
     if options["models"]:
-        from teraflock.workload.zoo import ENTRIES
+        from teraflock.workload.zoo import known_names
 
-        click.echo("\n".join(sorted(ENTRIES)))
+        click.echo("\n".join(known_names()))
         return
     if options["source"] is not None:
         from teraflock.cli.estimate_many import answer_many

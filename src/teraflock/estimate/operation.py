@@ -10,7 +10,7 @@ from typing import Final
 
 from teraflock.workload.trace import DTYPE_BYTES, Operation
 
-MATMULS: Final = {"mm", "addmm", "bmm", "baddbmm", "addmv", "mv", "dot"}
+MATMULS: Final = {"mm", "addmm", "bmm", "baddbmm", "addmv", "mv", "dot", "_grouped_mm"}
 NO_KERNEL: Final = {
     "empty",
     "empty_like",
@@ -54,7 +54,10 @@ def work(name: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], attribu
     base = name.split(".")[0]
     moved = float(sum(prod(shape) * DTYPE_BYTES.get(dtype, 4) for dtype, shape, _ in (*inputs, *outputs)))
     dtype = _dtype(inputs or outputs)
-    if base in NO_KERNEL or not (inputs or outputs):
+    if base in NO_KERNEL or not any(
+        prod(shape) for _, shape, _ in (*outputs, *inputs)[: len(outputs) or None]
+    ):
+        # Nothing to make, or nothing in it: an empty batch starts no kernel.
         made = Work(base, "none", dtype, 0.0, 0.0, ())
         made.kernel = False
         return made
@@ -101,6 +104,8 @@ def _tail(tensors: Sequence[Shaped]) -> tuple[float, ...]:
 
 
 def _matmul(base: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], moved: float) -> Work:
+    if base == "_grouped_mm":
+        inputs = inputs[:2]  # after them come the groups' ends
     left, right = [each for each in inputs if len(each[1]) >= 1][-2:]
     batch = prod(left[1][:-2]) if len(left[1]) > 2 else 1
     m = left[1][-2] if len(left[1]) >= 2 else 1

@@ -1,5 +1,6 @@
 """A workload: what is to be run, said in the words of the command line and checked once, here."""
 
+import os
 from typing import Final, Literal, get_args
 
 import msgspec
@@ -23,7 +24,7 @@ LORA_RANK_MAX: Final = 1024
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     model: str
-    """A name of the zoo, or the path of a trace."""
+    """A known name, or the path of a trace or of a Hugging Face `config.json`."""
     task: str = "train"
     batch: int
     seq: int | None = None
@@ -38,7 +39,9 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
 
 def is_trace(model: str) -> bool:
     """Whether a model's name means a file that `tera trace` wrote."""
-    return model.endswith(".trace") or "/" in model
+    if model.endswith(".trace"):
+        return True
+    return "/" in model and not model.endswith(".json") and os.path.isfile(model)  # noqa: PTH113 -- see read_trace_file
 
 
 def checked(workload: Workload) -> Workload:

@@ -46,6 +46,8 @@ class Mark(IntEnum):
     BACKWARD = 1
     OPTIMIZER = 2
     END = 3
+    FORWARD = 4
+    """A backward pass or an optimizer step is over; further forward passes may follow in the same step."""
 
 
 KINDS: Final = {
@@ -86,6 +88,21 @@ class Parameter(msgspec.Struct, frozen=True, array_like=True):
     trainable: bool
 
 
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """What a traced script did, for its user to check."""
+
+    parameters: dict[str, int]
+    """Of all models that ran, by type."""
+    trained: int
+    input_shape: list[int] = []
+    """Of what the first module of a step was given."""
+    forward_passes: int = 0
+    backward_passes: int = 0
+    """In one step: more than one with gradient accumulation."""
+    optimizers: list[str] = []
+    notes: list[str] = []
+
+
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     torch: str
@@ -104,6 +121,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     """Operations of one step that start no kernel but cost the host time."""
     samples: int = 0
     """Samples per step where `batch` is no symbol; 0 if unknown."""
+    seen: Seen | None = None
 
 
 DTYPE_BYTES: Final = {"f": 4, "b": 2, "h": 2, "d": 8, "l": 8, "i": 4, "u": 1, "?": 1, "s": 2, "z": 8}

@@ -11,6 +11,14 @@ from typing import Final
 import msgspec
 
 from teraflock.base.errors import BadInput, unknown_name
+from teraflock.workload.config import (
+    Config,
+    config_trace,
+    is_config_file,
+    named,
+    read_config,
+    variants_of_family,
+)
 from teraflock.workload.model import Workload, checked
 from teraflock.workload.trace import Trace, read_trace
 
@@ -27,6 +35,8 @@ class Entry(msgspec.Struct, frozen=True):
     kv_elements_per_token: int = 0
     """Keys and values of all layers that a cache keeps for each token."""
     image: int = 0
+    config: Config | None = None
+    """Of a model that is known by its config alone."""
 
 
 def _image(names: str, pixels: int = 224) -> list[Entry]:
@@ -52,9 +62,9 @@ ENTRIES: Final[dict[str, Entry]] = {
         Entry("gpt2-large", "text", 1024, 2 * 36 * 1280),
         Entry("gpt2-xl", "text", 1024, 2 * 48 * 1600),
         Entry("t5-base", "text", 0, 4 * 12 * 768),
-        Entry("llama-1b", "text", 4096, 2 * 16 * 8 * 64),
-        Entry("llama-3b", "text", 4096, 2 * 28 * 8 * 128),
-        Entry("llama-8b", "text", 4096, 2 * 32 * 8 * 128),
+        Entry("llama-1b", "text", 131072, 2 * 16 * 8 * 64),
+        Entry("llama-3b", "text", 131072, 2 * 28 * 8 * 128),
+        Entry("llama-8b", "text", 131072, 2 * 32 * 8 * 128),
         Entry("qwen2-0.5b", "text", 32768, 2 * 24 * 2 * 64),
         Entry("opt-1.3b", "text", 2048, 2 * 24 * 2048),
         Entry("biggan-128", "generator", image=128),
@@ -67,11 +77,40 @@ RECORDED_AS: Final = {"fp16": "bf16", "tf32": "fp32", "amp-fp16": "amp-bf16"}
 
 
 def entry(name: str) -> Entry:
+    if is_config_file(name):
+        return _by_config(name, read_config(name))
     folded = name.strip().lower().replace(" ", "")
     for candidate in (folded, folded.replace("-", "_"), folded.replace("_", "-"), ALIASES.get(folded, "")):
         if candidate in ENTRIES:
             return ENTRIES[candidate]
-    raise unknown_name("model", name, ENTRIES, see="`tera estimate --models` lists them")
+    configs = named()
+    for candidate in (folded, folded.replace("_", "-"), *_without_owner(folded)):
+        if candidate in configs:
+            return _by_config(candidate, configs[candidate])
+    raise unknown_name(
+        "model",
+        name,
+        [*ENTRIES, *configs],
+        see="`tera estimate --models` lists them. For any other model give its Hugging Face `config.json`, or record"
+        " your script with `tera trace train.py -o job.trace`",
+    )
+
+
+def _by_config(name: str, config: Config) -> Entry:
+    return Entry(name, "text", config.max_position_embeddings, config.kv_elements_per_token, config=config)
+
+
+def _without_owner(name: str) -> tuple[str, ...]:
+    """`meta-llama/Llama-3.1-8B-Instruct` as the hub writes it: the owner and what it was tuned for say nothing here."""
+    short = name.rpartition("/")[2]
+    tuned = short
+    for ending in ("-instruct", "-chat", "-base", "-hf", "-it"):
+        tuned = tuned.removesuffix(ending)
+    return short, tuned, tuned.replace("meta-llama-", "llama-")
+
+
+def known_names() -> list[str]:
+    return sorted([*ENTRIES, *named()])
 
 
 def variant(workload: Workload) -> str:
@@ -96,11 +135,13 @@ def trace_for(workload: Workload) -> Trace:
     known = entry(workload.model)
     _check_sizes(known, workload)
     wanted = variant(workload)
-    found = _read(known.name, wanted)
+    config = known.config
+    found = config_trace(config, wanted, name=known.name) if config else _read(known.name, wanted)
     if found is None:
+        variants = variants_of_family(config) if config else variants_of(known.name)
         raise BadInput(
             f"{known.name} was not recorded as {wanted.replace('+', ', ')}",
-            hint="Recorded: " + "; ".join(each.replace("+", ", ") for each in variants_of(known.name)),
+            hint="Recorded: " + "; ".join(each.replace("+", ", ") for each in variants),
         )
     return found
 

@@ -1,5 +1,6 @@
 """What an operation of a trace looks like to the clock: what makes kernels slower shows, however it was recorded."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from recording.evidence import attributes, tensors
@@ -57,3 +58,10 @@ def test_what_was_measured_says_whether_attention_is_causal() -> None:
     back = f"{HEADS} {HEADS} f[4,12,1024] None x (True,True,True,False)"
     name = "_scaled_dot_product_efficient_attention_backward"
     assert [attributes(name, each) for each in (f"{back} True scale=x", back)] == [[1], []]
+
+
+@pytest.mark.parametrize("name", ["mm", "add", "native_layer_norm"])
+def test_an_operation_on_nothing_starts_no_kernel(name: str) -> None:
+    """A sequence of length 0 in a trace must not end in a logarithm of 0."""
+    made = work(name, [("f", [0, 4], True), ("f", [4, 8], True)], [("f", [0, 8], True)], [])
+    assert not made.kernel

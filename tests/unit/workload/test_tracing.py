@@ -130,8 +130,13 @@ def test_a_script_that_cannot_be_traced_names_its_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "says"),
     [
-        ("import torch\nx = torch.randn(4)\nx[x > 0]\n", ["train.py, line 3", "values of a tensor"]),
-        ("import torch\ntorch.randn(4).numpy()\n", ["train.py, line 2", "leaves PyTorch"]),
+        (
+            "import torch\nx = torch.randn(4, device='cuda')\nx[x > 0]\n",
+            ["train.py, line 3", "values of a tensor"],
+        ),
+        ("import torch\ntorch.randn(4).cuda().numpy()\n", ["train.py, line 2", "can't convert cuda"]),
+        ("import torch\nrange(torch.ones(1).cuda().sum())\n", ["train.py, line 2", "a loop bound"]),
+        ("import torch\ntorch.zeros(torch.ones(1).cuda().item())\n", ["train.py, line 2", "a size"]),
         ("import torch\n\ntorch.load('weights.pt')\n", ["train.py, line 3", "a file is missing"]),
         ("import own\nown.fault()\n", ["own.py, line 3"]),
         ("import torch\ndef f(:\n", ["train.py, line 2"]),
@@ -143,7 +148,9 @@ def test_a_script_that_cannot_be_traced_names_its_line(tmp_path: Path) -> None:
 def test_the_reason_and_the_line_of_the_users_own_code_are_told(
     script: str, says: list[str], tmp_path: Path
 ) -> None:
-    (tmp_path / "own.py").write_text("import torch\ndef fault():\n    return torch.randn(3).nonzero()\n")
+    (tmp_path / "own.py").write_text(
+        "import torch\ndef fault():\n    return torch.randn(3).cuda().nonzero()\n"
+    )
     (tmp_path / "train.py").write_text(script)
     done = run(tmp_path, "trace", "train.py", "-o", "job.trace")
     assert done.returncode == 2

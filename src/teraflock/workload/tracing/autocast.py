@@ -5,6 +5,8 @@ from typing import Any
 
 import torch
 
+from teraflock.workload.tracing.side import Sides
+
 _LOWER_WORDS = """
     conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution prelu addmm addmv addr
     matmul __matmul__ __rmatmul__ einsum mm mv linear bilinear addbmm baddbmm bmm chain_matmul multi_dot
@@ -24,7 +26,8 @@ FULL = frozenset(_FULL_WORDS.split())
 
 
 class Autocast:
-    def __init__(self) -> None:
+    def __init__(self, sides: Sides | None = None) -> None:
+        self._sides = sides
         self._stack: list[tuple[bool, Any]] = []
         self._copies: dict[int, tuple[Any, Any]] = {}
         self.on_copy: Callable[[Any], None] = lambda copy: None
@@ -59,7 +62,7 @@ class Autocast:
             return type(value)([self._one(each, dtype) for each in value])
         if not isinstance(value, torch.Tensor) or not value.is_floating_point() or value.dtype == dtype:
             return value
-        if value.dtype == torch.float64:
+        if value.dtype == torch.float64 or (self._sides is not None and not self._sides.is_gpu(value)):
             return value
         if not (value.dtype == torch.float32 and value.requires_grad and value.is_leaf):
             return value.to(dtype)

@@ -2,8 +2,8 @@
 
 A CPU build of PyTorch cannot run a backward pass on fake CUDA tensors, so the step runs on fake CPU ones, and this mode
 takes the decisions that differ: which attention kernel and how dropout keeps its mask (`kernels.py`), what autocast
-casts (`autocast.py`), and that a script's `cuda` is the device there is (`pretending.py`). Each was checked against the
-sequence of operations recorded on an H200 (docs/estimate.md).
+casts (`autocast.py`), which calls move a tensor to the GPU or back, and what a script learns that asks for a value
+(`reading.py`). Each kernel was checked against the sequence of operations recorded on an H200 (docs/estimate.md).
 """
 
 from typing import Any
@@ -13,40 +13,101 @@ from torch.overrides import TorchFunctionMode
 
 from teraflock.workload.tracing import kernels
 from teraflock.workload.tracing.autocast import Autocast
+from teraflock.workload.tracing.reading import Reading
+from teraflock.workload.tracing.side import Side, Sides, tensors_in
 
 REENTERED = frozenset({"multi_head_attention_forward"})
 """Python functions whose inner calls must be seen one by one."""
+GPU = torch.device("cuda", 0)
 
 
 class CudaChoices(TorchFunctionMode):
-    def __init__(self) -> None:
+    def __init__(self, sides: Sides | None = None, reading: Reading | None = None) -> None:
         super().__init__()
-        self.autocast = Autocast()
+        self.sides = sides
+        self.reading = reading
+        self.autocast = Autocast(sides)
+        self.inside = 0
+        """Above 0 while PyTorch runs a function of its own: what it asks is not the script's question."""
         self.enter_next = False
         """Set while a function of `REENTERED` is called: it must run itself instead of asking us again."""
         self.is_fast = False
         """Set where `nn.MultiheadAttention` may take its fast path, which it shuns while any mode looks on."""
 
     def within(self, function: Any) -> Any:
-        """The function under these choices, also when autograd calls it again in the backward pass."""
+        """The function under these choices, also when autograd calls it in the backward pass."""
 
         def called(*args: Any, **kwargs: Any) -> Any:
-            if self in torch.overrides._get_current_function_mode_stack():
-                return function(*args, **kwargs)
-            with self:
-                return function(*args, **kwargs)
+            inside, self.inside = self.inside, 0
+            sides = self.sides
+            aim = sides.aim if sides is not None else None
+            if sides is not None and sides.used_gpu:
+                sides.aim = Side.GPU  # what autograd itself makes lies where the gradients do
+            try:
+                if self in torch.overrides._get_current_function_mode_stack():
+                    return function(*args, **kwargs)
+                with self:
+                    return function(*args, **kwargs)
+            finally:
+                self.inside = inside
+                if sides is not None:
+                    sides.aim = aim
 
         return called
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = on_cpu(kwargs) if kwargs else {}
+        kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        if name in ("to", "cuda", "device") and args:
-            args, kwargs, func = _moved(name, func, args, kwargs)
         if name in REENTERED:
             self.enter_next = True
             with self:
                 return func(*args, **kwargs)
+        self.inside += 1
+        try:
+            if self.sides is None:
+                return self._chosen(name, *_without_cuda(name, func, args, kwargs))
+            return self._placed(name, func, args, kwargs)
+        finally:
+            self.inside -= 1
+
+    def _placed(self, name: str, func: Any, args: Any, kwargs: Any) -> Any:
+        """Follow what moves or names a device; the rest goes where its tensors are."""
+        sides, reading = self.sides, self.reading
+        assert sides is not None
+        if sides.is_transfer:
+            return func(*args, **kwargs)
+        if reading is not None and args:
+            answer = reading.answer(name, func, args, kwargs)
+            if answer is not NotImplemented:
+                return answer
+        if name in MOVES and args and isinstance(args[0], torch.Tensor):
+            return _moved(sides, name, func, args, kwargs)
+        if kwargs.get("device") is not None:
+            side = side_of(kwargs["device"])
+            if side is not None:
+                return self._created(sides, side, func, args, kwargs)
+        is_gpu = any(sides.is_gpu(each) for each in tensors_in((args, kwargs)))
+        aim = sides.aim
+        sides.aim = Side.GPU if is_gpu else None  # what a function makes on the way lies where its tensors do
+        try:
+            return self._chosen(name, func, args, kwargs) if is_gpu else func(*args, **kwargs)
+        finally:
+            sides.aim = aim
+
+    def _created(self, sides: Sides, side: Side, func: Any, args: Any, kwargs: Any) -> Any:
+        """A call that names a device. On the host it makes numbers, unless it starts from a tensor without."""
+        kwargs = {**kwargs, "device": "cpu"}
+        if side is not Side.GPU and not any(sides.is_gpu(each) for each in tensors_in((args, kwargs))):
+            return func(*args, **kwargs)
+        sides.used_gpu |= side is Side.GPU
+        with sides.aimed(side):
+            out = func(*args, **kwargs)
+            if side is Side.GPU and isinstance(out, torch.Tensor) and sides.of(out) is not Side.GPU:
+                out = torch.ops.aten._to_copy.default(out)  # `as_tensor` and `tensor` begin with numbers
+        return out
+
+    def _chosen(self, name: str, func: Any, args: Any, kwargs: Any) -> Any:
+        """An operation on the GPU, as CUDA runs it."""
         if self.autocast.dtype is not None:
             if name == "cross_entropy" and not kwargs.get("label_smoothing"):
                 return kernels.cross_entropy(*args, **kwargs)
@@ -56,6 +117,7 @@ class CudaChoices(TorchFunctionMode):
         if (
             name == "__getitem__"
             and isinstance(args[1], tuple)
+            and args[1]
             and type(args[1][-1]) is int
             and _whole(args[1][:-1])
         ):
@@ -81,6 +143,26 @@ def _whole(index: Any) -> bool:
     )
 
 
+MOVES = frozenset({"to", "cuda", "cpu", "type"})
+_TYPES = {
+    "FloatTensor": torch.float32,
+    "HalfTensor": torch.float16,
+    "BFloat16Tensor": torch.bfloat16,
+    "DoubleTensor": torch.float64,
+    "LongTensor": torch.int64,
+    "IntTensor": torch.int32,
+    "ByteTensor": torch.uint8,
+    "BoolTensor": torch.bool,
+}
+
+
+def side_of(device: Any) -> Side | None:
+    """`None` for a device that is neither, such as `meta`."""
+    if is_cuda(device) or (isinstance(device, int) and not isinstance(device, bool)):
+        return Side.GPU
+    return Side.HOST if str(device).partition(":")[0] == "cpu" else None
+
+
 def is_cuda(value: Any) -> bool:
     return (isinstance(value, torch.device) and value.type == "cuda") or (
         isinstance(value, str) and (value == "cuda" or value.startswith("cuda:"))
@@ -91,9 +173,57 @@ def on_cpu(kwargs: dict[str, Any]) -> dict[str, Any]:
     return {key: "cpu" if key == "device" and is_cuda(value) else value for key, value in kwargs.items()}
 
 
-def _moved(name: str, func: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
-    if name == "cuda" and isinstance(args[0], torch.Tensor):
-        return args[:1], {}, lambda tensor: tensor
+def _without_cuda(name: str, func: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
+    """Where everything counts as on the GPU, naming it changes nothing."""
+    kwargs = on_cpu(kwargs)
+    if name == "cuda" and args and isinstance(args[0], torch.Tensor):
+        return (lambda tensor: tensor), args[:1], {}
     if name == "to":
         args = tuple("cpu" if index and is_cuda(value) else value for index, value in enumerate(args))
-    return args, kwargs, func
+    return func, args, kwargs
+
+
+def _moved(sides: Sides, name: str, func: Any, args: Any, kwargs: Any) -> Any:
+    tensor, rest = args[0], list(args[1:])
+    if name == "type":
+        return _retyped(sides, func, args, kwargs)
+    if name in ("cuda", "cpu"):
+        return moved_to(sides, tensor, Side.GPU if name == "cuda" else Side.HOST, None)
+    device, dtype = kwargs.get("device"), kwargs.get("dtype")
+    for each in rest:
+        if isinstance(each, torch.dtype):
+            dtype = each
+        elif isinstance(each, torch.Tensor):
+            device, dtype = (GPU if sides.is_gpu(each) else "cpu"), each.dtype
+        elif isinstance(each, (str, torch.device)) or (isinstance(each, int) and not isinstance(each, bool)):
+            device = each
+    side = None if device is None else side_of(device)
+    if side is None or (side is Side.GPU) == sides.is_gpu(tensor):
+        if device is not None and side is not None:
+            rest = [each for each in rest if not isinstance(each, (str, torch.device, int, torch.Tensor))]
+            kwargs = {key: value for key, value in kwargs.items() if key not in ("device", "other")}
+            rest = [each for each in rest if not isinstance(each, torch.dtype)]
+            kwargs["dtype"] = dtype or tensor.dtype
+        return func(tensor, *rest, **kwargs)
+    return moved_to(sides, tensor, side, dtype)
+
+
+def moved_to(sides: Sides, tensor: Any, side: Side, dtype: Any) -> Any:
+    """A copy on the other side; the tensor itself where it is there already."""
+    if (side is Side.GPU) == sides.is_gpu(tensor):
+        return tensor if dtype is None else tensor.to(dtype)
+    sides.used_gpu |= side is Side.GPU
+    with sides.aimed(side, transfer=True):
+        return torch.ops.aten._to_copy.default(tensor, dtype=dtype)
+
+
+def _retyped(sides: Sides, func: Any, args: Any, kwargs: Any) -> Any:
+    """`x.type(torch.cuda.FloatTensor)`, and the name that `x.type()` gives."""
+    wanted = args[1] if len(args) > 1 else kwargs.get("dtype")
+    if wanted is None:
+        known = func(*args, **kwargs)
+        return known.replace("torch.", "torch.cuda.") if sides.is_gpu(args[0]) else known
+    word = wanted if isinstance(wanted, str) else getattr(wanted, "teraflock_type", "")
+    if word.startswith("torch.cuda."):
+        return moved_to(sides, args[0], Side.GPU, _TYPES.get(word.rpartition(".")[2]))
+    return func(*args, **kwargs)

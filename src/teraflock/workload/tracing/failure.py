@@ -23,15 +23,19 @@ REASONS = {
 WORDS = {
     ".numpy() is not supported": REASONS["UnsupportedFakeTensorException"],
     "data pointer": REASONS["UnsupportedFakeTensorException"],
+    "not Unknown": "a value that only a GPU would compute becomes a size or an index",
 }
 """Parts of sentences by which PyTorch tells such a reason in an error of no kind of its own."""
 TEXT_MAX = 200
 
 
-def explained(error: BaseException, *, name: str, folder: Path) -> BadInput:
+def explained(error: BaseException, *, name: str, folder: Path, reason: str | None = None) -> BadInput:
+    """With a `reason` given, even an empty one, only the line is told."""
     if isinstance(error, BadInput):
         return error
     where = _line(error, folder) or name
+    if reason is not None:
+        return BadInput(f"{where}: {reason}" if reason else where)
     if isinstance(error, SystemExit):
         return BadInput(f"{where}: the script ended itself before its second step: {_code(error)}")
     kind = type(error).__name__

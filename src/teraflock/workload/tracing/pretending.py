@@ -2,40 +2,21 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, Final
+from typing import Any
 from unittest import mock
 
 import torch
 import torch.utils.checkpoint
+from torch._subclasses.fake_tensor import FakeTensor
 
 from teraflock.workload.tracing.autocast import Autocast
-from teraflock.workload.tracing.cuda import CudaChoices, is_cuda, on_cpu
+from teraflock.workload.tracing.cuda import GPU, CudaChoices, is_cuda, moved_to, on_cpu
+from teraflock.workload.tracing.device import device_patches
 from teraflock.workload.tracing.kernels import takes_fast_attention
+from teraflock.workload.tracing.side import Side
 
 DEVICES = ("cuda", "cpu")
-"""Fake tensors lie on the CPU, so code that asks a tensor for its device speaks of that one."""
-_ANSWERS: Final[dict[str, Any]] = {
-    "is_available": True,
-    "device_count": 1,
-    "current_device": 0,
-    "is_bf16_supported": True,
-    "get_device_name": "NVIDIA H200",
-    "get_device_capability": (9, 0),
-    **dict.fromkeys(
-        ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved"), 0
-    ),
-    **dict.fromkeys(
-        (
-            "synchronize",
-            "empty_cache",
-            "set_device",
-            "reset_peak_memory_stats",
-            "manual_seed",
-            "manual_seed_all",
-        )
-    ),
-}
-"""What `torch.cuda` says, whatever it is asked with."""
+"""Autocast of either: a script that is traced as if it were on the GPU may speak of the CPU."""
 
 _Patches = Iterator[Any]
 
@@ -43,7 +24,12 @@ _Patches = Iterator[Any]
 @contextmanager
 def pretending(choices: CudaChoices) -> Iterator[None]:
     with ExitStack() as stack:
-        for patches in (_autocast(choices.autocast), _functions(choices), _device(), _modules()):
+        for patches in (
+            _autocast(choices.autocast),
+            _functions(choices),
+            device_patches(),
+            _modules(choices),
+        ):
             for patch in patches:
                 stack.enter_context(patch)
         yield
@@ -130,42 +116,86 @@ def _functions(choices: CudaChoices) -> _Patches:
             choices.is_fast = False
 
     yield mock.patch.object(torch.overrides, "has_torch_function", has_any)
+    checks = {"default": lambda tensor: {"shape": tensor.shape, "dtype": tensor.dtype}}
+    yield mock.patch.dict(checkpoint._allowed_determinism_checks_to_fns, checks)
+    yield mock.patch.object(checkpoint, "get_device_states", lambda *args: ([], []))
+    yield mock.patch.object(checkpoint, "set_device_states", lambda *args, **kwargs: None)
     yield mock.patch.object(torch.nn.MultiheadAttention, "forward", multihead)
     yield mock.patch.object(checkpoint, "_checkpoint_without_reentrant_generator", generator)
     yield mock.patch.object(checkpoint, "CheckpointFunction", Reentrant)
     yield mock.patch.object(torch.nn.functional, "has_torch_function", has_torch_function)
 
 
-def _device() -> _Patches:
-    def answering(answer: Any) -> Callable[..., Any]:
-        return lambda *args, **kwargs: answer
+def _modules(choices: CudaChoices) -> _Patches:
+    if choices.sides is None:
+        yield mock.patch.object(torch.nn.Module, "cuda", lambda self, device=None: self)
+        yield mock.patch.object(torch.Tensor, "cuda", lambda self, *args, **kwargs: self)
+        yield mock.patch.object(torch.nn.Module, "_apply", _apply(lambda parameter: False))
+        yield mock.patch.object(torch.nn.Module, "to", _module_to(torch.nn.Module.to))
+        return
+    sides = choices.sides
+    real_new = torch.nn.Parameter.__new__
 
-    for name, answer in _ANSWERS.items():
-        yield mock.patch.object(torch.cuda, name, answering(answer))
+    def born(cls: Any, data: Any = None, requires_grad: bool = True) -> Any:
+        """A parameter has a shape and no numbers from the start: a model of any size can be built."""
+        if type(data) is torch.Tensor and data.device.type == "cpu":
+            data = moved_to(sides, data, Side.GPU, None) if sides.assume else sides.hosted(data)
+        return real_new(cls, data, requires_grad)
+
+    def to(self: Any, *args: Any, **kwargs: Any) -> Any:
+        """A device may be a bare number, which a build without CUDA cannot read."""
+        args = tuple(GPU if isinstance(each, int) and not isinstance(each, bool) else each for each in args)
+        if isinstance(kwargs.get("device"), int):
+            kwargs = {**kwargs, "device": GPU}
+        return real_to(self, *args, **kwargs)
+
+    real_to = torch.nn.Module.to
+    yield mock.patch.object(torch.nn.Module, "to", to)
+    yield mock.patch.object(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
+    yield mock.patch.object(torch.nn.RNNBase, "flatten_parameters", lambda self: None)
+    yield mock.patch.object(torch.nn.Parameter, "__new__", born)
+    yield mock.patch.object(torch.nn.Module, "_apply", _apply(sides.is_gpu))
+    yield mock.patch.object(FakeTensor, "device", property(_device_of(choices, FakeTensor.device.fget)))
 
 
-def _modules() -> _Patches:
-    yield mock.patch.object(torch.nn.Module, "cuda", lambda self, device=None: self)
-    yield mock.patch.object(torch.Tensor, "cuda", lambda self, *args, **kwargs: self)
-    yield mock.patch.object(torch.nn.Module, "_apply", _apply)
-    yield mock.patch.object(torch.nn.Module, "to", _module_to(torch.nn.Module.to))
+def _device_of(choices: CudaChoices, real: Any) -> Any:
+    sides = choices.sides
+    assert sides is not None
+
+    def device(self: Any) -> Any:
+        if choices.inside or sides.depth or self.fake_mode.in_kernel_invocation or not sides.is_gpu(self):
+            return real(self)
+        return GPU
+
+    return device
 
 
-def _apply(self: Any, function: Any, recurse: bool = True) -> Any:
-    """`Module._apply` as it works on CUDA: in place. On fake tensors PyTorch would swap them, and fail."""
-    if recurse:
-        for child in self.children():
-            child._apply(function)
-    with torch.no_grad():
-        for parameter in self._parameters.values():
+def _apply(is_gpu: Callable[[Any], bool]) -> Any:
+    def apply(self: Any, function: Any, recurse: bool = True) -> Any:
+        """`Module._apply` as it works on CUDA: in place. On fake tensors PyTorch would swap them, and fail."""
+        if recurse:
+            for child in self.children():
+                child._apply(function)
+        for name, parameter in self._parameters.items():
             if parameter is not None:
-                new = function(parameter)
-                if new is not parameter and new.dtype != parameter.dtype:
-                    parameter.data = new
-    for name, buffer in self._buffers.items():
-        if buffer is not None:
-            self._buffers[name] = function(buffer)
-    return self
+                with torch.no_grad():
+                    new = function(parameter)
+                if new is not parameter:
+                    self._parameters[name] = _replaced(parameter, new, is_gpu)
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = function(buffer)
+        return self
+
+    return apply
+
+
+def _replaced(parameter: Any, new: Any, is_gpu: Callable[[Any], bool]) -> Any:
+    if not isinstance(parameter, FakeTensor):  # of the `meta` device until now
+        return torch.nn.Parameter(new, parameter.requires_grad)
+    if new.dtype != parameter.dtype or is_gpu(new) != is_gpu(parameter):
+        parameter.data = new
+    return parameter
 
 
 def _module_to(real: Any) -> Any:

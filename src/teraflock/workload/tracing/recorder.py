@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from teraflock.workload.expression import Expression
 from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark, Operation, Parameter, Tensor, Trace
+from teraflock.workload.tracing.side import Side, Sides
 
 DTYPES = {
     torch.float32: "f",
@@ -57,16 +59,34 @@ def _upsampled_back(gradient: Any, size: Any, input_size: Any, *rest: Any) -> An
     return gradient.new_empty(list(input_size))
 
 
+def _histogram(tensor: Any, bins: int = 100, *rest: Any) -> Any:
+    return tensor.new_empty([bins])
+
+
+def _grouped(left: Any, right: Any, offs: Any = None, *rest: Any) -> Any:
+    """Products of experts: rows in groups, or the groups' own sums in the backward pass."""
+    if left.dim() == 2 and right.dim() == 2:
+        return left.new_empty([offs.shape[0], left.shape[0], right.shape[1]])
+    if left.dim() == right.dim() == 3:
+        return left.new_empty([left.shape[0], left.shape[1], right.shape[2]])
+    return left.new_empty([left.shape[-2], right.shape[-1]])
+
+
 SHAPED: dict[str, Callable[..., Any]] = {
     "aten::constant_pad_nd": _padded,
     "aten::upsample_nearest2d": _upsampled,
     "aten::upsample_nearest2d_backward": _upsampled_back,
+    "aten::histc": _histogram,
+    "aten::_grouped_mm": _grouped,
 }
-"""Operations whose fake form fixes symbolic sizes to the numbers they stand for; these do not."""
+"""Operations whose fake form fixes symbolic sizes to the numbers they stand for, or is that of the CPU, which knows
+fewer types; these do not."""
 
 
 class Recorder(TorchDispatchMode):
-    def __init__(self) -> None:
+    """Without `sides` every tensor is fake already and counts as on the GPU; with it, see `side.py`."""
+
+    def __init__(self, sides: Sides | None = None) -> None:
         super().__init__()
         self.expressions: list[Expression] = []
         self.operations: list[Operation] = []
@@ -75,19 +95,43 @@ class Recorder(TorchDispatchMode):
         self.views = 0
         self.paused = False
         self.phase = "b"
+        self.sides = sides
         self._expression_index: dict[Any, int] = {}
         self._operation_index: dict[Any, int] = {}
         self._number_by_storage: dict[int, int] = {}
         self._references: dict[int, Any] = {}
         self._all: set[int] = set()
+        if sides is not None:
+            sides.is_gpu_storage = self._number_by_storage.__contains__
 
     # What the dispatcher calls for every operation.
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func._schema.name == "aten::_local_scalar_dense":
+        if self.sides is None:
+            return self._on_gpu(func, args, kwargs)
+        sides = self.sides
+        if func is torch.ops.aten._local_scalar_dense.default and isinstance(args[0], FakeTensor):
+            return self._guessed(args[0])
+        sides.depth += 1
+        try:
+            if sides.of_operation(func, args, kwargs) is not Side.GPU:
+                return sides.on_host(func, args, kwargs)
+            if sides.aim is Side.GPU and sides.is_transfer:
+                out = sides.run_fake(func, args, kwargs)
+                for each in _flat(out):
+                    if isinstance(each, torch.Tensor):
+                        self.birth(each)
+                return out
+            return self._on_gpu(func, args, kwargs)
+        finally:
+            sides.depth -= 1
+
+    def _on_gpu(self, func: Any, args: Any, kwargs: Any) -> Any:
+        if func is torch.ops.aten._local_scalar_dense.default:
             return self._guessed(args[0])
         shaped = SHAPED.get(func._schema.name)
-        out = shaped(*args) if shaped else func(*args, **kwargs)
+        run = self.sides.run_fake if self.sides is not None else _plain
+        out = shaped(*args, **(kwargs if shaped is _grouped else {})) if shaped else run(func, args, kwargs)
         if func._schema.name in FULL_MASKS and not args[0].is_floating_point():
             self._all.add(out.untyped_storage()._cdata)
         if self.paused or func.namespace not in ("aten", "teraflock"):
@@ -107,6 +151,10 @@ class Recorder(TorchDispatchMode):
                 inputs, outputs = self._foreach_group(args), []
             self._operate(self._name(func, name), inputs, outputs, self._attributes(name, args))
         return out
+
+    def believe(self, tensor: Any) -> None:
+        """Read as true where a script asks: that a loss is finite."""
+        self._all.add(tensor.untyped_storage()._cdata)
 
     def birth(self, tensor: Any, kind: str = "") -> None:
         """Note the storage of a tensor as born, unless it is known already."""
@@ -232,6 +280,10 @@ def _from_sympy(expr: Any) -> Expression:
     if operator is None:
         raise ValueError(f"a size has the form {kind}, which a trace cannot hold: {expr}")
     return [operator, *operands]
+
+
+def _plain(func: Any, args: Any, kwargs: Any) -> Any:
+    return func(*args, **kwargs)
 
 
 def _flat(value: Any) -> list[Any]:

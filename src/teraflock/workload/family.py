@@ -1,0 +1,353 @@
+"""Families of models: one recorded trace that answers for any widths and any number of layers.
+
+A family is recorded with four layers (`recording/families.py`). It is kept in parts: those that come once, and loops of
+a part per layer, forward, backward and in the setting up. `expanded` writes the trace of a model with as many layers as
+asked for: the first and the last layer as they were recorded, and the second one for all between. A storage that is
+freed is named by the part it was born in, counted from the part that frees it, so it is found at any depth.
+"""
+
+import zlib
+from typing import Final
+
+import msgspec
+
+from teraflock.workload.expression import Expression, evaluate_all
+from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark, Operation, Parameter, Tensor, Trace
+
+RECORDED_LAYERS: Final = 4
+LAYERS_MIN: Final = 2
+ONCE: Final = -1
+ALL: Final = 1000
+"""In place of a layer: every one of them."""
+ALLOCATE: Final = int(EventKind.ALLOCATE)
+FREE: Final = int(EventKind.FREE)
+
+Birth = tuple[int, int, int]
+"""Loop, layer and place within the part; for a part that comes once `ONCE`, its number and the place."""
+
+
+class Reference(msgspec.Struct, frozen=True, array_like=True):
+    """Where a freed storage was born."""
+
+    loop: int
+    layer: int
+    """Counted from the layer that frees it; from a part that comes once: 0 for the first layer, -1 for the last, -2."""
+    place: int
+
+
+class Part(msgspec.Struct, frozen=True, array_like=True):
+    loop: int
+    layer: int
+    events: list[int]
+    """As in a trace, but what is freed is the number of a reference."""
+    references: list[Reference]
+    kinds: str
+
+
+class Family(msgspec.Struct, frozen=True, kw_only=True):
+    trace: Trace
+    """Without events; its sizes are expressions of the widths, too."""
+    parts: list[Part]
+    parameter_layers: list[int]
+    """Of each parameter, or -1 where it belongs to no layer."""
+
+
+def write_family(family: Family) -> bytes:
+    return zlib.compress(msgspec.msgpack.encode(family), 9)
+
+
+def read_family(data: bytes) -> Family:
+    return msgspec.msgpack.decode(zlib.decompress(data), type=Family)
+
+
+def expanded(family: Family, layers: int, symbols: dict[str, int], *, name: str) -> Trace:
+    """The trace of a model of this family, with `LAYERS_MIN` layers or more."""
+    assert layers >= LAYERS_MIN
+    writer = _Writer(family, layers)
+    for number, part in enumerate(family.parts):
+        if part.loop == ONCE:
+            writer.write(part, (ONCE, number), 0)
+        elif part.layer in (0, RECORDED_LAYERS - 1) and (part.loop, 0) not in writer.bases:
+            rising = part.layer == 0
+            for layer in range(layers) if rising else reversed(range(layers)):
+                template = writer.templates[part.loop, _template(layer, layers)]
+                writer.write(template, (part.loop, layer), layer)
+    return msgspec.structs.replace(
+        family.trace,
+        name=name,
+        symbols={**family.trace.symbols, **symbols},
+        events=writer.events,
+        kinds="".join(writer.kinds),
+        parameters=_parameters(family, layers),
+        views=_views(family, layers),
+    )
+
+
+def _template(layer: int, layers: int) -> int:
+    return 0 if layer == 0 else RECORDED_LAYERS - 1 if layer == layers - 1 else 1
+
+
+class _Writer:
+    def __init__(self, family: Family, layers: int) -> None:
+        self.layers = layers
+        self.templates = {(part.loop, part.layer): part for part in family.parts if part.loop != ONCE}
+        self.bases: dict[tuple[int, int], int] = {}
+        self.events: list[int] = []
+        self.kinds: list[str] = []
+        self.born = 0
+
+    def write(self, part: Part, key: tuple[int, int], layer: int) -> None:
+        self.bases[key] = self.born
+        events, born = self.events, self.born
+        for event in part.events:
+            kind = event % EVENT_KINDS
+            if kind == FREE:
+                numbers = self._numbers(part.references[event // EVENT_KINDS], part.loop, layer)
+                events += [(born - number) * EVENT_KINDS + FREE for number in numbers]
+                continue
+            events.append(event)
+            born += kind == ALLOCATE
+        self.born = born
+        self.kinds.append(part.kinds)
+
+    def _numbers(self, found: Reference, loop: int, layer: int) -> list[int]:
+        if found.loop == ONCE:
+            return [self.bases[ONCE, found.layer] + found.place]
+        if found.layer == ALL:
+            return [self.bases[found.loop, each] + found.place for each in range(self.layers)]
+        target = layer + found.layer if loop != ONCE else found.layer % self.layers
+        return [self.bases[found.loop, target] + found.place]
+
+
+def _parameters(family: Family, layers: int) -> list[Parameter]:
+    """Those of the second layer stand for all between the first and the last."""
+    found: list[Parameter] = []
+    pairs = list(zip(family.trace.parameters, family.parameter_layers, strict=True))
+    middle = [parameter for parameter, layer in pairs if layer == 1]
+    done = False
+    for parameter, layer in pairs:
+        if layer in (1, 2):
+            if not done:
+                found += middle * (layers - 2)
+                done = True
+            continue
+        found.append(parameter)
+    return found
+
+
+def _views(family: Family, layers: int) -> int:
+    return family.trace.views * layers // RECORDED_LAYERS
+
+
+# Cutting a recorded trace into parts.
+
+
+def cut(
+    trace: Trace,
+    layer_of_storage: dict[int, int],
+    parameter_layers: list[int],
+    marks: dict[int, tuple[int, int]],
+    primes: dict[str, tuple[int, int]],
+) -> Family:
+    """`marks` says of an event which loop and layer begins with it; loop `ONCE` ends one."""
+    trace = _merged(trace)
+    trace = msgspec.structs.replace(trace, expressions=[symbolic(each, primes) for each in trace.expressions])
+    start = Mark.STEP * EVENT_KINDS + EventKind.MARK
+    at = trace.events.index(start)
+    births = sum(event % EVENT_KINDS == ALLOCATE for event in trace.events[:at])
+    cutter = _Cutter(trace)
+    alive = _alive(trace.events[:at])
+    sizes = [event // EVENT_KINDS for event in trace.events if event % EVENT_KINDS == ALLOCATE]
+    before = ONCE
+    run = 100  # loops of the setting up: another run begins where the first layer comes again
+    for number in alive:
+        layer = layer_of_storage.get(number, ONCE)
+        if layer != before:
+            run += layer == 0
+            cutter.begin(run if layer != ONCE else ONCE, layer)
+        before = layer
+        cutter.allocate(number, sizes[number])
+    cutter.begin(ONCE, ONCE)
+    cutter.count = births
+    for event in trace.events[at:]:
+        if event in marks:
+            cutter.begin(*marks[event])
+        else:
+            cutter.add(event)
+    family = Family(
+        trace=msgspec.structs.replace(trace, events=[], kinds=""),
+        parts=cutter.parts(),
+        parameter_layers=parameter_layers,
+    )
+    _check(family)
+    return family
+
+
+def _merged(trace: Trace) -> Trace:
+    """The same size may be written in several ways: one stands for all that are equal wherever they were tried."""
+    names = sorted({*trace.symbols, *_names(trace.expressions)})
+    tried = [
+        evaluate_all(trace.expressions, {n: 16 * (turn + 3 * i + 5) for i, n in enumerate(names)})
+        for turn in TURNS
+    ]
+    plainest: dict[tuple[int, ...], int] = {}
+    values = list(zip(*tried, strict=True))
+    for at in sorted(range(len(values)), key=lambda each: len(str(trace.expressions[each]))):
+        plainest.setdefault(values[at], at)
+    same = [plainest[each] for each in values]
+    operations: dict[bytes, int] = {}
+    kept: list[Operation] = []
+    place: list[int] = []
+    for each in trace.operations:
+        one = msgspec.structs.replace(
+            each, inputs=_resized(each.inputs, same), outputs=_resized(each.outputs, same)
+        )
+        key = msgspec.msgpack.encode(one)
+        if key not in operations:
+            operations[key] = len(kept)
+            kept.append(one)
+        place.append(operations[key])
+    moved = {ALLOCATE: same, int(EventKind.OPERATE): place}
+    return msgspec.structs.replace(
+        trace,
+        operations=kept,
+        events=[
+            moved[event % EVENT_KINDS][event // EVENT_KINDS] * EVENT_KINDS + event % EVENT_KINDS
+            if event % EVENT_KINDS in moved
+            else event
+            for event in trace.events
+        ],
+    )
+
+
+TURNS: Final = (0, 7, 24)
+
+
+def _names(value: object) -> set[str]:
+    if isinstance(value, str):
+        return {value}
+    if not isinstance(value, list):
+        return set()
+    inner = value[1:] if value and value[0] in ("*", "+", "//", "%", "**", "max", "min") else value
+    return {name for each in inner for name in _names(each)}
+
+
+def _resized(tensors: list[Tensor], same: list[int]) -> list[Tensor]:
+    return [msgspec.structs.replace(each, shape=[same[index] for index in each.shape]) for each in tensors]
+
+
+def _alive(events: list[int]) -> list[int]:
+    born, dead = 0, set()
+    for event in events:
+        kind, argument = event % EVENT_KINDS, event // EVENT_KINDS
+        if kind == ALLOCATE:
+            born += 1
+        elif kind == FREE:
+            dead.add(born - argument)
+    return [number for number in range(born) if number not in dead]
+
+
+class _Cutter:
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.open: list[tuple[int, int, list[int], list[Birth], list[str]]] = []
+        self.homes: dict[int, Birth] = {}
+        self.count = 0
+
+    def begin(self, loop: int, layer: int) -> None:
+        self.open.append((loop, layer if loop != ONCE else len(self.open), [], [], []))
+
+    def allocate(self, number: int, size: int) -> None:
+        if not self.open:
+            self.begin(ONCE, ONCE)
+        loop, layer, events, _, kinds = self.open[-1]
+        self.homes[number] = (loop, layer, len(kinds))
+        kinds.append(self.trace.kinds[number])
+        events.append(size * EVENT_KINDS + ALLOCATE)
+
+    def add(self, event: int) -> None:
+        kind, argument = event % EVENT_KINDS, event // EVENT_KINDS
+        if kind == ALLOCATE:
+            self.allocate(self.count, argument)
+            self.count += 1
+        elif kind == FREE:
+            home = self.homes.get(self.count - argument)
+            if home is not None:  # else it was gone before the step
+                _, _, events, references, _ = self.open[-1]
+                events.append(len(references) * EVENT_KINDS + FREE)
+                references.append(home)
+        else:
+            self.open[-1][2].append(event)
+
+    def parts(self) -> list[Part]:
+        made = []
+        for loop, layer, events, homes, kinds in self.open:
+            whole = _of_all_layers(homes) if loop == ONCE else set()
+            kept: list[int] = []
+            references: list[Reference] = []
+            for event in events:
+                if event % EVENT_KINDS != FREE:
+                    kept.append(event)
+                    continue
+                home = homes[event // EVENT_KINDS]
+                if (home[0], home[2]) in whole:
+                    if home[1]:
+                        continue  # told once, for all layers
+                    found = Reference(home[0], ALL, home[2])
+                else:
+                    found = _relative(home, loop, layer)
+                kept.append(len(references) * EVENT_KINDS + FREE)
+                references.append(found)
+            made.append(Part(loop, layer, kept, references, "".join(kinds)))
+        return made
+
+
+def _of_all_layers(homes: list[Birth]) -> set[tuple[int, int]]:
+    """Loop and place of what one part frees in every layer: autocast's copies of the weights."""
+    layers: dict[tuple[int, int], set[int]] = {}
+    for loop, layer, place in homes:
+        if loop != ONCE:
+            layers.setdefault((loop, place), set()).add(layer)
+    return {key for key, found in layers.items() if len(found) == RECORDED_LAYERS}
+
+
+def _relative(home: Birth, loop: int, layer: int) -> Reference:
+    if home[0] == ONCE:
+        return Reference(*home)
+    if loop != ONCE:
+        return Reference(home[0], home[1] - layer, home[2])
+    if home[1] == 1:
+        raise ValueError(
+            "a part that comes once frees a storage of a layer between the first and the last two"
+        )
+    return Reference(home[0], home[1] - RECORDED_LAYERS if home[1] else 0, home[2])
+
+
+def _check(family: Family) -> None:
+    by = {(part.loop, part.layer): part for part in family.parts if part.loop != ONCE}
+    for (loop, layer), part in by.items():
+        if layer == 1:
+            other = by[loop, 2]
+            if (part.events, part.references, part.kinds) != (other.events, other.references, other.kinds):
+                raise ValueError(f"the second and the third layer differ in loop {loop}")
+
+
+def symbolic(value: Expression, primes: dict[str, tuple[int, int]]) -> Expression:
+    """A recorded size as an expression of widths: each has a prime factor that no other number has."""
+    if isinstance(value, list):
+        return [value[0], *[symbolic(each, primes) for each in value[1:]]]
+    if not isinstance(value, int) or value <= 0:
+        return value
+    rest, below = value, 1
+    names: list[str] = []
+    for name, (prime, divisor) in primes.items():
+        while rest % prime == 0:
+            rest //= prime
+            below *= divisor
+            names.append(name)
+    if not names:
+        return value
+    while rest % 2 == 0 and below % 2 == 0:
+        rest, below = rest // 2, below // 2
+    product: Expression = ["*", rest, *names] if rest != 1 or len(names) > 1 else names[0]
+    return product if below == 1 else ["//", product, below]

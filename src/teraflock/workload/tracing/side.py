@@ -1,0 +1,156 @@
+"""On which side a tensor lies, and how an operation of each side runs.
+
+- GPU: fake, with a storage that the recorder knows; every operation on it is recorded.
+- HOST: parameters of modules before they move to the GPU, CPU tensors above `REAL_BYTES_MAX`, and results that come
+  back from the GPU. Fake too, and not recorded: host memory is not GPU memory.
+- REAL: all other CPU tensors. They hold numbers, so data loaders, numpy, indices and constructors run as they would.
+
+All fake tensors claim the CPU towards PyTorch, since a CPU build cannot run a backward pass on others; towards the
+script (`depth` 0) those of the GPU claim `cuda:0`.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import Any, Final
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+REAL_BYTES_MAX: Final = 64 << 20
+"""Of one CPU tensor: beyond it has a shape and no numbers, so that data and models of any size can be traced."""
+BYTES_EACH: Final = 8
+GROWTH: Final = 16
+"""How many times its input an operation on one tensor is taken to make without being asked: repeating, padding."""
+
+
+class Side(Enum):
+    REAL = "real"
+    HOST = "host"
+    GPU = "gpu"
+
+
+class Sides:
+    def __init__(self, mode: FakeTensorMode, *, assume: bool = False) -> None:
+        self.mode = mode
+        self.assume = assume
+        """For a script that never names a GPU: parameters, and what modules are called with, count as there."""
+        self.depth = 0
+        """Above 0 while an operation runs: PyTorch itself asks then, not the script."""
+        self.aim: Side | None = None
+        """Where the results of the call in progress go, if it names a device."""
+        self.is_transfer = False
+        """Whether the call in progress only copies from the host."""
+        self.is_gpu_storage: Callable[[int], bool] = lambda key: False
+        self.used_gpu = False
+        """Whether the script ever named a GPU."""
+
+    def of(self, tensor: Any) -> Side:
+        if not isinstance(tensor, FakeTensor):
+            return Side.REAL
+        return Side.GPU if self.is_gpu(tensor) else Side.HOST
+
+    def is_gpu(self, tensor: Any) -> bool:
+        if not isinstance(tensor, FakeTensor):
+            return False
+        try:
+            return self.is_gpu_storage(torch._C.TensorBase.untyped_storage(tensor)._cdata)
+        except (NotImplementedError, RuntimeError):  # sparse tensors have no storage of their own
+            return True
+
+    @contextmanager
+    def aimed(self, side: Side | None, *, transfer: bool = False) -> Iterator[None]:
+        before = self.aim, self.is_transfer
+        self.aim, self.is_transfer = side, transfer
+        try:
+            yield
+        finally:
+            self.aim, self.is_transfer = before
+
+    def of_operation(self, func: Any, args: Any, kwargs: Any) -> Side:
+        given = tensors_in(args)
+        if given and func._schema.is_mutable and not isinstance(given[0], FakeTensor):
+            return Side.REAL  # whatever is written there: numbers stay numbers
+        if self.aim is not None:
+            return self.aim
+        found = Side.REAL
+        for each in given or tensors_in(kwargs):
+            if isinstance(each, FakeTensor):
+                if self.is_gpu(each):
+                    return Side.GPU
+                found = Side.HOST
+        return found
+
+    def on_host(self, func: Any, args: Any, kwargs: Any) -> Any:
+        given = tensors_in((args, kwargs))
+        has_fake = any(isinstance(each, FakeTensor) for each in given)
+        if has_fake and func._schema.is_mutable and not isinstance(given[0], FakeTensor):
+            # Numbers stay as they are where unknown ones would be written over them.
+            return args[0] if isinstance(args[0], torch.Tensor) else None
+        if has_fake or self.aim is Side.HOST or self._is_large(func, args, kwargs, given):
+            return self.run_fake(func, args, kwargs)
+        return func(*args, **kwargs)
+
+    def run_fake(self, func: Any, args: Any, kwargs: Any) -> Any:
+        if func._schema.name == "aten::index":
+            args = (args[0], [_positions(each) for each in args[1]], *args[2:])
+        with self.mode:
+            return func(*args, **kwargs)
+
+    def hosted(self, tensor: Any) -> Any:
+        """A fake tensor of the host in place of a real one."""
+        with torch.no_grad(), self.mode:
+            return torch.empty_strided(
+                tensor.shape, tensor.stride(), dtype=tensor.dtype, layout=tensor.layout, device="cpu"
+            )
+
+    def _is_large(self, func: Any, args: Any, kwargs: Any, given: list[Any]) -> bool:
+        if func.is_view or func._schema.is_mutable:
+            return False
+        if _has_symbol((args, kwargs)):
+            return True
+        if given and _bytes_at_most(func, given) <= REAL_BYTES_MAX:
+            return False
+        try:
+            with torch.no_grad(), self.mode:
+                made = func(*args, **kwargs)
+        except Exception:  # what has no fake form runs for real
+            return False
+        return any(each.numel() * each.element_size() > REAL_BYTES_MAX for each in tensors_in(made))
+
+
+def _bytes_at_most(func: Any, given: list[Any]) -> int:
+    """How large a result can be, without working it out: of one shape the same, else what broadcasting allows."""
+    sizes = sorted(each.numel() for each in given)
+    if func._schema.name in ("aten::cat", "aten::stack"):
+        return sum(sizes) * BYTES_EACH
+    if len(given) == 1 or (len({each.shape for each in given}) == 1 and given[0].dim() < 2):
+        return sizes[-1] * GROWTH * BYTES_EACH
+    return sizes[-1] * max(GROWTH, sizes[-2]) * BYTES_EACH
+
+
+def tensors_in(value: Any) -> list[Any]:
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [leaf for each in value for leaf in tensors_in(each)]
+    if isinstance(value, dict):
+        return [leaf for each in value.values() for leaf in tensors_in(each)]
+    return []
+
+
+def _has_symbol(value: Any) -> bool:
+    if isinstance(value, torch.SymInt):
+        return True
+    if isinstance(value, (list, tuple)):
+        return any(_has_symbol(each) for each in value)
+    if isinstance(value, dict):
+        return any(_has_symbol(each) for each in value.values())
+    return False
+
+
+def _positions(index: Any) -> Any:
+    """A mask whose values are known as the positions it stands for: then the result has a known shape."""
+    if not isinstance(index, torch.Tensor) or isinstance(index, FakeTensor) or index.dim() != 1:
+        return index
+    return index.nonzero().flatten() if index.dtype in (torch.bool, torch.uint8) else index

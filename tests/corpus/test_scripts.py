@@ -1,0 +1,97 @@
+"""Scripts as people have them, traced unchanged. Each line says what a reader of the script would count.
+
+Needs PyTorch, which is no part of the test environment's lock. With it, two scripts run here and all of them with
+`TERA_CORPUS=all`, as `make corpus` does.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed: `make corpus` runs these")
+
+SCRIPTS = Path(__file__).parent / "scripts"
+QUICK = frozenset({"dcgan.py", "widths.py"})
+SECONDS_MAX = 120
+
+# script, parameters, samples a step, forward and backward passes, optimizers
+CASES: list[tuple[str, int, int, int, int, list[str]]] = [
+    ("nanogpt.py", 10_745_088, 64, 1, 1, ["AdamW"]),
+    ("mnist.py", 1_199_882, 64, 1, 1, ["Adadelta"]),
+    ("imagenet.py", 11_689_512, 256, 1, 1, ["SGD"]),
+    ("vae.py", 652_824, 128, 1, 1, ["Adam"]),
+    ("dcgan.py", 3_576_704 + 2_765_568, 64, 4, 3, ["Adam", "Adam"]),
+    ("mnist_rnn.py", 26_602, 64, 1, 1, ["Adadelta"]),
+    ("siamese.py", 143_297, 64, 1, 1, ["Adadelta"]),
+    ("word_language_model.py", 13_987_678, 20, 1, 1, []),
+    ("regression.py", 5, 32, 1, 1, []),
+    ("launched.py", 636_554, 8, 1, 1, ["AdamW"]),
+    ("widths.py", 173_314, 8, 1, 1, ["SGD"]),
+    ("serve.py", 11_689_512, 16, 1, 0, []),
+    ("accumulate.ipynb", 64 * 128 + 128 + 128 * 4 + 4, 64, 4, 4, ["Adam"]),
+]
+
+
+def traced(folder: Path, script: str) -> Any:
+    for each in SCRIPTS.iterdir():
+        if each.is_file():
+            shutil.copy(each, folder)
+    done = subprocess.run(
+        [sys.executable, "-m", "teraflock", "trace", script, "-o", "job.trace", "--json"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS_MAX,
+        env={**os.environ, "EVAL_ITERS": "8"},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+def estimated(folder: Path) -> Any:
+    words = ["estimate", "job.trace", "--gpu", "H200", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "teraflock", *words], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("script", "parameters", "samples", "forwards", "backwards", "optimizers"),
+    CASES,
+    ids=[c[0] for c in CASES],
+)
+def test_a_script_is_traced_as_its_reader_would_count(
+    script: str,
+    parameters: int,
+    samples: int,
+    forwards: int,
+    backwards: int,
+    optimizers: list[str],
+    tmp_path: Path,
+) -> None:
+    if script not in QUICK and os.environ.get("TERA_CORPUS") != "all":
+        pytest.skip("`make corpus` runs the whole corpus")
+    seen = traced(tmp_path, script)
+    assert sum(seen["parameters"].values()) == parameters
+    assert seen["samples_per_step"] == samples
+    assert (seen["forward_passes"], seen["backward_passes"]) == (forwards, backwards)
+    assert seen["optimizers"] == optimizers
+    found = estimated(tmp_path)
+    weights = 4 * parameters
+    assert found["memory"]["live_peak_bytes"] >= weights
+    assert found["gpus"][0]["samples_per_second"] > 0
+
+
+def test_host_memory_is_not_gpu_memory(tmp_path: Path) -> None:
+    """`launched.py` holds 2.3 GiB of data on the host; its model is small."""
+    traced(tmp_path, "launched.py")
+    assert estimated(tmp_path)["memory"]["live_peak_bytes"] < 256 << 20
