@@ -59,7 +59,7 @@ class Tera:
 
     def ok(self, *words: str | Path, columns: int = 100) -> Done:
         done = self.run(*words, columns=columns)
-        assert done.code == 0, done.err
+        assert done.code == 0, f"{done.err}\n{done.out}"
         return done
 
     def offers(self, *words: str) -> list[dict[str, Any]]:

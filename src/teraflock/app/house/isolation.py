@@ -66,11 +66,14 @@ def _installation(places: Places, settings: Settings) -> str:
 
 
 def _targets(settings: Settings) -> list[str]:
+    """The host's own services: by its address where it has one beyond loopback, and by the gateway's."""
+    from teraflock.drivers.lxd.throwaway import NETWORK
     from teraflock.host.inspect import host_report
 
     _, port = address_of(settings.listen)
-    here = host_report().address
-    return [CREDENTIALS, f"{here}:{port}", f"{here}:22"]
+    here = {NETWORK.gateway, host_report().address}
+    hosts = sorted(address for address in here if not address.startswith("127."))
+    return [CREDENTIALS, *(f"{host}:{each}" for host in hosts for each in (port, 22))]
 
 
 def _ids(facts: Mapping[str, str]) -> Finding:
