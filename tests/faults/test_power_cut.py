@@ -5,11 +5,12 @@ A guest that ran on while only the server was down is charged for that time. `ve
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from tests.faults.checker import faults
 from tests.faults.house import HOSTS, House, Worker
-from tests.faults.test_lost_host import SCENES, WALK, launched, one
+from tests.faults.test_lost_host import SCENES, WALK, ask, launched, one
 
 from teraflock.base.clock import FixedClock, microseconds
 from teraflock.bill.verify.service import verify
@@ -18,6 +19,7 @@ from teraflock.drivers.simulated.fleet import fleet
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance.driver import Handle
 from teraflock.instance.model import Operation
+from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.states import Phase
 from teraflock.meter import store as meter_store
 from teraflock.meter.model import Interval
@@ -64,6 +66,10 @@ def restart(house: House, outage: timedelta = OUTAGE) -> Worker:
     house.workers[:] = [house.hire()]
     house.workers[0].hosts.take_over()
     return house.workers[0]
+
+
+def set_clock_back(house: House, by: timedelta) -> None:
+    house.wait(-by.total_seconds())
 
 
 def intervals(house: House) -> tuple[Interval, ...]:
@@ -212,6 +218,62 @@ def test_verify_finds_an_outage_that_events_do_not_tell_of(
     restart(house)
     house.settle()
     assert not is_sound(house)
+
+
+@pytest.mark.parametrize("back", [timedelta(seconds=8), timedelta(hours=20)], ids=["a little", "far"])
+def test_a_guest_launched_after_the_clock_was_set_back_into_an_outage_is_charged(
+    house: House, back: timedelta
+) -> None:
+    """The time of the outage comes again, and this time the site is watched."""
+    restart(house)
+    turn(house)
+    set_clock_back(house, back)
+    ask(house, "launch", Order(name="one", shape=ShapeWish(gpu="V100")))
+    work(house)
+    assert one(house).phase == Phase.RUNNING
+    assert is_sound(house)
+    house.wait(back.total_seconds())
+    work(house)
+    assert is_sound(house)
+
+
+@pytest.mark.parametrize(
+    ("back", "wish"),
+    [
+        (timedelta(hours=20), ("label", "one", {"team": "vision"})),
+        (timedelta(hours=20), ("stop", "one")),
+        (OUTAGE + timedelta(seconds=25), ("label", "one", {"team": "vision"})),
+    ],
+    ids=["changed in it", "stopped in it", "changed before it"],
+)
+def test_a_guest_charged_for_an_outage_is_found_after_the_clock_was_set_back(
+    house: House, back: timedelta, wish: tuple[Any, ...]
+) -> None:
+    """Its run began before the outage, so watching that time later proves nothing. Nor does a change made then."""
+    launched(house)
+    work(house)
+    restart(house)
+    turn(house)
+    set_clock_back(house, back)
+    ask(house, *wish)
+    work(house)
+    assert is_sound(house)
+    house.database.write(lambda tx: tx.run("DELETE FROM ran_unwatched"))
+    assert not is_sound(house)
+
+
+def test_the_next_outage_after_the_clock_was_set_back_is_not_charged(house: House) -> None:
+    restart(house)
+    turn(house)
+    set_clock_back(house, timedelta(hours=20))
+    ask(house, "launch", Order(name="one", shape=ShapeWish(gpu="V100")))
+    work(house)
+    last_us = seen_us(house)
+    power_cut(house)
+    restart(house)
+    house.settle()
+    assert [each.until_us for each in intervals(house)] == [last_us]
+    assert is_sound(house)
 
 
 @pytest.mark.parametrize(("operation", "point"), WALK, ids=[point for _, point in WALK])

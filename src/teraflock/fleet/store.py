@@ -169,10 +169,14 @@ def set_region(tx: Transaction, id: HostId, region: str) -> None:
     tx.run("UPDATE host SET region = :region WHERE id = :id", region=region, id=id)
 
 
-def region_of(tx: Transaction, id: str) -> str:
-    """Empty where there is no such host."""
-    row = tx.one("SELECT region FROM host WHERE id = :id", id=id)
-    return str(row[0]) if row else ""
+def place_of(tx: Transaction, id: str) -> tuple[str, int]:
+    """The region of a host, and when the hosts of its site were last read; empty and 0 if there is no such host."""
+    row = tx.one(
+        "SELECT h.region, (SELECT w.until_us FROM site_watch w WHERE w.site = h.site ORDER BY w.from_us DESC LIMIT 1)"
+        " FROM host h WHERE h.id = :id",
+        id=id,
+    )
+    return (str(row[0]), int(row[1] or 0)) if row else ("", 0)
 
 
 def regions(tx: Transaction) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import msgspec
 
 from teraflock.base.clock import microseconds
 from teraflock.fleet.model import GpuKind, HostId
-from teraflock.fleet.store import region_of, release_gpus, release_ports
+from teraflock.fleet.store import place_of, release_gpus, release_ports
 from teraflock.instance.model import (
     Filter,
     HeldGpu,
@@ -53,8 +53,8 @@ def insert(tx: Transaction, instance: Instance, *, now: datetime, random_bytes: 
     stored = msgspec.structs.replace(instance, sequence=1)
     tx.run(_INSERT, **values_of(stored))
     _put_labels(tx, stored.id, stored.project_id, stored.labels)
-    region = region_of(tx, stored.host_id or "")
-    record_event(tx, event_of("instance.moved", None, stored, 1, now, random_bytes, region=region))
+    place = place_of(tx, stored.host_id or "")
+    record_event(tx, event_of("instance.moved", None, stored, 1, now, random_bytes, place=place))
     return stored
 
 
@@ -74,11 +74,11 @@ def put(
         _UPDATE,
         **{name: value for name, value in values_of(stored).items() if name not in _FIXED or name == "id"},
     )
-    region = region_of(tx, host_of(before, stored)) if kinds else ""
+    place = place_of(tx, host_of(before, stored)) if kinds else ("", 0)
     for sequence, kind in enumerate(kinds, start=before.sequence + 1):
         record_event(
             tx,
-            event_of(kind, before, stored, sequence, now, random_bytes, region=region, last_seen=last_seen),
+            event_of(kind, before, stored, sequence, now, random_bytes, place=place, last_seen=last_seen),
         )
     _give_back(tx, before, stored)
     if before.labels != stored.labels:
@@ -89,15 +89,13 @@ def put(
 def tell_held(tx: Transaction, instance: Instance, *, now: datetime, random_bytes: RandomBytes) -> None:
     """Leave an event of what it holds though nothing of that changed: its host is in another region now."""
     sequence = instance.sequence + 1
-    region = region_of(tx, instance.host_id or "")
+    place = place_of(tx, instance.host_id or "")
     tx.run(
         "UPDATE instance SET sequence = :sequence, version = version + 1 WHERE id = :id",
         sequence=sequence,
         id=instance.id,
     )
-    record_event(
-        tx, event_of("instance.held", instance, instance, sequence, now, random_bytes, region=region)
-    )
+    record_event(tx, event_of("instance.held", instance, instance, sequence, now, random_bytes, place=place))
 
 
 def _put_labels(tx: Transaction, id: str, project: str, labels: Mapping[str, str]) -> None:

@@ -68,10 +68,15 @@ def event_of(
     now: datetime,
     random_bytes: RandomBytes,
     *,
-    region: str = "",
+    place: tuple[str, int],
     last_seen: datetime | None = None,
 ) -> Event:
-    held = after.held
+    """`place` is the region of its host, and when the host's site was last read.
+
+    The event includes that reading only if it is later than the event: the clock was set back in between. This keeps
+    the order of changes and readings known when their times no longer show it.
+    """
+    held, (region, watched_us) = after.held, place
     details: dict[str, str | int | float | bool | None] = {
         "sequence": sequence,
         "generation": after.generation,
@@ -96,6 +101,8 @@ def event_of(
         details["problem"] = after.problem
     if last_seen is not None:
         details["last_seen_us"] = microseconds(last_seen)
+    if watched_us > microseconds(now):
+        details["watched_us"] = watched_us
     return Event(
         id=EventId(new_id("evt", now, random_bytes)),
         at=now,

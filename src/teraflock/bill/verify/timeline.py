@@ -11,6 +11,7 @@ import msgspec
 Said = dict[str, Any]
 Held = tuple[Any, ...]
 
+RUNS = ("running", "changing")
 HELD_NAMES = (
     "gpu", "gpus", "vcpus", "ram_bytes", "disk_bytes", "snapshots_bytes", "addresses", "mode", "host", "region", "name",
     "member", "labels",
@@ -54,7 +55,7 @@ def spans(changes: Sequence[Said]) -> tuple[list[Span], list[Span]]:
     clock_us = 0
     for said in changes:
         clock_us = max(clock_us, said["at_us"])
-        held, runs = _held(said), said["to"] in ("running", "changing")
+        held, runs = _held(said), said["to"] in RUNS
         if now is not None and now.held == held and (now.run_us is not None) == runs:
             continue
         if now is not None:

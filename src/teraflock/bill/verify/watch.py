@@ -3,6 +3,10 @@
 A site is watched while a server reads its hosts. Between two stretches of watching lies a gap. What runs before a gap
 may be charged up to the last sign of life, and beyond it only where the engine showed, when watching began again, that
 the very same guest ran on: it was started before that last sign.
+
+When the clock is set back, the time of an old gap comes again, and this time the site is watched. Events then include
+the last reading of the site (`watched_us`), which is later than they are. A gap that ended by then was over before the
+change was made, so it does not concern a run that began with that change.
 """
 
 from bisect import bisect_right
@@ -11,7 +15,7 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from teraflock.bill.verify.check import Fault
-from teraflock.bill.verify.timeline import Said, Span, spans, told
+from teraflock.bill.verify.timeline import RUNS, Said, Span, spans, told
 
 Named = dict[str, Any]
 Gap = tuple[int, int]
@@ -57,10 +61,26 @@ def check_watched(
         if span.run_us is None:
             continue
         for from_us, until_us in watch.gaps(span.says("host"), span.from_us, span.until_us):
-            known_us = max([from_us, *(said["at_us"] for said in changes if said["at_us"] < until_us)])
+            if _is_after(_first_of_run(changes, span), until_us):
+                continue
+            before = [said["at_us"] for said in changes if not _is_after(said, until_us)]
+            known_us = max([from_us, *before])
             if not _ends_by(span, known_us) and not _ran_on(proofs.get(until_us), changes, from_us):
                 what = f"is charged from {known_us} to {until_us}, when nobody watched, and is not known to have run"
                 yield Fault(where=f"instance {instance_id}", what=what)
+
+
+def _is_after(said: Said, gap_until_us: int) -> bool:
+    """Whether a change was made after a gap, whatever the clock said."""
+    return bool(max(said["at_us"], said.get("watched_us", 0)) >= gap_until_us)
+
+
+def _first_of_run(changes: Sequence[Said], span: Span) -> Said:
+    """The change that began the run a span is part of."""
+    index = span.sequence - 1
+    while index > 0 and changes[index - 1]["to"] in RUNS:
+        index -= 1
+    return changes[index]
 
 
 def _ends_by(span: Span, us: int) -> bool:
