@@ -46,6 +46,20 @@ def test_everything_that_runs_is_seen_and_stopped_with_a_reason(cloud: Cloud, re
     assert "organisation" in cloud.ok("show", "web", "--all").out
 
 
+def test_what_a_tenant_wrote_changes_no_terminal(cloud: Cloud, red: Cloud) -> None:
+    title = "\x1b]0;owned\x07"
+    red.ok("launch", "--name", "hostile", "--vcpus", "1", "--wait", "--label", f"k={title}", "--", "echo", title)
+    assert title in red.ok("logs", "hostile").out, "its own log comes as it was written"
+    for told in (
+        cloud.ok("logs", "hostile", "--org", "red-lab", "--reason", "support").out,
+        cloud.ok("show", "hostile", "--org", "red-lab").out,
+        red.ok("label", "hostile").out,
+    ):
+        assert "owned" in told
+        assert all(line.isprintable() for line in told.splitlines())
+    red.ok("delete", "hostile", "--yes")
+
+
 def test_an_organisation_is_suspended_resumed_and_renamed(cloud: Cloud, red: Cloud) -> None:
     cloud.ok("org", "suspend", "red-lab", "--reason", "unpaid")
     assert "unpaid" in cloud.ok("org", "show", "red-lab").out
