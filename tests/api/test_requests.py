@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from tests.api.asking import SETTINGS, House, Tenants
 
 from teraflock.api.asgi import Application
+from teraflock.api.convert.bill import credit_answer
 from teraflock.api.errors import STATUS_BY_CODE
+from teraflock.bill.credit.model import Grant
 from teraflock.wire.problem import Problem
 
 
@@ -311,3 +313,11 @@ def test_lines_behind_the_largest_number_are_none(house: House, tenants: Tenants
     for number in (2**63 - 1, 2**63, 10**99):
         answer = house.ask("GET", f"/v1/bill/lines?after={number}", tenants.keys["owner"])
         assert (answer.status, answer.json["items"]) == (200, [])
+
+
+def test_a_credit_from_before_the_bound_never_expires() -> None:
+    grant = Grant(
+        id="crd_1", project_id="prj_1", reason="gift", currency="USD", micros=1, from_us=0,
+        expires_us=253_402_300_800_000_000
+    )  # fmt: skip
+    assert credit_answer(grant).expires_at is None
