@@ -103,7 +103,7 @@ class OperatorQuery(InOrganisation, frozen=True, kw_only=True):
 
 class OperatorPageQuery(OperatorQuery, frozen=True, kw_only=True):
     host: Annotated[Ref | None, Meta(description="Id or name: on this host only.")] = None
-    state: Annotated[PhaseWord | None, Meta(description="In this state only.")] = None
+    state: Annotated[Ref | None, Meta(description="In this state only.")] = None
     after: After = ""
     limit: Limit = LIMIT
 
