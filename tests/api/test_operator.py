@@ -154,6 +154,8 @@ def test_a_suspended_organisation_is_stopped_and_may_only_read(house: House, ten
         ("POST /v1/instances/web/start", None),
         ("POST /v1/instances", {"name": "new", "shape": {"vcpus": 1}}),
         ("POST /v1/keys", {"name": "new"}),
+        ("POST /v1/images", {"name": "new", "recipe": "jupyter"}),
+        ("POST /v1/images", {"name": "new", "instance": "web"}),
     ):
         answer = ask(house, tenants, "owner", line, body)
         assert (answer.status, answer.code) == (409, "suspended"), line

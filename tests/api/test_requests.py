@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from tests.api.asking import SETTINGS, House, Tenants
 
 from teraflock.api.asgi import Application
+from teraflock.api.convert.bill import credit_answer
 from teraflock.api.errors import STATUS_BY_CODE
+from teraflock.bill.credit.model import Grant
 from teraflock.wire.problem import Problem
 
 
@@ -279,3 +281,43 @@ def test_no_path_query_or_header_makes_the_server_stumble(
     header = {"idempotency-key": key}
     answer = house.ask("POST", "/v1/instances", owner, body={"image": "nope"}, headers=header)
     assert answer.status in (400, 422)
+
+
+FAR = ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59-14:00")
+
+
+@pytest.mark.parametrize("far", FAR)
+def test_a_time_that_no_row_can_hold_is_refused_and_nothing_is_kept(
+    house: House, tenants: Tenants, far: str
+) -> None:
+    """One announcement with such an end made every later request of everybody fail."""
+    operator, owner = tenants.keys["operator"], tenants.keys["owner"]
+    asked = (
+        house.ask("POST", "/v1/announcements", operator, body={"text": "hello", "until": far}),
+        house.ask(
+            "POST",
+            f"/v1/credits?project={tenants.ids['project']}",
+            operator,
+            body={"micros": 1, "reason": "gift", "expires_at": far},
+        ),
+        house.ask("POST", "/v1/quote", owner, body={"shape": {"vcpus": 1}, "until": far}),
+    )
+    assert [(answer.status, answer.code) for answer in asked] == [(422, "bad_input")] * 3
+    house.cloud.services.news.forget()
+    told = house.ask("GET", "/v1/announcements", owner).json["items"]
+    assert [each["text"] for each in told] == ["Welcome"]
+    assert house.ask("GET", "/v1/credits", owner).json["items"] == []
+
+
+def test_lines_behind_the_largest_number_are_none(house: House, tenants: Tenants) -> None:
+    for number in (2**63 - 1, 2**63, 10**99):
+        answer = house.ask("GET", f"/v1/bill/lines?after={number}", tenants.keys["owner"])
+        assert (answer.status, answer.json["items"]) == (200, [])
+
+
+def test_a_credit_from_before_the_bound_never_expires() -> None:
+    grant = Grant(
+        id="crd_1", project_id="prj_1", reason="gift", currency="USD", micros=1, from_us=0,
+        expires_us=253_402_300_800_000_000
+    )  # fmt: skip
+    assert credit_answer(grant).expires_at is None

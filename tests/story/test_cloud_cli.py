@@ -150,7 +150,7 @@ def test_tenants_see_nothing_of_each_other(cloud: Cloud) -> None:
     ada.ok("quota", "set", "--project", "speech", "--instances", "1")
     assert "quota of organisation `lab`" in ada.fails("project", "create", "more").err
     shown = ada.ok("quota", "show", "--project", "speech").out
-    assert "ORGANISATION USED" in shown
+    assert "ORG USED" in shown
     assert told(cloud, "quota", "show", "--org", "lab")["quota"]["projects"] == 2
     assert told(cloud, "quota", "show", "--project", project)["organisation"]["name"] == "lab"
     ada.ok("member", "add", "bob", "--role", "member", "--in", "speech")

@@ -46,6 +46,43 @@ def test_everything_that_runs_is_seen_and_stopped_with_a_reason(cloud: Cloud, re
     assert "organisation" in cloud.ok("show", "web", "--all").out
 
 
+def test_a_reason_is_asked_for_where_it_can_be_given(cloud: Cloud, red: Cloud) -> None:
+    assert "Add `--reason TEXT`" in cloud.fails("stop", "web", "--org", "red-lab").err
+    hint = cloud.fails("exec", "web", "--project", "red-lab:default", "--", "true").err
+    assert "`tera stop`, `start`, `delete` and `logs` take `--reason TEXT`" in hint
+    for reason in ("", " ", "two\nlines", "x" * 501):
+        for words in (("org", "suspend", "red-lab"), ("stop", "web", "--org", "red-lab")):
+            assert "`--reason` is one line of text" in cloud.fails(*words, "--reason", reason).err
+    assert red.ok("show", "web", "--json").json["state"] == "running"
+
+
+def test_what_is_set_about_money_is_told_as_json(cloud: Cloud, red: Cloud) -> None:
+    there = ("--project", "red-lab:default", "--json")
+    assert cloud.ok("budget", "cap", "300", *there).json == {"cap_micros": 300_000_000}
+    assert cloud.ok("budget", "cap", "none", *there).json == {"cap_micros": None}
+    red.ok("budget", "set", "500")
+    assert red.ok("budget", "remove", "--json").json == {"micros": None}
+    told = red.ok("buy", "limit", "owner@red", "10", "--json").json
+    assert told == {"member": "owner@red", "micros": 10_000_000}
+    red.ok("buy", "limit", "owner@red", "none")
+
+
+def test_what_a_tenant_wrote_changes_no_terminal(cloud: Cloud, red: Cloud) -> None:
+    title = "\x1b]0;owned\x07"
+    red.ok(
+        "launch", "--name", "hostile", "--vcpus", "1", "--wait", "--label", f"k={title}", "--", "echo", title
+    )
+    assert title in red.ok("logs", "hostile").out, "its own log comes as it was written"
+    for told in (
+        cloud.ok("logs", "hostile", "--org", "red-lab", "--reason", "support").out,
+        cloud.ok("show", "hostile", "--org", "red-lab").out,
+        red.ok("label", "hostile").out,
+    ):
+        assert "owned" in told
+        assert all(line.isprintable() for line in told.splitlines())
+    red.ok("delete", "hostile", "--yes")
+
+
 def test_an_organisation_is_suspended_resumed_and_renamed(cloud: Cloud, red: Cloud) -> None:
     cloud.ok("org", "suspend", "red-lab", "--reason", "unpaid")
     assert "unpaid" in cloud.ok("org", "show", "red-lab").out
@@ -90,6 +127,7 @@ def test_an_announcement_is_shown_once_and_never_in_the_data(cloud: Cloud, red: 
     assert "Only for red" not in seen
     assert "Announcement" not in cloud.ok("ps").err, "the operator wrote it"
     assert "over already" in cloud.fails("announce", "Too late", "--until", "2020-01-01").err
+    assert "Did you mean `list`?" in cloud.fails("announce", "lst").err, "a slip is told to nobody"
     ids = [each["id"] for each in cloud.ok("announce", "list", "--json").json]
     assert "red-lab" in cloud.ok("announce", "list").out
     for id in ids:

@@ -1,7 +1,7 @@
 """The time as an argument. Only `SystemClock` asks the system, so everything else can be replayed."""
 
 from datetime import UTC, date, datetime, timedelta
-from typing import Protocol
+from typing import Final, Protocol
 
 
 class Clock(Protocol):
@@ -34,6 +34,8 @@ def today(clock: Clock) -> date:
     return clock.now().date()
 
 
+LATEST: Final = datetime(2200, 1, 1, tzinfo=UTC)
+"""No request may name a later time. Times near the year 9999 overflow in another zone or when rounded up."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 

@@ -16,6 +16,7 @@ from teraflock.bill.biller import Biller
 from teraflock.bill.budget.purse import ahead_purse
 from teraflock.bill.budget.service import BudgetService
 from teraflock.bill.charge import store as charge_store
+from teraflock.bill.charge.rules import DAY_US
 from teraflock.bill.charge.store import Booked
 from teraflock.bill.credit import store as credit_store
 from teraflock.bill.credit.service import CreditService
@@ -41,6 +42,7 @@ from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import By
 
 SumBy = Literal["instance", "gpu", "user", "label"]
+QUOTE_US_MAX: Final = 3_653 * DAY_US  # a quote is worked out day by day: a deadline in 9999 took 24 s
 GROUPS_MAX: Final = 1_000  # of a bill; who wants more reads its lines, which come in pages
 
 
@@ -132,6 +134,9 @@ class BillService:
     ) -> Quote:
         """`places` are those it may come to."""
         now_us = self._now_us()
+        until_us = microseconds(until) if until else None
+        if until_us is not None and until_us - now_us > QUOTE_US_MAX:
+            raise BadInput("The deadline is more than ten years ahead", hint="Give a nearer one")
         with self._database.read() as tx:
             desk = Desk(tx)
             period = desk.book.at(now_us)
@@ -139,7 +144,6 @@ class BillService:
                 raise Refused(
                     "There are no prices yet", hint="The operator sets them with `tera price set FILE`"
                 )
-            until_us = microseconds(until) if until else None
             return dearest(
                 held, places, desk.tariff(project_id), period, now_us, instances=instances, until_us=until_us
             )

@@ -14,6 +14,7 @@ from teraflock.image.telling import tell_gone
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, Project, ProjectId
+from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.quota import rules as quotas
 from teraflock.tenant.quota.rules import Amounts
 from teraflock.tenant.quota.store import name_and_quota
@@ -120,6 +121,7 @@ class ImageService:
                 f"There is an image `{name}` already", hint="Take another name, or delete that one"
             )
         if scope:
+            check_active(tx, project.organisation_id)  # a build uses processors and the network
             _check_quota(tx, project)
         id = ImageId(new_id("img", now, self._random_bytes))
         source = ""

@@ -55,7 +55,7 @@ def checked_path(path: str) -> str:
             f"`{path[:80]}` is no absolute path in the instance",
             hint="Write it as `/root/model.pt`, without `..`",
         )
-    return str(pure)
+    return "/" + str(pure).lstrip("/")  # POSIX keeps two slashes at the beginning apart
 
 
 def archive(open_file: OpenFile, path: str, *, bytes_max: int = BYTES_MAX) -> Generator[bytes, None, None]:

@@ -160,7 +160,8 @@ def require(actor: Actor, permission: Permission, project: Project | None) -> No
     if permission not in held and actor.is_operator and permission in _WITH_REASON:
         raise Forbidden(
             f"An operator's key may `{permission}` in project `{project.name if project else ''}` only with a reason",
-            hint="Give `--reason TEXT`; the tenant sees it. In the API: `/v1/operator/instances`",
+            hint="`tera stop`, `start`, `delete` and `logs` take `--reason TEXT`, which the tenant sees;"
+            " in the API: `/v1/operator/instances`",
         )
     check_held(permission, held, f" in project `{project.name}`" if project else "")
 

@@ -59,6 +59,8 @@ REFUSED = {
     "no list": ("currency: USD", 1, "list of periods"),
     "no YAML": ("- from: [", 1, "no YAML"),
     "a date that is none": ("- from: soon\n  currency: USD", 1, "no date"),
+    "a date no row can hold": ("- from: 9999-12-31T23:59:59-14:00\n  currency: USD", 1, "too late"),
+    "an end no row can hold": (book("until: 9999-12-31T23:59:59-14:00"), 3, "too late"),
     "a time without a zone": ("- from: 2026-01-01 10:00\n  currency: USD", 1, "no date"),
 }
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teraflock.base.errors import BadInput, NotFound, Refused
-from teraflock.instance.archive import ENTRIES_MAX, OpenFile, archive
+from teraflock.instance.archive import ENTRIES_MAX, OpenFile, archive, checked_path
 from teraflock.instance.driver import EngineMissing, FileKind, GuestFile
 
 LINK = None
@@ -94,6 +94,11 @@ def test_names_that_lead_elsewhere_are_left_out() -> None:
 def test_paths_that_are_not_absolute_are_refused(path: str) -> None:
     with pytest.raises(BadInput, match="no absolute path"):
         next(archive(opening({}), path))
+
+
+def test_a_second_slash_at_the_beginning_counts_for_nothing() -> None:
+    assert checked_path("//etc//hostname") == "/etc/hostname"
+    assert checked_path("//") == "/"
 
 
 def test_what_is_not_there_or_a_link_is_refused_before_the_first_byte() -> None:

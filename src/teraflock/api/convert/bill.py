@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
+from teraflock.base.clock import LATEST, microseconds
 from teraflock.base.money import HOURS_PER_MONTH, micros_per
 from teraflock.bill.budget.model import Standing
 from teraflock.bill.charge.model import Amounts
@@ -39,6 +41,8 @@ from teraflock.wire.bill import (
     UnitAnswer,
     VerdictAnswer,
 )
+
+_LATEST_US: Final = microseconds(LATEST)
 
 
 def prices_answer(period: Period) -> PricesAnswer:
@@ -216,7 +220,7 @@ def credit_answer(grant: Grant) -> CreditAnswer:
         micros=grant.micros,
         left_micros=grant.left_micros,
         starts_at=moment(grant.from_us),
-        expires_at=None if grant.expires_us == FOREVER_US else moment(grant.expires_us),
+        expires_at=None if grant.expires_us > _LATEST_US else moment(grant.expires_us),
         is_expired=grant.expired,
     )
 

@@ -64,6 +64,8 @@ from teraflock.wire.bill import (
 
 routes = Routes("bills")
 HOSTS_MAX = 10_000
+NUMBER_MAX = 2**63 - 1
+"""The largest number a column holds."""
 
 
 @routes.get("/v1/prices", scope=Scope.KEY)
@@ -127,7 +129,7 @@ def show_bill(call: Call, query: BillQuery) -> BillAnswer:
 def list_bill_lines(call: Call, query: LineQuery) -> LinePage:
     """Every charge of a month, in the order they were booked."""
     bills = call.nouns.bills
-    after = int(query.after) if query.after.isdigit() else 0
+    after = min(int(query.after), NUMBER_MAX) if query.after.isdigit() else 0
     month = query.month or bills.month_now()
     rows, last = cut(
         tuple(bills.lines(call.project.id, month, after=after, limit=query.limit + 1)), query.limit

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from teraflock.base.clock import Clock
+from teraflock.base.clock import LATEST, Clock
 from teraflock.base.errors import BadInput
 from teraflock.base.ids import new_id
 from teraflock.base.money import amount_text
@@ -43,6 +43,10 @@ class CreditService:
         now = self._clock.now()
         now_us = microseconds(now)
         from_us = now_us // DAY_US * DAY_US
+        if expires is not None and expires > LATEST:
+            raise BadInput(
+                f"A credit expires before {LATEST:%Y}", hint="Leave `--expires` out for one that never does"
+            )
         expires_us = -(-microseconds(expires) // DAY_US) * DAY_US if expires else FOREVER_US
         if micros <= 0:
             raise BadInput("A credit is above zero")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime
 from typing import Final, TypeVar
 
-from teraflock.base.clock import microseconds
+from teraflock.base.clock import LATEST, microseconds
 from teraflock.base.exchange import Rates
 from teraflock.base.money import Period as Per
 from teraflock.base.money import Price, parse_micros
@@ -97,6 +97,9 @@ def time_us(sheet: Sheet, node: Node) -> int:
     if at is None or at.tzinfo is None:
         said = f"`{text[:WORD_MAX]}` is no date"
         raise sheet.bad(node, said, "Write `2026-01-01`, or a time with its zone")
+    if at > LATEST:
+        said = f"`{text[:WORD_MAX]}` is too late"
+        raise sheet.bad(node, said, f"Write a date before {LATEST:%Y}, or leave `until` out")
     return microseconds(at)
 
 

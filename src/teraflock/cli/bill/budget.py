@@ -25,7 +25,7 @@ Examples:
   tera budget
   tera budget set 500 --levels 50,80,95 --hard-stop
   tera budget remove
-  tera budget cap 300 --project prj_…      for operators: the project cannot change it
+  tera budget cap 300 --project red-lab:default   # for operators
 
 Where there is a budget and a cap of the operator, the lower one rules.
 """
@@ -62,10 +62,14 @@ def set_budget(
 
 @command.command(help="Remove the project's own budget. A cap of the operator stays.")
 @project_option
-def remove(project: str | None) -> None:
+@json_option
+def remove(project: str | None, as_json: bool) -> None:
     with connected(project) as client:
         client.remove_budget()
-    remark("There is no budget any more")
+    if as_json:
+        write_json({"micros": None})
+    else:
+        remark("There is no budget any more")
 
 
 @command.command(
@@ -75,12 +79,16 @@ def remove(project: str | None) -> None:
 @click.option("--notice", type=click.IntRange(0, 168), default=1, show_default=True, metavar="HOURS",
               help="How long before the stop it is announced.")  # fmt: skip
 @project_option
-def cap(amount: str, notice: int, project: str | None) -> None:
+@json_option
+def cap(amount: str, notice: int, project: str | None, as_json: bool) -> None:
     request = None
     if amount != "none":
         request = CapRequest(micros=parse_amount(amount), notice_seconds=notice * 3600)
     with connected(project) as client:
         client.set_budget_cap(request)
+    if as_json:
+        write_json({"cap_micros": request.micros if request else None})
+        return
     remark("There is no cap any more" if request is None else f"Capped at {amount} a month")
 
 

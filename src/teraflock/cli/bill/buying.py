@@ -134,11 +134,14 @@ def renew(purchase: str, answer: str, project: str | None, as_json: bool) -> Non
 @click.argument("member")
 @click.argument("amount")
 @project_option
-def limit(member: str, amount: str, project: str | None) -> None:
+@json_option
+def limit(member: str, amount: str, project: str | None, as_json: bool) -> None:
     micros = None if amount == "none" else parse_amount(amount)
     with connected(project) as client:
         client.set_purchase_limit(member, micros)
-    if micros is None:
+    if as_json:
+        write_json({"member": member, "micros": micros})
+    elif micros is None:
         remark(f"{member}: no purchase limit")
     else:
         remark(f"{member} may commit to {amount} a month by purchases")

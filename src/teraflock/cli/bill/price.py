@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from teraflock.base.errors import BadInput
-from teraflock.cli.bill.words import amount_text, hourly_text
+from teraflock.cli.bill.words import amount_text, hourly_text, years_text
 from teraflock.cli.cloud.connection import connected
 from teraflock.cli.cloud.options import json_option
 from teraflock.cli.lazy import NamingGroup
@@ -81,7 +81,10 @@ def _write(prices: "PricesAnswer") -> None:
     if prices.minimum_seconds:
         facts.append(f"a run costs {prices.minimum_seconds} s at least")
     facts += [f"{percent:g}% off after {days} days" for days, percent in prices.long_term_percent_off.items()]
-    facts += [f"{percent:g}% off for {years} years" for years, percent in prices.reserved_percent_off.items()]
+    facts += [
+        f"{percent:g}% off for {years_text(int(years))}"
+        for years, percent in prices.reserved_percent_off.items()
+    ]
     if prices.tax_percent:
         facts.append(f"{prices.tax_name} {prices.tax_percent:g}% on top")
     remark("; ".join(facts))

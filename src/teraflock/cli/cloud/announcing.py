@@ -38,12 +38,12 @@ COLUMNS: Final = (
 
 
 class _Announce(NamingGroup):
-    """What is no command is the text itself."""
+    """What is no command is the text itself; one word is more likely a command with a slip than an announcement."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
+        if args and args[0] not in self.commands and not args[0].startswith("-") and " " in args[0]:
             return "add", self.commands["add"], args
         return super().resolve_command(ctx, args)
 
@@ -53,7 +53,7 @@ def command() -> None:
     pass
 
 
-@command.command(help="Announce TEXT. `add` may be left out.")
+@command.command(help="Announce TEXT. `add` may be left out if TEXT has several words.")
 @click.argument("text")
 @click.option("--org", "organisation", default="", metavar="NAME", help="For this organisation only.")
 @click.option(
@@ -82,7 +82,7 @@ def list_announcements(as_json: bool) -> None:
         rows = [
             [
                 each.text,
-                names.get(each.organisation_id, each.organisation_id) or "all",
+                _audience(each.organisation_id, names),
                 time_text(each.created_at),
                 time_text(each.until) if each.until else "",
                 each.id,
@@ -104,6 +104,13 @@ def remove(id: str, as_json: bool) -> None:
         write_json({"removed": id})
     else:
         remark(f"{id} is removed")
+
+
+def _audience(organisation_id: str, names: dict[str, str]) -> str:
+    """Tenants see no names of organisations, and no announcements for others."""
+    if not organisation_id:
+        return "all"
+    return names.get(organisation_id, organisation_id) if names else "you"
 
 
 def parse_until(text: str, now: datetime) -> datetime:

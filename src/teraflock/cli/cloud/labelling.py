@@ -10,6 +10,7 @@ from teraflock.cli.cloud.connection import connected, mark_simulated
 from teraflock.cli.cloud.options import json_option, project_option
 from teraflock.cli.cloud.words import details_text
 from teraflock.cli.output import write_json
+from teraflock.cli.table import printable
 from teraflock.wire.instance import ChangeRequest
 
 _KEY: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?")
@@ -39,7 +40,7 @@ def command(name: str, changes: tuple[str, ...], project: str | None, as_json: b
     if as_json:
         write_json(instance)
     else:
-        click.echo(f"{instance.name}: {details_text(instance.labels) or 'no labels'}")
+        click.echo(f"{instance.name}: {printable(details_text(instance.labels)) or 'no labels'}")
 
 
 def parse_changes(texts: tuple[str, ...]) -> dict[str, str | None]:

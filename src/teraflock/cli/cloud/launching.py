@@ -225,6 +225,8 @@ def _command_from(line: str | None, words: tuple[str, ...], *, shell: bool) -> t
         raise BadInput("`--shell` belongs to `--command`", hint="`--shell --command 'a.py && b.py'`")
     if line is None:
         return words
+    if not line.strip():  # a variable that is not set: an instance without a command would run on and cost
+        raise BadInput("`--command` is empty", hint="Leave it out for an instance to log in to")
     if shell:
         return ("sh", "-c", line)
     if found := unquoted_shell(line):

@@ -88,7 +88,7 @@ def start(
 ) -> None:
     check_reason_given(reason, organisation)
     if release_only and not reason:
-        raise BadInput("`--release` belongs to `--reason`")
+        raise BadInput("`--release` needs a reason", hint="Add `--reason TEXT`; the tenant sees it")
     target, look = ("stopped" if release_only else "running"), look_at_any if reason else look_at_own
 
     def act(client: "Client", name: str) -> "InstanceAnswer":
@@ -191,7 +191,10 @@ def delete(
 
 def check_reason_given(reason: str, organisation: str) -> None:
     if organisation and not reason:
-        raise BadInput("`--org` belongs to `--reason`", hint="Name one of your own projects with `--project`")
+        raise BadInput(
+            "An act on another organisation's instance needs a reason",
+            hint="Add `--reason TEXT`; the tenant sees it",
+        )
 
 
 def look_at_own(client: "Client", id: str) -> "InstanceAnswer":

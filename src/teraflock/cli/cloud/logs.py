@@ -12,6 +12,7 @@ from teraflock.cli.cloud.connection import connected, mark_simulated
 from teraflock.cli.cloud.lifecycle import check_reason_given
 from teraflock.cli.cloud.options import json_option, organisation_option, project_option, reason_option
 from teraflock.cli.output import remark, write_json
+from teraflock.cli.table import printable
 
 if TYPE_CHECKING:
     from teraflock.client import Client
@@ -67,9 +68,8 @@ def command(
         if as_json:
             write_json(log)
             return
-        click.echo(
-            _ended("".join(log.text.splitlines(keepends=True)[-tail:] if tail else log.text)), nl=False
-        )
+        text = "".join(log.text.splitlines(keepends=True)[-tail:] if tail else log.text)
+        click.echo(_ended(_harmless(text) if reason else text), nl=False)
         exit_code = log.exit_code
         if follow:
             with suppress(KeyboardInterrupt):  # the way out
@@ -95,6 +95,11 @@ def news(shown: str, text: str) -> str:
         if shown.endswith(text[:length]):
             return text[length:]
     return text
+
+
+def _harmless(text: str) -> str:
+    """What a tenant wrote, without what would change the operator's terminal."""
+    return "\n".join(printable(line.replace("\t", "    ")) for line in text.split("\n"))
 
 
 def _ended(text: str) -> str:

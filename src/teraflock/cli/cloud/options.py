@@ -1,10 +1,13 @@
 """Options that many commands of the cloud have alike."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
+from teraflock.base.errors import BadInput
+
+REASON_CHARACTERS_MAX: Final = 500
 F = TypeVar("F", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
@@ -14,9 +17,23 @@ project_option = click.option(
 organisation_option = click.option(
     "--org", "organisation", default="", metavar="NAME", help="Another organisation; for operators."
 )
+
+
+def checked_reason(_: click.Context, __: click.Parameter, text: str | None) -> str:
+    """One line that can be shown to the tenant; empty: the option was left out."""
+    if text is None:
+        return ""
+    if not text.strip() or not text.isprintable() or len(text) > REASON_CHARACTERS_MAX:
+        raise BadInput(
+            "`--reason` is one line of text",
+            hint=f"Write up to {REASON_CHARACTERS_MAX} characters; the tenant sees them",
+        )
+    return text
+
+
 reason_option = click.option(
     "--reason",
-    default="",
+    callback=checked_reason,
     metavar="TEXT",
     help="For operators: act on an instance of any tenant. The tenant sees this text.",
 )

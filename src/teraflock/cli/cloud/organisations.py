@@ -7,7 +7,7 @@ import click
 from teraflock.cli.cloud.asking import confirm
 from teraflock.cli.cloud.connection import connected
 from teraflock.cli.cloud.keys import show_secret
-from teraflock.cli.cloud.options import json_option, wait_option, yes_option
+from teraflock.cli.cloud.options import checked_reason, json_option, wait_option, yes_option
 from teraflock.cli.cloud.pages import all_of
 from teraflock.cli.cloud.showing import write_facts
 from teraflock.cli.cloud.waiting import wait as wait_until
@@ -40,7 +40,9 @@ COLUMNS: Final = (
     Column("CREATED AT (UTC)", worth=5),
     Column("REASON", flexible=True, worth=4),
 )
-REASON = click.option("--reason", required=True, metavar="TEXT", help="Why; its members see it.")
+REASON = click.option(
+    "--reason", required=True, callback=checked_reason, metavar="TEXT", help="Why; its members see it."
+)
 
 
 @click.group(cls=NamingGroup, help=HELP)

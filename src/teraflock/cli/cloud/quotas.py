@@ -45,7 +45,7 @@ BOTH_COLUMNS: Final = (
     Column("QUOTA"),
     Column("PROJECT USED", right=True),
     Column("LIMIT", right=True),
-    Column("ORGANISATION USED", right=True),
+    Column("ORG USED", right=True),
     Column("LIMIT", right=True),
 )
 _OPTIONS: Final = (

@@ -7,7 +7,7 @@ import threading
 from datetime import datetime, timedelta
 from typing import Final
 
-from teraflock.base.clock import Clock
+from teraflock.base.clock import LATEST, Clock
 from teraflock.base.errors import BadInput, Conflict, NotFound
 from teraflock.base.ids import new_id
 from teraflock.storage.database import Database, Transaction
@@ -44,6 +44,11 @@ class Announcements(Acts):
         if until is not None and until <= now:
             raise BadInput(
                 "The announcement would be over already", hint="Give a time in the future, or leave it out"
+            )
+
+        if until is not None and until > LATEST:
+            raise BadInput(
+                f"An announcement ends before {LATEST:%Y}", hint="Leave the time out for one without an end"
             )
 
         def work(tx: Transaction) -> Announcement:

@@ -75,6 +75,8 @@ def test_a_command_makes_it_a_run_of_that_command(words: dict[str, Any], command
         ({"access": "command"}, "needs a command"),
         ({"access": "ssh", "line": "true"}, "runs no command"),
         ({"line": "true", "words": ("false",)}, "two commands"),
+        ({"line": " "}, "`--command` is empty"),
+        ({"line": "", "shell": True}, "`--command` is empty"),
         ({"words": ("true",), "shell": True}, "`--shell` belongs to `--command`"),
         ({"removed": True}, "`--rm` needs a command or `--time-limit`"),
         ({"time_limit": "2"}, "`--time-limit 2` is no duration"),
