@@ -101,6 +101,10 @@ def test_a_member_may_not_buy_without_a_limit_and_not_beyond_it(house: House, te
     assert asked(house, tenants, "set_purchase_limit", "operator", body=enough).status == 204
     bought = asked(house, tenants, "make_purchase", "member")
     assert (bought.status, bought.json["instance"]) == (201, "web")
+    ends = asked(house, tenants, "end_purchase", "member")
+    assert (ends.status, ends.code) == (403, "forbidden"), (
+        "a limit allows to buy, not to end what owners bought"
+    )
     (limit,) = asked(house, tenants, "list_purchase_limits", "owner").json["items"]
     assert (limit["member"], limit["spent_micros"]) == ("member@acme", price["fee_micros"])
 

@@ -156,6 +156,9 @@ def test_a_suspended_organisation_is_stopped_and_may_only_read(house: House, ten
         ("POST /v1/keys", {"name": "new"}),
         ("POST /v1/images", {"name": "new", "recipe": "jupyter"}),
         ("POST /v1/images", {"name": "new", "instance": "web"}),
+        ("POST /v1/instances/web/resize", {"shape": {"disk_bytes": 100 << 30}}),
+        ("POST /v1/instances/web/snapshots", {"name": "new"}),
+        ("POST /v1/projects", {"name": "new"}),
     ):
         answer = ask(house, tenants, "owner", line, body)
         assert (answer.status, answer.code) == (409, "suspended"), line

@@ -19,6 +19,7 @@ from teraflock.tenant.model import Actor, ProjectId
 
 HOSTS_MAX = 100_000
 ALLOW_OUT_MAX = 100
+NEVER_OUT = tuple(map(IPv4Network, ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3")))
 IDLE_MIN = timedelta(minutes=10)
 """Before, a card only waits: for data, for the next step, for its user to log in."""
 
@@ -91,12 +92,18 @@ def checked_networks(networks: Sequence[str]) -> tuple[str, ...]:
     found = set()
     for text in networks:
         try:
-            found.add(IPv4Network(text))
+            network = IPv4Network(text)
         except ValueError:
             raise BadInput(
                 f"`{text[:40]}` is not an IPv4 network",
                 hint="Write it as `192.168.10.0/24` or `192.168.10.7/32`",
             ) from None
+        if any(network.overlaps(never) for never in NEVER_OUT):
+            raise BadInput(
+                f"`{network}` holds addresses that must stay closed, such as a cloud's credentials service",
+                hint="Name the networks your instances need, such as `192.168.10.0/24`",
+            )
+        found.add(network)
     return tuple(map(str, sorted(found)))
 
 

@@ -260,6 +260,7 @@ class InstanceService:
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
             if instance.phase not in (Phase.RUNNING, Phase.STOPPED) or instance.progress or instance.request:
                 raise _cannot("be resized", instance)
+            check_active(tx, project.organisation_id)
             shape = changed_shape(instance.shape, wish, fleet.outlines(tx))
             if shape == instance.shape:
                 return instance
@@ -288,6 +289,7 @@ class InstanceService:
         id = SnapshotId(new_id("snp", self._clock.now(), self._random_bytes))
 
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
+            check_active(tx, project.organisation_id)
             self._check_can(tx, instance, Capability.SNAPSHOTS, "be kept as a snapshot")
             if instance.phase not in (Phase.RUNNING, Phase.STOPPED) or instance.progress or instance.request:
                 raise _cannot("be kept as a snapshot", instance)

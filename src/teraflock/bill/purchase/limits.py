@@ -39,6 +39,15 @@ def check_right(tx: Transaction, by: By | None) -> Limit | None:
     return limit
 
 
+def check_owner(by: By | None, what: str) -> None:
+    """Raise unless the actor may decide on purchases of others: a limit allows to buy, and no more."""
+    if by and by.project and Permission.PURCHASE_WRITE not in in_project(by.actor, by.project):
+        raise Forbidden(
+            f"Only owners may {what} in project `{by.project.name}`: a purchase limit allows to buy",
+            hint="Ask an owner of the project",
+        )
+
+
 def spend(tx: Transaction, by: By | None, micros: int, currency: str, now_us: int) -> None:
     """Count a purchase against the buyer's limit; raise where it would pass it."""
     limit = check_right(tx, by)

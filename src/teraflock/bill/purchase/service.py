@@ -126,6 +126,7 @@ class PurchaseService:
     def end(self, project_id: str, purchase_id: str, *, by: By | None = None) -> Term:
         def work(tx: Transaction) -> Term:
             limits.check_right(tx, by)
+            limits.check_owner(by, "end purchases")
             now_us = self._now_us(tx)
             purchase, terms = _standing(tx, project_id, purchase_id)
             return self._end(tx, purchase, terms, now_us, by)
@@ -137,6 +138,7 @@ class PurchaseService:
     ) -> Purchase:
         def work(tx: Transaction) -> Purchase:
             limits.check_right(tx, by)
+            limits.check_owner(by, "change the renewal of purchases")
             purchase, _ = _standing(tx, project_id, purchase_id)
             changed = replace(purchase, renews=renews)
             purchase_store.put(tx, changed)

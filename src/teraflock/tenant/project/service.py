@@ -15,7 +15,7 @@ from teraflock.tenant import rules
 from teraflock.tenant.acts import Acts
 from teraflock.tenant.model import Actor, OrganisationId, Project, ProjectId, Quota
 from teraflock.tenant.names import check_name
-from teraflock.tenant.organisation.rules import NAMES_MAX
+from teraflock.tenant.organisation.rules import NAMES_MAX, check_active
 from teraflock.tenant.organisation.rules import found as found_organisation
 from teraflock.tenant.project import store
 from teraflock.tenant.quota import rules as quotas
@@ -108,6 +108,7 @@ class Projects(Acts):
 
     def _made(self, tx: Transaction, actor: Actor, home: OrganisationId, name: str, given: Quota) -> Project:
         self._check_there(tx, actor, home)
+        check_active(tx, home)
         if store.project(tx, home, name) is not None:
             raise Conflict(f"There is a project `{name}` already", hint="Choose another name")
         quota = self._allowed_one_more(tx, home, given)
