@@ -9,7 +9,7 @@ import msgspec
 from teraflock.base.quantities import GIB, MIB
 from teraflock.catalog.model import Card
 from teraflock.estimate.batch import LIMIT_SHARE, BatchFinder
-from teraflock.estimate.cards import evidence, peaks, refuses, reservable_bytes
+from teraflock.estimate.cards import evidence, known_peaks, refuses, reservable_bytes
 from teraflock.estimate.estimator import Estimator, finder_for, need_bytes, seconds_on, step_of
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.model import Estimate, Limit, OnGpu, Peak, Question
@@ -103,7 +103,7 @@ def _on_card(known: _Known, card: Card) -> OnGpu:
             gpu=card.id, fits=False, oom_probability=1.0, largest_batch=0, step_seconds=None,
             samples_per_second=None, evidence=refused, memory_bytes=room, need_bytes=known.need,
         )  # fmt: skip
-    largest, there = _largest(known, room), peaks(card)
+    largest, there = _largest(known, room), known_peaks(card)
     seconds = seconds_on(known.estimator, known.step, card, known.buckets, question.gpus)
     samples = workload.batch * question.gpus
     return OnGpu(

@@ -7,8 +7,8 @@ from teraflock.catalog.model import Card
 from teraflock.estimate import parallel
 from teraflock.estimate.batch import LIMIT_SHARE, BatchFinder
 from teraflock.estimate.bounds import CardModel
-from teraflock.estimate.cards import doubt, peaks
-from teraflock.estimate.memory import Memory, Scene, plain_peak, replay
+from teraflock.estimate.cards import doubt, known_peaks
+from teraflock.estimate.memory import Memory, Outline, Scene, plain_peak, replay
 from teraflock.estimate.speed import measured
 from teraflock.estimate.step import SHARED, Seconds, StepWork
 from teraflock.estimate.workspace import CUBLAS_WORKSPACE_BYTES
@@ -36,27 +36,31 @@ class Estimator:
         self.trace = msgspec.structs.replace(
             self.trace, expressions=folded_all(self.trace.expressions, fixed)
         )
+        self._outline = Outline(self.trace)
         self.known = measured()
         self.optimizer = self.workload.optimizer if self.workload.task == "train" else "none"
         self.cublas_bytes = CUBLAS_WORKSPACE_BYTES["Hopper"]
-        self._lean_scenes: dict[int, Scene] = {}
+        self._scenes: dict[tuple[int, bool], Scene] = {}
 
     @property
     def is_generator(self) -> bool:
         return not self.is_trace and zoo.entry(self.workload.model).kind == "generator"
 
     def scene(self, batch: int | None = None) -> Scene:
-        workload = self.workload if batch is None else msgspec.structs.replace(self.workload, batch=batch)
-        symbols = zoo.symbols_for(workload, self.trace)
-        return Scene(self.trace, symbols, self.known.workspace)
+        return self._scene(self.workload.batch if batch is None else batch, lean=False)
 
     def lean_scene(self, batch: int) -> Scene:
-        """As short of memory; kept, since every search looks at the same few batches again."""
-        if batch not in self._lean_scenes:
+        """As short of memory."""
+        return self._scene(batch, lean=True)
+
+    def _scene(self, batch: int, *, lean: bool) -> Scene:
+        """Kept: every search looks at the same few batches again, and memory and time at the same one."""
+        if (batch, lean) not in self._scenes:
             workload = msgspec.structs.replace(self.workload, batch=batch)
             symbols = zoo.symbols_for(workload, self.trace)
-            self._lean_scenes[batch] = Scene(self.trace, symbols, self.known.workspace, lean=True)
-        return self._lean_scenes[batch]
+            made = Scene(self.trace, symbols, self.known.workspace, lean=lean, outline=self._outline)
+            self._scenes[batch, lean] = made
+        return self._scenes[batch, lean]
 
     def memory(self, *, expandable_segments: bool = False) -> Memory:
         return replay(
@@ -138,7 +142,7 @@ def seconds_on(
     estimator: Estimator, step: StepWork, card: Card, buckets: int = 0, gpus: int = 1
 ) -> Seconds | None:
     """One step on each of so many GPUs; `None` for a card whose time cannot be told."""
-    there = peaks(card)
+    there = known_peaks(card)
     if there is None:
         return None
     alone = step.seconds(there)
