@@ -11,6 +11,7 @@ from teraflock.estimate.cards import doubt, known_peaks
 from teraflock.estimate.memory import Memory, Outline, Scene, plain_peak, replay
 from teraflock.estimate.speed import measured
 from teraflock.estimate.step import SHARED, Seconds, StepWork
+from teraflock.estimate.tensor_parallel import divided, reduce_seconds
 from teraflock.estimate.workspace import CUBLAS_WORKSPACE_BYTES
 from teraflock.workload import zoo
 from teraflock.workload.expression import folded_all
@@ -21,7 +22,9 @@ from teraflock.workload.trace import DTYPE_BYTES, Trace, read_trace_file
 class Estimator:
     """One workload with its trace; asks the replay and the clock only for what is wanted."""
 
-    def __init__(self, workload: Workload) -> None:
+    def __init__(self, workload: Workload, *, tensor_parallel: int = 1) -> None:
+        """`tensor_parallel`: as each of so many GPUs sees it that run one batch together."""
+        self.tensor_parallel = tensor_parallel
         self.is_trace = is_trace(workload.model)
         if self.is_trace:
             self.trace = read_trace_file(workload.model)
@@ -29,6 +32,9 @@ class Estimator:
         else:
             self.workload = zoo.with_sizes(checked(workload))
             self.trace = zoo.trace_for(self.workload)
+        if tensor_parallel > 1:
+            symbols = zoo.symbols_for(self.workload, self.trace)
+            self.trace = divided(self.trace, symbols, self.workload, tensor_parallel)
         # Of all symbols only the batch is ever asked for in several sizes.
         fixed = {
             name: size for name, size in zoo.symbols_for(self.workload, self.trace).items() if name != "batch"
@@ -80,7 +86,7 @@ class Estimator:
             return 0
         size = 2 if self.workload.precision != "fp32" else 4
         tokens = self.workload.batch * (self.workload.seq or 0)
-        return zoo.entry(self.workload.model).kv_elements_per_token * tokens * size
+        return zoo.entry(self.workload.model).kv_elements_per_token * tokens * size // self.tensor_parallel
 
     def gradient_bytes(self) -> int:
         scene = self.scene()
@@ -141,12 +147,16 @@ def need_bytes(estimator: Estimator, finder: BatchFinder | None) -> int:
 def seconds_on(
     estimator: Estimator, step: StepWork, card: Card, buckets: int = 0, gpus: int = 1
 ) -> Seconds | None:
-    """One step on each of so many GPUs; `None` for a card whose time cannot be told."""
+    """One step with so many GPUs, or groups of GPUs under tensor parallelism, each with a batch of its own; `None` for
+    a card whose time cannot be told."""
     there = known_peaks(card)
     if there is None:
         return None
     alone = step.seconds(there)
     low, high = step.interval(there, doubt(card))
+    if estimator.tensor_parallel > 1:
+        reduces = reduce_seconds(estimator.workload, card, estimator.tensor_parallel)
+        alone, low, high = alone + reduces, low + reduces, high + reduces
     middle = parallel.step_seconds(alone, buckets, card, gpus)
     factor = middle / alone
     return Seconds(low * factor, middle, high * factor)
