@@ -280,3 +280,16 @@ def test_a_failed_plan_of_several_machines_says_what_network_it_assumed(tera: Te
     assert failed.code != 0
     assert "10 Gbit/s between machines were assumed: `--network`" in failed.err
     assert "--network" not in tera.run(*words).err
+
+
+def test_tensor_parallel_groups_make_room_and_say_that_they_are_computed(tera: Tera) -> None:
+    job = ["plan", "llama-8b", "--batch", "1", "--seq", "1024", "--precision", "bf16", "--steps", "1000"]
+    job += ["--mode", "on-demand", "--top", "200", "--json"]
+    plan = told(tera, *job, "--tensor-parallel", "4")
+    assert plan["choices"]
+    assert all(choice["gpu_count"] % 4 == 0 for choice in plan["choices"])
+    assert any("tensor parallelism is computed, not measured" in warning for warning in plan["warnings"])
+    assert "tensor_parallel" in plan["rejected_counts"]
+    assert tera.run(*job).code == 3  # whole, it fits on no card of the catalog
+    refused = tera.run("plan", "resnet50", "--batch", "8", "--steps", "9", "--tensor-parallel", "2")
+    assert (refused.code, "transformer blocks" in refused.err) == (2, True)

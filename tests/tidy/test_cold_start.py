@@ -52,3 +52,11 @@ def test_a_cold_command_loads_nothing_heavy(arguments: list[str], tmp_path: Path
 def test_help_loads_no_database(tmp_path: Path) -> None:
     assert "sqlite3" not in loaded_by(["--help"], tmp_path)
     assert not any(tmp_path.iterdir())
+
+
+def test_an_estimate_loads_no_paths_and_no_archives(tmp_path: Path) -> None:
+    loaded = loaded_by(["estimate", "resnet50", "--batch", "64"], tmp_path)
+    assert loaded & {"pathlib", "shutil", "csv", "teraflock.estimate.answer"} == {
+        "csv",
+        "teraflock.estimate.answer",
+    }

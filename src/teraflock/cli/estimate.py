@@ -1,13 +1,12 @@
 """`tera estimate`: does it fit, how long is a step, how sure is that, on every card."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from teraflock.base.errors import BadInput
-from teraflock.cli.estimate_question import cards_from, question_from, shape
+from teraflock.cli.estimate_question import cards_from, gpus_of, question_from, shape
 from teraflock.cli.output import remark, write_json
 from teraflock.cli.workload import workload_from
 
@@ -28,6 +27,7 @@ Examples:
   tera estimate resnet50 --batch 64 --gpu 'H200 1g.18gb'
   tera estimate resnet50 --batch 64 --gpu H100 --power-limit 400
   tera estimate config.json --batch 1 --seq 4096 --precision amp-bf16 --gpu H100
+  tera estimate llama-8b --batch 1 --seq 2048 --precision bf16 --gpu H100 --tensor-parallel 4
   tera estimate job.trace --gpu all --plot memory.svg
 """
 
@@ -68,9 +68,15 @@ Examples:
 @click.option(
     "--gpus",
     type=click.IntRange(1, 8),
+    help="GPUs of one machine, data parallel.  [default: 1, or as many as `--tensor-parallel`]",
+)
+@click.option(
+    "--tensor-parallel",
+    type=click.IntRange(1, 8),
     default=1,
-    show_default=True,
-    help="GPUs of one machine, data parallel.",
+    metavar="N",
+    help="Groups of N of these GPUs divide each layer of a transformer; `--batch` then counts the samples of a group."
+    " Computed, not measured.",
 )
 @click.option(
     "--memory-limit",
@@ -94,12 +100,8 @@ Examples:
 @click.option("--epochs", type=float, help="With --samples: passes over the data.")
 @click.option("--samples", type=float, help="With --epochs: samples in the data.")
 @click.option("--expandable-segments", is_flag=True, help="The allocator's setting of that name.")
-@click.option(
-    "--from", "source", type=click.Path(path_type=Path), help="A CSV of workloads: one JSON object per line."
-)
-@click.option(
-    "--plot", type=click.Path(path_type=Path), help="Draw memory over the step and time per card as SVG."
-)
+@click.option("--from", "source", type=click.Path(), help="A CSV of workloads: one JSON object per line.")
+@click.option("--plot", type=click.Path(), help="Draw memory over the step and time per card as SVG.")
 @click.option("--models", is_flag=True, help="List the models that are known by name.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object on stdout.")
 def command(model: str | None, **options: Any) -> None:
@@ -134,11 +136,16 @@ def command(model: str | None, **options: Any) -> None:
     _refuse_all(question.cards, workload.precision)
     estimate = answer(workload, question)
     if options["plot"] is not None:
+        from pathlib import Path  # here: it costs the cold start 4 ms
+
         from teraflock.estimate.estimator import Estimator
         from teraflock.estimate.plot import drawn
 
         try:
-            options["plot"].write_text(drawn(estimate, Estimator(workload).memory()), "utf-8")
+            Path(options["plot"]).write_text(
+                drawn(estimate, Estimator(workload, tensor_parallel=question.tensor_parallel).memory()),
+                "utf-8",
+            )
         except OSError as error:
             raise BadInput(f"`{options['plot']}` cannot be written: {error.strerror}") from None
         remark(f"Drawn: {options['plot']}")
@@ -147,11 +154,11 @@ def command(model: str | None, **options: Any) -> None:
         return
     from teraflock.cli.estimate_table import show
 
-    show(estimate, host=options["host"])
+    show(estimate, host=options["host"], advise=question.tensor_parallel == 1)
 
 
 def _batch(options: dict[str, Any]) -> int | None:
-    """Samples on each GPU."""
+    """Samples on each GPU, or each group of GPUs."""
     total: int | None = options["global_batch"]
     if total is None:
         return options["batch"]  # type: ignore[no-any-return]
@@ -159,7 +166,8 @@ def _batch(options: dict[str, Any]) -> int | None:
         raise BadInput("Say `--batch` or `--global-batch`, not both")
     if total < 1:
         raise BadInput(f"A batch holds at least one sample, not {total}")
-    return -(-total // int(options["gpus"]))
+    groups = gpus_of(options) // int(options["tensor_parallel"])
+    return -(-total // groups)
 
 
 def _refuse_words_for_a_trace(model: str) -> None:

@@ -4,7 +4,6 @@ Every row is read and its words checked before the first is answered, so that a 
 """
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from teraflock.base.errors import BadInput
@@ -15,16 +14,15 @@ if TYPE_CHECKING:
 
 ROWS_PER_WORKER_MIN: Final = 12  # below, starting a process costs more than it saves
 ROWS_PER_CHUNK: Final = 4
-COLLECT_EVERY: Final = 8
 
 
-def answer_many(source: Path, options: dict[str, Any]) -> None:
+def answer_many(source: str, options: dict[str, Any]) -> None:
     """One JSON object per line, in the order of the file; the rows are shared between the processors there are."""
     import os
     import sys
     from functools import partial
 
-    rows = list(enumerate(_rows(source)))  # a row that cannot be read is told before any is answered
+    rows = list(_rows(source))  # a row that cannot be read is told before any is answered
     workers = min(os.cpu_count() or 1, len(rows) // ROWS_PER_WORKER_MIN)
     answered = partial(_line, options)
     if workers < 2:
@@ -38,7 +36,7 @@ def answer_many(source: Path, options: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def _line(options: dict[str, Any], row: "tuple[int, tuple[Workload, str, str]]") -> bytes:
+def _line(options: dict[str, Any], row: "tuple[Workload, str, str]") -> bytes:
     import gc
 
     import msgspec
@@ -46,10 +44,8 @@ def _line(options: dict[str, Any], row: "tuple[int, tuple[Workload, str, str]]")
     from teraflock.base.errors import TeraflockError
     from teraflock.estimate.answer import answer
 
-    index, (workload, gpu, where) = row
-    gc.disable()  # blocks of a replay form rings: they are collected between workloads, not within
-    if index % COLLECT_EVERY == COLLECT_EVERY - 1:
-        gc.collect()
+    workload, gpu, where = row
+    gc.disable()  # a replay makes a hundred thousand blocks and leaves no rings of them
     names = options["gpu_names"] or (() if options["limits"] else (gpu or "all",))
     try:
         cards = cards_from(
@@ -61,8 +57,9 @@ def _line(options: dict[str, Any], row: "tuple[int, tuple[Workload, str, str]]")
     return msgspec.json.encode(shape(estimate)) + b"\n"
 
 
-def _rows(source: Path) -> "Iterator[tuple[Workload, str, str]]":
+def _rows(source: str) -> "Iterator[tuple[Workload, str, str]]":
     import csv
+    from pathlib import Path
 
     from teraflock.base.errors import TeraflockError
     from teraflock.cli.workload import default_optimizer
@@ -70,7 +67,7 @@ def _rows(source: Path) -> "Iterator[tuple[Workload, str, str]]":
     from teraflock.workload.zoo import check
 
     try:
-        text = source.read_text("utf-8")
+        text = Path(source).read_text("utf-8")
     except OSError as error:
         raise BadInput(f"`{source}` cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -19,16 +19,42 @@ def question_from(options: dict[str, Any], *, cards: "Sequence[Card]") -> "Quest
     for name in ("steps", "epochs", "samples"):
         if options[name] is not None and not 0 < options[name] < float("inf"):
             raise BadInput(f"`--{name}` is a number above 0, not {options[name]:g}")
+    if options["tensor_parallel"] > 1:
+        _refuse_slices(cards)
     samples = options["epochs"] * options["samples"] if options["epochs"] is not None else None
     return Question(
         cards=cards,
         limits=[_limit(text) for text in options["limits"]],
-        gpus=options["gpus"],
+        gpus=gpus_of(options),
+        tensor_parallel=options["tensor_parallel"],
         steps=options["steps"],
         samples=samples,
         host=options["host"],
         expandable_segments=options["expandable_segments"],
     )
+
+
+def _refuse_slices(cards: "Sequence[Card]") -> None:
+    from teraflock.estimate.derived import is_slice
+
+    for card in cards:
+        if is_slice(card):
+            raise BadInput(
+                f"{card.id} is a MIG slice, and slices cannot run a layer together",
+                hint="Leave `--tensor-parallel` out, or name the whole card",
+            )
+
+
+def gpus_of(options: dict[str, Any]) -> int:
+    """GPUs in all: those of `--gpus`, which tensor parallelism divides into groups, or one group."""
+    ways: int = options["tensor_parallel"]
+    gpus: int = options["gpus"] or ways
+    if gpus % ways:
+        raise BadInput(
+            f"{gpus} GPUs cannot be divided into groups of {ways}",
+            hint=f"Say `--gpus {max(ways, gpus // ways * ways)}`, or leave it out for one group",
+        )
+    return gpus
 
 
 def _limit(text: str) -> "Limit":

@@ -23,7 +23,7 @@ _COLUMNS: Final = [
 ]
 
 
-def show(estimate: "Estimate", *, host: str) -> None:
+def show(estimate: "Estimate", *, host: str, advise: bool = True) -> None:
     click.echo(render(_COLUMNS, [_cells(row, estimate.workload.batch) for row in estimate.gpus], columns()))
     memory = estimate.memory
     parts = sorted(memory.breakdown.items(), key=lambda each: -each[1])
@@ -44,7 +44,7 @@ def show(estimate: "Estimate", *, host: str) -> None:
             ", and on cores that nobody shares (`--host own`) a step is shorter" if host == "shared" else ""
         )
         remark(f"On {where} the GPU waits for the host: a larger batch costs little time there{alone}")
-    if estimate.gpus and not any(row.fits for row in estimate.gpus):
+    if advise and estimate.gpus and not any(row.fits for row in estimate.gpus):
         _suggest(estimate)
 
 

@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Iterable
-from shutil import get_terminal_size
 from typing import Final
 
 import click
@@ -37,6 +36,8 @@ def called() -> str:
 def columns() -> int:
     """How wide the table may be. `COLUMNS` is honoured, as elsewhere."""
     if "COLUMNS" in os.environ or sys.stdout.isatty():
+        from shutil import get_terminal_size  # here: it costs a cold start 3 ms
+
         return get_terminal_size().columns
     return NO_TERMINAL_COLUMNS
 

@@ -16,7 +16,7 @@ from teraflock.cli.offers.footer import rate_text
 from teraflock.cli.output import remark, write_json
 from teraflock.cli.plan_telling import no_plan, tell
 from teraflock.cli.plan_words import assumptions_from, job_from, wish_from
-from teraflock.estimate.parallel import HOST_BYTES_PER_SECOND, PCIE_REACH
+from teraflock.estimate.parallel import HOST_BYTES_PER_SECOND, NVLINK_REACH, PCIE_REACH
 from teraflock.offer.model import MODES, Shape
 from teraflock.plan.assumptions import Assumptions
 from teraflock.plan.model import SORTS, Choice, Misfit, Wish
@@ -29,6 +29,11 @@ TOP: Final = 10
 PLAIN: Final = "for"  # the name of planning itself among the commands of the group; nobody writes it
 
 SHARDED: Final = "what stays on each GPU of a sharded job is arithmetic; it was never measured"
+
+TENSOR: Final = (
+    "tensor parallelism is computed, not measured: two all-reduces per layer and pass, which nothing hides, at"
+    f" {NVLINK_REACH:.0%} of NVLink or {PCIE_REACH:.0%} of PCIe"
+)
 
 OFFLOADED: Final = (
     f"the optimizer on the host is taken to move {HOST_BYTES_PER_SECOND / 1e9:.0f} GB/s through memory and"
@@ -103,6 +108,13 @@ class _Plan(LazyGroup):
     "--zero",
     type=click.IntRange(1, 3),
     help="GPUs split optimizer state (1), gradients too (2), weights too (3). Computed, never measured.",
+)
+@click.option(
+    "--tensor-parallel",
+    type=click.IntRange(1, 8),
+    metavar="N",
+    help="Groups of N GPUs of a machine divide each layer of a transformer; `--batch` then counts the samples of a"
+    " group. Computed, not measured.",
 )
 @click.option("--offload", is_flag=True, help="The optimizer's step runs on the host, which keeps its state.")
 @click.option(
@@ -180,6 +192,8 @@ def plain(
         )  # fmt: skip
         if words["steps"] is not None and words["batch"] is not None and _differ(plan.choices):
             plan = replace(plan, warnings=(*plan.warnings, STEPS))
+        if (words["tensor_parallel"] or 1) > 1 and plan.choices:
+            plan = replace(plan, warnings=(*plan.warnings, TENSOR))
         if words["offload"] and plan.choices:
             plan = replace(plan, warnings=(*plan.warnings, OFFLOADED))
         if (words["shard"] or words["zero"]) and any(choice.gpu_count > 1 for choice in plan.choices[:top]):

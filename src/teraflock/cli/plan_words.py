@@ -26,6 +26,7 @@ HOURS_MAX: Final = 1e6
 OF_A_JOB: Final = (
     "batch", "global_batch", "seq", "image_size", "optimizer", "gradient_checkpointing", "lora_rank", "kv_cache",
     "steps", "epochs", "samples", "shard", "zero", "offload", "interruptions", "checkpoint", "restart", "network",
+    "tensor_parallel",
 )  # fmt: skip
 """Options that say nothing about a plain machine."""
 
@@ -61,6 +62,7 @@ def job_from(model: str, words: dict[str, Any], assumptions: Assumptions) -> "Jo
         network=lambda instance_type: assumptions.network(instance_type)[0],
         stage=_stage(words),
         offload=words["offload"],
+        tensor_parallel=words["tensor_parallel"] or 1,
         global_batch=total,
     )
 

@@ -9,12 +9,13 @@ import msgspec
 from teraflock.base.quantities import GIB, MIB
 from teraflock.catalog.model import Card
 from teraflock.estimate.batch import LIMIT_SHARE, BatchFinder
-from teraflock.estimate.cards import evidence, peaks, refuses, reservable_bytes
+from teraflock.estimate.cards import evidence, known_peaks, refuses, reservable_bytes
 from teraflock.estimate.estimator import Estimator, finder_for, need_bytes, seconds_on, step_of
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.model import Estimate, Limit, OnGpu, Peak, Question
 from teraflock.estimate.speed import Peaks
 from teraflock.estimate.step import Seconds, StepWork
+from teraflock.estimate.tensor_parallel import COMPUTED
 from teraflock.workload.model import Workload
 
 EXACT_CARDS_MAX: Final = 3  # beyond, largest batches are drawn from one replayed answer
@@ -35,11 +36,11 @@ class _Known(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def answer(workload: Workload, question: Question) -> Estimate:
-    estimator = Estimator(workload)
+    estimator = Estimator(workload, tensor_parallel=question.tensor_parallel)
     scene = estimator.scene()
     memory = estimator.memory(expandable_segments=question.expandable_segments)
     step = step_of(estimator, scene, host=question.host)
-    buckets = estimator.gradient_bytes() if question.gpus > 1 else 0
+    buckets = estimator.gradient_bytes() if question.groups > 1 else 0
     finder = finder_for(estimator, buckets)
     known = _Known(
         question=question,
@@ -103,9 +104,9 @@ def _on_card(known: _Known, card: Card) -> OnGpu:
             gpu=card.id, fits=False, oom_probability=1.0, largest_batch=0, step_seconds=None,
             samples_per_second=None, evidence=refused, memory_bytes=room, need_bytes=known.need,
         )  # fmt: skip
-    largest, there = _largest(known, room), peaks(card)
-    seconds = seconds_on(known.estimator, known.step, card, known.buckets, question.gpus)
-    samples = workload.batch * question.gpus
+    largest, there = _largest(known, room), known_peaks(card)
+    seconds = seconds_on(known.estimator, known.step, card, known.buckets, question.groups)
+    samples = workload.batch * question.groups
     return OnGpu(
         gpu=card.id,
         fits=_fits(known, largest, room),
@@ -114,7 +115,7 @@ def _on_card(known: _Known, card: Card) -> OnGpu:
         step_seconds=seconds,
         samples_per_second=samples / seconds.p50 if seconds and samples else None,
         bound=_bound(known.step, there),
-        evidence=_evidence(card, there),
+        evidence=(COMPUTED if question.tensor_parallel > 1 else "") + _evidence(card, there),
         memory_bytes=room,
         need_bytes=known.need,
         hours=_hours(seconds, samples, question),

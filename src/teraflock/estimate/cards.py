@@ -5,6 +5,7 @@ measurements of single operators (`estimate/reach.py`); how much longer older ge
 power, on whole steps from public tables (`estimate/bounds.py`).
 """
 
+from functools import cache
 from math import exp
 from typing import Final
 
@@ -123,6 +124,12 @@ def peaks(card: Card, reach: Reach | None = None, model: CardModel | None = None
     )
 
 
+@cache
+def known_peaks(card: Card) -> Peaks | None:
+    """The same by the fitted numbers, worked out once for each card."""
+    return peaks(card)
+
+
 ROCM_SLOWER: Final = 1.3
 """A guess: MIOpen and hipBLAS come less near the data sheet than their counterparts do."""
 
@@ -179,10 +186,12 @@ EVIDENCE: Final = {
 TOO_OLD: Final = "; PyTorch 2 does not run on it"
 
 
+@cache
 def evidence(card: Card) -> str:
     return EVIDENCE[evidence_kind(card)] + (TOO_OLD if card.architecture.startswith("Kepler") else "")
 
 
+@cache
 def doubt(card: Card) -> list[float]:
     """How far off the GPU's time may be, as logarithms, down and up: beyond what is so on the H200 itself."""
     return card_model().doubt.get(evidence_kind(card), [0.0, 0.0])
@@ -196,6 +205,7 @@ def context_bytes(card: Card) -> int:
 DRIVER_SHARE: Final = 0.9957  # PyTorch sees 143,155 of the H200's 143,771 MiB
 
 
+@cache
 def reservable_bytes(card: Card) -> int:
     """What PyTorch may reserve on an otherwise empty card."""
     total = card.usable_memory_bytes or round(0.945 * card.memory_gb * GIB)

@@ -9,6 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput
+from teraflock.catalog.cards import all_slices
 from teraflock.catalog.model import Card, Slice
 from teraflock.estimate.cards import clock_hz
 
@@ -39,6 +40,10 @@ def sliced(card: Card, part: Slice) -> Card:
         tdp_watts=card.tdp_watts * share if card.tdp_watts else None,
         nvlink_gbs=0.0,
     )
+
+
+def is_slice(card: Card) -> bool:
+    return card.id.partition(" ")[2] in {each.profile for each in all_slices()}
 
 
 def throttled(card: Card, *, clock_mhz: float | None = None, watts: float | None = None) -> Card:

@@ -7,10 +7,11 @@ from teraflock.catalog.model import Card
 from teraflock.estimate import parallel
 from teraflock.estimate.batch import LIMIT_SHARE, BatchFinder
 from teraflock.estimate.bounds import CardModel
-from teraflock.estimate.cards import doubt, peaks
-from teraflock.estimate.memory import Memory, Scene, plain_peak, replay
+from teraflock.estimate.cards import doubt, known_peaks
+from teraflock.estimate.memory import Memory, Outline, Scene, plain_peak, replay
 from teraflock.estimate.speed import measured
 from teraflock.estimate.step import SHARED, Seconds, StepWork
+from teraflock.estimate.tensor_parallel import divided, reduce_seconds
 from teraflock.estimate.workspace import CUBLAS_WORKSPACE_BYTES
 from teraflock.workload import zoo
 from teraflock.workload.expression import folded_all
@@ -21,7 +22,9 @@ from teraflock.workload.trace import DTYPE_BYTES, Trace, read_trace_file
 class Estimator:
     """One workload with its trace; asks the replay and the clock only for what is wanted."""
 
-    def __init__(self, workload: Workload) -> None:
+    def __init__(self, workload: Workload, *, tensor_parallel: int = 1) -> None:
+        """`tensor_parallel`: as each of so many GPUs sees it that run one batch together."""
+        self.tensor_parallel = tensor_parallel
         self.is_trace = is_trace(workload.model)
         if self.is_trace:
             self.trace = read_trace_file(workload.model)
@@ -29,6 +32,9 @@ class Estimator:
         else:
             self.workload = zoo.with_sizes(checked(workload))
             self.trace = zoo.trace_for(self.workload)
+        if tensor_parallel > 1:
+            symbols = zoo.symbols_for(self.workload, self.trace)
+            self.trace = divided(self.trace, symbols, self.workload, tensor_parallel)
         # Of all symbols only the batch is ever asked for in several sizes.
         fixed = {
             name: size for name, size in zoo.symbols_for(self.workload, self.trace).items() if name != "batch"
@@ -36,27 +42,31 @@ class Estimator:
         self.trace = msgspec.structs.replace(
             self.trace, expressions=folded_all(self.trace.expressions, fixed)
         )
+        self._outline = Outline(self.trace)
         self.known = measured()
         self.optimizer = self.workload.optimizer if self.workload.task == "train" else "none"
         self.cublas_bytes = CUBLAS_WORKSPACE_BYTES["Hopper"]
-        self._lean_scenes: dict[int, Scene] = {}
+        self._scenes: dict[tuple[int, bool], Scene] = {}
 
     @property
     def is_generator(self) -> bool:
         return not self.is_trace and zoo.entry(self.workload.model).kind == "generator"
 
     def scene(self, batch: int | None = None) -> Scene:
-        workload = self.workload if batch is None else msgspec.structs.replace(self.workload, batch=batch)
-        symbols = zoo.symbols_for(workload, self.trace)
-        return Scene(self.trace, symbols, self.known.workspace)
+        return self._scene(self.workload.batch if batch is None else batch, lean=False)
 
     def lean_scene(self, batch: int) -> Scene:
-        """As short of memory; kept, since every search looks at the same few batches again."""
-        if batch not in self._lean_scenes:
+        """As short of memory."""
+        return self._scene(batch, lean=True)
+
+    def _scene(self, batch: int, *, lean: bool) -> Scene:
+        """Kept: every search looks at the same few batches again, and memory and time at the same one."""
+        if (batch, lean) not in self._scenes:
             workload = msgspec.structs.replace(self.workload, batch=batch)
             symbols = zoo.symbols_for(workload, self.trace)
-            self._lean_scenes[batch] = Scene(self.trace, symbols, self.known.workspace, lean=True)
-        return self._lean_scenes[batch]
+            made = Scene(self.trace, symbols, self.known.workspace, lean=lean, outline=self._outline)
+            self._scenes[batch, lean] = made
+        return self._scenes[batch, lean]
 
     def memory(self, *, expandable_segments: bool = False) -> Memory:
         return replay(
@@ -76,7 +86,7 @@ class Estimator:
             return 0
         size = 2 if self.workload.precision != "fp32" else 4
         tokens = self.workload.batch * (self.workload.seq or 0)
-        return zoo.entry(self.workload.model).kv_elements_per_token * tokens * size
+        return zoo.entry(self.workload.model).kv_elements_per_token * tokens * size // self.tensor_parallel
 
     def gradient_bytes(self) -> int:
         scene = self.scene()
@@ -137,12 +147,16 @@ def need_bytes(estimator: Estimator, finder: BatchFinder | None) -> int:
 def seconds_on(
     estimator: Estimator, step: StepWork, card: Card, buckets: int = 0, gpus: int = 1
 ) -> Seconds | None:
-    """One step on each of so many GPUs; `None` for a card whose time cannot be told."""
-    there = peaks(card)
+    """One step with so many GPUs, or groups of GPUs under tensor parallelism, each with a batch of its own; `None` for
+    a card whose time cannot be told."""
+    there = known_peaks(card)
     if there is None:
         return None
     alone = step.seconds(there)
     low, high = step.interval(there, doubt(card))
+    if estimator.tensor_parallel > 1:
+        reduces = reduce_seconds(estimator.workload, card, estimator.tensor_parallel)
+        alone, low, high = alone + reduces, low + reduces, high + reduces
     middle = parallel.step_seconds(alone, buckets, card, gpus)
     factor = middle / alone
     return Seconds(low * factor, middle, high * factor)

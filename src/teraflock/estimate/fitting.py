@@ -29,6 +29,8 @@ def fits_within(
                 steps.optimize(optimizer, first=turn == 1)
     except OutOfMemory:
         return False
+    finally:
+        steps.allocator.close()
     return True
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from teraflock.estimate.allocator import Block, CachingAllocator, OutOfMemory
 from teraflock.estimate.operation import MATMULS, Work, work_of
-from teraflock.estimate.workspace import special_workspace_bytes, workspace_bytes
+from teraflock.estimate.workspace import has_special_workspace, special_workspace_bytes, workspace_bytes
 from teraflock.workload.expression import evaluate_all
 from teraflock.workload.trace import DTYPE_BYTES, EVENT_KINDS, KINDS, EventKind, Mark, Trace
 
@@ -36,6 +36,17 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """Live bytes over the second step."""
 
 
+class Outline:
+    """What is the same of a trace in every size."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.matmuls = [operation.name.split(".")[0] in MATMULS for operation in trace.operations]
+        self.setup, self.step = _parts(trace)
+        self.specials = [
+            at for at, operation in enumerate(trace.operations) if has_special_workspace(operation)
+        ]
+
+
 class Scene:
     """A trace with its sizes worked out for one choice of batch, sequence and image.
 
@@ -43,12 +54,19 @@ class Scene:
     """
 
     def __init__(
-        self, trace: Trace, symbols: Mapping[str, int], shares: Mapping[str, float], *, lean: bool = False
+        self,
+        trace: Trace,
+        symbols: Mapping[str, int],
+        shares: Mapping[str, float],
+        *,
+        lean: bool = False,
+        outline: Outline | None = None,
     ) -> None:
         self.trace = trace
         self.sizes = evaluate_all(trace.expressions, symbols)
-        self.matmuls = [operation.name.split(".")[0] in MATMULS for operation in trace.operations]
-        self.setup, self.step = _parts(trace)
+        self._outline = outline or Outline(trace)
+        self.matmuls = self._outline.matmuls
+        self.setup, self.step = self._outline.setup, self._outline.step
         self._shares = shares
         self._lean = lean
 
@@ -61,7 +79,10 @@ class Scene:
     @cached_property
     def workspaces(self) -> list[int]:
         if self._lean:
-            return [special_workspace_bytes(each, self.sizes) for each in self.trace.operations]
+            found = [0] * len(self.trace.operations)
+            for at in self._outline.specials:
+                found[at] = special_workspace_bytes(self.trace.operations[at], self.sizes)
+            return found
         return [
             workspace_bytes(operation, work, self.sizes, self._shares)
             for operation, work in zip(self.trace.operations, self.works, strict=True)
@@ -94,19 +115,22 @@ def replay(
     player = _Player(
         scene, cublas_bytes, CachingAllocator(limit_bytes, expandable_segments=expandable_segments)
     )
-    player.play(scene.setup)
-    player.state += [player.birth(size, kind) for kind, size in (held or {}).items() if size]
-    if scene.trace.has_optimizer:
-        player.record = True
-        player.play(scene.step)
+    try:
+        player.play(scene.setup)
+        player.state += [player.birth(size, kind) for kind, size in (held or {}).items() if size]
+        if scene.trace.has_optimizer:
+            player.record = True
+            player.play(scene.step)
+            return player.memory()
+        for turn in (1, 2):
+            player.record = turn == 2
+            player.new_step()
+            player.play(scene.step)
+            if scene.trace.has_backward:
+                player.optimize(optimizer, scene.parameter_sizes(), first=turn == 1)
         return player.memory()
-    for turn in (1, 2):
-        player.record = turn == 2
-        player.new_step()
-        player.play(scene.step)
-        if scene.trace.has_backward:
-            player.optimize(optimizer, scene.parameter_sizes(), first=turn == 1)
-    return player.memory()
+    finally:
+        player.allocator.close()
 
 
 def plain_peak(scene: Scene, optimizer: str, *, cublas_bytes: int, temporary_share: float = 1.0) -> int:
@@ -192,6 +216,8 @@ class _Player:
         self.setup_count = _births(scene.setup)
         self.live_by_kind = dict.fromkeys(KINDS, 0)
         self.at_peak: dict[str, int] = {}
+        self.noted_bytes = 0
+        self.rising = False
         self.state: list[Block] = []
         self.record = False
         self.timeline: list[int] = []
@@ -202,7 +228,7 @@ class _Player:
         workspaces, matmuls = self.scene.workspaces, self.scene.matmuls
         blocks = self.blocks
         for event in events:
-            kind, argument = event % EVENT_KINDS, event // EVENT_KINDS
+            kind, argument = event & 3, event >> 2
             if kind == ALLOCATE:
                 letter = kinds[len(blocks)]
                 self.letters.append(letter)
@@ -221,13 +247,10 @@ class _Player:
 
     def birth(self, size: int, letter: str) -> Block:
         allocator = self.allocator
-        before = allocator.live_peak_bytes
         block = allocator.allocate(size)
         self.live_by_kind[letter] += block.size
-        if allocator.live_peak_bytes > before:
-            self.at_peak = {}
-        if not self.at_peak and allocator.live_bytes == allocator.live_peak_bytes:
-            self.at_peak = dict(self.live_by_kind)
+        if allocator.live_bytes > self.noted_bytes:
+            self.rising = True
         return block
 
     def new_step(self) -> None:
@@ -255,6 +278,8 @@ class _Player:
             self.timeline.append(self.allocator.live_bytes)
 
     def memory(self) -> Memory:
+        if self.rising:
+            self._note()
         stride = -(-len(self.timeline) // TIMELINE_POINTS_MAX) or 1
         return Memory(
             live_peak_bytes=self.allocator.live_peak_bytes,
@@ -283,8 +308,16 @@ class _Player:
             self.blocks[index] = None
 
     def _dead(self, block: Block, letter: str) -> None:
+        if self.rising:
+            self._note()
         self.live_by_kind[letter] -= block.size
         self.allocator.release(block)
+
+    def _note(self) -> None:
+        """Note what lives at a new peak once it is over: while memory rises, every birth is a new peak."""
+        self.rising = False
+        self.noted_bytes = self.allocator.live_bytes
+        self.at_peak = dict(self.live_by_kind)
 
 
 def _parts(trace: Trace) -> tuple[list[int], list[int]]:

@@ -22,12 +22,20 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     cards: Sequence[Card] = ()
     limits: Sequence[Limit] = ()
     gpus: int = 1
+    """In all, of one machine."""
+    tensor_parallel: int = 1
+    """So many of them run each batch together; a divisor of `gpus`."""
     steps: float | None = None
     samples: float | None = None
     """Samples to see in all: epochs times samples."""
     host: str = SHARED
     """Whose cores issue the steps: one of `HOSTS`."""
     expandable_segments: bool = False
+
+    @property
+    def groups(self) -> int:
+        """How many batches run side by side."""
+        return self.gpus // self.tensor_parallel
 
 
 class OnGpu(msgspec.Struct, frozen=True, kw_only=True):

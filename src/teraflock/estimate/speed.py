@@ -9,7 +9,7 @@ import os
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from functools import cache
-from math import exp, log, log2
+from math import exp, inf, log, log2
 from typing import Final
 
 import msgspec
@@ -191,6 +191,7 @@ LOG_MAX: Final = (
 
 NEAR: Final = 0.04  # how far a measured operation still tells about another, in coordinates
 REACH: Final = 2.2 * NEAR  # and where it ends
+WIDER: Final = 1.001
 DOUBT: Final = 0.1  # one operation right on the spot counts 1 / (1 + DOUBT)
 
 
@@ -239,11 +240,10 @@ def nearby(spot: tuple[float, ...], points: Sequence[list[float]]) -> tuple[floa
     reach = REACH
     first, second, *others = spot
     weight = total = 0.0
-    for index in range(bisect_left(points, [first - reach]), len(points)):
-        point = points[index]
-        if point[0] > first + reach:
-            break
-        # most of those near in the first coordinate are far in the second
+    begin, end = bisect_left(points, [first - reach]), bisect_left(points, [first + reach, inf])
+    # most of those near in the first coordinate are far in the second; the exact limit is drawn below
+    least, most = second - WIDER * reach, second + WIDER * reach
+    for point in [each for each in points[begin:end] if least < each[1] < most]:
         distance = (first - point[0]) ** 2 + (second - point[1]) ** 2
         if distance >= reach * reach:
             continue

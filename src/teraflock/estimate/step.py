@@ -70,7 +70,7 @@ class StepWork:
         items = [(scene.works[index], counts[index], seconds) for index, seconds in times.items()]
         items += [(each, 1, seconds) for each, seconds in zip(lists, ends, strict=True)]
         self.scaled = Scaled(items, tf32=precision == "tf32", model=card_model)
-        self._seconds_on: dict[Peaks, float] = {}
+        self._latest: tuple[Peaks | None, float] = (None, 0.0)
         costs = [seconds_of(each, known.host) for each in step.groups]
         ending = seconds_of(step.ending, known.host)
         start = known.host["start_forward" if scene.trace.has_backward else "start_infer"]
@@ -95,9 +95,9 @@ class StepWork:
     def gpu_seconds(self, peaks: Peaks) -> float:
         if peaks is PEAKS_H200:
             return self._lines.gpu_seconds
-        if peaks not in self._seconds_on:
-            self._seconds_on[peaks] = self.scaled.seconds_on(peaks)
-        return self._seconds_on[peaks]
+        if self._latest[0] is not peaks:  # a card is asked about several times in a row
+            self._latest = peaks, self.scaled.seconds_on(peaks)
+        return self._latest[1]
 
     def seconds(self, peaks: Peaks) -> float:
         return self._seconds(self._slower(peaks), self._pace)

@@ -46,9 +46,16 @@ class Survey:
     """
 
     def __init__(
-        self, workload: Workload, cards: Sequence[Card], *, stage: int = 0, offload: bool = False
+        self,
+        workload: Workload,
+        cards: Sequence[Card],
+        *,
+        stage: int = 0,
+        offload: bool = False,
+        tensor_parallel: int = 1,
     ) -> None:
-        self.estimator = Estimator(workload)
+        """With `tensor_parallel`, what is said here of a GPU holds of each in a group of so many."""
+        self.estimator = Estimator(workload, tensor_parallel=tensor_parallel)
         self.workload = self.estimator.workload
         self._stage = stage
         self._offload = offload

@@ -44,6 +44,10 @@ def special_workspace_bytes(operation: Operation, sizes: Sequence[int]) -> int:
     return special(operation, sizes) if special else 0
 
 
+def has_special_workspace(operation: Operation) -> bool:
+    return operation.name.split(".")[0] in _SPECIAL
+
+
 def _bytes(dtype: str, shape: Sequence[int], sizes: Sequence[int]) -> int:
     return prod(sizes[i] for i in shape) * DTYPE_BYTES.get(dtype, 4)
 

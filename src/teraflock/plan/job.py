@@ -47,19 +47,23 @@ class Job:
         stage: int = 0,
         offload: bool = False,
         global_batch: int | None = None,
+        tensor_parallel: int = 1,
     ) -> None:
         """`network` gives the Gbit/s between machines of an instance type; else all have `network_gbps`. `stage` of
-        ZeRO: see `Survey`."""
+        ZeRO: see `Survey`. `tensor_parallel` GPUs of a machine run each batch together."""
         self._workload = workload
         self._global_batch = global_batch
         self._steps = steps
         self._samples = samples
         self._stage = stage
+        self._ways = tensor_parallel
         self._offload = offload
         self._network = network or (lambda instance_type: network_gbps)
         self._judged: dict[tuple[str, int, int, str, float], Hours | Misfit] = {}
         self._alone: dict[tuple[str, str, int], Seconds | None] = {}
         self._surveys: dict[int, Survey] = {}
+        if tensor_parallel > 1:
+            self._survey(1)  # refuses what cannot be divided before any offer is looked at
 
     def __call__(self, shape: Shape, instances: int = 1) -> Hours | Misfit:
         card = cards_by_id().get(shape.gpu)
@@ -73,11 +77,13 @@ class Job:
             card = part
         if gpus > GPUS_MAX:
             return Misfit("too_many_to_estimate", f"has {gpus} GPUs; estimates go up to {GPUS_MAX}")
+        if gpus % self._ways or (self._ways > 1 and shape.gpu_share != 1):
+            return Misfit("tensor_parallel", f"its GPUs do not form groups of {self._ways} in one machine")
         host = OWN if shape.mode == "owned" else SHARED
         gbps = self._network(shape.instance_type) if instances > 1 else 0.0
         key = (card.id, gpus, instances, host, gbps)
         if key not in self._judged:
-            self._judged[key] = self._on(card, gpus * instances, host, gbps)
+            self._judged[key] = self._on(card, gpus // self._ways * instances, host, gbps)
         return self._judged[key]
 
     def advice(self) -> Iterator[str]:
@@ -91,6 +97,7 @@ class Job:
         yield from advice(estimate, estimate.gpus[0].memory_bytes)
 
     def _on(self, card: Card, gpus: int, host: str, gbps: float) -> Hours | Misfit:
+        """On so many GPUs, or groups of GPUs under tensor parallelism: each has a batch of its own."""
         if why := unsupported(card):
             return Misfit("no_estimate", why)
         if refused := refuses(card, self._workload.precision):
@@ -140,7 +147,13 @@ class Job:
         batch = -(-self._global_batch // gpus) if self._global_batch else self._workload.batch
         if batch not in self._surveys:
             workload = replace(self._workload, batch=batch)
-            self._surveys[batch] = Survey(workload, all_cards(), stage=self._stage, offload=self._offload)
+            self._surveys[batch] = Survey(
+                workload,
+                all_cards(),
+                stage=self._stage,
+                offload=self._offload,
+                tensor_parallel=self._ways,
+            )
         return self._surveys[batch]
 
 

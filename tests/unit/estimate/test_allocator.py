@@ -1,5 +1,6 @@
 """The caching allocator: its invariants under any order of births and deaths, and its sizes by example."""
 
+import gc
 from itertools import pairwise
 
 import pytest
@@ -67,3 +68,17 @@ def test_a_free_segment_is_given_back_before_memory_is_out() -> None:
     allocator.allocate(24 * MIB)
     with pytest.raises(OutOfMemory):
         allocator.allocate(20 * MIB)
+
+
+def test_a_closed_allocator_leaves_nothing_to_the_garbage_collector() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        allocator = CachingAllocator()
+        held = [allocator.allocate(size) for size in (MIB, 512, 4096, 30 * MIB, 3 * MIB, 5 * MIB)]
+        allocator.release(held.pop(1))
+        allocator.close()
+        del allocator, held
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

@@ -158,3 +158,23 @@ def test_whose_cores_issue_the_steps_is_asked_and_told() -> None:
     done = tera(*words, "--host", "mine")
     assert done.returncode == 2
     assert all(each in done.stderr for each in HOSTS)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["gpt2", "--gpus", "6", "--tensor-parallel", "4"], "6 GPUs cannot be divided into groups of 4"),
+        (["gpt2", "--gpu", "H200 1g.18gb", "--tensor-parallel", "2"], "is a MIG slice"),
+        (["vgg16", "--tensor-parallel", "2"], "no transformer blocks"),
+    ],
+)
+def test_tensor_parallelism_that_cannot_be_is_refused(words: list[str], why: str) -> None:
+    done = tera("estimate", *words, "--batch", "2")
+    assert (done.returncode, why in done.stderr) == (2, True)
+
+
+def test_a_global_batch_is_divided_among_groups() -> None:
+    words = ["estimate", "gpt2", "--global-batch", "16", "--gpu", "H200", "--json"]
+    done = tera(*words, "--gpus", "8", "--tensor-parallel", "2")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["workload"]["batch"] == 4

@@ -126,7 +126,7 @@ def test_a_tpu_is_not_estimated_and_the_sentence_says_so() -> None:
 
 OPTIONS = {
     "epochs": None, "samples": None, "steps": None, "gpus": 1, "host": "shared", "expandable_segments": False,
-    "global_batch": None,
+    "global_batch": None, "tensor_parallel": 1,
 }  # fmt: skip
 
 

@@ -155,3 +155,17 @@ def test_a_mig_slice_on_offer_is_estimated_and_another_part_is_not() -> None:
     assert isinstance(whole, Hours)
     assert part.p50 > whole.p50
     assert isinstance(job(replace(shape, gpu_memory_bytes=7 << 30)), Misfit)
+
+
+def test_tensor_parallel_hours_are_those_of_the_estimate_and_groups_stay_in_one_machine() -> None:
+    work = Workload(model="gpt2", batch=8, seq=512, optimizer="adamw")
+    job = Job(work, steps=None, samples=100_000, tensor_parallel=2)
+    question = Question(cards=all_cards(), gpus=4, tensor_parallel=2, samples=100_000)
+    row = next(each for each in answer(work, question).gpus if each.gpu == "H100-SXM5")
+    found = job(replace(SHAPE, gpu="H100-SXM5", gpu_count=4))
+    assert isinstance(found, Hours)
+    assert row.hours is not None
+    assert (found.p10, found.p50, found.p90) == pytest.approx((row.hours.p10, row.hours.p50, row.hours.p90))
+    alone = job(replace(SHAPE, gpu="H100-SXM5", gpu_count=1), 2)
+    assert isinstance(alone, Misfit)
+    assert alone.code == "tensor_parallel"
