@@ -23,6 +23,7 @@ def test_limits_are_raised_and_never_lowered(tmp_path: Path) -> None:
     assert {each.name for each in kernel.too_low(tmp_path)} == {
         "fs/inotify/max_user_instances",
         "kernel/keys/maxkeys",
+        "kernel/pid_max",
     }
     assert kernel.raise_limits(tmp_path) == ()
     assert int((tmp_path / "fs/inotify/max_user_watches").read_text()) == 1 << 40
