@@ -480,7 +480,8 @@ print(held, flush=True)
 sys.stdin.read()
 """
     ran(driver, red, "sh", "-c", "cat > /root/hold.py", stdin=hold.encode())
-    ran(driver, red, "sh", "-c", "sleep 60 | python3 /root/hold.py > /root/held 2>&1 &")
+    held = "sleep 60 2>/dev/null | python3 /root/hold.py > /root/held 2>&1"
+    ran(driver, red, "sh", "-c", f"({held}) > /dev/null 2>&1 < /dev/null &")
     ran(driver, red, "sh", "-c", "until [ -s /root/held ]; do sleep 0.1; done")
     one = "import ctypes; print(ctypes.CDLL(None).inotify_init() >= 0)"
     assert int(ran(driver, red, "cat", "/root/held")) > 1000
