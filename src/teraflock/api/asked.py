@@ -37,6 +37,6 @@ class Asked:
 
 
 def safe(text: str) -> str:
-    """Text of a client as it may stand in the log: one line, of bounded length, without keys."""
+    """Text of a client, made safe for the log: one line, of bounded length, without keys."""
     plain = "".join(each if each.isprintable() else "?" for each in text)
     return _SECRET.sub("tera_…", plain)[:TEXT_CHARACTERS_MAX]

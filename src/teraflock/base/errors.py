@@ -10,7 +10,7 @@
     ├── Conflict            the thing is there already, or busy with something     exit 1
     ├── TooMany             asked more often, or for more at once, than is allowed exit 1
     ├── Refused             understood, but not done: it would lose something      exit 1
-    │   └── QuotaReached    a project or organisation has as much as it may        exit 1
+    │   └── QuotaReached    a project or organisation has reached its quota        exit 1
     ├── BrokenSource        a file or download is not what it claims to be         exit 1
     ├── Unavailable         something needed is away or busy for now: try again    exit 1
     └── StorageFailed       the database cannot be read or written                 exit 1

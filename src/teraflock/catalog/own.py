@@ -52,7 +52,7 @@ def card_from(text: str) -> Card:
     generation = next((each for each in CAPABILITIES if each.casefold() == told.generation.casefold()), None)
     if generation is None:
         raise BadInput(
-            f"`{told.generation}` is no generation of NVIDIA's that is known here",
+            f"Unknown NVIDIA generation `{told.generation}`",
             hint="One of " + ", ".join(CAPABILITIES),
         )
     _check(told)

@@ -6,6 +6,7 @@ from teraflock.base.clock import at_microseconds, microseconds
 from teraflock.image.model import Image, ImageId, ImageState
 from teraflock.storage.database import Row, Transaction
 from teraflock.tenant.model import OrganisationId, ProjectId
+from teraflock.tenant.project.store import IN_ORGANISATION
 
 _COLUMNS: Final = (
     "id, project_id, name, recipe, state, problem, size_bytes, source_instance_id, created_at_us, created_by,"
@@ -140,8 +141,7 @@ def kept_bytes(tx: Transaction, project: ProjectId) -> int:
 
 
 def kept_bytes_of_organisation(tx: Transaction, organisation: OrganisationId) -> int:
-    projects = "SELECT id FROM project WHERE organisation_id = :id AND removed_at_us IS NULL"
-    return _kept_bytes(tx, f"m.project_id IN ({projects})", organisation)
+    return _kept_bytes(tx, f"m.project_id IN ({IN_ORGANISATION})", organisation)
 
 
 def _kept_bytes(tx: Transaction, where: str, id: str) -> int:

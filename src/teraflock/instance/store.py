@@ -28,6 +28,7 @@ from teraflock.instance.telling import RandomBytes, event_of, host_of, kinds_of
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.events import record_event
 from teraflock.tenant.model import OrganisationId, ProjectId
+from teraflock.tenant.project.store import IN_ORGANISATION
 from teraflock.tenant.quota.rules import Amounts
 
 COLUMNS: Final = ", ".join(NAMES)
@@ -227,8 +228,7 @@ def usage(tx: Transaction, project: ProjectId) -> Amounts:
 
 def usage_of_organisation(tx: Transaction, organisation: OrganisationId) -> Amounts:
     """The same over all its projects. Removed ones are empty, and the rest is found by an index."""
-    projects = "SELECT id FROM project WHERE organisation_id = :id AND removed_at_us IS NULL"
-    return _usage(tx, f"project_id IN ({projects})", organisation)
+    return _usage(tx, f"project_id IN ({IN_ORGANISATION})", organisation)
 
 
 def _usage(tx: Transaction, where: str, id: str) -> Amounts:

@@ -16,14 +16,13 @@ from typing import Final
 import msgspec
 
 from teraflock.base.errors import TeraflockError
+from teraflock.drivers.lxd import guest, kernel
 
 PYTHON_MIN: Final = (3, 11)
 DISK_BYTES_MIN: Final = 10 << 30
 """An image, its unpacked copy and a small guest."""
 INOTIFY_INSTANCES_MIN: Final = 1024
 """Enough for about 128 guests: each one's systemd takes eight."""
-INOTIFY_INSTANCES_FAIR: Final = 1 << 20
-"""So many that one guest's memory ends before it has taken them all."""
 PROCESS_IDS_MIN: Final = 1 << 20
 
 
@@ -170,11 +169,12 @@ def inotify(machine: Machine) -> Finding:
             f"{value} instances: about {int(value) // 8} guests",
             "sysctl fs.inotify.max_user_instances=8192 (`make up` does it, until the next boot)",
         )
-    if int(value) < INOTIFY_INSTANCES_FAIR:
+    if int(value) < kernel.INOTIFY_INSTANCES_MIN:
         return mind(
             "inotify",
             f"{value} instances: one guest can take them all",
-            f"sysctl fs.inotify.max_user_instances={INOTIFY_INSTANCES_FAIR} (`make up` does it, until the next boot)",
+            f"sysctl fs.inotify.max_user_instances={kernel.INOTIFY_INSTANCES_MIN}"
+            " (`make up` does it, until the next boot)",
         )
     return ok("inotify", f"{value} instances")
 
@@ -188,7 +188,7 @@ def process_ids(machine: Machine) -> Finding:
     if int(value) < PROCESS_IDS_MIN:
         return mind(
             "process ids",
-            f"{value} in all: {int(value) // 16_384} guests can take them all",
+            f"{value} in all: {int(value) // guest.PROCESSES_MAX} guests can take them all",
             "sysctl kernel.pid_max=4194304 (`make up` does it, until the next boot)",
         )
     return ok("process ids", f"{value} in all")

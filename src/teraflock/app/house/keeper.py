@@ -47,7 +47,7 @@ class EngineKeeper:
         engine: daemon.Daemon | None = None,
         answers: Callable[[], bool] | None = None,
         leftovers: Callable[[], Mapping[int, str]] = veths.leftovers,
-        remove: Callable[[str], None] = veths.remove,
+        remove: Callable[[str], object] = veths.remove,
     ) -> None:
         self._places = places
         self._database = database

@@ -106,7 +106,7 @@ def restore(file: Path, replace: bool, database: str, yes: bool, as_json: bool) 
     if done.replaced:
         remark(f"What was here lies in {done.replaced}")
     if done.renamed_host:
-        remark(f"Its host `{done.renamed_host}` bears the name of this machine now")
+        remark(f"Its host `{done.renamed_host}` now has the name of this machine")
     if done.disks:
         remark(f"{done.disks} disk{'s' * (done.disks != 1)} brought into the engine")
     for each in done.manifest.not_included:

@@ -50,7 +50,7 @@ def parse_changes(texts: tuple[str, ...]) -> dict[str, str | None]:
         key, is_pair, value = text.partition("=")
         if not is_pair and not text.endswith("-"):
             raise BadInput(
-                f"`{text}` is no change of a label", hint="Write `key=value`, or `key-` to remove it"
+                f"`{text}` does not change a label", hint="Write `key=value`, or `key-` to remove it"
             )
         key = key if is_pair else text[:-1]
         if not key:

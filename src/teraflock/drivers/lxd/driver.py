@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from teraflock.base.errors import TeraflockError
-from teraflock.drivers.lxd import confinement, files, guest, ids, names, nvidia, processors, setup
+from teraflock.drivers.lxd import confinement, files, guest, ids, names, nvidia, processors, setup, veths
 from teraflock.drivers.lxd import exec as execution
 from teraflock.drivers.lxd.confinement import Surface
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
@@ -125,9 +125,8 @@ class Lxd:
     def set_up(self) -> None:
         """Our project, our pool, our firewall: what must stand before the first instance, and after a reboot."""
         setup.ensure(self._host, self._ours, self._pool)
-        for each in self._engine.get("instances", recursion=1):
-            if guest.ID in each["config"]:
-                self._ranges.adopt(each["name"], each["config"].get("security.idmap.base", ""))
+        guests = [each for each in self._engine.get("instances", recursion=1) if guest.ID in each["config"]]
+        self._ranges.adopt({each["name"]: each["config"].get("security.idmap.base", "") for each in guests})
         self.networks.rebuild()
         if self._driver_folder and self._report().gpus:
             # Before any guest starts: it may have been replaced while the host was down.
@@ -387,7 +386,7 @@ class Lxd:
         """Now and then, drop ranges of user ids that were claimed for guests that a crash kept from being made."""
         if time.monotonic() - self._swept_at > SWEEP_SECONDS:
             self._swept_at = time.monotonic()
-            self._ranges.keep_only(each["name"] for each in self._engine.get("instances", recursion=1))
+            self._ranges.keep_only(self._engine.names("instances"))
 
     def moulds(self, image_id: str) -> Mapping[int, str]:
         """What guests of an image are copied from, by the index of the range it is ready for."""
@@ -418,8 +417,7 @@ class Lxd:
     def _unlink(self, name: str) -> bool:
         """Remove the host's end of a guest's link that a killed engine left; whether there was one."""
         port = self._engine.get("instances", name)["devices"].get("eth0", {}).get("host_name", "")
-        asked = ["ip", "link", "delete", port]
-        return bool(port) and subprocess.run(asked, capture_output=True, check=False).returncode == 0
+        return bool(port) and veths.remove(port)
 
     def _card_driver(self, machine: Machine) -> str:
         """The folder with the cards' libraries as they are now; empty where the engine brings them into guests."""

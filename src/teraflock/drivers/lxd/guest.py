@@ -189,7 +189,7 @@ def ports_from(text: str) -> tuple[Port, ...]:
 
 
 def address_of(found: Mapping[str, Any]) -> str:
-    """The guest's address, of one that bears our id."""
+    """The address of a guest that has our id; empty for any other container."""
     config = found["config"]
     return str(config.get(ADDRESS, "")).partition("/")[0] if ID in config else ""
 

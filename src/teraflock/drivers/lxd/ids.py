@@ -14,7 +14,7 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -53,11 +53,10 @@ class Ranges:
 
     def take(self, name: str, prefer: Iterable[int] = (), *, spare: int = 0) -> int:
         """The range of a guest: the one it has, else a preferred one if it is free, else any from `spare` on."""
+        grant(self._grants)
         if (held := self.of(name)) is not None:
-            grant(self._grants)
             return held
         self._folder.mkdir(parents=True, exist_ok=True)
-        grant(self._grants)
         used = self._traces()
         for index in (*prefer, *_from_anywhere(spare)):
             if index not in used and self._claim(index, name):
@@ -70,12 +69,17 @@ class Ranges:
     def of(self, name: str) -> int | None:
         return self._ours().get(name)
 
-    def adopt(self, name: str, first_id: str) -> None:
-        """Claim again the range that a guest has already, if nobody else has: the folder may have been lost."""
-        index = index_of(int(first_id)) if first_id.isdecimal() else None
-        if index is not None and self.of(name) is None:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._claim(index, name)
+    def adopt(self, first_ids: Mapping[str, str]) -> None:
+        """Claim again the ranges that guests have already, where nobody else has: the folder may have been lost.
+
+        `first_ids`: by the guests' names, as the engine notes them.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
+        ours = self._ours()
+        for name, first_id in first_ids.items():
+            index = index_of(int(first_id)) if first_id.isdecimal() else None
+            if index is not None and name not in ours:
+                self._claim(index, name)
 
     def release(self, name: str) -> None:
         if (index := self.of(name)) is not None:
@@ -91,14 +95,12 @@ class Ranges:
                 self._drop(orphans[name])
 
     def leave(self) -> None:
-        """Drop all our claims, and take back what nobody on this host needs any more."""
+        """Drop all our claims. Revoke the grant if no installation on this host has any left."""
         for index in self._ours().values():
             self._drop(index)
         if not any(True for _ in self._claims()):
             revoke(self._grants)
-            with contextlib.suppress(OSError):
-                self._folder.rmdir()
-                self._folder.parent.rmdir()
+            remove_empty(self._folder)
 
     def _ours(self) -> dict[str, int]:
         mark = f"{self._installation}/"
@@ -123,6 +125,13 @@ class Ranges:
 
     def _path(self, index: int) -> Path:
         return self._folder / f"{index:04d}"
+
+
+def remove_empty(folder: Path) -> None:
+    """Remove a folder that installations share, and the one it is in, where nobody has anything there any more."""
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+        folder.parent.rmdir()
 
 
 def base(index: int) -> int:

@@ -57,7 +57,7 @@ class Images:
         file = build.build(wanted, self._cache, created_at=self._now())
         with build.alone(self._cache / f"{file.name}.engine.lock"):
             fingerprint = self._find(DIGEST, digest) or self._upload(file, digest)
-            self._moulds.ensure(fingerprint)
+            self._moulds.of(fingerprint)
             self._name(image_id, fingerprint)
         if held and held["fingerprint"] != fingerprint:
             self._forget(held["fingerprint"])
@@ -75,7 +75,7 @@ class Images:
             "properties": {names.TAG: self._ours.installation},
         }
         fingerprint = self._engine.post("images", body=body, seconds_max=UNPACK_SECONDS_MAX)["fingerprint"]
-        self._moulds.ensure(fingerprint)
+        self._moulds.of(fingerprint)
         self._name(image_id, fingerprint)
         with contextlib.suppress(EngineMissing):
             self._engine.delete("instances", name, "snapshots", snapshot)

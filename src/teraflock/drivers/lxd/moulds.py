@@ -5,7 +5,7 @@ launch together. A guest that is copied from a mould of the same range has that 
 stock of moulds, one for each of the first ranges (see `ids.py`); a launch that finds none of them free copies another
 and takes the time. Where the engine maps ids at mount time, files never change owners, and one mould serves all.
 
-A mould has no network, is confined like any guest, bears its range in its name, and never runs again.
+A mould has no network, is confined like any guest, has its range in its name, and never runs again.
 """
 
 import contextlib
@@ -61,14 +61,12 @@ class Moulds:
     def of(self, fingerprint: str) -> Mapping[int, str]:
         """The image's moulds by the index of their range; at least one, made if there is none."""
         self._quiet_from = time.monotonic() + QUIET_SECONDS
-        found = self._found(fingerprint) or {(made := self._make(fingerprint, any_range=True))[0]: made[1]}
+        found = self._found(fingerprint)
+        if not found:
+            index, name = self._make(fingerprint, any_range=True)
+            found = {index: name}
         self._fill_later(fingerprint)
         return found
-
-    def ensure(self, fingerprint: str) -> None:
-        if not self._found(fingerprint):
-            self._make(fingerprint, any_range=True)
-        self._fill_later(fingerprint)
 
     def forget(self, fingerprint: str) -> None:
         with self._lock:
@@ -79,8 +77,7 @@ class Moulds:
     def _found(self, fingerprint: str) -> dict[int, str]:
         prefix = f"{_PREFIX}{fingerprint[:_DIGITS]}"
         found = {}
-        for url in self._engine.get("instances"):
-            name = str(url).partition("?")[0].rpartition("/")[2]
+        for name in self._engine.names("instances"):
             digits = name.removeprefix(f"{prefix}-")
             if name.startswith(f"{prefix}-") and digits.isdecimal():
                 found[int(digits)] = name

@@ -13,6 +13,7 @@ TAG: Final = "user.teraflock"
 """The configuration key that all our things in the engine carry; its value is the installation's id."""
 
 BRIDGE_PREFIX: Final = "tf"
+PORT_PREFIX: Final = "tg"
 
 _INSTALLATION = re.compile(r"[a-z0-9]{4,16}")
 _DIGEST_CHARACTERS: Final = 8
@@ -30,7 +31,7 @@ class Names:
         self.table = f"tera_{installation}"
         self.counting_table = f"tera_{installation}_sent"
         self.guard_table = f"tera_{installation}_guard"
-        self.port_prefix = "tg" + _digest(installation)[:4]
+        self.port_prefix = PORT_PREFIX + _digest(installation)[:4]
         """How the host's ends of all guests' links begin."""
 
     def bridge(self, network: str) -> str:

@@ -115,6 +115,7 @@ class Networks:
         with contextlib.suppress(EngineMissing):
             check_ours(self._engine.get("networks", name), self._ours, f"network `{name}`")
             self._engine.delete("networks", name)
+        self._resolving.forget(name)
         self.rebuild()
 
     def open(self, address: str, ports: tuple[Port, ...]) -> None:
@@ -150,7 +151,11 @@ class Networks:
             _nft(firewall.remove(self._ours.counting_table))
             _nft(guard.remove(self._ours.guard_table))
             self._lock.unlink(missing_ok=True)
-        self._resolving.remove_all()
+
+    def leave(self) -> None:
+        """Remove from the host all that is not the engine's."""
+        self.drop_firewall()
+        self._resolving.leave()
 
     def bridges(self) -> tuple[Bridge, ...]:
         """All bridges with our tag."""

@@ -25,7 +25,7 @@ def purge(host: Client, ours: Names, networks: Networks) -> None:
     for bridge in networks.bridges():
         with contextlib.suppress(EngineMissing):
             host.delete("networks", bridge.name)
-    networks.drop_firewall()
+    networks.leave()
     _remove(host, ours, "storage-pools", ours.pool)
     _remove(host, ours, "projects", ours.project)
 

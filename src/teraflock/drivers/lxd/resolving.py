@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from teraflock.drivers.lxd import guest
+from teraflock.drivers.lxd.ids import remove_empty
 from teraflock.drivers.lxd.names import Names
 
-FOLDER: Final = Path("/run/teraflock")
-"""Not in our home: the name server runs as nobody, and must be let through to it."""
+FOLDER: Final = Path("/var/lib/teraflock/names")
+"""Not in our home: the name server runs as nobody, and must be let through to it. Not in /run either: the engine starts
+it before us after a reboot, and it watches only a folder that is there."""
 TOP: Final = "internal"
 
 
@@ -52,13 +54,19 @@ class Resolving:
             path.write_text("", "ascii")
             path.unlink()
 
-    def remove_all(self) -> None:
+    def forget(self, bridge: str) -> None:
+        """For a network that is gone."""
+        shutil.rmtree(self._folder / bridge, ignore_errors=True)
+
+    def leave(self) -> None:
+        """Remove all of this installation's, and what no other one uses."""
         shutil.rmtree(self._folder, ignore_errors=True)
+        remove_empty(self._folder.parent)
 
     def _of(self, bridge: str) -> Path:
         folder = self._folder / bridge
         if not folder.is_dir():
             folder.mkdir(parents=True, exist_ok=True)
-            for each in (self._folder.parent, self._folder, folder):
+            for each in (self._folder.parent.parent, self._folder.parent, self._folder, folder):
                 each.chmod(0o755)  # whatever the umask
         return folder

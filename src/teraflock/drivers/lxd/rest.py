@@ -109,6 +109,10 @@ class Client:
         finally:
             connection.close()
 
+    def names(self, *path: str) -> list[str]:
+        """The names of all things of a kind, of which the engine lists the addresses."""
+        return [str(address).partition("?")[0].rpartition("/")[2] for address in self.get(*path)]
+
     def put(self, *path: str, body: object, **query: str | int) -> Any:
         return self._done("PUT", path, query, body)
 

@@ -52,7 +52,7 @@ class Throwaway:
         self._ours = ours
 
     def probed(self, targets: Sequence[str], images: Collection[str]) -> dict[str, dict[str, str]]:
-        """`images`: built by us. One of a tenant's making is no place to look from."""
+        """`images`: built by us. An image that a tenant made could lie to the probe."""
         if not images:
             raise EngineRefused("There is no image to probe with", hint="`tera image build base`")
         self._remove_left()
@@ -92,8 +92,7 @@ class Throwaway:
         return found
 
     def _remove_left(self) -> None:
-        for url in self._engine.get("instances"):
-            name = str(url).partition("?")[0].rpartition("/")[2]
+        for name in self._engine.names("instances"):
             if name.startswith(PREFIX):
                 remove(self._engine, name)
                 self._driver.release(Handle(InstanceId(name), ""))

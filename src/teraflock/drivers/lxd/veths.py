@@ -1,7 +1,8 @@
 """Pairs of virtual network cards that a killed daemon leaves behind: made for a guest, and never given to it.
 
-A leftover pair has both ends on the host, neither in a bridge, and bears the names that LXD and Incus give. A daemon
-that is starting a guest has such a pair too, for some milliseconds: so whoever removes them looks twice.
+A leftover pair has both ends on the host and neither in a bridge. Its names are those that LXD and Incus give, or the
+one we give to the host's end. A daemon that is starting a guest has such a pair too, for some milliseconds: so whoever
+removes them looks twice.
 """
 
 import re
@@ -11,7 +12,9 @@ from typing import Any, Final
 
 import msgspec
 
-NAME: Final = re.compile(r"veth[0-9a-f]{8}")
+from teraflock.drivers.lxd.names import PORT_PREFIX
+
+NAME: Final = re.compile(rf"veth[0-9a-f]{{8}}|{PORT_PREFIX}[0-9a-f]{{12}}")
 SECONDS_MAX: Final = 10
 
 
@@ -51,6 +54,7 @@ def _is_idle(link: Mapping[str, Any], name: str) -> bool:
     return bool(NAME.fullmatch(name)) and "master" not in link and "link_netnsid" not in link
 
 
-def remove(name: str) -> None:
-    """Both ends: they go together."""
-    subprocess.run(["ip", "link", "delete", name], capture_output=True, check=False, timeout=SECONDS_MAX)
+def remove(name: str) -> bool:
+    """Both ends: they go together. Whether there was one."""
+    asked = ["ip", "link", "delete", name]
+    return subprocess.run(asked, capture_output=True, check=False, timeout=SECONDS_MAX).returncode == 0

@@ -15,6 +15,8 @@ from teraflock.storage.database import Row, Transaction
 from teraflock.tenant.model import OrganisationId, Project, ProjectId, Quota
 from teraflock.tenant.store import among
 
+IN_ORGANISATION: Final = "SELECT id FROM project WHERE organisation_id = :id AND removed_at_us IS NULL"
+"""For stores that sum over an organisation's projects. Removed ones are empty."""
 _PROJECT: Final = "id, organisation_id, name, quota, network_number, created_at_us"
 _quota_decoder: Final = msgspec.json.Decoder(Quota)
 

@@ -13,6 +13,7 @@ from teraflock.app.house.places import Places
 from teraflock.base.clock import FixedClock
 from teraflock.base.errors import Unavailable
 from teraflock.drivers.lxd.daemon import Daemon
+from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.veths import unused
 from teraflock.storage.events import newest_of_project
 from teraflock.storage.open import open_database
@@ -142,6 +143,10 @@ def test_only_pairs_that_nobody_uses_are_left_over() -> None:
 
     pair = [link(1, "veth0000000a", "veth0000000b"), link(2, "veth0000000b", "veth0000000a")]
     assert unused(pair) == {1: "veth0000000a"}
+    port = Names("test01").port("10.128.0.16")
+    assert unused([link(1, port, "veth0000000b"), link(2, "veth0000000b", port)]) == {1: port}, (
+        "our name for it"
+    )
     assert unused([{**pair[0], "master": "tf0"}, pair[1]]) == {}
     assert unused([pair[0], {**pair[1], "link_netnsid": 0}]) == {}
     assert unused([pair[0]]) == {}, "the other end is in a guest"

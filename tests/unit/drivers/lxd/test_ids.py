@@ -80,9 +80,7 @@ def test_claims_without_a_guest_are_dropped_after_a_while(tmp_path: Path) -> Non
 
 def test_a_lost_folder_is_made_good_from_what_guests_have(tmp_path: Path) -> None:
     ranges = Ranges("one", tmp_path, none)
-    ranges.adopt("a", str(ids.base(9)))
-    ranges.adopt("old", "100000")
-    ranges.adopt("older", "")
+    ranges.adopt({"a": str(ids.base(9)), "old": "100000", "older": ""})
     assert ranges.of("a") == 9
     assert ranges.of("old") is ranges.of("older") is None
     assert ranges.take("b", [9]) != 9
