@@ -22,6 +22,7 @@ from teraflock.base.clock import FixedClock
 from teraflock.base.events import Event
 from teraflock.base.exchange import Rates
 from teraflock.base.ids import EventId, new_id
+from teraflock.base.size import Size
 from teraflock.bill.charge import store as charge_store
 from teraflock.bill.service import BillService
 from teraflock.bill.times import microseconds
@@ -137,7 +138,9 @@ def intervals(count: int, projects: Sequence[str]) -> Iterator[Interval]:
             instance_id=f"ins_{index:07}", sequence=3, generation=1, project_id=projects[index % len(projects)],
             from_us=from_us, until_us=from_us + seconds * 1_000_000, run_us=from_us, ends_run=True,
             held=Holding(
-                gpu=card, gpus=1 + index % 8 if card else 0, vcpus=8, ram_bytes=64 * GB, disk_bytes=100 * GB,
+                size=Size(
+                    gpu=card, gpus=1 + index % 8 if card else 0, vcpus=8, ram_bytes=64 * GB, disk_bytes=100 * GB
+                ),
                 host="hst_1", region="local", name=f"box-{index % 5000}", member=f"mem_{index % 40}",
                 labels='{"team":"vision"}' if index % 3 else "{}",
             ),

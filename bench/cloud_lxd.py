@@ -138,19 +138,19 @@ class OnLxd:
 
     def many(self) -> Section:
         """Every one of many comes up, and nothing is left of it afterwards."""
-        seconds, lost = [], 0
+        seconds, lost = [], []
         for _ in range(MANY // MANY_AT_ONCE):
             began = perf_counter()
             try:
                 self.launched(MANY_AT_ONCE)
-            except Fault:
-                lost += 1
+            except Fault as fault:
+                lost.append(str(fault))
             seconds.append(perf_counter() - began)
         made = MANY // MANY_AT_ONCE * MANY_AT_ONCE
         return Section(
             title=f"{made} launches, {MANY_AT_ONCE} at a time, each until ssh answers, and deleted",
             figures=(Figure(what="a round", unit="s", samples=tuple(seconds)),),
-            notes=(f"rounds in which one did not come up: {lost}",),
+            notes=(f"rounds in which one did not come up: {len(lost)}", *lost),
         )
 
     def launched(self, count: int) -> float:
@@ -162,13 +162,14 @@ class OnLxd:
         )
         began = perf_counter()
         made = self._nouns.instances.launch(self._actor, self._project, order)
-        _all(lambda each: self._answered_as_launched(each.id), made)
-        seconds = perf_counter() - began
-        for each in made:
-            self._nouns.instances.delete(self._actor, self._project, each.id)
-        for each in made:
-            self._wait_for(each.id, Phase.GONE)
-        return seconds
+        try:
+            _all(lambda each: self._answered_as_launched(each.id), made)
+            return perf_counter() - began
+        finally:
+            for each in made:
+                self._nouns.instances.delete(self._actor, self._project, each.id)
+            for each in made:
+                self._wait_for(each.id, Phase.GONE)
 
     def _answered_as_launched(self, id: str) -> None:
         instance = self._wait_for(id, Phase.RUNNING)

@@ -90,10 +90,10 @@ def hourly(desk: Desk, interval: Interval, now_us: int) -> int:
     period = desk.book.at(now_us)
     if period is None:
         return 0
-    units = tariff.priced(period).units(held.gpu, held.mode, Place(held.host, held.region))
+    units = tariff.priced(period).units(held.size.gpu, held.mode, Place(held.host, held.region))
     beyond = beyond_cover(held, cover_at(desk.covers(interval.instance_id), now_us))
     kept = BASIS - discount_at(interval, period, now_us)
-    each = units.gpu * beyond[0] + units.vcpu * beyond[1] + units.address * beyond[5]
+    each = units.gpu * beyond[0] + units.vcpu * beyond[1]
     by_gb = units.ram * beyond[2] + units.disk * beyond[3] + units.snapshot * beyond[4]
     return (each * GIB + by_gb) * kept // (GIB * _HOUR_PARTS)
 
@@ -102,8 +102,10 @@ def has_price(desk: Desk, held: Holding, project_id: str, now_us: int) -> bool:
     period = desk.book.at(now_us)
     if period is None:
         return False
-    units = desk.tariff(project_id).priced(period).units(held.gpu, held.mode, Place(held.host, held.region))
-    return not held.gpus or units.gpu > 0
+    units = (
+        desk.tariff(project_id).priced(period).units(held.size.gpu, held.mode, Place(held.host, held.region))
+    )
+    return not held.size.gpus or units.gpu > 0
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from teraflock.base.money import HOURS_PER_MONTH
+from teraflock.base.size import Size
 from teraflock.bill.charge.rules import SECOND_US, Tariff, slices
 from teraflock.bill.price.model import Period, Place
-from teraflock.bill.purchase.model import Cover
 from teraflock.bill.purchase.rules import month_micros
 from teraflock.meter.model import Holding, Interval
 
@@ -89,14 +89,11 @@ def quote(
     until_us: int | None = None,
     region: str = "",
 ) -> Quote:
-    stopped = msgspec.structs.replace(held, gpu="", gpus=0, vcpus=0, ram_bytes=0, addresses=0)
+    stopped = msgspec.structs.replace(held, size=Size(disk_bytes=held.size.disk_bytes))
     place = Place(held.host, held.region)
-    cover = Cover(
-        gpu=held.gpu, gpus=held.gpus, vcpus=held.vcpus, ram_bytes=held.ram_bytes, disk_bytes=held.disk_bytes
-    )
     years = sorted(period.prices.reserved_bp)
     minimum_us = period.prices.minimum_seconds * SECOND_US
-    units = tariff.priced(period).units(held.gpu, held.mode, place)
+    units = tariff.priced(period).units(held.size.gpu, held.mode, place)
     return Quote(
         currency=tariff.currency,
         instances=instances,
@@ -112,13 +109,13 @@ def quote(
         if until_us is None
         else instances * _cost(held, tariff, now_us, max(now_us, until_us)),
         minimum_micros=instances * _cost(held, tariff, now_us, now_us + minimum_us),
-        monthly_micros=instances * month_micros(cover, period, tariff.currency, place),
+        monthly_micros=instances * month_micros(held.size, period, tariff.currency, place),
         reserved_micros={
-            each: instances * month_micros(cover, period, tariff.currency, place, years=each)
+            each: instances * month_micros(held.size, period, tariff.currency, place, years=each)
             for each in years
         },
         version=period.version,
-        is_priced=not held.gpus or units.gpu > 0,
+        is_priced=not held.size.gpus or units.gpu > 0,
     )
 
 

@@ -1,8 +1,11 @@
 """SQL of the biller itself: how far it has come, and how projects pay."""
 
+from typing import Final
+
 import msgspec
 
 from teraflock.storage.database import Transaction
+from teraflock.storage.table import Table
 
 
 class Cursor(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,13 +33,13 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """The customer's, for invoices."""
 
 
+_CURSOR: Final = Table("bill_cursor", Cursor)
+_PROFILE: Final = Table("bill_profile", Profile)
+
+
 def cursor(tx: Transaction) -> Cursor:
-    row = tx.one(
-        "SELECT intervals, charges, entries, booked_until_us, latest_us FROM bill_cursor WHERE name = 'bill'"
-    )
-    if row is None:
-        return Cursor()
-    return Cursor(intervals=row[0], charges=row[1], entries=row[2], booked_until_us=row[3], latest_us=row[4])
+    row = tx.one(f"{_CURSOR.select} WHERE name = 'bill'")
+    return _CURSOR.value(row) if row else Cursor()
 
 
 def hold(tx: Transaction) -> Cursor:
@@ -59,21 +62,7 @@ def set_cursor(tx: Transaction, cursor: Cursor) -> None:
 
 def profiles(tx: Transaction) -> dict[str, Profile]:
     """Of all projects that have one, for the biller."""
-    rows = tx.all(
-        "SELECT project_id, currency, pays, tax_name, tax_bp, customer, tax_number FROM bill_profile"
-    )
-    return {
-        row[0]: Profile(
-            project_id=row[0],
-            currency=row[1],
-            pays=row[2],
-            tax_name=row[3],
-            tax_bp=row[4],
-            customer=row[5],
-            tax_number=row[6],
-        )
-        for row in rows
-    }
+    return {row[0]: _PROFILE.value(row) for row in tx.all(_PROFILE.select)}
 
 
 def pays(tx: Transaction, project_id: str) -> str:
@@ -83,18 +72,4 @@ def pays(tx: Transaction, project_id: str) -> str:
 
 
 def set_profile(tx: Transaction, profile: Profile) -> None:
-    tx.run(
-        "INSERT INTO bill_profile (project_id, currency, pays, tax_name, tax_bp, customer, tax_number)"
-        " VALUES (:project, :currency, :pays, :tax_name, :tax_bp, :customer, :tax_number)"
-        " ON CONFLICT (project_id) DO UPDATE SET"
-        " currency = excluded.currency, pays = excluded.pays, tax_name = excluded.tax_name,"
-        " tax_bp = excluded.tax_bp, customer = excluded.customer,"
-        " tax_number = excluded.tax_number",
-        project=profile.project_id,
-        currency=profile.currency,
-        pays=profile.pays,
-        tax_name=profile.tax_name,
-        tax_bp=profile.tax_bp,
-        customer=profile.customer,
-        tax_number=profile.tax_number,
-    )
+    tx.run_many(_PROFILE.upsert("project_id"), [_PROFILE.row(profile)])

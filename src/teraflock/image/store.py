@@ -2,16 +2,13 @@
 
 from typing import Final
 
-from teraflock.base.clock import at_microseconds, microseconds
-from teraflock.image.model import Image, ImageId, ImageState
-from teraflock.storage.database import Row, Transaction
+from teraflock.image.model import Image, ImageState
+from teraflock.storage.database import Transaction
+from teraflock.storage.table import Table
 from teraflock.tenant.model import OrganisationId, ProjectId
 from teraflock.tenant.project.store import IN_ORGANISATION
 
-_COLUMNS: Final = (
-    "id, project_id, name, recipe, state, problem, size_bytes, source_instance_id, created_at_us, created_by,"
-    " sequence"
-)
+_IMAGE: Final = Table("image", Image)
 
 BUILT_BYTES_MAX: Final = 8 << 30
 """More than any of our recipes makes; the largest was seen to make 3.1 GB."""
@@ -20,23 +17,23 @@ BUILT_BYTES_MAX: Final = 8 << 30
 def page(tx: Transaction, project: ProjectId, *, after: str, limit: int) -> tuple[Image, ...]:
     """The project's own images and those for all."""
     rows = tx.all(
-        f"SELECT {_COLUMNS} FROM image WHERE project_id IN ('', :project) AND id > :after ORDER BY id LIMIT :limit",
+        f"{_IMAGE.select} WHERE project_id IN ('', :project) AND id > :after ORDER BY id LIMIT :limit",
         project=project,
         after=after,
         limit=limit,
     )
-    return tuple(_image_from(row) for row in rows)
+    return tuple(_IMAGE.value(row) for row in rows)
 
 
 def find(tx: Transaction, project: str, ref: str) -> Image | None:
     """By id or name; a project's own image goes before one for all."""
     row = tx.one(
-        f"SELECT {_COLUMNS} FROM image WHERE project_id IN ('', :project) AND (id = :ref OR name = :ref)"
+        f"{_IMAGE.select} WHERE project_id IN ('', :project) AND (id = :ref OR name = :ref)"
         " ORDER BY project_id DESC",
         project=project,
         ref=ref,
     )
-    return _image_from(row) if row else None
+    return _IMAGE.value(row) if row else None
 
 
 def names(tx: Transaction, project: str) -> list[str]:
@@ -45,21 +42,7 @@ def names(tx: Transaction, project: str) -> list[str]:
 
 
 def insert(tx: Transaction, image: Image) -> None:
-    tx.run(
-        f"INSERT INTO image ({_COLUMNS}) VALUES (:id, :project, :name, :recipe, :state, :problem, :size, :source, :at,"
-        " :created_by, :sequence)",
-        id=image.id,
-        project=image.project_id,
-        name=image.name,
-        recipe=image.recipe,
-        state=image.state,
-        problem=image.problem,
-        size=image.size_bytes,
-        source=image.source_instance_id,
-        at=microseconds(image.created_at),
-        created_by=image.created_by,
-        sequence=image.sequence,
-    )
+    _IMAGE.add(tx, image)
 
 
 def set_state(tx: Transaction, id: str, state: ImageState, *, problem: str = "", size_bytes: int = 0) -> None:
@@ -74,15 +57,13 @@ def set_state(tx: Transaction, id: str, state: ImageState, *, problem: str = "",
 
 def to_measure_in_all_projects(tx: Transaction) -> tuple[Image, ...]:
     """Images made of instances whose size nobody asked for yet."""
-    rows = tx.all(
-        f"SELECT {_COLUMNS} FROM image WHERE state = 'ready' AND recipe = '' AND sequence = 0 ORDER BY id"
-    )
-    return tuple(_image_from(row) for row in rows)
+    rows = tx.all(f"{_IMAGE.select} WHERE state = 'ready' AND recipe = '' AND sequence = 0 ORDER BY id")
+    return tuple(_IMAGE.value(row) for row in rows)
 
 
 def by_id_in_all_projects(tx: Transaction, id: str) -> Image | None:
-    row = tx.one(f"SELECT {_COLUMNS} FROM image WHERE id = :id", id=id)
-    return _image_from(row) if row else None
+    row = tx.one(f"{_IMAGE.select} WHERE id = :id", id=id)
+    return _IMAGE.value(row) if row else None
 
 
 def set_metered(tx: Transaction, id: str, size_bytes: int, sequence: int) -> None:
@@ -157,25 +138,6 @@ def _kept_bytes(tx: Transaction, where: str, id: str) -> int:
 
 def to_build_in_all_projects(tx: Transaction) -> tuple[Image, ...]:
     rows = tx.all(
-        f"SELECT {_COLUMNS} FROM image WHERE (state = 'waiting' AND recipe <> '') OR state = 'deleting' ORDER BY id"
+        f"{_IMAGE.select} WHERE (state = 'waiting' AND recipe <> '') OR state = 'deleting' ORDER BY id"
     )
-    return tuple(_image_from(row) for row in rows)
-
-
-def _image_from(row: Row) -> Image:
-    id, project_id, name, recipe, state, problem, size_bytes, source, created_at_us, created_by, sequence = (
-        row
-    )
-    return Image(
-        id=ImageId(id),
-        project_id=project_id,
-        name=name,
-        recipe=recipe,
-        state=ImageState(state),
-        problem=problem,
-        size_bytes=size_bytes,
-        source_instance_id=source,
-        created_at=at_microseconds(created_at_us),
-        created_by=created_by,
-        sequence=sequence,
-    )
+    return tuple(_IMAGE.value(row) for row in rows)

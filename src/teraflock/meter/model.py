@@ -2,19 +2,15 @@
 
 import msgspec
 
+from teraflock.base.size import Size
 from teraflock.instance.states import Phase
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """All that a price may depend on, or a bill is sorted by. Two equal holdings are one interval."""
 
-    gpu: str = ""
-    gpus: int = 0
-    vcpus: int = 0
-    ram_bytes: int = 0
-    disk_bytes: int = 0
+    size: Size = Size()
     snapshots_bytes: int = 0
-    addresses: int = 0
     mode: str = "on-demand"
     """`on-demand` or `spot`; months and years are bought apart, see bill/purchase."""
     host: str = ""

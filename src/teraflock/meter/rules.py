@@ -21,6 +21,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from teraflock.base.size import Size
 from teraflock.instance.states import BILLABLE, Phase
 from teraflock.meter.model import Change, Holding, Interval, Meter, Open, Step
 
@@ -61,7 +62,7 @@ def charged(change: Change) -> Holding | None:
     if change.phase in BILLABLE:
         return change.held
     if change.phase is Phase.STOPPED:
-        return replace(change.held, gpu="", gpus=0, vcpus=0, ram_bytes=0)
+        return replace(change.held, size=Size(disk_bytes=change.held.size.disk_bytes))
     return None
 
 

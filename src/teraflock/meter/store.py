@@ -8,26 +8,19 @@ from typing import Any, Final
 
 import msgspec
 
+from teraflock.base.size import Size
 from teraflock.instance.states import Phase
 from teraflock.meter.model import Change, Holding, Interval, Meter, Open
 from teraflock.storage.database import Row, Transaction
+from teraflock.storage.table import Table
 
 KINDS: Final = ("instance.held", "instance.moved", "instance.troubled", "image.moved")
 """Events that count in an instance's sequence. Another kind that does is found as the one that was missing."""
-_HELD: Final = (
-    "gpu", "gpus", "vcpus", "ram_bytes", "disk_bytes", "snapshots_bytes", "addresses", "mode", "host", "region", "name",
-    "member", "labels",
-)  # fmt: skip
-"""The fields of `Holding` in their order."""
-_INTERVAL: Final = (
-    "instance_id", "sequence", "revision", "generation", "project_id", "from_us", "until_us", "run_us", "ends_run",
-    "house_fault", *_HELD,
-)  # fmt: skip
+_HELD: Final = Table("meter_interval", Holding, embed={"size": ""})
+_INTERVAL: Final = Table("meter_interval", Interval, embed={"held": "", "held.size": ""})
 _INSERT_INTERVAL: Final = (
-    f"INSERT INTO meter_interval (number, {', '.join(_INTERVAL)})"
-    f" VALUES (:number, {', '.join(':' + name for name in _INTERVAL)})"
+    f"INSERT INTO meter_interval (number, {_INTERVAL.names}) VALUES (:number, {_INTERVAL.marks})"
 )
-_SELECT_INTERVAL: Final = f"SELECT {', '.join(_INTERVAL)} FROM meter_interval"
 _METER: Final = (
     "instance_id", "project_id", "sequence", "at_us", "phase", "open_sequence", "generation", "from_us", "run_us",
     "run_sequence", "held",
@@ -44,32 +37,36 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
     intervals: int = 0
 
 
-class _Details(msgspec.Struct, kw_only=True):
-    """What an event of an instance says of it. Fields not named here are for others."""
+class _Held(msgspec.Struct, kw_only=True):
+    """A holding as JSON has it."""
 
-    sequence: int
-    generation: int = 0
-    to: str = ""
     gpu: str = ""
     gpus: int = 0
     vcpus: int = 0
     ram_bytes: int = 0
     disk_bytes: int = 0
     snapshots_bytes: int = 0
-    public_address: int = 0
     mode: str = "on-demand"
     host: str = ""
     region: str = ""
     name: str = ""
     member: str = ""
     labels: str = "{}"
+
+
+class _Details(_Held, kw_only=True):
+    """What an event of an instance says of it. Fields not named here are for others."""
+
+    sequence: int
+    generation: int = 0
+    to: str = ""
     wanted: str = ""
     asked_at_us: int | None = None
     last_seen_us: int | None = None
 
 
 _decode_details: Final = msgspec.json.Decoder(_Details).decode
-_decode_held: Final = msgspec.json.Decoder(Holding).decode
+_decode_held: Final = msgspec.json.Decoder(_Held).decode
 
 
 # -- changes: the events of instances ----------------------------------------------------------------------------------
@@ -168,16 +165,21 @@ def note_caught_up(tx: Transaction, instance_ids: Iterable[str]) -> None:
 def _change_from(row: Row) -> Change:
     _, at_us, subject, project, details = row
     said = _decode_details(details)
-    held = Holding(
-        gpu=said.gpu, gpus=said.gpus, vcpus=said.vcpus, ram_bytes=said.ram_bytes, disk_bytes=said.disk_bytes,
-        snapshots_bytes=said.snapshots_bytes, addresses=said.public_address, mode=said.mode, host=said.host,
-        region=said.region, name=said.name, member=said.member, labels=said.labels or "{}",
-    )  # fmt: skip
     is_asked = said.to != Phase.STOPPED or said.wanted in ("stopped", "gone")
     return Change(
         instance_id=subject, project_id=project, sequence=said.sequence, generation=said.generation, at_us=at_us,
-        phase=Phase(said.to), held=held, asked_at_us=said.asked_at_us if is_asked else None,
+        phase=Phase(said.to), held=_holding(said), asked_at_us=said.asked_at_us if is_asked else None,
         last_seen_us=said.last_seen_us,
+    )  # fmt: skip
+
+
+def _holding(said: _Held) -> Holding:
+    size = Size(
+        gpu=said.gpu, gpus=said.gpus, vcpus=said.vcpus, ram_bytes=said.ram_bytes, disk_bytes=said.disk_bytes
+    )
+    return Holding(
+        size=size, snapshots_bytes=said.snapshots_bytes, mode=said.mode, host=said.host, region=said.region,
+        name=said.name, member=said.member, labels=said.labels or "{}",
     )  # fmt: skip
 
 
@@ -234,7 +236,7 @@ def _meter_row(meter: Meter) -> tuple[Any, ...]:
     front = (meter.instance_id, meter.project_id, meter.sequence, meter.at_us, str(meter.phase))
     if now is None:
         return (*front, None, 0, 0, None, None, "{}")
-    held = msgspec.json.encode(now.held).decode()
+    held = msgspec.json.encode(dict(zip(_HELD.columns, _HELD.row(now.held), strict=True))).decode()
     return (*front, now.sequence, now.generation, now.from_us, now.run_us, now.run_sequence, held)
 
 
@@ -244,7 +246,7 @@ def _meter_from(row: Row) -> Meter:
     if opened is not None:
         now = Open(
             sequence=opened, generation=generation, from_us=from_us, run_us=run_us, run_sequence=run_sequence,
-            held=_decode_held(held),
+            held=_holding(_decode_held(held)),
         )  # fmt: skip
     return Meter(
         instance_id=id, project_id=project, sequence=sequence, at_us=at_us, phase=Phase(phase), open=now,
@@ -256,7 +258,7 @@ def _meter_from(row: Row) -> Meter:
 
 def add_intervals(tx: Transaction, first_number: int, intervals: Iterable[Interval]) -> int:
     """Add them with the numbers from `first_number` on; how many they were."""
-    rows = [_interval_row(number, each) for number, each in enumerate(intervals, start=first_number)]
+    rows = [(number, *_INTERVAL.row(each)) for number, each in enumerate(intervals, start=first_number)]
     tx.run_many(_INSERT_INTERVAL, rows)
     return len(rows)
 
@@ -264,57 +266,32 @@ def add_intervals(tx: Transaction, first_number: int, intervals: Iterable[Interv
 def intervals_of_run(tx: Transaction, instance_id: str, first_sequence: int) -> list[Interval]:
     """All revisions of the intervals of the present run, which began with this change."""
     rows = tx.all(
-        f"{_SELECT_INTERVAL} WHERE instance_id = :id AND sequence >= :first ORDER BY sequence, revision",
+        f"{_INTERVAL.select} WHERE instance_id = :id AND sequence >= :first ORDER BY sequence, revision",
         id=instance_id,
         first=first_sequence,
     )
-    return [interval_from(row) for row in rows]
+    return [_INTERVAL.value(row) for row in rows]
 
 
 def intervals_after(tx: Transaction, number: int, *, limit: int) -> list[Interval]:
     """In the order they were made."""
     rows = tx.all(
-        f"{_SELECT_INTERVAL} WHERE number > :number ORDER BY number LIMIT :limit", number=number, limit=limit
+        f"{_INTERVAL.select} WHERE number > :number ORDER BY number LIMIT :limit", number=number, limit=limit
     )
-    return [interval_from(row) for row in rows]
+    return [_INTERVAL.value(row) for row in rows]
 
 
 def intervals_of_project_after(tx: Transaction, project_id: str, number: int) -> list[Interval]:
     rows = tx.all(
-        f"{_SELECT_INTERVAL} WHERE number > :number AND project_id = :project ORDER BY number",
+        f"{_INTERVAL.select} WHERE number > :number AND project_id = :project ORDER BY number",
         number=number,
         project=project_id,
     )
-    return [interval_from(row) for row in rows]
+    return [_INTERVAL.value(row) for row in rows]
 
 
 def intervals_of(tx: Transaction, instance_id: str) -> Iterator[Interval]:
     return map(
-        interval_from, tx.each(f"{_SELECT_INTERVAL} WHERE instance_id = :id ORDER BY number", id=instance_id)
+        _INTERVAL.value,
+        tx.each(f"{_INTERVAL.select} WHERE instance_id = :id ORDER BY number", id=instance_id),
     )
-
-
-def _interval_row(number: int, each: Interval) -> tuple[Any, ...]:
-    h = each.held
-    return (
-        number, each.instance_id, each.sequence, each.revision, each.generation, each.project_id, each.from_us,
-        each.until_us, each.run_us, int(each.ends_run), int(each.house_fault), h.gpu, h.gpus, h.vcpus,
-        h.ram_bytes, h.disk_bytes, h.snapshots_bytes, h.addresses, h.mode, h.host, h.region, h.name,
-        h.member, h.labels,
-    )  # fmt: skip
-
-
-def interval_from(row: Row) -> Interval:
-    (
-        id, sequence, revision, generation, project, from_us, until_us, run_us, ends_run, house_fault,
-        gpu, gpus, vcpus, ram, disk, snapshots, addresses, mode, host, region, name, member, labels,
-    ) = row  # fmt: skip
-    held = Holding(
-        gpu=gpu, gpus=gpus, vcpus=vcpus, ram_bytes=ram, disk_bytes=disk, snapshots_bytes=snapshots, addresses=addresses,
-        mode=mode, host=host, region=region, name=name, member=member, labels=labels,
-    )  # fmt: skip
-    return Interval(
-        instance_id=id, sequence=sequence, revision=revision, generation=generation, project_id=project,
-        from_us=from_us, until_us=until_us, run_us=run_us, ends_run=bool(ends_run), house_fault=bool(house_fault),
-        held=held,
-    )  # fmt: skip

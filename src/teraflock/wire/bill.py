@@ -45,7 +45,7 @@ class BookRequest(_Request, frozen=True, kw_only=True):
 
 class UnitAnswer(_Answer, frozen=True, kw_only=True):
     what: str
-    """A card's id, or vcpu, ram, disk, snapshot, address, egress."""
+    """A card's id, or vcpu, ram, disk, snapshot, egress."""
     place: str
     """Empty: everywhere; else `region NAME` or `host NAME`."""
     on_demand_micros_per_hour: int

@@ -17,11 +17,12 @@ from tests.unit.bill.focus_rules import faults
 from tests.unit.bill.test_paying import Bills
 from tests.unit.bill.world import GB, labels
 
+from teraflock.base.size import Size
 from teraflock.bill.export.amortised import Amortised
 from teraflock.bill.export.focus import focus_csv
 from teraflock.bill.export.model import COLUMNS, Account
 from teraflock.bill.export.text import money, number
-from teraflock.bill.purchase.model import Cover, Purchase, Term
+from teraflock.bill.purchase.model import Purchase, Term
 from teraflock.bill.store import Profile
 from teraflock.instance.states import Phase
 
@@ -51,7 +52,7 @@ def months_of_everything() -> Bills:
     world.wait(days=1)
     bills.purchases.upgrade("prj_1", bought.id)
     world.wait(days=1)
-    world.move("ins_1", Phase.RUNNING, gpus=3, snapshots_bytes=GB, public_address=1)
+    world.move("ins_1", Phase.RUNNING, gpus=3, snapshots_bytes=GB)
     world.move("ins_2", Phase.STOPPING, mode="spot", project="prj_2")
     world.move("ins_2", Phase.STOPPED, mode="spot", project="prj_2")
     _until_invoiced(house)
@@ -116,7 +117,7 @@ def test_the_example_has_something_of_everything(house: Bills) -> None:
     assert {row["ChargeFrequency"] for row in rows} == {"One-Time", "Recurring", "Usage-Based"}
     assert {row["PricingCategory"] for row in rows} == {"Standard", "Dynamic", "Committed", ""}
     assert {row["SkuId"].partition("/")[0] for row in rows} >= {
-        "gpu", "vcpu", "ram", "disk", "snapshot", "address", "egress", "minimum", "committed", "monthly", "reserved",
+        "gpu", "vcpu", "ram", "disk", "snapshot", "egress", "minimum", "committed", "monthly", "reserved",
     }  # fmt: skip
 
 
@@ -254,7 +255,7 @@ def test_every_fee_is_spread_whole_over_whatever_months(
 def _terms(
     lengths: list[int], fees: list[int], grown: tuple[int, int] | None, ended: int | None
 ) -> list[Term]:
-    make = partial(Term, purchase_id="pur", instance_id="ins", covers=Cover(), currency="USD", month_micros=0)
+    make = partial(Term, purchase_id="pur", instance_id="ins", covers=Size(), currency="USD", month_micros=0)
     terms, at = [], 0
     for sequence, (length, fee) in enumerate(zip(lengths, fees, strict=False)):
         kind = "renewed" if sequence else "bought"

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.unit.bill.world import BOOK, RATES, START, World
 
 from teraflock.base.errors import Conflict, NotFound, Refused
+from teraflock.base.size import Size
 from teraflock.bill.budget.admission import BudgetReached, check_launch
 from teraflock.bill.budget.model import Budget, Purse, Told
 from teraflock.bill.budget.rules import LOOK_SECONDS, LOOK_US, decide
@@ -340,7 +341,7 @@ def test_months_keep_their_day_where_they_have_it(at: datetime, months: int) -> 
 def test_a_quote_is_what_is_charged(house: Bills) -> None:
     house.run()
     cost = house.bills.costs("prj_1", ["ins_1"])["ins_1"]
-    held = Holding(gpu="V100-SXM2", gpus=1, vcpus=8, ram_bytes=61 << 30, disk_bytes=100 << 30)
+    held = Holding(size=Size(gpu="V100-SXM2", gpus=1, vcpus=8, ram_bytes=61 << 30, disk_bytes=100 << 30))
     until = house.world.clock.now() + timedelta(hours=31)
     quote = house.bills.quote("prj_1", held, until=until)
     assert quote.micros_per_hour == cost.micros_per_hour
@@ -365,7 +366,7 @@ def test_what_a_stop_tells_is_what_is_charged_whoever_is_behind(
     if metered and billed:
         house.world.book()
     cost = house.bills.costs("prj_1", ["ins_1"])["ins_1"]
-    disk = house.bills.quote("prj_1", Holding(disk_bytes=100 << 30))
+    disk = house.bills.quote("prj_1", Holding(size=Size(disk_bytes=100 << 30)))
     assert cost.micros_per_hour == disk.micros_per_hour, "of what stands still only the disk costs"
     house.world.book()
     assert house.world.charged("ins_1") == cost.micros

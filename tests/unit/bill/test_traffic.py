@@ -5,10 +5,12 @@ from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 from tests.unit.bill.test_charges import BOOK, START_US, TARIFF
 from tests.unit.bill.world import BOOK as PRICES
 from tests.unit.bill.world import GB, RATES, World
 
+from teraflock.base.size import Size
 from teraflock.bill.charge.model import Charge
 from teraflock.bill.charge.rules import DAY_US, Tariff
 from teraflock.bill.charge.traffic import traffic_charges
@@ -24,9 +26,15 @@ from teraflock.meter.reading.model import Reading
 DAY = (START_US + 3 * DAY_US) // DAY_US
 """The day in which prices of BOOK change."""
 HELD = {
-    1: Holding(gpu="V100-SXM2", gpus=4, vcpus=8, disk_bytes=9, host="hst_1", region="home", name="box"),
-    2: Holding(gpu="V100-SXM2", gpus=2, vcpus=8, disk_bytes=9, host="hst_1", region="home", name="box"),
-    3: Holding(gpu="V100-SXM2", gpus=2, vcpus=8, disk_bytes=9, host="hst_1", region="north", name="box"),
+    1: Holding(
+        size=Size(gpu="V100-SXM2", gpus=4, vcpus=8, disk_bytes=9), host="hst_1", region="home", name="box"
+    ),
+    2: Holding(
+        size=Size(gpu="V100-SXM2", gpus=2, vcpus=8, disk_bytes=9), host="hst_1", region="home", name="box"
+    ),
+    3: Holding(
+        size=Size(gpu="V100-SXM2", gpus=2, vcpus=8, disk_bytes=9), host="hst_1", region="north", name="box"
+    ),
 }
 CHANGES = {
     sequence: Change(
@@ -61,7 +69,7 @@ def test_each_byte_at_the_price_of_its_time(readings: list[Reading]) -> None:
     for charge in charges:
         assert charge.micros == charge.slice.amounts.egress == charge.slice.list_micros
         assert charge.slice.from_us // DAY_US == (charge.slice.until_us - 1) // DAY_US == DAY
-        assert not any((charge.subject.held.gpus, charge.subject.held.vcpus, charge.subject.held.disk_bytes))
+        assert not any(astuple(charge.subject.held.size)[1:])
     assert [charge.segment for charge in charges] == list(range(len(charges)))
 
 
@@ -128,7 +136,7 @@ def test_a_quote_is_of_the_dearest_place() -> None:
     (draft,) = read_book(text, name="book", rates=RATES)
     period = Period(version=1, from_us=0, until_us=FOREVER_US, prices=draft.prices)
     tariff = Tariff(PriceBook([period]), "USD")
-    held = Holding(gpu="V100-SXM2", gpus=1)
+    held = Holding(size=Size(gpu="V100-SXM2", gpus=1))
     everywhere = [
         Place("hst_1", "home"),
         Place("hst_2", "home"),

@@ -51,7 +51,7 @@ def held(**changes: Any) -> dict[str, Any]:
     """What an event says of what an instance holds."""
     plain = {
         "gpu": "V100-SXM2", "gpus": 1, "vcpus": 8, "ram_bytes": 61 * GB, "disk_bytes": 100 * GB,
-        "snapshots_bytes": 0, "public_address": 0, "host": "hst_1", "region": "local", "name": "box", "member": "mem_1",
+        "snapshots_bytes": 0, "host": "hst_1", "region": "local", "name": "box", "member": "mem_1",
         "labels": "{}",
     }  # fmt: skip
     return {**plain, **changes}

@@ -5,6 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from teraflock.base.size import Size
 from teraflock.instance.states import BILLABLE, Phase
 from teraflock.meter.model import Change, Holding, Interval, Meter
 from teraflock.meter.rules import charged, latest, recut, take
@@ -19,7 +20,7 @@ def change(
 ) -> Change:  # fmt: skip
     return Change(
         instance_id="ins", project_id="prj", sequence=sequence, generation=0, at_us=at, phase=phase,
-        held=Holding(gpu="V100-SXM2", gpus=gpus, vcpus=4, ram_bytes=8, disk_bytes=16), asked_at_us=asked,
+        held=Holding(size=Size(gpu="V100-SXM2", gpus=gpus, vcpus=4, ram_bytes=8, disk_bytes=16)), asked_at_us=asked,
         last_seen_us=lost,
     )  # fmt: skip
 
@@ -40,7 +41,7 @@ def intervals(*changes: Change) -> tuple[Interval, ...]:
 
 
 def spans(*changes: Change) -> list[tuple[int, int, int]]:
-    return [(each.from_us, each.until_us, each.held.gpus) for each in intervals(*changes)]
+    return [(each.from_us, each.until_us, each.held.size.gpus) for each in intervals(*changes)]
 
 
 def test_a_run_is_charged_while_it_runs() -> None:

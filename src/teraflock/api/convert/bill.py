@@ -71,7 +71,7 @@ def prices_answer(period: Period) -> PricesAnswer:
 def _items(place: str, table: Table) -> Iterator[UnitAnswer]:
     for name, unit in sorted(table.gpu.items()):
         yield _unit_answer(name, place, unit)
-    for name in ("vcpu", "ram", "disk", "snapshot", "address"):
+    for name in ("vcpu", "ram", "disk", "snapshot"):
         found: Unit | None = getattr(table, name)
         if found is not None:
             yield _unit_answer(name, place, found)
@@ -142,11 +142,11 @@ def line_answer(line: Booked) -> LineAnswer:
         name=held.name,
         starts_at=moment(part.from_us),
         ends_at=moment(part.until_us),
-        gpu=held.gpu,
-        gpus=held.gpus,
-        vcpus=held.vcpus,
-        ram_bytes=held.ram_bytes,
-        disk_bytes=held.disk_bytes,
+        gpu=held.size.gpu,
+        gpus=held.size.gpus,
+        vcpus=held.size.vcpus,
+        ram_bytes=held.size.ram_bytes,
+        disk_bytes=held.size.disk_bytes,
         egress_bytes=part.egress_bytes,
         mode=held.mode,
         purchase_id=part.purchase_id,

@@ -21,6 +21,7 @@ from teraflock.api.convert.instance import wish_from
 from teraflock.api.query import BillQuery, InProject, LineQuery, MonthQuery, PageInProject
 from teraflock.api.route import Routes, Scope, Work
 from teraflock.base.errors import BadInput, NotFound
+from teraflock.base.size import Size
 from teraflock.bill.budget.model import Budget, Cap
 from teraflock.bill.export.model import Account
 from teraflock.bill.invoice.html import page
@@ -105,10 +106,14 @@ def show_quote(call: Call, query: InProject, body: QuoteRequest) -> QuoteAnswer:
         if body.host in ("", host.id, host.name)
         and sum(card.gpu == shape.gpu for card in host.gpus) >= shape.gpus
     ]
-    held = Holding(
-        gpu=shape.gpu, gpus=shape.gpus, vcpus=shape.vcpus, ram_bytes=shape.ram_bytes, disk_bytes=shape.disk_bytes,
-        mode=body.mode,
-    )  # fmt: skip
+    size = Size(
+        gpu=shape.gpu,
+        gpus=shape.gpus,
+        vcpus=shape.vcpus,
+        ram_bytes=shape.ram_bytes,
+        disk_bytes=shape.disk_bytes,
+    )
+    held = Holding(size=size, mode=body.mode)
     found = call.nouns.bills.quote(
         call.project.id, held, places=places, instances=body.instances, until=body.until
     )

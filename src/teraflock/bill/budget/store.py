@@ -4,26 +4,19 @@ from typing import Final
 
 import msgspec
 
+from teraflock.base.size import Size
 from teraflock.bill.budget.model import Budget, Cap, Told
 from teraflock.instance.states import BILLABLE, Phase
 from teraflock.meter.model import Holding
-from teraflock.storage.database import Row, Transaction
+from teraflock.storage.database import Transaction
+from teraflock.storage.table import Table
 
-_COLUMNS: Final = "project_id, currency, micros, levels, hard_stop, notice_seconds"
+_BUDGET: Final = Table("budget", Budget)
+_CAP: Final = Table("budget_cap", Cap)
 
 
 def put(tx: Transaction, budget: Budget) -> None:
-    tx.run(
-        f"INSERT INTO budget ({_COLUMNS}) VALUES (:project, :currency, :micros, :levels, :hard_stop, :notice)"
-        " ON CONFLICT (project_id) DO UPDATE SET currency = excluded.currency, micros = excluded.micros,"
-        " levels = excluded.levels, hard_stop = excluded.hard_stop, notice_seconds = excluded.notice_seconds",
-        project=budget.project_id,
-        currency=budget.currency,
-        micros=budget.micros,
-        levels=msgspec.json.encode(budget.levels).decode(),
-        hard_stop=int(budget.hard_stop),
-        notice=budget.notice_seconds,
-    )
+    tx.run_many(_BUDGET.upsert("project_id"), [_BUDGET.row(budget)])
 
 
 def remove(tx: Transaction, project_id: str) -> bool:
@@ -31,24 +24,16 @@ def remove(tx: Transaction, project_id: str) -> bool:
 
 
 def budget(tx: Transaction, project_id: str) -> Budget | None:
-    row = tx.one(f"SELECT {_COLUMNS} FROM budget WHERE project_id = :project", project=project_id)
-    return _budget_from(row) if row else None
+    row = tx.one(f"{_BUDGET.select} WHERE project_id = :project", project=project_id)
+    return _BUDGET.value(row) if row else None
 
 
 def budgets_in_all_projects(tx: Transaction) -> list[Budget]:
-    return [_budget_from(row) for row in tx.all(f"SELECT {_COLUMNS} FROM budget ORDER BY project_id")]
+    return [_BUDGET.value(row) for row in tx.all(f"{_BUDGET.select} ORDER BY project_id")]
 
 
 def put_cap(tx: Transaction, cap: Cap) -> None:
-    tx.run(
-        "INSERT INTO budget_cap (project_id, currency, micros, notice_seconds)"
-        " VALUES (:project, :currency, :micros, :notice) ON CONFLICT (project_id) DO UPDATE SET"
-        " currency = excluded.currency, micros = excluded.micros, notice_seconds = excluded.notice_seconds",
-        project=cap.project_id,
-        currency=cap.currency,
-        micros=cap.micros,
-        notice=cap.notice_seconds,
-    )
+    tx.run_many(_CAP.upsert("project_id"), [_CAP.row(cap)])
 
 
 def remove_cap(tx: Transaction, project_id: str) -> bool:
@@ -57,19 +42,15 @@ def remove_cap(tx: Transaction, project_id: str) -> bool:
 
 def cap(tx: Transaction, project_id: str) -> Cap | None:
     row = tx.one(
-        "SELECT project_id, currency, micros, notice_seconds FROM budget_cap WHERE project_id = :project",
+        f"{_CAP.select} WHERE project_id = :project",
         project=project_id,
     )
-    return _cap_from(row) if row else None
+    return _CAP.value(row) if row else None
 
 
 def caps_in_all_projects(tx: Transaction) -> list[Cap]:
-    rows = tx.all("SELECT project_id, currency, micros, notice_seconds FROM budget_cap ORDER BY project_id")
-    return [_cap_from(row) for row in rows]
-
-
-def _cap_from(row: Row) -> Cap:
-    return Cap(project_id=row[0], currency=row[1], micros=row[2], notice_seconds=row[3])
+    rows = tx.all(f"{_CAP.select} ORDER BY project_id")
+    return [_CAP.value(row) for row in rows]
 
 
 def told(tx: Transaction, project_id: str, month: str, *, ahead: bool) -> Told:
@@ -140,16 +121,8 @@ def wanted_running(tx: Transaction, project_id: str) -> list[Wished]:
     return [
         Wished(
             id=id, runs=Phase(phase) in BILLABLE,
-            held=Holding(gpu=gpu, gpus=gpus, vcpus=vcpus, ram_bytes=ram, disk_bytes=disk, host=host,
+            held=Holding(size=Size(gpu=gpu, gpus=gpus, vcpus=vcpus, ram_bytes=ram, disk_bytes=disk), host=host,
                          mode=msgspec.json.decode(spec, type=_Spec).mode),
         )
         for id, gpu, gpus, vcpus, ram, disk, host, spec, phase in rows
     ]  # fmt: skip
-
-
-def _budget_from(row: Row) -> Budget:
-    project, currency, micros, levels, hard_stop, notice = row
-    return Budget(
-        project_id=project, currency=currency, micros=micros, levels=msgspec.json.decode(levels, type=tuple[int, ...]),
-        hard_stop=bool(hard_stop), notice_seconds=notice,
-    )  # fmt: skip

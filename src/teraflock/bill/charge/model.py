@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from teraflock.base.size import Size
 from teraflock.meter.model import Holding
 
 
@@ -15,7 +16,6 @@ class Amounts(NamedTuple):
     ram: int = 0
     disk: int = 0
     snapshot: int = 0
-    address: int = 0
     egress: int = 0
     minimum: int = 0
     """What a short run costs beyond its time."""
@@ -49,11 +49,7 @@ class Covered(msgspec.Struct, frozen=True, kw_only=True):
     purchase_id: str
     from_us: int
     until_us: int
-    gpu: str = ""
-    gpus: int = 0
-    vcpus: int = 0
-    ram_bytes: int = 0
-    disk_bytes: int = 0
+    size: Size
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -28,10 +28,10 @@ MONTH_US: Final = HOURS_PER_MONTH * 3600 * SECOND_US
 _EACH: Final = MONTH_US * BASIS
 _GB: Final = _EACH * GIB
 _SCALES: Final = (_EACH, _EACH, _GB)
-"""What the exact sums of gpu, vcpu and ram are divided by; disk and snapshot like ram, address like gpu."""
-Six = tuple[int, int, int, int, int, int]
-"""Of gpu, vcpu, ram, disk, snapshot and address."""
-_NOTHING: Final[Six] = (0, 0, 0, 0, 0, 0)
+"""What the exact sums of gpu, vcpu and ram are divided by; disk and snapshot like ram."""
+Five = tuple[int, int, int, int, int]
+"""Of gpu, vcpu, ram, disk and snapshot."""
+_NOTHING: Final[Five] = (0, 0, 0, 0, 0)
 _EMPTY: Final = Amounts()
 
 
@@ -69,7 +69,7 @@ class Tariff:
 def slices(interval: Interval, until_us: int, tariff: Tariff, covers: Sequence[Covered] = ()) -> list[Slice]:
     """What an interval costs up to `until_us`: the whole of it, or of an open one as far as it got."""
     held, quantities = interval.held, _quantities(interval.held)
-    gpu, mode, place = held.gpu, held.mode, Place(held.host, held.region)
+    gpu, mode, place = held.size.gpu, held.mode, Place(held.host, held.region)
     exact = exact_listed = done = _NOTHING
     done_listed = 0
     made: list[Slice] = []
@@ -188,52 +188,50 @@ def discount_at(interval: Interval, period: Period, at_us: int) -> int:
     return max(bp for after, bp in period.prices.long_term if after <= days)
 
 
-def _quantities(held: Holding) -> Six:
-    return (held.gpus, held.vcpus, held.ram_bytes, held.disk_bytes, held.snapshots_bytes, held.addresses)
+def _quantities(held: Holding) -> Five:
+    size = held.size
+    return (size.gpus, size.vcpus, size.ram_bytes, size.disk_bytes, held.snapshots_bytes)
 
 
 def cover_at(covers: Sequence[Covered], us: int) -> Covered | None:
     return next((cover for cover in covers if cover.from_us <= us < cover.until_us), None)
 
 
-def beyond_cover(held: Holding, cover: Covered | None) -> Six:
+def beyond_cover(held: Holding, cover: Covered | None) -> Five:
     """What is held beyond what a purchase pays for."""
     if cover is None:
         return _quantities(held)
+    size, paid = held.size, cover.size
     return (
-        max(0, held.gpus - (cover.gpus if cover.gpu == held.gpu else 0)),
-        max(0, held.vcpus - cover.vcpus),
-        max(0, held.ram_bytes - cover.ram_bytes),
-        max(0, held.disk_bytes - cover.disk_bytes),
+        max(0, size.gpus - (paid.gpus if paid.gpu == size.gpu else 0)),
+        max(0, size.vcpus - paid.vcpus),
+        max(0, size.ram_bytes - paid.ram_bytes),
+        max(0, size.disk_bytes - paid.disk_bytes),
         held.snapshots_bytes,
-        held.addresses,
     )
 
 
-def _cost(u: Units, q: Six, weight: int) -> Six:
+def _cost(u: Units, q: Five, weight: int) -> Five:
     """Exact, before it is divided. Written out: a million intervals pass through here."""
     return (
         u[0] * q[0] * weight, u[1] * q[1] * weight, u[2] * q[2] * weight, u[3] * q[3] * weight, u[4] * q[4] * weight,
-        u[5] * q[5] * weight,
     )  # fmt: skip
 
 
-def _sum(a: Six, b: Six) -> Six:
+def _sum(a: Five, b: Five) -> Five:
     if a is _NOTHING:
         return b
-    return (a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3], a[4] + b[4], a[5] + b[5])
+    return (a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3], a[4] + b[4])
 
 
-def _less(a: Six, b: Six) -> Six:
+def _less(a: Five, b: Five) -> Five:
     if b is _NOTHING:
         return a
-    return (a[0] - b[0], a[1] - b[1], a[2] - b[2], a[3] - b[3], a[4] - b[4], a[5] - b[5])
+    return (a[0] - b[0], a[1] - b[1], a[2] - b[2], a[3] - b[3], a[4] - b[4])
 
 
-def _floored(exact: Six) -> Six:
-    return (
-        exact[0] // _EACH, exact[1] // _EACH, exact[2] // _GB, exact[3] // _GB, exact[4] // _GB, exact[5] // _EACH
-    )  # fmt: skip
+def _floored(exact: Five) -> Five:
+    return (exact[0] // _EACH, exact[1] // _EACH, exact[2] // _GB, exact[3] // _GB, exact[4] // _GB)
 
 
 def _with_end(
@@ -264,7 +262,7 @@ def _minimum_micros(interval: Interval, tariff: Tariff, covers: Sequence[Covered
     missing_us = priced.period.prices.minimum_seconds * SECOND_US - (interval.until_us - run_us)
     if missing_us <= 0:
         return 0
-    units = priced.units(held.gpu, held.mode, Place(held.host, held.region))
+    units = priced.units(held.size.gpu, held.mode, Place(held.host, held.region))
     beyond = beyond_cover(held, cover_at(covers, run_us))
     return sum(
         units[index] * beyond[index] * BASIS * missing_us // _SCALES[index]

@@ -1,27 +1,27 @@
 """All SQL of charges. They are added, never changed."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
-from msgspec.structs import astuple
 
 from teraflock.base.clock import at_microseconds
 from teraflock.bill.charge.model import Amounts, Charge, Slice, Subject
 from teraflock.bill.charge.rules import DAY_US
 from teraflock.meter.model import Holding
 from teraflock.storage.database import Row, Transaction
+from teraflock.storage.table import Table
 
 _KEY: Final = ("subject", "generation", "sequence", "segment", "kind", "reverses", "project_id", "month")
 _SLICE: Final = (
     "from_us", "until_us", "currency", "micros", "gpu_micros", "vcpu_micros", "ram_micros", "disk_micros",
-    "snapshot_micros", "address_micros", "egress_micros", "minimum_micros", "fee_micros", "list_micros", "egress_bytes",
+    "snapshot_micros", "egress_micros", "minimum_micros", "fee_micros", "list_micros", "egress_bytes",
     "version", "discount_bp", "purchase_id",
 )  # fmt: skip
-_HELD: Final = Holding.__struct_fields__
-COLUMNS: Final = ("number", *_KEY, *_SLICE, *_HELD, "booked_at_us")
+_HELD: Final = Table("charge", Holding, embed={"size": ""})
+COLUMNS: Final = ("number", *_KEY, *_SLICE, *_HELD.columns, "booked_at_us")
 _INSERT: Final = (
     f"INSERT INTO charge ({', '.join(COLUMNS)}) VALUES ({', '.join(':' + name for name in COLUMNS)})"
 )
@@ -199,7 +199,7 @@ def _row(number: int, charge: Charge, now_us: int) -> tuple[Any, ...]:
         number, s.id, s.generation, s.sequence, charge.segment, charge.kind, charge.reverses, s.project_id,
         _month_of_day(part.from_us // DAY_US), part.from_us, part.until_us, part.currency, sum(part.amounts),
         *part.amounts, part.list_micros, part.egress_bytes, part.version, part.discount_bp, part.purchase_id,
-        *astuple(s.held), now_us,
+        *_HELD.row(s.held), now_us,
     )  # fmt: skip
 
 
@@ -208,7 +208,7 @@ def booked_from(row: Row) -> Booked:
         number, subject, generation, sequence, segment, kind, reverses, project, month, from_us, until_us, currency, _,
         *rest,
     ) = row  # fmt: skip
-    amounts, rest = Amounts(*rest[:9]), rest[9:]
+    amounts, rest = Amounts(*rest[:8]), rest[8:]
     list_micros, egress_bytes, version, discount_bp, purchase_id, *held, at_us = rest
     whole = Slice(
         from_us, until_us, currency, amounts, list_micros, egress_bytes, version, discount_bp, purchase_id
@@ -219,16 +219,8 @@ def booked_from(row: Row) -> Booked:
         month=month,
         charge=Charge(
             subject=Subject(
-                id=subject, generation=generation, sequence=sequence, project_id=project, held=_held_from(held)
+                id=subject, generation=generation, sequence=sequence, project_id=project, held=_HELD.value(tuple(held))
             ),
             segment=segment, kind=kind, reverses=reverses, slice=whole,
         ),
-    )  # fmt: skip
-
-
-def _held_from(row: Sequence[Any]) -> Holding:
-    gpu, gpus, vcpus, ram, disk, snapshots, addresses, mode, host, region, name, member, labels = row
-    return Holding(
-        gpu=gpu, gpus=gpus, vcpus=vcpus, ram_bytes=ram, disk_bytes=disk, snapshots_bytes=snapshots, addresses=addresses,
-        mode=mode, host=host, region=region, name=name, member=member, labels=labels,
     )  # fmt: skip

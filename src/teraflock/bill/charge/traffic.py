@@ -13,6 +13,7 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from teraflock.base.quantities import GIB
+from teraflock.base.size import Size
 from teraflock.bill.charge.model import Amounts, Charge, Slice, Subject
 from teraflock.bill.charge.rules import DAY_US, Tariff, booking
 from teraflock.bill.price.model import Place
@@ -22,7 +23,7 @@ from teraflock.meter.reading.model import Reading
 
 def sender(held: Holding) -> Holding:
     """Of what an instance holds, what its traffic is sorted by."""
-    return replace(held, gpus=0, vcpus=0, ram_bytes=0, disk_bytes=0, snapshots_bytes=0, addresses=0)
+    return replace(held, size=Size(gpu=held.size.gpu), snapshots_bytes=0)
 
 
 def traffic_charges(
@@ -58,7 +59,7 @@ def _slice(from_us: int, until_us: int, sent_bytes: int, held: Holding, tariff: 
     period = tariff.book.at(from_us)
     if period is None:
         return Slice(from_us, until_us, "", Amounts(), 0, sent_bytes, 0, 0, "")
-    unit = tariff.priced(period).units(held.gpu, held.mode, Place(held.host, held.region)).egress
+    unit = tariff.priced(period).units(held.size.gpu, held.mode, Place(held.host, held.region)).egress
     micros = sent_bytes * unit // GIB
     amounts = Amounts(egress=micros)
     return Slice(from_us, until_us, tariff.currency, amounts, micros, sent_bytes, period.version, 0, "")

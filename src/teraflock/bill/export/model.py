@@ -65,7 +65,6 @@ PARTS: Final = (
     Part("ram", "GiB-Hours", "Memory held", INSTANCES, in_bytes=True),
     Part("disk", "GiB-Hours", "Disk held", DISKS, in_bytes=True),
     Part("snapshot", "GiB-Hours", "Snapshots held", SNAPSHOTS, in_bytes=True),
-    Part("address", "Hours", "Public address held", NETWORK),
     Part("egress", "GiB", "Traffic out of the house", NETWORK, in_bytes=True),
     Part("minimum", "Runs", "The least a run costs", INSTANCES),
 )

@@ -19,7 +19,7 @@ def usage_rows(charge: Charge, tariff: Tariff, covers: Sequence[Covered]) -> Ite
     units, hours_used = _list_prices(charge, tariff), _hours(charge)
     beyond, resource = beyond_cover(charge.subject.held, _cover(charge, covers)), resource_columns(charge)
     dynamic = _on_spot(charge, tariff)
-    for part, held, micros in zip(PARTS, (*beyond, 0, 0), charge.slice.amounts[:8], strict=True):
+    for part, held, micros in zip(PARTS, (*beyond, 0, 0), charge.slice.amounts[: len(PARTS)], strict=True):
         if not held and not micros and part.name != "egress":
             continue
         quantity = _quantity(part, charge, held, hours_used, micros)
@@ -42,7 +42,7 @@ def committed_row(charge: Charge, tariff: Tariff, covers: Sequence[Covered], eff
     held = charge.subject.held
     beyond = beyond_cover(held, _cover(charge, covers))
     units = _list_prices(charge, tariff)
-    covered = (held.gpus, held.vcpus, held.ram_bytes, held.disk_bytes)
+    covered = (held.size.gpus, held.size.vcpus, held.size.ram_bytes, held.size.disk_bytes)
     prices = [
         _per_unit(part, units) * (all_of_it - more) / (GIB if part.in_bytes else 1)
         for part, all_of_it, more in zip(PARTS[:4], covered, beyond[:4], strict=True)
@@ -65,7 +65,7 @@ def committed_row(charge: Charge, tariff: Tariff, covers: Sequence[Covered], eff
 def uses_what_was_bought(charge: Charge) -> bool:
     """A stopped instance does not, though it may hold its disk."""
     held = charge.subject.held
-    is_running = bool(held.gpus or held.vcpus)
+    is_running = bool(held.size.gpus or held.size.vcpus)
     return bool(charge.slice.purchase_id) and is_running and charge.slice.until_us > charge.slice.from_us
 
 
@@ -100,7 +100,7 @@ def _list_prices(charge: Charge, tariff: Tariff) -> Units:
     priced = tariff.at(min(part.from_us, part.until_us - 1)) if part.version else None
     if priced is None:
         return Units()
-    return priced.units(held.gpu, list_mode(held.mode), Place(held.host, held.region))
+    return priced.units(held.size.gpu, list_mode(held.mode), Place(held.host, held.region))
 
 
 def _on_spot(charge: Charge, tariff: Tariff) -> tuple[Service, ...]:
@@ -137,13 +137,17 @@ def _hourly(micros_per_month: int) -> Decimal:
 
 
 def _sku(part: Part, charge: Charge) -> Row:
-    sku = f"gpu/{charge.subject.held.gpu}" if part.name == "gpu" else part.name
+    sku = f"gpu/{charge.subject.held.size.gpu}" if part.name == "gpu" else part.name
     return {"SkuId": sku, "SkuPriceId": f"{charge.slice.version}/{sku}"}
 
 
 def _words(part: Part, charge: Charge) -> str:
     held = charge.subject.held
-    named = held.gpu if part.name == "gpu" else {"minimum": "the least a run costs"}.get(part.name, part.name)
+    named = (
+        held.size.gpu
+        if part.name == "gpu"
+        else {"minimum": "the least a run costs"}.get(part.name, part.name)
+    )
     return f"{named} of {held.name or charge.subject.id}"
 
 

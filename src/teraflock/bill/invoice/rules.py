@@ -168,12 +168,11 @@ def _is_traffic(charge: Charge) -> bool:
 def _words(charge: Charge) -> tuple[str, str]:
     held = charge.subject.held
     parts = [
-        f"{held.gpus} × {held.gpu}" if held.gpus else "",
-        f"{held.vcpus} vCPU" if held.vcpus else "",
-        f"{memory_text(held.ram_bytes)} RAM" if held.ram_bytes else "",
-        f"{memory_text(held.disk_bytes)} disk" if held.disk_bytes else "",
+        f"{held.size.gpus} × {held.size.gpu}" if held.size.gpus else "",
+        f"{held.size.vcpus} vCPU" if held.size.vcpus else "",
+        f"{memory_text(held.size.ram_bytes)} RAM" if held.size.ram_bytes else "",
+        f"{memory_text(held.size.disk_bytes)} disk" if held.size.disk_bytes else "",
         f"{memory_text(held.snapshots_bytes)} snapshots" if held.snapshots_bytes else "",
-        "public address" if held.addresses else "",
     ]
     shape = ", ".join(part for part in parts if part)
     if charge.kind == "fee":
@@ -186,7 +185,7 @@ def _words(charge: Charge) -> tuple[str, str]:
         return name, "outgoing traffic"
     if held.mode == IMAGE:
         return name, f"{memory_text(held.snapshots_bytes)} kept"
-    stopped = "" if held.vcpus or held.gpus else "stopped: "
+    stopped = "" if held.size.vcpus or held.size.gpus else "stopped: "
     paid = ", beyond what is bought" if charge.slice.purchase_id else ""
     return name, f"{stopped}{shape}{', spot' if held.mode == 'spot' else ''}{paid}"
 

@@ -7,15 +7,13 @@ import msgspec
 
 from teraflock.bill.charge.store import COLUMNS, Booked, booked_from
 from teraflock.bill.credit.rules import month_number
-from teraflock.bill.invoice.model import Document, Invoice
+from teraflock.bill.invoice.model import Invoice
 from teraflock.bill.ledger import store as ledger_store
 from teraflock.bill.ledger.model import Entry
-from teraflock.storage.database import Row, Transaction
+from teraflock.storage.database import Transaction
+from teraflock.storage.table import Table
 
-_COLUMNS: Final = (
-    "number, project_id, month, currency, charges_after, charges_until, usage_micros, credit_micros, tax_micros,"
-    " paid_micros, due_micros, issued_at_us, document"
-)
+_INVOICE: Final = Table("invoice", Invoice)
 _LINES: Final = (
     f"SELECT {', '.join(f'c.{name}' for name in COLUMNS)} FROM charge c"
     " WHERE c.project_id = :project AND c.month <= :month AND c.number <= :until"
@@ -41,9 +39,7 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add(tx: Transaction, invoice: Invoice) -> None:
-    names = ", ".join(f":{name.strip()}" for name in _COLUMNS.split(","))
-    row = (*msgspec.structs.astuple(invoice)[:-1], msgspec.json.encode(invoice.document).decode())
-    tx.run_many(f"INSERT INTO invoice ({_COLUMNS}) VALUES ({names})", [row])
+    _INVOICE.add(tx, invoice)
 
 
 def newest_number(tx: Transaction) -> int:
@@ -52,19 +48,17 @@ def newest_number(tx: Transaction) -> int:
 
 
 def invoices(tx: Transaction, project_id: str) -> list[Invoice]:
-    rows = tx.all(
-        f"SELECT {_COLUMNS} FROM invoice WHERE project_id = :project ORDER BY number", project=project_id
-    )
-    return [_invoice_from(row) for row in rows]
+    rows = tx.all(f"{_INVOICE.select} WHERE project_id = :project ORDER BY number", project=project_id)
+    return [_INVOICE.value(row) for row in rows]
 
 
 def invoice(tx: Transaction, project_id: str, month: str) -> Invoice | None:
     row = tx.one(
-        f"SELECT {_COLUMNS} FROM invoice WHERE project_id = :project AND month = :month",
+        f"{_INVOICE.select} WHERE project_id = :project AND month = :month",
         project=project_id,
         month=month,
     )
-    return _invoice_from(row) if row else None
+    return _INVOICE.value(row) if row else None
 
 
 def months_to_invoice(tx: Transaction, last: str) -> list[str]:
@@ -148,14 +142,3 @@ def unpaid_months(tx: Transaction, project_id: str) -> dict[str, int]:
         paid = -entry.micros if entry.kind == "returned" else entry.micros
         unpaid[month] = unpaid.get(month, 0) - paid
     return unpaid
-
-
-def _invoice_from(row: Row) -> Invoice:
-    (
-        number, project, month, currency, after, until, usage, credit, tax, paid, due, issued_at_us, document,
-    ) = row  # fmt: skip
-    return Invoice(
-        number=number, project_id=project, month=month, currency=currency, charges_after=after, charges_until=until,
-        usage_micros=usage, credit_micros=credit, tax_micros=tax, paid_micros=paid, due_micros=due,
-        issued_at_us=issued_at_us, document=msgspec.json.decode(document, type=Document),
-    )  # fmt: skip

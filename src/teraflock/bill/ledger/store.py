@@ -3,16 +3,15 @@
 from collections.abc import Sequence
 from typing import Final
 
-from msgspec.structs import astuple
-
 from teraflock.bill.ledger.model import Account, Entry
 from teraflock.bill.ledger.rules import movements
-from teraflock.storage.database import Row, Transaction
+from teraflock.storage.database import Transaction
+from teraflock.storage.table import Table
 
-_FIELDS: Final = Entry.__struct_fields__
+_ENTRY: Final = Table("ledger", Entry)
+_ACCOUNT: Final = Table("account", Account)
 _INSERT: Final = (
-    f"INSERT INTO ledger (number, at_us, {', '.join(_FIELDS)})"
-    f" VALUES (:number, :at_us, {', '.join(':' + name for name in _FIELDS)})"
+    f"INSERT INTO ledger (number, at_us, {_ENTRY.names}) VALUES (:number, :at_us, {_ENTRY.marks})"
 )
 
 
@@ -21,14 +20,14 @@ def add(tx: Transaction, entries: Sequence[Entry], *, first_number: int, now_us:
         return
     tx.run_many(
         _INSERT,
-        ((number, now_us, *astuple(each)) for number, each in enumerate(entries, start=first_number)),
+        ((number, now_us, *_ENTRY.row(each)) for number, each in enumerate(entries, start=first_number)),
     )
     moved = movements(entries)
     tx.run_many(
         "INSERT INTO account (name, currency, debits, credits) VALUES (:name, :currency, :debits, :credits)"
         " ON CONFLICT (name, currency) DO UPDATE SET"
         " debits = account.debits + excluded.debits, credits = account.credits + excluded.credits",
-        [(each.name, each.currency, each.debits, each.credits) for each in moved],
+        [_ACCOUNT.row(each) for each in moved],
     )
     _move_trial_balance(tx, moved)
 
@@ -56,8 +55,7 @@ def account(tx: Transaction, name: str, currency: str) -> Account:
 
 
 def accounts(tx: Transaction) -> list[Account]:
-    rows = tx.all("SELECT name, currency, debits, credits FROM account ORDER BY name, currency")
-    return [Account(name=row[0], currency=row[1], debits=row[2], credits=row[3]) for row in rows]
+    return [_ACCOUNT.value(row) for row in tx.all(f"{_ACCOUNT.select} ORDER BY name, currency")]
 
 
 def trial_balance(tx: Transaction) -> dict[str, tuple[int, int]]:
@@ -71,16 +69,8 @@ def trial_balance(tx: Transaction) -> dict[str, tuple[int, int]]:
 def payments_of_project(tx: Transaction, project_id: str) -> list[tuple[int, Entry]]:
     """The entries of a project that are no charges, with their numbers, oldest first."""
     rows = tx.all(
-        f"SELECT number, {', '.join(_FIELDS)} FROM ledger WHERE project_id = :project"
+        f"SELECT number, {_ENTRY.names} FROM ledger WHERE project_id = :project"
         " AND kind NOT IN ('charge', 'reversal') ORDER BY number",
         project=project_id,
     )
-    return [(row[0], _entry_from(row[1:])) for row in rows]
-
-
-def _entry_from(row: Row) -> Entry:
-    kind, project, debit, credit, currency, micros, subject, generation, sequence, segment = row
-    return Entry(
-        kind=kind, project_id=project, debit=debit, credit=credit, currency=currency, micros=micros, subject=subject,
-        generation=generation, sequence=sequence, segment=segment,
-    )  # fmt: skip
+    return [(row[0], _ENTRY.value(row[1:])) for row in rows]

@@ -42,7 +42,7 @@ DAYS_MAX: Final = 3_660
 
 _TIMED: Final = ("vcpu", "ram", "disk", "snapshot", "image")
 _KEPT: Final = ("disk", "snapshot", "image")
-_PLACE_KEYS: Final = ("gpu", *_TIMED, "egress", "address")
+_PLACE_KEYS: Final = ("gpu", *_TIMED, "egress")
 _SHARES: Final = ("monthly", "spot", "upfront", "refund")
 _KEYS: Final = (
     "from", "until", "currency", *_PLACE_KEYS, *_SHARES, "minimum", "reserved", "long-term", "tax", "regions", "hosts",
@@ -137,12 +137,6 @@ class _Period:
         return tables
 
     def _table(self, fields: Mapping[str, Node]) -> Table:
-        if "address" in fields:
-            raise self._sheet.bad(
-                fields["address"],
-                "instances have no public address of their own yet, only ports of their host, which cost nothing",
-                "Leave `address` out: it is for later",
-            )
         units = {key: self._unit(fields[key]) for key in _TIMED if key in fields}
         for key in _KEPT:
             if key in units and units[key].spot is not None:

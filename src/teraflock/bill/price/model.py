@@ -1,7 +1,7 @@
 """Prices by card, by quantity, by place and by time.
 
 What holds:
-- an amount is an integer of millionths per month of 730 hours, of one card, one vCPU, one GB or one address; an amount
+- an amount is an integer of millionths per month of 730 hours, of one card, one vCPU or one GB; an amount
   for another currency than the book's is worked out from the book's own rates, rounded once, and so is as fixed as it;
 - at any time at most one period counts: that of the newest book which has one for that time;
 - a period never begins before its book was taken, so no book changes a price of the past.
@@ -46,7 +46,6 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: Unit | None = None
     image: Unit | None = None
     """A GB that images made of instances keep; None: as snapshots."""
-    address: Unit | None = None
     egress: int | None = None
     """For each GB that leaves the house, whenever it does."""
 
@@ -85,7 +84,6 @@ class Units(NamedTuple):
     ram: int = 0
     disk: int = 0
     snapshot: int = 0
-    address: int = 0
     egress: int = 0
 
 
@@ -155,7 +153,7 @@ class PricedPeriod:
             for table in (prices.hosts.get(place.host), prices.regions.get(place.region), prices.house)
             if table
         ]
-        found = {name: _narrowest(tables, name) for name in ("vcpu", "ram", "disk", "snapshot", "address")}
+        found = {name: _narrowest(tables, name) for name in ("vcpu", "ram", "disk", "snapshot")}
         if mode == IMAGE:
             found["snapshot"] = _narrowest(tables, "image") or found["snapshot"]
         micros = {

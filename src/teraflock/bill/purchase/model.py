@@ -9,17 +9,9 @@ from typing import Literal
 
 import msgspec
 
+from teraflock.base.size import Size
+
 Mode = Literal["monthly", "reserved"]
-
-
-class Cover(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of an instance is paid for. What it holds beyond is charged by the second."""
-
-    gpu: str = ""
-    gpus: int = 0
-    vcpus: int = 0
-    ram_bytes: int = 0
-    disk_bytes: int = 0
 
 
 class Purchase(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +35,8 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
     instance_id: str
     from_us: int
     until_us: int
-    covers: Cover
+    covers: Size
+    """What is paid for. What the instance holds beyond it is charged by the second."""
     currency: str
     month_micros: int
     """What a whole month of it costs."""

@@ -14,13 +14,14 @@ from msgspec.structs import replace
 from teraflock.base.errors import BadInput, Refused
 from teraflock.base.money import divided
 from teraflock.base.quantities import GIB
+from teraflock.base.size import Size
 from teraflock.bill.charge.model import Covered
 from teraflock.bill.price.model import BASIS, Period, Place, PricedPeriod
-from teraflock.bill.purchase.model import Cover, Purchase, Term
+from teraflock.bill.purchase.model import Purchase, Term
 from teraflock.bill.times import microseconds, moment, months_later
 
 
-def month_micros(cover: Cover, period: Period, currency: str, place: Place, *, years: int = 0) -> int:
+def month_micros(cover: Size, period: Period, currency: str, place: Place, *, years: int = 0) -> int:
     """What a month of a shape costs where it is bought by the month, or for years."""
     units = PricedPeriod(period, currency).units(cover.gpu, "monthly", place)
     each = units.gpu * cover.gpus + units.vcpu * cover.vcpus
@@ -29,7 +30,7 @@ def month_micros(cover: Cover, period: Period, currency: str, place: Place, *, y
     return divided((each * GIB + by_gb) * less, GIB * BASIS)
 
 
-def bought(purchase: Purchase, cover: Cover, period: Period, currency: str, place: Place, at_us: int) -> Term:
+def bought(purchase: Purchase, cover: Size, period: Period, currency: str, place: Place, at_us: int) -> Term:
     """The first term, from `at_us` on."""
     if purchase.years and purchase.years not in period.prices.reserved_bp:
         offered = ", ".join(map(str, sorted(period.prices.reserved_bp))) or "none"
@@ -65,7 +66,7 @@ def next_term(purchase: Purchase, terms: Sequence[Term], period: Period, place: 
 
 
 def upgraded(
-    purchase: Purchase, terms: Sequence[Term], cover: Cover, period: Period, place: Place, at_us: int
+    purchase: Purchase, terms: Sequence[Term], cover: Size, period: Period, place: Place, at_us: int
 ) -> Term:
     """A larger shape for the rest of the term, for the difference in price of what is left of it."""
     last = terms[-1]
@@ -104,13 +105,14 @@ def covered(terms: Iterable[Term]) -> list[Covered]:
         for term, later in zip(own, [*own[1:], None], strict=True):
             until_us = min(term.until_us, later.from_us) if later else term.until_us
             if until_us > term.from_us:
-                c = term.covers
                 made.append(
                     Covered(
-                        purchase_id=term.purchase_id, from_us=term.from_us, until_us=until_us, gpu=c.gpu, gpus=c.gpus,
-                        vcpus=c.vcpus, ram_bytes=c.ram_bytes, disk_bytes=c.disk_bytes,
+                        purchase_id=term.purchase_id,
+                        from_us=term.from_us,
+                        until_us=until_us,
+                        size=term.covers,
                     )
-                )  # fmt: skip
+                )
     return sorted(made, key=lambda cover: cover.from_us)
 
 
@@ -123,7 +125,7 @@ def _paid_from(terms: Sequence[Term]) -> int:
     return next(term.from_us for term in reversed(terms) if term.kind not in ("upgraded", "ended"))
 
 
-def _includes(larger: Cover, smaller: Cover) -> bool:
+def _includes(larger: Size, smaller: Size) -> bool:
     same_card = not smaller.gpus or larger.gpu == smaller.gpu
     return same_card and all(
         getattr(larger, name) >= getattr(smaller, name)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from teraflock.base.clock import Clock, FixedClock
@@ -18,7 +19,7 @@ from teraflock.bill.desk import Desk
 from teraflock.bill.price.model import Period, Place
 from teraflock.bill.purchase import limits
 from teraflock.bill.purchase import store as purchase_store
-from teraflock.bill.purchase.model import Cover, Limit, Mode, Preview, Purchase, Term
+from teraflock.bill.purchase.model import Limit, Mode, Preview, Purchase, Term
 from teraflock.bill.purchase.rules import bought, ended, next_term, upgraded
 from teraflock.bill.times import microseconds, moment
 from teraflock.instance import store as instance_store
@@ -115,7 +116,7 @@ class PurchaseService:
             purchase, terms = _standing(tx, project_id, purchase_id)
             limits.check_right(tx, by)
             held = _held(_running(tx, project_id, purchase.instance_id))
-            term = upgraded(purchase, terms, _cover(held), _period(Desk(tx), now_us), _place(held), now_us)
+            term = upgraded(purchase, terms, held.size, _period(Desk(tx), now_us), _place(held), now_us)
             self._check_pays(tx, purchase, term, by, now_us)
             self._note(tx, by, "purchase.upgrade", purchase, term, held)
             self._keep(tx, purchase, term, held, now_us)
@@ -256,7 +257,7 @@ def _first_term(tx: Transaction, purchase: Purchase, now_us: int) -> tuple[Term,
         raise Conflict("This instance is paid for already", hint="`tera buy list` shows until when")
     desk = Desk(tx)
     currency = desk.currency(purchase.project_id)
-    return bought(purchase, _cover(held), _period(desk, now_us), currency, _place(held), now_us), held
+    return bought(purchase, held.size, _period(desk, now_us), currency, _place(held), now_us), held
 
 
 def _name_of(tx: Transaction, purchase: Purchase) -> str:
@@ -329,9 +330,8 @@ def fee(purchase: Purchase, term: Term, held: Holding) -> Charge:
         0,
         purchase.id,
     )
-    c = term.covers
     named = Holding(
-        gpu=c.gpu, gpus=c.gpus, vcpus=c.vcpus, ram_bytes=c.ram_bytes, disk_bytes=c.disk_bytes, mode=purchase.mode,
+        size=term.covers, mode=purchase.mode,
         host=held.host, region=held.region, name=held.name, member=held.member, labels=held.labels,
     )  # fmt: skip
     subject = Subject(
@@ -343,14 +343,13 @@ def fee(purchase: Purchase, term: Term, held: Holding) -> Charge:
 def _event(
     purchase: Purchase, term: Term, held: Holding, version: int, now_us: int, random_bytes: RandomBytes
 ) -> Event:
-    c = term.covers
     return Event(
         id=EventId(new_id("evt", moment(now_us), random_bytes)), at=moment(now_us), kind=f"purchase.{term.kind}",
         subject=purchase.id, project=purchase.project_id,
         details={
             "term": term.sequence, "instance": purchase.instance_id, "mode": purchase.mode, "years": purchase.years,
-            "upfront": int(purchase.upfront), "from_us": term.from_us, "until_us": term.until_us, "gpu": c.gpu,
-            "gpus": c.gpus, "vcpus": c.vcpus, "ram_bytes": c.ram_bytes, "disk_bytes": c.disk_bytes,
+            "upfront": int(purchase.upfront), "from_us": term.from_us, "until_us": term.until_us,
+            **msgspec.structs.asdict(term.covers),
             "currency": term.currency, "fee_micros": term.fee_micros, "host": held.host, "region": held.region,
             "version": version, "name": held.name, "member": held.member, "labels": held.labels,
         },
@@ -387,12 +386,6 @@ def _period(desk: Desk, us: int) -> Period:
 
 def _held(meter: Meter) -> Holding:
     return meter.open.held if meter.open else Holding()
-
-
-def _cover(held: Holding) -> Cover:
-    return Cover(
-        gpu=held.gpu, gpus=held.gpus, vcpus=held.vcpus, ram_bytes=held.ram_bytes, disk_bytes=held.disk_bytes
-    )
 
 
 def _place(held: Holding) -> Place:

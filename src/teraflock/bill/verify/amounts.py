@@ -17,8 +17,8 @@ from teraflock.bill.verify.timeline import Span
 DAY_US = 24 * 60 * 60 * 10**6
 MONTH_US = 730 * 60 * 60 * 10**6
 GB = 1024**3
-PARTS = ("gpu", "vcpu", "ram", "disk", "snapshot", "address")
-QUANTITIES = ("gpus", "vcpus", "ram_bytes", "disk_bytes", "snapshots_bytes", "addresses")
+PARTS = ("gpu", "vcpu", "ram", "disk", "snapshot")
+QUANTITIES = ("gpus", "vcpus", "ram_bytes", "disk_bytes", "snapshots_bytes")
 IN_BYTES = ("ram", "disk", "snapshot")
 
 
@@ -59,8 +59,8 @@ def accrued(
     """What a span costs from its beginning up to each of these times."""
     asked = sorted(set(times))
     edges = sorted({span.from_us, *asked, *_changes(span, asked[-1], tariffs.book, bought)})
-    sums, listed = [Fraction(0)] * 6, [Fraction(0)] * 6
-    found = {span.from_us: At((0,) * 6, 0)}
+    sums, listed = [Fraction(0)] * len(PARTS), [Fraction(0)] * len(PARTS)
+    found = {span.from_us: At((0,) * len(PARTS), 0)}
     for begin_us, end_us in pairwise(edges):
         period = tariffs.book.at(begin_us)
         if period is not None:

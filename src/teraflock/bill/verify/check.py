@@ -247,7 +247,7 @@ def check_purchase(
 def _check_fee(row: Named, term: Said, said: Said, purchase_id: str, project_id: str) -> Iterator[Fault]:
     expected: Named = {f"{part}_micros": 0 for part in AMOUNTS}
     expected.update((name, term[name]) for name in ("from_us", "until_us", "currency", *SHAPE))
-    expected.update(said, snapshots_bytes=0, addresses=0)
+    expected.update(said, snapshots_bytes=0)
     fee = term["fee_micros"]
     expected.update(
         micros=fee, fee_micros=fee, list_micros=fee, kind="fee" if fee > 0 else "refund",

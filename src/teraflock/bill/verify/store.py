@@ -15,15 +15,15 @@ Named = dict[str, Any]
 _COLUMNS: Final = {
     "meter_interval": (
         "number, instance_id, sequence, revision, generation, project_id, from_us, until_us, run_us, ends_run,"
-        " house_fault, gpu, gpus, vcpus, ram_bytes, disk_bytes, snapshots_bytes, addresses, mode, host, region, name,"
+        " house_fault, gpu, gpus, vcpus, ram_bytes, disk_bytes, snapshots_bytes, mode, host, region, name,"
         " member, labels"
     ),
     "meter_reading": "number, instance_id, sequence, epoch, bytes, bytes_before, at_us",
     "charge": (
         "number, subject, generation, sequence, segment, kind, reverses, project_id, month, from_us, until_us,"
-        " currency, micros, gpu_micros, vcpu_micros, ram_micros, disk_micros, snapshot_micros, address_micros,"
+        " currency, micros, gpu_micros, vcpu_micros, ram_micros, disk_micros, snapshot_micros,"
         " egress_micros, minimum_micros, fee_micros, list_micros, gpu, gpus, vcpus, ram_bytes, disk_bytes,"
-        " snapshots_bytes, addresses, egress_bytes, mode, purchase_id, version, discount_bp, host, region, name,"
+        " snapshots_bytes, egress_bytes, mode, purchase_id, version, discount_bp, host, region, name,"
         " member, labels, booked_at_us"
     ),
     "ledger": (

@@ -13,7 +13,7 @@ Held = tuple[Any, ...]
 
 RUNS = ("running", "changing")
 HELD_NAMES = (
-    "gpu", "gpus", "vcpus", "ram_bytes", "disk_bytes", "snapshots_bytes", "addresses", "mode", "host", "region", "name",
+    "gpu", "gpus", "vcpus", "ram_bytes", "disk_bytes", "snapshots_bytes", "mode", "host", "region", "name",
     "member", "labels",
 )  # fmt: skip
 
@@ -122,7 +122,7 @@ def _held(said: Said) -> Held | None:
     return (
         "" if stopped else said.get("gpu", ""),
         *(0 if stopped else said.get(name, 0) for name in ("gpus", "vcpus", "ram_bytes")),
-        said.get("disk_bytes", 0), said.get("snapshots_bytes", 0), said.get("public_address", 0),
+        said.get("disk_bytes", 0), said.get("snapshots_bytes", 0),
         said.get("mode", "on-demand"), said.get("host", ""), said.get("region", ""),
         said.get("name", ""), said.get("member", ""), said.get("labels") or "{}",
     )  # fmt: skip

@@ -15,7 +15,7 @@ from teraflock.bill.verify.timeline import HELD_NAMES, Said, Span
 
 Named = dict[str, Any]
 
-NOT_COST = ("gpu", "vcpu", "ram", "disk", "snapshot", "address", "minimum", "fee")
+NOT_COST = ("gpu", "vcpu", "ram", "disk", "snapshot", "minimum", "fee")
 
 
 def check_traffic(

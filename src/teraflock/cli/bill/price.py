@@ -32,7 +32,7 @@ COLUMNS: Final = (
 )
 _NAMES: Final = {
     "vcpu": "vCPU", "ram": "GB of memory", "disk": "GB of disk", "snapshot": "GB of snapshots",
-    "address": "public address", "egress": "GB sent out, once",
+    "egress": "GB sent out, once",
 }  # fmt: skip
 
 

@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Final
 
 from teraflock.base.clock import at_microseconds, microseconds
-from teraflock.storage.database import Row, Transaction
+from teraflock.storage.database import Transaction
+from teraflock.storage.table import Table
 from teraflock.tenant.model import Actor, ApiKey, KeyId, MemberId, OrganisationId, Role
 
-_KEY: Final = "id, member_id, name, project_id, role_max, created_at_us, expires_at_us, revoked_at_us"
+_KEY: Final = Table("api_key", ApiKey)
 _BEHIND_KEY: Final = (
     "SELECT k.digest, k.project_id, k.role_max, k.expires_at_us, m.id, m.name, m.organisation_id, m.is_operator,"
     " r.project_id, r.role FROM api_key k JOIN member m ON m.id = k.member_id"
@@ -42,17 +43,17 @@ def behind_key(tx: Transaction, id: KeyId, now: datetime) -> tuple[Actor, str] |
 
 def key(tx: Transaction, organisation: OrganisationId, id: str) -> ApiKey | None:
     row = tx.one(
-        f"SELECT {_prefixed('k', _KEY)} FROM api_key k JOIN member m ON m.id = k.member_id"
+        f"SELECT {_KEY.names_in('k')} FROM api_key k JOIN member m ON m.id = k.member_id"
         " WHERE k.id = :id AND m.organisation_id = :organisation",
         id=id,
         organisation=organisation,
     )
-    return _key_from(row) if row else None
+    return _KEY.value(row) if row else None
 
 
 def key_of_any_organisation(tx: Transaction, id: str) -> ApiKey | None:
-    row = tx.one(f"SELECT {_KEY} FROM api_key WHERE id = :id", id=id)
-    return _key_from(row) if row else None
+    row = tx.one(f"{_KEY.select} WHERE id = :id", id=id)
+    return _KEY.value(row) if row else None
 
 
 def keys(
@@ -66,7 +67,7 @@ def keys(
 ) -> tuple[ApiKey, ...]:
     """Keys of an organisation, or of one member, or for one project; revoked ones too."""
     rows = tx.all(
-        f"SELECT {_prefixed('k', _KEY)} FROM api_key k JOIN member m ON m.id = k.member_id"
+        f"SELECT {_KEY.names_in('k')} FROM api_key k JOIN member m ON m.id = k.member_id"
         " WHERE m.organisation_id = :organisation AND (:member = '' OR k.member_id = :member)"
         " AND (:project = '' OR k.project_id = :project) AND k.id > :after ORDER BY k.id LIMIT :limit",
         organisation=organisation,
@@ -75,7 +76,7 @@ def keys(
         after=after,
         limit=limit,
     )
-    return tuple(_key_from(row) for row in rows)
+    return tuple(_KEY.value(row) for row in rows)
 
 
 def keys_by_name(
@@ -83,7 +84,7 @@ def keys_by_name(
 ) -> list[tuple[ApiKey, str]]:
     """Keys of this name that are not revoked, each with its member's name; the empty organisation stands for all."""
     rows = tx.all(
-        f"SELECT {_prefixed('k', _KEY)}, m.name FROM api_key k JOIN member m ON m.id = k.member_id"
+        f"SELECT {_KEY.names_in('k')}, m.name FROM api_key k JOIN member m ON m.id = k.member_id"
         " WHERE k.name = :name AND k.revoked_at_us IS NULL"
         " AND (:organisation = '' OR m.organisation_id = :organisation)"
         " AND (:member = '' OR k.member_id = :member) ORDER BY k.id LIMIT :limit",
@@ -92,21 +93,13 @@ def keys_by_name(
         member=member or "",
         limit=limit,
     )
-    return [(_key_from(row[:-1]), row[-1]) for row in rows]
+    return [(_KEY.value(row[:-1]), row[-1]) for row in rows]
 
 
 def put_key(tx: Transaction, key: ApiKey, digest: str) -> None:
-    tx.run(
-        f"INSERT INTO api_key ({_KEY}, digest)"
-        " VALUES (:id, :member, :name, :project, :role_max, :created, :expires, NULL, :digest)",
-        id=key.id,
-        member=key.member_id,
-        name=key.name,
-        project=key.project_id,
-        role_max=key.role_max.value if key.role_max else "",
-        created=microseconds(key.created_at),
-        expires=None if key.expires_at is None else microseconds(key.expires_at),
-        digest=digest,
+    tx.run_many(
+        f"INSERT INTO api_key (digest, {_KEY.names}) VALUES (:digest, {_KEY.marks})",
+        [(digest, *_KEY.row(key))],
     )
 
 
@@ -115,22 +108,4 @@ def revoke_key(tx: Transaction, id: KeyId, now: datetime) -> None:
         "UPDATE api_key SET revoked_at_us = :now WHERE id = :id AND revoked_at_us IS NULL",
         now=microseconds(now),
         id=id,
-    )
-
-
-def _prefixed(table: str, columns: str) -> str:
-    return ", ".join(f"{table}.{column}" for column in columns.split(", "))
-
-
-def _key_from(row: Row) -> ApiKey:
-    id, member_id, name, project_id, role_max, created_at_us, expires_at_us, revoked_at_us = row
-    return ApiKey(
-        id=KeyId(id),
-        member_id=MemberId(member_id),
-        name=name,
-        project_id=project_id,
-        role_max=Role(role_max) if role_max else None,
-        created_at=at_microseconds(created_at_us),
-        expires_at=None if expires_at_us is None else at_microseconds(expires_at_us),
-        revoked_at=None if revoked_at_us is None else at_microseconds(revoked_at_us),
     )

@@ -5,22 +5,23 @@ for what still names it, and is found by no read here but the one that says so.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
-from teraflock.base.clock import at_microseconds, microseconds
+from teraflock.base.clock import microseconds
 from teraflock.storage.database import Row, Transaction
+from teraflock.storage.table import Table
 from teraflock.tenant.model import Member, MemberId, OrganisationId, Role
 from teraflock.tenant.store import among
 
-_MEMBER: Final = "id, organisation_id, name, is_operator, created_at_us, removed_at_us"
+_MEMBER: Final = Table("member", Member, leave_out=("roles",))
 
 
 def member(tx: Transaction, organisation: OrganisationId, ref: str) -> Member | None:
     """By id or name. No name begins like an id."""
     row = tx.one(
-        f"SELECT {_MEMBER} FROM member WHERE organisation_id = :organisation AND removed_at_us IS NULL"
+        f"{_MEMBER.select} WHERE organisation_id = :organisation AND removed_at_us IS NULL"
         f" AND {'id' if ref.startswith('mem_') else 'name'} = :ref",
         organisation=organisation,
         ref=ref,
@@ -30,9 +31,8 @@ def member(tx: Transaction, organisation: OrganisationId, ref: str) -> Member | 
 
 def members_of_any_organisation(tx: Transaction, ref: str, *, limit: int) -> list[tuple[Member, str]]:
     """By id or name, each with the name of its organisation."""
-    columns = ", ".join(f"m.{column}" for column in _MEMBER.split(", "))
     rows = tx.all(
-        f"SELECT {columns}, o.name FROM member m JOIN organisation o ON o.id = m.organisation_id"
+        f"SELECT {_MEMBER.names_in('m')}, o.name FROM member m JOIN organisation o ON o.id = m.organisation_id"
         " WHERE m.removed_at_us IS NULL AND (m.id = :ref OR m.name = :ref) ORDER BY m.id LIMIT :limit",
         ref=ref,
         limit=limit,
@@ -79,7 +79,7 @@ def members(
         else ""
     )
     rows = tx.all(
-        f"SELECT {_MEMBER} FROM member WHERE organisation_id = :organisation AND removed_at_us IS NULL"
+        f"{_MEMBER.select} WHERE organisation_id = :organisation AND removed_at_us IS NULL"
         f" AND id > :after{having} ORDER BY id LIMIT :limit",
         organisation=organisation,
         after=after,
@@ -101,19 +101,12 @@ def owners(tx: Transaction, organisation: OrganisationId) -> tuple[MemberId, ...
 
 
 def operators_in_all_organisations(tx: Transaction) -> tuple[Member, ...]:
-    rows = tx.all(f"SELECT {_MEMBER} FROM member WHERE is_operator = 1 AND removed_at_us IS NULL ORDER BY id")
+    rows = tx.all(f"{_MEMBER.select} WHERE is_operator = 1 AND removed_at_us IS NULL ORDER BY id")
     return _members_from(tx, rows)
 
 
 def put_member(tx: Transaction, member: Member) -> None:
-    tx.run(
-        f"INSERT INTO member ({_MEMBER}) VALUES (:id, :organisation, :name, :operator, :created, NULL)",
-        id=member.id,
-        organisation=member.organisation_id,
-        name=member.name,
-        operator=int(member.is_operator),
-        created=microseconds(member.created_at),
-    )
+    _MEMBER.add(tx, member)
     _put_roles(tx, member)
 
 
@@ -169,17 +162,4 @@ def _members_from(tx: Transaction, rows: Sequence[Row]) -> tuple[Member, ...]:
         **values,
     ):
         roles[member_id][project_id] = Role(role)
-    return tuple(_member_from(row, roles[row[0]]) for row in rows)
-
-
-def _member_from(row: Row, roles: Mapping[str, Role]) -> Member:
-    id, organisation_id, name, is_operator, created_at_us, removed_at_us = row
-    return Member(
-        id=MemberId(id),
-        organisation_id=OrganisationId(organisation_id),
-        name=name,
-        is_operator=bool(is_operator),
-        roles=roles,
-        created_at=at_microseconds(created_at_us),
-        removed_at=None if removed_at_us is None else at_microseconds(removed_at_us),
-    )
+    return tuple(_MEMBER.value(row, roles=roles[row[0]]) for row in rows)

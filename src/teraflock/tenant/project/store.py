@@ -10,47 +10,46 @@ from typing import Final
 
 import msgspec
 
-from teraflock.base.clock import at_microseconds, microseconds
-from teraflock.storage.database import Row, Transaction
+from teraflock.base.clock import microseconds
+from teraflock.storage.database import Transaction
+from teraflock.storage.table import Table
 from teraflock.tenant.model import OrganisationId, Project, ProjectId, Quota
 from teraflock.tenant.store import among
 
 IN_ORGANISATION: Final = "SELECT id FROM project WHERE organisation_id = :id AND removed_at_us IS NULL"
 """For stores that sum over an organisation's projects. Removed ones are empty."""
-_PROJECT: Final = "id, organisation_id, name, quota, network_number, created_at_us"
-_quota_decoder: Final = msgspec.json.Decoder(Quota)
+_PROJECT: Final = Table("project", Project)
 
 
 def project(tx: Transaction, organisation: OrganisationId, ref: str) -> Project | None:
     """By id or name. An id has a `_`, which no name has."""
     row = tx.one(
-        f"SELECT {_PROJECT} FROM project WHERE organisation_id = :organisation AND removed_at_us IS NULL"
+        f"{_PROJECT.select} WHERE organisation_id = :organisation AND removed_at_us IS NULL"
         f" AND {'id' if '_' in ref else 'name'} = :ref",
         organisation=organisation,
         ref=ref,
     )
-    return _project_from(row) if row else None
+    return _PROJECT.value(row) if row else None
 
 
 def projects_of_any_organisation(
     tx: Transaction, organisation: str, ref: str, *, limit: int
 ) -> list[tuple[Project, str]]:
     """By id or name, each with the name of its organisation; in one organisation, or with the empty id in all."""
-    columns = ", ".join(f"p.{column}" for column in _PROJECT.split(", "))
     rows = tx.all(
-        f"SELECT {columns}, o.name FROM project p JOIN organisation o ON o.id = p.organisation_id"
+        f"SELECT {_PROJECT.names_in('p')}, o.name FROM project p JOIN organisation o ON o.id = p.organisation_id"
         " WHERE p.removed_at_us IS NULL AND (p.id = :ref OR p.name = :ref)"
         " AND (:organisation = '' OR o.id = :organisation) ORDER BY p.id LIMIT :limit",
         organisation=organisation,
         ref=ref,
         limit=limit,
     )
-    return [(_project_from(row[:-1]), row[-1]) for row in rows]
+    return [(_PROJECT.value(row[:-1]), row[-1]) for row in rows]
 
 
 def removed_project(tx: Transaction, id: str) -> Project | None:
-    row = tx.one(f"SELECT {_PROJECT} FROM project WHERE id = :id AND removed_at_us IS NOT NULL", id=id)
-    return _project_from(row) if row else None
+    row = tx.one(f"{_PROJECT.select} WHERE id = :id AND removed_at_us IS NOT NULL", id=id)
+    return _PROJECT.value(row) if row else None
 
 
 def names_of_any_organisation(tx: Transaction, organisation: str, *, limit: int) -> list[str]:
@@ -64,8 +63,8 @@ def names_of_any_organisation(tx: Transaction, organisation: str, *, limit: int)
 
 
 def project_of_any_organisation(tx: Transaction, id: str) -> Project | None:
-    row = tx.one(f"SELECT {_PROJECT} FROM project WHERE id = :id AND removed_at_us IS NULL", id=id)
-    return _project_from(row) if row else None
+    row = tx.one(f"{_PROJECT.select} WHERE id = :id AND removed_at_us IS NULL", id=id)
+    return _PROJECT.value(row) if row else None
 
 
 def projects(
@@ -74,14 +73,14 @@ def projects(
     """The projects of an organisation, of them only those named, or all with None."""
     narrowed, values = among("id", only)
     rows = tx.all(
-        f"SELECT {_PROJECT} FROM project WHERE organisation_id = :organisation AND removed_at_us IS NULL"
+        f"{_PROJECT.select} WHERE organisation_id = :organisation AND removed_at_us IS NULL"
         f" AND id > :after{narrowed} ORDER BY id LIMIT :limit",
         organisation=organisation,
         after=after,
         limit=limit,
         **values,
     )
-    return tuple(_project_from(row) for row in rows)
+    return tuple(_PROJECT.value(row) for row in rows)
 
 
 def projects_with_default_first(
@@ -89,14 +88,14 @@ def projects_with_default_first(
 ) -> tuple[Project, ...]:
     narrowed, values = among("id", only)
     rows = tx.all(
-        f"SELECT {_PROJECT} FROM project WHERE organisation_id = :organisation AND removed_at_us IS NULL{narrowed}"
+        f"{_PROJECT.select} WHERE organisation_id = :organisation AND removed_at_us IS NULL{narrowed}"
         " ORDER BY CASE WHEN name = :first THEN 0 ELSE 1 END, id LIMIT :limit",
         organisation=organisation,
         first=default,
         limit=limit,
         **values,
     )
-    return tuple(_project_from(row) for row in rows)
+    return tuple(_PROJECT.value(row) for row in rows)
 
 
 def free_network_in_all_projects(tx: Transaction) -> int:
@@ -112,16 +111,7 @@ def free_network_in_all_projects(tx: Transaction) -> int:
 
 
 def put_project(tx: Transaction, project: Project) -> None:
-    tx.run(
-        f"INSERT INTO project ({_PROJECT}, removed_at_us)"
-        " VALUES (:id, :organisation, :name, :quota, :network, :created, NULL)",
-        id=project.id,
-        organisation=project.organisation_id,
-        name=project.name,
-        quota=msgspec.json.encode(project.quota, order="sorted").decode(),
-        network=project.network_number,
-        created=microseconds(project.created_at),
-    )
+    _PROJECT.add(tx, project)
 
 
 def set_quota(tx: Transaction, id: ProjectId, quota: Quota) -> None:
@@ -158,16 +148,4 @@ def remove_project(tx: Transaction, id: ProjectId, now: datetime) -> None:
         "UPDATE api_key SET revoked_at_us = :now WHERE project_id = :id AND revoked_at_us IS NULL",
         now=microseconds(now),
         id=id,
-    )
-
-
-def _project_from(row: Row) -> Project:
-    id, organisation_id, name, quota, network_number, created_at_us = row
-    return Project(
-        id=ProjectId(id),
-        organisation_id=OrganisationId(organisation_id),
-        name=name,
-        quota=_quota_decoder.decode(quota),
-        network_number=network_number,
-        created_at=at_microseconds(created_at_us),
     )

@@ -1,0 +1,175 @@
+"""One row codec for all stores: the columns, the INSERT and both conversions, made from a Struct.
+
+A field is kept in a column of its name, except:
+- a datetime is in `NAME_us`, as microseconds since 1970;
+- a Struct named in `embed` is kept as columns of its own, in the place of its field and with the given prefix;
+- any other Struct, mapping or tuple is kept as JSON text.
+Truth is 0 or 1. What is absent is NULL, but an absent enum or JSON value is the empty text.
+
+Rows are tuples in the order of `columns`. A store keeps its WHERE, ORDER and UPDATE in plain SQL.
+"""
+
+import types
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from enum import Enum
+from operator import attrgetter
+from typing import Any, Final, Generic, Literal, NewType, TypeVar, Union, get_args, get_origin
+
+import msgspec
+
+from teraflock.base.clock import at_microseconds, microseconds
+from teraflock.storage.database import Row, Transaction
+
+T = TypeVar("T", bound=msgspec.Struct)
+_Convert = Callable[[Any], Any]
+
+
+class Table(Generic[T]):
+    def __init__(
+        self,
+        name: str,
+        of: type[T],
+        *,
+        embed: Mapping[str, str] | None = None,
+        leave_out: tuple[str, ...] = (),
+    ) -> None:
+        """`embed`: fields whose Structs have columns of their own, with the prefix of those columns; `outer.inner` for
+        one inside another.
+        `leave_out`: fields that are kept elsewhere."""
+        self.name = name
+        self._plan = _Plan(of, "", embed or {}, leave_out)
+        self.columns: Final = tuple(column for column, _, _ in self._plan.leaves())
+        leaves = list(self._plan.leaves())
+        paths = [path for _, path, _ in leaves]
+        self._values: _Convert = (
+            attrgetter(*paths) if len(paths) > 1 else lambda value: (getattr(value, paths[0]),)
+        )
+        self._encoders = [(n, kind.encode) for n, (_, _, kind) in enumerate(leaves) if kind.encode]
+        self._decoders = [(n, kind.decode) for n, (_, _, kind) in enumerate(leaves) if kind.decode]
+        self.names = ", ".join(self.columns)
+        self.marks = ", ".join(f":{each}" for each in self.columns)
+        self.select: Final = f"SELECT {self.names} FROM {name}"
+        self.insert: Final = f"INSERT INTO {name} ({self.names}) VALUES ({self.marks})"
+
+    def names_in(self, alias: str) -> str:
+        """The columns, for a SELECT that joins this table as `alias`."""
+        return ", ".join(f"{alias}.{each}" for each in self.columns)
+
+    def upsert(self, *key: str, change: tuple[str, ...] = ()) -> str:
+        """An INSERT that replaces the row with the same key; or only some of its columns."""
+        changed = change or tuple(each for each in self.columns if each not in key)
+        sets = ", ".join(f"{each} = excluded.{each}" for each in changed)
+        return f"{self.insert} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {sets}"
+
+    def add(self, tx: Transaction, value: T) -> None:
+        tx.run_many(self.insert, [self.row(value)])
+
+    def row(self, value: T) -> Row:
+        values = self._values(value)
+        if not self._encoders:
+            return values  # type: ignore[no-any-return]
+        encoded = list(values)
+        for index, encode in self._encoders:
+            encoded[index] = encode(encoded[index])
+        return tuple(encoded)
+
+    def value(self, row: Row, **beside: object) -> T:
+        """`beside`: the fields that were left out."""
+        values = list(row)
+        for index, decode in self._decoders:
+            values[index] = decode(values[index])
+        return self._plan.made(values, **beside)  # type: ignore[no-any-return]
+
+
+class _Kind(msgspec.Struct, frozen=True):
+    """How one column is converted; None: it is kept as it is."""
+
+    encode: _Convert | None = None
+    decode: _Convert | None = None
+
+
+class _Plan:
+    """The fields of one Struct: leaves, which are columns, and Structs with leaves of their own."""
+
+    def __init__(
+        self, of: type[Any], prefix: str, embed: Mapping[str, str], leave_out: tuple[str, ...] = ()
+    ) -> None:
+        self._of = of
+        self._parts: list[tuple[str, str, _Kind | _Plan]] = []
+        for field in msgspec.structs.fields(of):
+            if field.name in leave_out:
+                continue
+            if field.name in embed:
+                inner = {
+                    name.removeprefix(f"{field.name}."): each for name, each in embed.items() if "." in name
+                }
+                self._parts.append((field.name, "", _Plan(field.type, prefix + embed[field.name], inner)))
+            else:
+                suffix = "_us" if _bare(field.type)[0] is datetime else ""
+                self._parts.append((field.name, f"{prefix}{field.name}{suffix}", _kind_of(field.type)))
+        self._names = tuple(name for name, _, _ in self._parts)
+        self._nested = [(n, part) for n, (_, _, part) in enumerate(self._parts) if isinstance(part, _Plan)]
+        self._width: int = sum(part._width if isinstance(part, _Plan) else 1 for _, _, part in self._parts)
+
+    def leaves(self, path: str = "") -> list[tuple[str, str, _Kind]]:
+        found: list[tuple[str, str, _Kind]] = []
+        for name, column, part in self._parts:
+            if isinstance(part, _Plan):
+                found += part.leaves(f"{path}{name}.")
+            else:
+                found.append((column, path + name, part))
+        return found
+
+    def made(self, values: list[Any], **beside: object) -> Any:
+        for index, part in self._nested:
+            values[index : index + part._width] = [part.made(values[index : index + part._width])]
+        return self._of(**dict(zip(self._names, values, strict=True)), **beside)
+
+
+def _bare(annotation: Any) -> tuple[Any, bool]:
+    """A field's type without NewType and `| None`, and whether it may be absent."""
+    is_optional = False
+    if get_origin(annotation) in (Union, types.UnionType):
+        kinds = [each for each in get_args(annotation) if each is not type(None)]
+        is_optional = len(kinds) < len(get_args(annotation))
+        annotation = kinds[0] if len(kinds) == 1 else annotation
+    while isinstance(annotation, NewType):
+        annotation = annotation.__supertype__
+    return annotation, is_optional
+
+
+def _kind_of(annotation: Any) -> _Kind:
+    bare, is_optional = _bare(annotation)
+    if bare in (str, int, float) or get_origin(bare) is Literal:
+        return _Kind()
+    if bare is bool:
+        return _Kind(_unless_none(int), _unless_none(bool)) if is_optional else _Kind(int, bool)
+    if bare is datetime:
+        if is_optional:
+            return _Kind(_unless_none(microseconds), _unless_none(at_microseconds))
+        return _Kind(microseconds, at_microseconds)
+    if isinstance(bare, type) and issubclass(bare, Enum):
+        if is_optional:
+            return _Kind(
+                lambda value: value.value if value else "", lambda text: bare(text) if text else None
+            )
+        return _Kind(lambda value: value.value, bare)
+    return _json(bare, is_optional)
+
+
+def _json(bare: Any, is_optional: bool) -> _Kind:
+    decode = msgspec.json.Decoder(bare).decode
+
+    def encoded(value: Any) -> str:
+        return msgspec.json.encode(value, order="deterministic").decode()
+
+    if is_optional:
+        return _Kind(
+            lambda value: "" if value is None else encoded(value), lambda text: decode(text) if text else None
+        )
+    return _Kind(encoded, decode)
+
+
+def _unless_none(convert: _Convert) -> _Convert:
+    return lambda value: None if value is None else convert(value)
