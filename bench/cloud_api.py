@@ -21,7 +21,8 @@ from bench.figures import Figure, Section, Unit
 from bench.processes import Fault, environment, run_task
 from teraflock.client import Client
 from teraflock.wire.image import ImageRequest
-from teraflock.wire.instance import LaunchRequest, ShapeRequest
+from teraflock.wire.instance import LaunchRequest
+from teraflock.wire.shape import ShapeRequest
 
 INSTANCES: Final = 20
 STARTS: Final = 5

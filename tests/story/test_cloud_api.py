@@ -15,24 +15,17 @@ from teraflock.base.errors import Conflict, Forbidden, NotAuthenticated, NotFoun
 from teraflock.client import Client
 from teraflock.client.errors import NoAnswer
 from teraflock.storage.open import open_database
-from teraflock.wire.bill import BudgetRequest
+from teraflock.wire.budget import BudgetRequest
 from teraflock.wire.event import EventAnswer
 from teraflock.wire.image import ImageRequest
-from teraflock.wire.instance import (
-    ExecRequest,
-    LaunchRequest,
-    ResizeRequest,
-    RestoreRequest,
-    ShapeRequest,
-    SnapshotRequest,
-)
-from teraflock.wire.tenant import (
-    KeyRequest,
-    MemberRequest,
-    OrganisationRequest,
-    ProjectRequest,
-    QuotaShape,
-)
+from teraflock.wire.instance import ExecRequest, LaunchRequest, ResizeRequest
+from teraflock.wire.key import KeyRequest
+from teraflock.wire.member import MemberRequest
+from teraflock.wire.organisation import OrganisationRequest
+from teraflock.wire.project import ProjectRequest
+from teraflock.wire.quota import QuotaShape
+from teraflock.wire.shape import ShapeRequest
+from teraflock.wire.snapshot import RestoreRequest, SnapshotRequest
 
 
 @pytest.fixture(scope="module")

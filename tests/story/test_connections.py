@@ -17,7 +17,7 @@ import pytest
 from tests.story.api_server import Server, running
 
 from teraflock.wire.instance import LaunchRequest
-from teraflock.wire.tenant import OrganisationRequest
+from teraflock.wire.organisation import OrganisationRequest
 
 HALF = b"GET / HTTP/1.1\r\nHost: x\r\nX-a: "
 SECONDS_MAX = 60.0  # for a machine that is busy with other tests

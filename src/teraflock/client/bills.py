@@ -5,38 +5,22 @@ from datetime import datetime
 from typing import Any, Final, TypeVar, cast
 
 from teraflock.client.transport import Transport, pages, path_of
-from teraflock.wire.bill import (
-    BillAnswer,
-    BookRequest,
-    BudgetAnswer,
-    BudgetRequest,
-    CapRequest,
-    CostAnswer,
-    CostPage,
-    CreditAnswer,
-    CreditList,
-    CreditRequest,
-    InvoiceAnswer,
-    InvoiceList,
-    InvoiceRequest,
+from teraflock.wire.bill import BillAnswer, CostAnswer, CostPage, LineAnswer, LinePage, VerdictAnswer
+from teraflock.wire.billing import PaymentRequest, ProfileAnswer, ProfileShape
+from teraflock.wire.budget import BudgetAnswer, BudgetRequest, CapRequest
+from teraflock.wire.credit import CreditAnswer, CreditList, CreditRequest
+from teraflock.wire.invoice import InvoiceAnswer, InvoiceList, InvoiceRequest
+from teraflock.wire.price import BookRequest, PeriodsAnswer, PricesAnswer
+from teraflock.wire.purchase import (
     LimitList,
     LimitRequest,
-    LineAnswer,
-    LinePage,
-    PaymentRequest,
-    PeriodsAnswer,
     PreviewAnswer,
-    PricesAnswer,
-    ProfileAnswer,
-    ProfileShape,
     PurchaseAnswer,
     PurchaseList,
     PurchaseRequest,
-    QuoteAnswer,
-    QuoteRequest,
     RenewalChange,
-    VerdictAnswer,
 )
+from teraflock.wire.quote import QuoteAnswer, QuoteRequest
 
 PAGE: Final = 200
 Made = TypeVar("Made")

@@ -16,12 +16,9 @@ from teraflock.wire.instance import (
     LaunchRequest,
     LogAnswer,
     ResizeRequest,
-    RestoreRequest,
-    ShapeList,
-    SnapshotAnswer,
-    SnapshotList,
-    SnapshotRequest,
 )
+from teraflock.wire.shape import ShapeList
+from teraflock.wire.snapshot import RestoreRequest, SnapshotAnswer, SnapshotList, SnapshotRequest
 
 PAGE: Final = 200
 ARCHIVE_SECONDS_MAX: Final = 60.0  # without a byte

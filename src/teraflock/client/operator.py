@@ -5,15 +5,8 @@ from typing import Final
 from teraflock.client.transport import Transport, path_of
 from teraflock.wire.event import EventPage
 from teraflock.wire.instance import LogAnswer
-from teraflock.wire.operator import (
-    LocatedInstance,
-    LocatedPage,
-    OrganisationRename,
-    OrganisationStateChange,
-    StartByOperator,
-    StopByOperator,
-)
-from teraflock.wire.tenant import OrganisationAnswer
+from teraflock.wire.operator import LocatedInstance, LocatedPage, StartByOperator, StopByOperator
+from teraflock.wire.organisation import OrganisationAnswer, OrganisationRename, OrganisationStateChange
 
 PAGE: Final = 200
 EVERY: Final = "operator"

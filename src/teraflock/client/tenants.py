@@ -4,29 +4,14 @@ from typing import Final
 
 from teraflock.client.transport import Transport, pages, path_of
 from teraflock.wire.announcement import AnnouncementAnswer, AnnouncementList, AnnouncementRequest
+from teraflock.wire.audit import AuditPage
 from teraflock.wire.health import HealthAnswer
-from teraflock.wire.tenant import (
-    AuditPage,
-    KeyAnswer,
-    KeyMade,
-    KeyPage,
-    KeyRequest,
-    MemberAnswer,
-    MemberPage,
-    MemberRequest,
-    OrganisationMade,
-    OrganisationPage,
-    OrganisationQuotaShape,
-    OrganisationRequest,
-    OrganisationUsage,
-    ProjectAnswer,
-    ProjectPage,
-    ProjectRequest,
-    QuotaShape,
-    RoleChange,
-    UsageAnswer,
-    WhoAmI,
-)
+from teraflock.wire.key import KeyAnswer, KeyMade, KeyPage, KeyRequest
+from teraflock.wire.member import MemberAnswer, MemberPage, MemberRequest, RoleChange
+from teraflock.wire.organisation import OrganisationMade, OrganisationPage, OrganisationRequest
+from teraflock.wire.project import ProjectAnswer, ProjectPage, ProjectRequest
+from teraflock.wire.quota import OrganisationQuotaShape, OrganisationUsage, QuotaShape, UsageAnswer
+from teraflock.wire.whoami import WhoAmI
 
 PAGE: Final = 200
 

@@ -13,7 +13,8 @@ from teraflock.cli.output import remark
 
 if TYPE_CHECKING:
     from teraflock.client import Client
-    from teraflock.wire.bill import BudgetAnswer, CostAnswer
+    from teraflock.wire.bill import CostAnswer
+    from teraflock.wire.budget import BudgetAnswer
     from teraflock.wire.instance import InstanceAnswer, LaunchRequest
 
 ASK_ABOVE: Final = "TERA_ASK_ABOVE"
@@ -88,7 +89,7 @@ def tell_budget(budget: "BudgetAnswer") -> None:
 
 def price_of(client: "Client", request: "LaunchRequest", *, yes: bool) -> str:
     """What a launch will cost, to be told once it is accepted; where that is much, it is asked for before."""
-    from teraflock.wire.bill import QuoteRequest
+    from teraflock.wire.quote import QuoteRequest
 
     try:
         quote = client.quote(

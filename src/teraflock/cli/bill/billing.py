@@ -12,10 +12,10 @@ from teraflock.cli.cloud.options import json_option, project_option
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.output import columns, write_json
 from teraflock.cli.table import Column, render
-from teraflock.wire.bill import ProfileShape
+from teraflock.wire.billing import ProfileShape
 
 if TYPE_CHECKING:
-    from teraflock.wire.bill import ProfileAnswer
+    from teraflock.wire.billing import ProfileAnswer
 
 HELP: Final = """How a project pays: by invoice at the end of the month, or from what it paid in advance.
 

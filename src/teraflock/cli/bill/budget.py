@@ -13,10 +13,10 @@ from teraflock.cli.cloud.words import time_text
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
-from teraflock.wire.bill import BudgetRequest, CapRequest
+from teraflock.wire.budget import BudgetRequest, CapRequest
 
 if TYPE_CHECKING:
-    from teraflock.wire.bill import BudgetAnswer
+    from teraflock.wire.budget import BudgetAnswer
 
 HELP: Final = """What a project may spend in a month; told at levels, and at the end a hard stop, announced before.
 

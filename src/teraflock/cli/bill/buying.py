@@ -12,12 +12,12 @@ from teraflock.cli.cloud.options import json_option, project_option, yes_option
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
-from teraflock.wire.bill import PurchaseRequest
+from teraflock.wire.purchase import PurchaseRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from teraflock.wire.bill import LimitAnswer, PreviewAnswer, PurchaseAnswer
+    from teraflock.wire.purchase import LimitAnswer, PreviewAnswer, PurchaseAnswer
 
 HELP: Final = """Pay for what an instance holds by the month, or reserve it for years.
 
@@ -42,8 +42,6 @@ COLUMNS: Final = (
     Column("PAID UNTIL"),
     Column("THEN", worth=6),
 )
-
-
 LIMIT_COLUMNS: Final = (
     Column("MEMBER"),
     Column("A MONTH", right=True),

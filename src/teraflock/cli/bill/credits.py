@@ -17,7 +17,7 @@ from teraflock.cli.table import Column, render
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from teraflock.wire.bill import CreditAnswer
+    from teraflock.wire.credit import CreditAnswer
 
 HELP: Final = """Credits of a project: drawn before anything else, the next to expire first.
 

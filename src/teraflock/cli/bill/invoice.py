@@ -15,7 +15,7 @@ from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
 
 if TYPE_CHECKING:
-    from teraflock.wire.bill import InvoiceAnswer
+    from teraflock.wire.invoice import InvoiceAnswer
 
 HELP: Final = """Invoices of a project.
 

@@ -13,7 +13,7 @@ from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
 
 if TYPE_CHECKING:
-    from teraflock.wire.bill import PricesAnswer, UnitAnswer
+    from teraflock.wire.price import PricesAnswer, UnitAnswer
 
 HELP: Final = """What everything costs now.
 

@@ -13,10 +13,10 @@ from teraflock.cli.cloud.options import json_option, project_option
 from teraflock.cli.cloud.shape_options import shape_from, shape_options
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
-from teraflock.wire.bill import QuoteRequest
+from teraflock.wire.quote import QuoteRequest
 
 if TYPE_CHECKING:
-    from teraflock.wire.bill import QuoteAnswer
+    from teraflock.wire.quote import QuoteAnswer
 
 HELP: Final = """What a launch will cost by the hour, by the month, and until a deadline.
 

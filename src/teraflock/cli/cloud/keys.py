@@ -15,7 +15,8 @@ from teraflock.cli.cloud.words import time_text
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
-from teraflock.wire.tenant import KeyAnswer, KeyRequest, RoleWord
+from teraflock.wire.key import KeyAnswer, KeyRequest
+from teraflock.wire.member import RoleWord
 
 HELP: Final = """API keys: for commands (`TERA_KEY`) and for programs.
 

@@ -33,8 +33,8 @@ from teraflock.wire.instance import (
     AccessWord,
     InstanceAnswer,
     LaunchRequest,
-    ShapeRequest,
 )
+from teraflock.wire.shape import ShapeRequest
 
 if TYPE_CHECKING:
     from teraflock.client import Client

@@ -13,7 +13,7 @@ from teraflock.cli.cloud.words import check_member_name, roles_text, time_text
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
-from teraflock.wire.tenant import MemberAnswer, MemberRequest, RoleChange, RoleWord
+from teraflock.wire.member import MemberAnswer, MemberRequest, RoleChange, RoleWord
 
 ROLES: Final = ("owner", "member", "viewer", "billing")
 HELP: Final = """Members of your organisation and what they may do.

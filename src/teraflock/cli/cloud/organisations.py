@@ -15,8 +15,12 @@ from teraflock.cli.cloud.words import check_member_name, check_name, time_text
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
-from teraflock.wire.operator import OrganisationRename, OrganisationStateChange
-from teraflock.wire.tenant import OrganisationAnswer, OrganisationRequest
+from teraflock.wire.organisation import (
+    OrganisationAnswer,
+    OrganisationRename,
+    OrganisationRequest,
+    OrganisationStateChange,
+)
 
 HELP: Final = """Create, suspend, rename and delete organisations. For operators.
 

@@ -12,8 +12,8 @@ import msgspec
 
 from teraflock.base.errors import BadInput, BrokenSource, Refused
 from teraflock.plan.owned import PROVIDER
-from teraflock.wire.instance import ShapeRequest
 from teraflock.wire.plan import ChoiceShape
+from teraflock.wire.shape import ShapeRequest
 
 PLAN_BYTES_MAX: Final = 256 << 20  # a plan over a million offers has 100 MB of reasons
 

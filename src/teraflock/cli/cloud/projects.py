@@ -12,7 +12,8 @@ from teraflock.cli.cloud.words import check_name, time_text
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
-from teraflock.wire.tenant import ProjectRequest, QuotaShape
+from teraflock.wire.project import ProjectRequest
+from teraflock.wire.quota import QuotaShape
 
 HELP: Final = """Projects: each has instances, a private network and a quota of its own; nothing crosses between them.
 

@@ -17,14 +17,13 @@ from teraflock.cli.cloud.words import parse_pairs
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
-from teraflock.wire.tenant import OrganisationUsage, QuotaShape, UsageAnswer
+from teraflock.wire.quota import OrganisationUsage, QuotaShape, UsageAnswer
 
 if TYPE_CHECKING:
     from teraflock.client import Client
 
 Q = TypeVar("Q", bound=QuotaShape)
 F = TypeVar("F", bound=Callable[..., Any])
-
 NO_LIMIT: Final = "none"
 HELP: Final = """Show and set quotas: the most a project or an organisation may have at a time.
 

@@ -14,7 +14,8 @@ from teraflock.cli.cloud.options import json_option, project_option, wait_option
 from teraflock.cli.cloud.shape_options import shape_from, shape_options
 from teraflock.cli.cloud.words import cards_text
 from teraflock.cli.output import remark
-from teraflock.wire.instance import ResizeRequest, ShapeRequest
+from teraflock.wire.instance import ResizeRequest
+from teraflock.wire.shape import ShapeRequest
 
 if TYPE_CHECKING:
     from teraflock.client import Client

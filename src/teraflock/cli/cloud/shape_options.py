@@ -7,13 +7,11 @@ import click
 
 from teraflock.base.errors import BadInput
 from teraflock.base.quantities import bytes_text, parse_memory_bytes
-from teraflock.wire.instance import ShapeRequest
+from teraflock.wire.shape import ShapeRequest
 
 F = TypeVar("F", bound=Callable[..., Any])
-
 RAM_BYTES_MIN: Final = 64 << 20
 DISK_BYTES_MIN: Final = 512 << 20
-
 _OPTIONS: Final = (
     click.option(
         "--gpu", default="", metavar="CARD", help="A card by any of its names: `V100`, `A100 80GB`."

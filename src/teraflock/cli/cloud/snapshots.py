@@ -15,11 +15,11 @@ from teraflock.cli.cloud.waiting import NotDone, wait
 from teraflock.cli.cloud.words import age_text, check_name, time_text
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
-from teraflock.wire.instance import RestoreRequest, SnapshotRequest
+from teraflock.wire.snapshot import RestoreRequest, SnapshotRequest
 
 if TYPE_CHECKING:
     from teraflock.client import Client
-    from teraflock.wire.instance import SnapshotAnswer
+    from teraflock.wire.snapshot import SnapshotAnswer
 
 SNAPSHOT_HELP: Final = """Keep the disk of an instance as it is now; without a name, list what is kept.
 

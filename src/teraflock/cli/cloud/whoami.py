@@ -13,7 +13,7 @@ from teraflock.cli.cloud.words import roles_text, time_text
 from teraflock.cli.output import write_json
 
 if TYPE_CHECKING:
-    from teraflock.wire.tenant import WhoAmI
+    from teraflock.wire.whoami import WhoAmI
 
 HELP: Final = """Who you are to the server, and what you may do there.
 

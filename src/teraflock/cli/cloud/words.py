@@ -12,11 +12,11 @@ from teraflock.base.money import amount_text, decimal_text
 from teraflock.base.quantities import bytes_text
 
 if TYPE_CHECKING:
-    from teraflock.wire.instance import InstanceAnswer, ShapeAnswer
+    from teraflock.wire.instance import InstanceAnswer
+    from teraflock.wire.shape import ShapeAnswer
 
 SIMULATED: Final = "SIMULATED"
 """Stands beside everything that does not exist."""
-
 _NAME: Final = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 _PART: Final = re.compile(r"(\d+)([dhms])")
 _DURATION: Final = re.compile(r"(\d{1,9}[dhms])+")

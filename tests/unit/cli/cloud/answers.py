@@ -5,7 +5,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from teraflock.wire.instance import InstanceAnswer, ShapeAnswer, SshAnswer
+from teraflock.wire.instance import InstanceAnswer, SshAnswer
+from teraflock.wire.shape import ShapeAnswer
 
 MADE_AT = datetime(2026, 11, 15, 12, tzinfo=UTC)
 HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHostKeyOfTheGuest"

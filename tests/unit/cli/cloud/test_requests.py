@@ -14,8 +14,9 @@ from teraflock.cli.cloud import plan_file
 from teraflock.cli.cloud.launching import read_user_data, request_from
 from teraflock.cli.cloud.quotas import limits_from
 from teraflock.cli.cloud.resizing import changes_cards
-from teraflock.wire.instance import LaunchRequest, NamedShapeAnswer, ShapeList, ShapeRequest
-from teraflock.wire.tenant import QuotaShape
+from teraflock.wire.instance import LaunchRequest
+from teraflock.wire.quota import QuotaShape
+from teraflock.wire.shape import NamedShapeAnswer, ShapeList, ShapeRequest
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKeyOfTheUser ada"
 NOTHING: dict[str, Any] = {
