@@ -12,7 +12,7 @@ from teraflock.cli.event import AGO, SECONDS
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option
 from teraflock.cli.output import columns, remark, write_json
-from teraflock.cli.pages import all_of, names_of
+from teraflock.cli.pages import names_of
 from teraflock.cli.table import Column, render
 from teraflock.cli.words import time_text
 from teraflock.wire.announcement import AnnouncementRequest
@@ -63,7 +63,9 @@ def command() -> None:
 def add(text: str, organisation: str, until: str | None, as_json: bool) -> None:
     end = parse_until(until, SystemClock().now()) if until is not None else None
     with connected() as client:
-        made = client.make_announcement(AnnouncementRequest(text=text, organisation=organisation, until=end))
+        made = client.announcements.create(
+            AnnouncementRequest(text=text, organisation=organisation, until=end)
+        )
     if as_json:
         write_json(made)
     else:
@@ -74,8 +76,8 @@ def add(text: str, organisation: str, until: str | None, as_json: bool) -> None:
 @json_option
 def list_announcements(as_json: bool) -> None:
     with connected() as client:
-        found = client.announcements()
-        names = {} if as_json else names_of(lambda: all_of(client.organisations))
+        found = client.announcements.list()
+        names = {} if as_json else names_of(client.organisations.list)
     if as_json:
         write_json(found)
     elif found:
@@ -99,7 +101,7 @@ def list_announcements(as_json: bool) -> None:
 @json_option
 def remove(id: str, as_json: bool) -> None:
     with connected() as client:
-        client.remove_announcement(id)
+        client.announcements.remove(id)
     if as_json:
         write_json({"removed": id})
     else:

@@ -41,7 +41,7 @@ COLUMNS: Final = (
 @json_option
 def command(limit: int, organisation: str, as_json: bool) -> None:
     with connected() as client:
-        found = all_of(client.audit, at_most=limit, organisation=organisation)
+        found = all_of(client.audit.page, at_most=limit, organisation=organisation)
     if as_json:
         write_json(found)
         return

@@ -64,7 +64,7 @@ def command(ctx: click.Context, month: str, by: str, label: str, project: str | 
     if ctx.invoked_subcommand is not None:
         return
     with connected(project) as client:
-        bill = client.bill(month=month, by=by, label=label)
+        bill = client.bills.get(month=month, by=by, label=label)
         mark_simulated(client)
     if as_json:
         write_json(bill)
@@ -78,7 +78,7 @@ def command(ctx: click.Context, month: str, by: str, label: str, project: str | 
 @json_option
 def lines(month: str, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        found = client.all_bill_lines(month=month)
+        found = client.bills.lines(month=month)
     if as_json:
         write_json(found)
     elif found:
@@ -97,7 +97,7 @@ def lines(month: str, project: str | None, as_json: bool) -> None:
 @json_option
 def verify(as_json: bool) -> None:
     with connected() as client:
-        verdict = client.verify_bills()
+        verdict = client.bills.verify()
     if as_json:
         write_json(verdict)
     for fault in () if as_json else verdict.faults:
@@ -120,7 +120,7 @@ def export(focus: bool, month: str, project: str | None) -> None:
     if not focus:
         raise BadInput("It is not said in which form", hint="`--focus` is there")
     with connected(project) as client:
-        sys.stdout.buffer.writelines(client.focus(month=month))
+        sys.stdout.buffer.writelines(client.bills.focus(month=month))
 
 
 def _write(bill: "BillAnswer") -> None:

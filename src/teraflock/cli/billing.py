@@ -36,7 +36,7 @@ COLUMNS: Final = (Column("BILLING"), Column("VALUE"))
 def command(ctx: click.Context, project: str | None, as_json: bool) -> None:
     if ctx.invoked_subcommand is None:
         with connected(project) as client:
-            _write(client.billing(), as_json)
+            _write(client.billing.get(), as_json)
 
 
 @command.command("set", help="Change how a project pays; what is left out stays. For operators.")
@@ -49,7 +49,7 @@ def command(ctx: click.Context, project: str | None, as_json: bool) -> None:
 @json_option
 def set_billing(project: str | None, as_json: bool, **words: Any) -> None:
     with connected(project) as client:
-        before = client.billing()
+        before = client.billing.get()
         name, points = _tax(words["tax"]) if words["tax"] else (before.tax_name, before.tax_basis_points)
         pays = {True: "prepaid", False: "invoice", None: before.pays}[words["prepaid"]]
         shape = ProfileShape(
@@ -60,7 +60,7 @@ def set_billing(project: str | None, as_json: bool, **words: Any) -> None:
             customer=before.customer if words["customer"] is None else words["customer"].replace("\\n", "\n"),
             tax_number=before.tax_number if words["tax_number"] is None else words["tax_number"],
         )
-        _write(client.set_billing(shape), as_json)
+        _write(client.billing.set(shape), as_json)
 
 
 @command.command(help="Note money that came in: in advance, or for an invoice. For operators.")
@@ -72,7 +72,7 @@ def set_billing(project: str | None, as_json: bool, **words: Any) -> None:
 @json_option
 def pay(amount: str, month: str, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        _write(client.pay(parse_amount(amount, at_least=1), month=month), as_json)
+        _write(client.billing.pay(parse_amount(amount, at_least=1), month=month), as_json)
 
 
 def _tax(text: str) -> tuple[str, int]:

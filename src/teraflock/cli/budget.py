@@ -39,7 +39,7 @@ COLUMNS: Final = (Column("BUDGET"), Column("VALUE"))
 def command(ctx: click.Context, project: str | None, as_json: bool) -> None:
     if ctx.invoked_subcommand is None:
         with connected(project) as client:
-            _write(client.budget(), as_json)
+            _write(client.budgets.get(), as_json)
 
 
 @command.command("set", help="Set the budget of a month, in the project's currency.")
@@ -57,7 +57,7 @@ def set_budget(
         micros=parse_amount(amount), levels=_levels(levels), hard_stop=hard_stop, notice_seconds=notice * 3600
     )
     with connected(project) as client:
-        _write(client.set_budget(request), as_json)
+        _write(client.budgets.set(request), as_json)
 
 
 @command.command(help="Remove the project's own budget. A cap of the operator stays.")
@@ -65,7 +65,7 @@ def set_budget(
 @json_option
 def remove(project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        client.remove_budget()
+        client.budgets.remove()
     if as_json:
         write_json({"micros": None})
     else:
@@ -85,7 +85,7 @@ def cap(amount: str, notice: int, project: str | None, as_json: bool) -> None:
     if amount != "none":
         request = CapRequest(micros=parse_amount(amount), notice_seconds=notice * 3600)
     with connected(project) as client:
-        client.set_budget_cap(request)
+        client.budgets.set_cap(request)
     if as_json:
         write_json({"cap_micros": request.micros if request else None})
         return

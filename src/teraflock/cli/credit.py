@@ -42,7 +42,7 @@ def command(ctx: click.Context, project: str | None, as_json: bool) -> None:
     if ctx.invoked_subcommand is not None:
         return
     with connected(project) as client:
-        found = client.credits().items
+        found = client.credits.list()
     if as_json:
         write_json(found)
     elif found:
@@ -60,7 +60,7 @@ def command(ctx: click.Context, project: str | None, as_json: bool) -> None:
 def give(amount: str, reason: str, expires: str | None, project: str | None, as_json: bool) -> None:
     expires_at = _day(expires) if expires else None
     with connected(project) as client:
-        made = client.give_credit(parse_amount(amount, at_least=1), reason, expires_at=expires_at)
+        made = client.credits.give(parse_amount(amount, at_least=1), reason, expires_at=expires_at)
     if as_json:
         write_json(made)
     else:

@@ -77,12 +77,12 @@ def command(
         if of_server:
             found = [
                 each
-                for each in all_of(client.server_events, at_most=at_most)
+                for each in all_of(client.operator.events, at_most=at_most)
                 if not begin or each.at >= begin
             ]
             _write(found[::-1], as_json, False)
             return
-        subject = client.instance(instance).id if instance else ""
+        subject = client.instances.get(instance).id if instance else ""
         found = _newest(client, subject, begin, at_most)
         mark_simulated(client)
         _write(found, as_json, follow)
@@ -98,9 +98,9 @@ def _newest(client: "Client", subject: str, begin: datetime | None, at_most: int
     while after is not None and len(found) < at_most:
         limit = min(PAGE, at_most - len(found))
         page = (
-            client.instance_events(subject, after=after, limit=limit, newest_first=True)
+            client.instances.events(subject, after=after, limit=limit, newest_first=True)
             if subject
-            else client.event_page(after=after, limit=limit, newest_first=True)
+            else client.events.page(after=after, limit=limit, newest_first=True)
         )
         fresh = [event for event in page.items if begin is None or event.at >= begin]
         found += fresh
@@ -126,7 +126,7 @@ def _follow(client: "Client", past: "list[EventAnswer]", subject: str, as_json: 
     """A stream begins a little before where it was left, lest one that came late be missed: known ones are left out."""
     known = {event.id for event in past}
     first = past[0].id if past else ""
-    for event in client.events(after=past[-1].id if past else ""):
+    for event in client.events.follow(after=past[-1].id if past else ""):
         if event.id not in known and event.id > first and subject in ("", event.subject):
             _write_one(event, as_json)
 

@@ -75,7 +75,7 @@ def inspect(as_json: bool) -> None:
 @json_option
 def list_hosts(as_json: bool) -> None:
     with connected() as client:
-        found = sorted(client.all_hosts(), key=lambda host: host.name)
+        found = sorted(client.hosts.list(), key=lambda host: host.name)
     if as_json:
         write_json(found)
     elif found:
@@ -91,7 +91,7 @@ def list_hosts(as_json: bool) -> None:
 @json_option
 def show(name: str, as_json: bool) -> None:
     with connected() as client:
-        host = client.host(name)
+        host = client.hosts.get(name)
     if as_json:
         write_json(host)
         return
@@ -139,10 +139,10 @@ def allow_out(name: str, networks: tuple[str, ...], remove: bool, as_json: bool)
       tera host allow-out lab2 192.168.10.0/24 --remove
     """
     with connected() as client:
-        host = client.host(name)
+        host = client.hosts.get(name)
         if networks:
             kept = [each for each in host.allow_out if each not in networks]
-            host = client.change_host(
+            host = client.hosts.change(
                 name, HostChange(allow_out=tuple(kept if remove else (*kept, *networks)))
             )
     if as_json:
@@ -153,7 +153,7 @@ def allow_out(name: str, networks: tuple[str, ...], remove: bool, as_json: bool)
 
 def _change(name: str, change: HostChange, as_json: bool) -> None:
     with connected() as client:
-        host = client.change_host(name, change)
+        host = client.hosts.change(name, change)
     if as_json:
         write_json(host)
     else:

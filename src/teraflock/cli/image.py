@@ -52,7 +52,7 @@ def command() -> None:
 @json_option
 def list_images(project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        found = list(client.all_images())
+        found = list(client.images.list())
         mark_simulated(client)
     if as_json:
         write_json(found)
@@ -97,10 +97,10 @@ def create(name: str, instance: str, project: str | None, wait: bool, timeout: f
 @json_option
 def delete(name: str, yes: bool, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        image = client.image(name)
+        image = client.images.get(name)
         if not yes:
             confirm(f"Delete the image `{image.name}`?", "Deleting")
-        client.delete_image(image.id)
+        client.images.delete(image.id)
     if as_json:
         write_json(image)
     else:
@@ -110,11 +110,11 @@ def delete(name: str, yes: bool, project: str | None, as_json: bool) -> None:
 def _make(
     client: "Client", request: ImageRequest, is_waited: bool, seconds_max: float, as_json: bool
 ) -> None:
-    image = client.make_image(request)
+    image = client.images.create(request)
     mark_simulated(client)
     if is_waited:
         image = wait(
-            lambda: client.image(image.id),
+            lambda: client.images.get(image.id),
             lambda seen: seen.state in ("ready", "failed"),
             lambda seen: f"image {seen.name}: {seen.state}",
             seconds_max=seconds_max,

@@ -49,7 +49,7 @@ def command() -> None:
 @json_option
 def list_(project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        found = client.invoices().items
+        found = client.invoices.list()
     if as_json:
         write_json(found)
     elif found:
@@ -64,7 +64,7 @@ def list_(project: str | None, as_json: bool) -> None:
 @json_option
 def issue(month: str, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        made = client.issue_invoice(month)
+        made = client.invoices.issue(month)
     if as_json:
         write_json(made)
     else:
@@ -79,7 +79,7 @@ def issue(month: str, project: str | None, as_json: bool) -> None:
 def show(month: str, out: str | None, pdf: str | None, project: str | None) -> None:
     _check_one(out, pdf)
     with connected(project) as client:
-        content = client.invoice_pdf(month) if pdf else client.invoice_page(month)
+        content = client.invoices.pdf(month) if pdf else client.invoices.html(month)
     _put(content, out, pdf)
 
 
@@ -91,7 +91,7 @@ def show(month: str, out: str | None, pdf: str | None, project: str | None) -> N
 def preview(month: str, out: str | None, pdf: str | None, project: str | None) -> None:
     _check_one(out, pdf)
     with connected(project) as client:
-        content = client.invoice_preview(month, pdf=bool(pdf))
+        content = client.invoices.preview(month, pdf=bool(pdf))
     _put(content, out, pdf)
 
 

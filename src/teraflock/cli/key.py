@@ -49,9 +49,9 @@ def command() -> None:
 @json_option
 def list_keys(as_json: bool) -> None:
     with connected() as client:
-        found = list(client.all_keys())
-        members = {} if as_json else names_of(client.all_members)
-        projects = {} if as_json else names_of(client.all_projects)
+        found = list(client.keys.list())
+        members = {} if as_json else names_of(client.members.list)
+        projects = {} if as_json else names_of(client.projects.list)
     if as_json:
         write_json(found)
         return
@@ -85,7 +85,7 @@ def create(
 ) -> None:
     request = KeyRequest(name=name, member=member, project=project, role_max=role_max, days=days)
     with connected() as client:
-        made = client.make_key(request)
+        made = client.keys.create(request)
     if as_json:
         write_json(made)
         return
@@ -101,7 +101,7 @@ def revoke(key_id: str, yes: bool, as_json: bool) -> None:
     if not yes:
         confirm(f"Revoke the key `{key_id}`? Whatever uses it stops working.", "Revoking")
     with connected() as client:
-        revoked = client.revoke_key(key_id)
+        revoked = client.keys.revoke(key_id)
     if as_json:
         write_json(revoked)
     else:

@@ -46,8 +46,8 @@ def command() -> None:
 @json_option
 def list_members(organisation: str, as_json: bool) -> None:
     with connected() as client:
-        found = list(client.all_members(organisation=organisation))
-        names = {} if as_json else names_of(lambda: client.all_projects(organisation=organisation))
+        found = list(client.members.list(organisation=organisation))
+        names = {} if as_json else names_of(lambda: client.projects.list(organisation=organisation))
     if as_json:
         write_json(found)
         return
@@ -64,10 +64,10 @@ def list_members(organisation: str, as_json: bool) -> None:
 def add(name: str, role: RoleWord, project: str, organisation: str, as_json: bool) -> None:
     check_member_name(name)
     with connected() as client:
-        made = client.add_member(
+        made = client.members.add(
             MemberRequest(name=name, role=role, project=project), organisation=organisation
         )
-        names = {} if as_json else names_of(lambda: client.all_projects(organisation=organisation))
+        names = {} if as_json else names_of(lambda: client.projects.list(organisation=organisation))
     if as_json:
         write_json(made)
     else:
@@ -84,8 +84,8 @@ def add(name: str, role: RoleWord, project: str, organisation: str, as_json: boo
 def role(name: str, role: RoleWord, project: str, as_json: bool) -> None:
     change = RoleChange(role=None if role not in ROLES else role, project=project)
     with connected() as client:
-        changed = client.set_role(name, change)
-        names = {} if as_json else names_of(client.all_projects)
+        changed = client.members.set_role(name, change)
+        names = {} if as_json else names_of(client.projects.list)
     if as_json:
         write_json(changed)
     else:
@@ -100,7 +100,7 @@ def remove(name: str, yes: bool, as_json: bool) -> None:
     if not yes:
         confirm(f"Remove the member `{name}`? Its keys end at once.", "Removing")
     with connected() as client:
-        client.remove_member(name)
+        client.members.remove(name)
     if as_json:
         write_json({"removed": name})
     else:

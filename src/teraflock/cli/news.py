@@ -20,7 +20,7 @@ def tell_news(newest: str) -> None:
     if newest in seen:
         return
     with connected() as client:
-        found = [each for each in client.announcements() if each.id not in seen]
+        found = [each for each in client.announcements.list() if each.id not in seen]
     for each in reversed(found):
         until = f", until {time_text(each.until)}" if each.until else ""
         remark(f"\nAnnouncement of {time_text(each.created_at)}{until} (UTC): {printable(each.text)}")

@@ -46,7 +46,7 @@ def list_everyone(
         one = states[0] if len(states) == 1 else ""  # the server filters by one state
         found: list[LocatedInstance] = [
             each
-            for each in all_of(client.any_instances, organisation=organisation, host=host, state=one)
+            for each in all_of(client.operator.instances, organisation=organisation, host=host, state=one)
             if (not states or each.instance.state in states)
             and labels.items() <= dict(each.instance.labels).items()
         ]

@@ -11,7 +11,6 @@ from teraflock.cli.key import show_secret
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import checked_reason, json_option, wait_option, yes_option
 from teraflock.cli.output import columns, remark, write_json
-from teraflock.cli.pages import all_of
 from teraflock.cli.table import Column, render
 from teraflock.cli.waiting import wait as wait_until
 from teraflock.cli.words import check_member_name, check_name, time_text
@@ -58,7 +57,7 @@ def command() -> None:
 @json_option
 def list_organisations(as_json: bool) -> None:
     with connected() as client:
-        found = all_of(client.organisations)
+        found = client.organisations.list()
     if as_json:
         write_json(found)
         return
@@ -75,7 +74,7 @@ def create(name: str, owner: str, as_json: bool) -> None:
         name=check_name(name, "name of an organisation"), owner=check_member_name(owner)
     )
     with connected() as client:
-        made = client.make_organisation(request)
+        made = client.organisations.create(request)
     if as_json:
         write_json(made)
         return
@@ -88,8 +87,8 @@ def create(name: str, owner: str, as_json: bool) -> None:
 @json_option
 def show(name: str, as_json: bool) -> None:
     with connected() as client:
-        found = client.organisation(name)
-        projects = [] if found.state == "deleted" else client.all_projects(organisation=found.id)
+        found = client.organisations.get(name)
+        projects = [] if found.state == "deleted" else client.projects.list(organisation=found.id)
     if as_json:
         write_json(found)
         return
@@ -111,7 +110,7 @@ def show(name: str, as_json: bool) -> None:
 @json_option
 def suspend(name: str, reason: str, as_json: bool) -> None:
     with connected() as client:
-        changed = client.set_organisation_state(
+        changed = client.organisations.set_state(
             name, OrganisationStateChange(state="suspended", reason=reason)
         )
     _tell(changed, as_json, f"`{changed.name}` is suspended; its instances are being stopped")
@@ -123,7 +122,7 @@ def suspend(name: str, reason: str, as_json: bool) -> None:
 @json_option
 def resume(name: str, reason: str, as_json: bool) -> None:
     with connected() as client:
-        changed = client.set_organisation_state(name, OrganisationStateChange(state="active", reason=reason))
+        changed = client.organisations.set_state(name, OrganisationStateChange(state="active", reason=reason))
     _tell(changed, as_json, f"`{changed.name}` is active again; its members can start their instances")
 
 
@@ -135,7 +134,7 @@ def resume(name: str, reason: str, as_json: bool) -> None:
 def rename(name: str, new_name: str, reason: str, as_json: bool) -> None:
     change = OrganisationRename(name=check_name(new_name, "name of an organisation"), reason=reason)
     with connected() as client:
-        changed = client.rename_organisation(name, change)
+        changed = client.organisations.rename(name, change)
     _tell(changed, as_json, f"`{name}` is now `{changed.name}`")
 
 
@@ -148,14 +147,14 @@ def rename(name: str, new_name: str, reason: str, as_json: bool) -> None:
 @json_option
 def delete(name: str, reason: str, force: bool, yes: bool, wait: bool, timeout: float, as_json: bool) -> None:
     with connected() as client:
-        found = client.organisation(name)
+        found = client.organisations.get(name)
         if not yes:
             lost = " with all its instances, disks and images" if force else ""
             confirm(f"Delete the organisation `{found.name}`{lost}?", "Deleting")
-        changed = client.delete_organisation(found.id, reason, force=force)
+        changed = client.organisations.delete(found.id, reason, force=force)
         if wait:
             changed = wait_until(
-                lambda: client.organisation(found.id),
+                lambda: client.organisations.get(found.id),
                 lambda seen: seen.state == "deleted",
                 lambda seen: f"{found.name}: {seen.state}",
                 seconds_max=timeout,

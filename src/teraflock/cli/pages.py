@@ -34,7 +34,7 @@ def project_ref(client: "Client", given: str | None) -> str:
     """The project given, else the only one, else `default`: as the server does where no path names it."""
     if given:
         return given
-    names = [each.name for each in client.all_projects()]
+    names = [each.name for each in client.projects.list()]
     if len(names) == 1:
         return names[0]
     if DEFAULT_PROJECT in names:

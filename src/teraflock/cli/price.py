@@ -43,7 +43,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     if ctx.invoked_subcommand is not None:
         return
     with connected() as client:
-        prices = client.prices()
+        prices = client.prices.get()
     if as_json:
         write_json(prices)
     else:
@@ -58,7 +58,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
 def set_prices(file: str, as_json: bool) -> None:
     text = _read(file)
     with connected() as client:
-        taken = client.set_prices(text, name=file).items
+        taken = client.prices.set(text, name=file).items
     if as_json:
         write_json(taken)
         return

@@ -44,7 +44,7 @@ def command() -> None:
 @json_option
 def list_projects(organisation: str, as_json: bool) -> None:
     with connected() as client:
-        found = list(client.all_projects(organisation=organisation))
+        found = list(client.projects.list(organisation=organisation))
     if as_json:
         write_json(found)
         return
@@ -65,7 +65,7 @@ def create(name: str, organisation: str, as_json: bool, **words: object) -> None
         name=check_name(name, "name of a project"), quota=limits_from(words, QuotaShape())
     )
     with connected() as client:
-        made = client.make_project(request, organisation=organisation)
+        made = client.projects.create(request, organisation=organisation)
     if as_json:
         write_json(made)
     else:
@@ -78,10 +78,10 @@ def create(name: str, organisation: str, as_json: bool, **words: object) -> None
 @json_option
 def delete(name: str, yes: bool, as_json: bool) -> None:
     with connected() as client:
-        project = client.show_project(name)
+        project = client.projects.get(name)
         if not yes:
             confirm(f"Delete the project `{project.name}`?", "Deleting")
-        client.delete_project(project.id)
+        client.projects.delete(project.id)
     if as_json:
         write_json(project)
     else:

@@ -84,7 +84,7 @@ def reserve(
 @json_option
 def list_(project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        found = client.purchases().items
+        found = client.purchases.list()
     if as_json:
         write_json(found)
     elif found:
@@ -103,7 +103,7 @@ def list_(project: str | None, as_json: bool) -> None:
 @json_option
 def upgrade(purchase: str, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        _say(client.upgrade_purchase(purchase), as_json)
+        _say(client.purchases.upgrade(purchase), as_json)
 
 
 @command.command(help="End a month early; the price book says what is given back.")
@@ -115,7 +115,7 @@ def end(purchase: str, yes: bool, project: str | None, as_json: bool) -> None:
     if not yes:
         confirm(f"End `{purchase}` now? What is left may be lost", "Ending a purchase")
     with connected(project) as client:
-        _say(client.end_purchase(purchase), as_json)
+        _say(client.purchases.end(purchase), as_json)
 
 
 @command.command(help="Let it go on by itself, or run out.")
@@ -125,7 +125,7 @@ def end(purchase: str, yes: bool, project: str | None, as_json: bool) -> None:
 @json_option
 def renew(purchase: str, answer: str, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        _say(client.set_renewal(purchase, answer == "yes"), as_json)
+        _say(client.purchases.set_renewal(purchase, answer == "yes"), as_json)
 
 
 @command.command(help="Let a member buy up to AMOUNT a month; `none` removes the limit. For owners.")
@@ -136,7 +136,7 @@ def renew(purchase: str, answer: str, project: str | None, as_json: bool) -> Non
 def limit(member: str, amount: str, project: str | None, as_json: bool) -> None:
     micros = None if amount == "none" else parse_amount(amount)
     with connected(project) as client:
-        client.set_purchase_limit(member, micros)
+        client.purchases.set_limit(member, micros)
     if as_json:
         write_json({"member": member, "micros": micros})
     elif micros is None:
@@ -150,7 +150,7 @@ def limit(member: str, amount: str, project: str | None, as_json: bool) -> None:
 @json_option
 def limits(project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        found = client.purchase_limits().items
+        found = client.purchases.limits()
     if as_json:
         write_json(found)
     elif found:
@@ -169,10 +169,10 @@ def _limit_rows(found: "Sequence[LimitAnswer]") -> list[list[str]]:
 
 def _buy(request: PurchaseRequest, yes: bool, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        price = client.preview_purchase(request)
+        price = client.purchases.preview(request)
         if not yes:
             _confirm(request, price)
-        _say(client.buy(request), as_json)
+        _say(client.purchases.buy(request), as_json)
 
 
 def _confirm(request: PurchaseRequest, price: "PreviewAnswer") -> None:

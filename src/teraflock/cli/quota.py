@@ -92,8 +92,8 @@ def show(project: str | None, organisation: str, as_json: bool) -> None:
 
 def _usage(client: "Client", project: str | None, organisation: str) -> UsageAnswer | OrganisationUsage:
     if organisation:
-        return client.organisation_usage(organisation)
-    return client.usage(project_ref(client, project))
+        return client.quotas.organisation_usage(organisation)
+    return client.quotas.usage(project_ref(client, project))
 
 
 @command.command(
@@ -113,16 +113,16 @@ def set_quota(project: str | None, organisation: str, as_json: bool, **words: An
         raise BadInput("`--projects` is a limit of an organisation", hint="Name it with `--org`")
     with connected(project) as client:
         if organisation:
-            before = client.organisation_usage(organisation).quota
+            before = client.quotas.organisation_usage(organisation).quota
             projects = _limit(words["projects"], "--projects", _count)
             limits = limits_from(words, before)
-            whole = client.set_organisation_quota(
+            whole = client.quotas.set_organisation(
                 organisation, replace(limits, projects=projects[1]) if projects[0] else limits
             )
             _told(whole, f"organisation `{whole.name}`", f"--org {whole.name}", as_json)
         else:
             ref = project_ref(client, project)
-            after = client.set_quota(ref, limits_from(words, client.usage(ref).quota))
+            after = client.quotas.set(ref, limits_from(words, client.quotas.usage(ref).quota))
             _told(after, f"project `{after.name}`", f"--project {ref}", as_json)
 
 

@@ -55,7 +55,7 @@ def command(
         host=host,
     )
     with connected(project) as client:
-        quote = client.quote(request)
+        quote = client.quotes.get(request)
     if as_json:
         write_json(quote)
     else:

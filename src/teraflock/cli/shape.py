@@ -34,7 +34,7 @@ COLUMNS: Final = (
 @json_option
 def command(project: str | None, only_free: bool, as_json: bool) -> None:
     with connected(project) as client:
-        found = [each for each in client.shapes().items if each.free or not only_free]
+        found = [each for each in client.shapes.list() if each.free or not only_free]
         mark_simulated(client)
     if as_json:
         write_json(found)

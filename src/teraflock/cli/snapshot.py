@@ -68,9 +68,9 @@ def snapshot(
     with connected(project) as client:
         mark_simulated(client)
         if snapshot_name is None:
-            _write(client.snapshots(name), as_json)
+            _write(client.snapshots.list(name), as_json)
         elif is_delete:
-            client.delete_snapshot(name, snapshot_name)
+            client.snapshots.delete(name, snapshot_name)
             if as_json:
                 write_json({"deleted": snapshot_name})
             else:
@@ -82,10 +82,10 @@ def snapshot(
 def _make(
     client: "Client", name: str, called: str, is_waited: bool, seconds_max: float, as_json: bool
 ) -> None:
-    made = client.snapshot(name, SnapshotRequest(name=called))
+    made = client.snapshots.create(name, SnapshotRequest(name=called))
     if is_waited:
         made = wait(
-            lambda: next((each for each in client.snapshots(name) if each.id == made.id), made),
+            lambda: next((each for each in client.snapshots.list(name) if each.id == made.id), made),
             lambda seen: seen.state != "making",
             lambda seen: f"snapshot {seen.name}: {seen.state}",
             seconds_max=seconds_max,
@@ -134,7 +134,7 @@ def restore(
     name: str, snapshot_name: str, yes: bool, project: str | None, wait: bool, timeout: float, as_json: bool
 ) -> None:
     with connected(project) as client:
-        instance = client.instance(name)
+        instance = client.instances.get(name)
         if not yes:
             restarts = " and restart it" if instance.state == "running" else ""
             confirm(
@@ -144,7 +144,7 @@ def restore(
         done = act_on(
             client,
             [instance.id],
-            lambda client, id: client.restore(id, RestoreRequest(snapshot=snapshot_name)),
+            lambda client, id: client.snapshots.restore(id, RestoreRequest(snapshot=snapshot_name)),
             instance.wanted,
             wait,
             timeout,

@@ -11,7 +11,7 @@ import click
 from teraflock.base.errors import Refused, Unavailable
 from teraflock.cli.output import columns, remark
 from teraflock.cli.table import shortened
-from teraflock.client.instances import TookTooLong
+from teraflock.client.instance import TookTooLong
 
 if TYPE_CHECKING:
     from teraflock.wire.instance import InstanceAnswer

@@ -29,7 +29,7 @@ def command(as_json: bool) -> None:
     server = connection().server
     with connected() as client:
         found = client.whoami()
-        names = {} if as_json else names_of(client.all_projects)
+        names = {} if as_json else names_of(client.projects.list)
     if as_json:
         write_json(found)
         return

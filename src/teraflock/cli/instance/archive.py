@@ -31,7 +31,7 @@ def fetch(client: "Client", ref: str, sources: list[str], target: str, *, recurs
     for source in sources:
         path = source if source.startswith("/") else f"{HOME}/{source}".rstrip("/")
         try:
-            receive(client.archive(ref, path), to, recursive=recursive)
+            receive(client.instances.archive(ref, path), to, recursive=recursive)
         except (ReadError, NoAnswer) as error:
             raise Refused(
                 f"The copy of `{path}` broke off: what is here is not complete",

@@ -24,7 +24,7 @@ ASK_ABOVE_DEFAULT: Final = "20"  # an hour, in the project's currency: some eigh
 def costs_by_id(client: "Client") -> Mapping[str, "CostAnswer"]:
     """What each instance costs; nothing where one may not see it, or nothing costs anything."""
     try:
-        found = {each.instance_id: each for each in client.all_costs()}
+        found = {each.instance_id: each for each in client.bills.costs()}
     except TeraflockError:
         return {}
     told = (
@@ -69,7 +69,7 @@ def tell_idle(costs: Iterable["CostAnswer"], now: datetime) -> None:
 def budget_of(client: "Client") -> "BudgetAnswer | None":
     """The project's budget; None where there is none, or one may not see it."""
     try:
-        return client.budget()
+        return client.budgets.get()
     except TeraflockError:
         return None
 
@@ -92,7 +92,7 @@ def price_of(client: "Client", request: "LaunchRequest", *, yes: bool) -> str:
     from teraflock.wire.quote import QuoteRequest
 
     try:
-        quote = client.quote(
+        quote = client.quotes.get(
             QuoteRequest(
                 shape=request.shape, mode=request.mode, instances=request.instances, host=request.host or ""
             )

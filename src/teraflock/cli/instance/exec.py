@@ -45,7 +45,7 @@ def command(
 ) -> None:
     request = ExecRequest(command=words, stdin=_stdin() if takes_stdin else "", seconds_max=seconds)
     with connected(project) as client:
-        answer = client.exec(name, request)
+        answer = client.instances.exec(name, request)
         mark_simulated(client)
     if as_json:
         write_json(answer)

@@ -9,7 +9,7 @@ from teraflock.base.errors import Unavailable
 from teraflock.cli.instance.logs import news
 from teraflock.cli.output import remark
 from teraflock.cli.waiting import AWAY_SECONDS_MAX, is_at_rest, wait_for
-from teraflock.client.instances import TookTooLong
+from teraflock.client.instance import TookTooLong
 
 if TYPE_CHECKING:
     from teraflock.client import Client
@@ -28,7 +28,7 @@ def follow(client: "Client", launched: "InstanceAnswer", seconds_max: float) -> 
     """Wait for the start, then print what the command writes until it ends. The instance as it is then."""
     began = time.monotonic()
     (seen,) = wait_for(
-        lambda: [client.instance(launched.id)],
+        lambda: [client.instances.get(launched.id)],
         lambda each: each.state not in NOT_BEGUN,
         seconds_max=seconds_max,
     )
@@ -45,8 +45,8 @@ def _followed(client: "Client", seen: "InstanceAnswer", until: float) -> "Instan
     shown, answered = "", time.monotonic()
     while True:
         try:
-            seen = client.instance(seen.id)
-            text = client.log(seen.id).text if seen.state not in NOT_BEGUN else shown
+            seen = client.instances.get(seen.id)
+            text = client.instances.log(seen.id).text if seen.state not in NOT_BEGUN else shown
             answered = time.monotonic()
             click.echo(news(shown, text), nl=False)
             shown = text

@@ -35,7 +35,11 @@ Examples:
 def command(name: str, changes: tuple[str, ...], project: str | None, as_json: bool) -> None:
     wished = parse_changes(changes)
     with connected(project) as client:
-        instance = client.change(name, ChangeRequest(labels=wished)) if wished else client.instance(name)
+        instance = (
+            client.instances.change(name, ChangeRequest(labels=wished))
+            if wished
+            else client.instances.get(name)
+        )
         mark_simulated(client)
     if as_json:
         write_json(instance)

@@ -118,7 +118,7 @@ def command(
     with connected(project) as client:
         _mind_the_key(request)
         price = price_of(client, request, yes=yes)
-        launched = client.launch(request, idempotency_key=idempotency_key).items
+        launched = client.instances.launch(request, idempotency_key=idempotency_key).items
         if price:
             remark(price)
         follows = wait and request.access == "command" and len(launched) == 1 and not as_json
@@ -264,7 +264,9 @@ def _waited(
     client: "Client", launched: Sequence[InstanceAnswer], seconds_max: float
 ) -> tuple[InstanceAnswer, ...]:
     ids = [each.id for each in launched]
-    return tuple(wait_for(lambda: [client.instance(each) for each in ids], _is_up, seconds_max=seconds_max))
+    return tuple(
+        wait_for(lambda: [client.instances.get(each) for each in ids], _is_up, seconds_max=seconds_max)
+    )
 
 
 def _is_up(instance: InstanceAnswer) -> bool:

@@ -93,8 +93,8 @@ def start(
 
     def act(client: "Client", name: str) -> "InstanceAnswer":
         if not reason:
-            return client.start(name)
-        found = client.start_any(name, reason, organisation=organisation, release_only=release_only)
+            return client.instances.start(name)
+        found = client.operator.start(name, reason, organisation=organisation, release_only=release_only)
         return found.instance
 
     with connected(project) as client:
@@ -122,8 +122,8 @@ def stop(
 
     def act(client: "Client", name: str) -> "InstanceAnswer":
         if not reason:
-            return client.stop(name)
-        return client.stop_any(name, reason, organisation=organisation).instance
+            return client.instances.stop(name)
+        return client.operator.stop(name, reason, organisation=organisation).instance
 
     with connected(project) as client:
         done = act_on(client, names, act, "stopped", wait, timeout, look_at_any if reason else look_at_own)
@@ -139,7 +139,9 @@ def stop(
 @json_option
 def restart(names: tuple[str, ...], project: str | None, wait: bool, timeout: float, as_json: bool) -> None:
     with connected(project) as client:
-        done = act_on(client, names, lambda client, name: client.restart(name), "running", wait, timeout)
+        done = act_on(
+            client, names, lambda client, name: client.instances.restart(name), "running", wait, timeout
+        )
     tell(done, as_json, waited=wait)
 
 
@@ -166,8 +168,8 @@ def delete(
 
     def seen(client: "Client", name: str) -> "InstanceAnswer":
         if not reason:
-            return client.instance(name)
-        return client.any_instance(name, organisation=organisation).instance
+            return client.instances.get(name)
+        return client.operator.instance(name, organisation=organisation).instance
 
     with connected(project) as client:
         found = [seen(client, name) for name in _once(names)]  # a name that is wrong deletes nothing
@@ -178,7 +180,9 @@ def delete(
         done = act_on(
             client,
             ids,
-            lambda client, id: client.delete_any(id, reason).instance if reason else client.delete(id),
+            lambda client, id: (
+                client.operator.delete(id, reason).instance if reason else client.instances.delete(id)
+            ),
             "gone",
             wait,
             timeout,
@@ -198,12 +202,12 @@ def check_reason_given(reason: str, organisation: str) -> None:
 
 
 def look_at_own(client: "Client", id: str) -> "InstanceAnswer":
-    return client.instance(id)
+    return client.instances.get(id)
 
 
 def look_at_any(client: "Client", id: str) -> "InstanceAnswer":
     """For operators: an instance of any tenant."""
-    return client.any_instance(id).instance
+    return client.operator.instance(id).instance
 
 
 def act_on(

@@ -94,7 +94,7 @@ def command(
         list_everyone(project, states, wished, host=host, organisation=organisation, as_json=as_json)
         return
     with connected(project) as client:
-        matching = client.all_instances(states=states, labels=wished, name=name)
+        matching = client.instances.list(states=states, labels=wished, name=name)
         found = sorted(matching, key=lambda each: (each.created_at, each.name))
         costs = costs_by_id(client) if found else {}
         budget = budget_of(client) if costs and not as_json else None

@@ -62,8 +62,8 @@ def command(
         raise BadInput("`--user-data` and `--console` are two logs", hint="Leave one out")
     source = "user-data" if user_data else "console" if console else ""
     with connected(project) as client:
-        asked = partial(client.log_of_any, reason=reason, organisation=organisation)
-        log = asked(name) if reason else client.log(name, source=source)
+        asked = partial(client.operator.log, reason=reason, organisation=organisation)
+        log = asked(name) if reason else client.instances.log(name, source=source)
         mark_simulated(client)
         if as_json:
             write_json(log)
@@ -81,7 +81,7 @@ def command(
 def _follow(client: "Client", name: str, shown: str, exit_code: int | None, source: str) -> int | None:
     while exit_code is None:
         time.sleep(LOOK_AGAIN_SECONDS)
-        log = client.log(name, source=source)
+        log = client.instances.log(name, source=source)
         click.echo(news(shown, log.text), nl=False)
         shown, exit_code = log.text, log.exit_code
     return exit_code

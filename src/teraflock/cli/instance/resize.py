@@ -57,14 +57,14 @@ def command(
     if shape == ShapeRequest():
         raise BadInput("Nothing is to be changed", hint="Say to what: `--vcpus 4 --ram 16`, `--gpus 2` …")
     with connected(project) as client:
-        instance = client.instance(name)
+        instance = client.instances.get(name)
         if not yes and instance.state == "running" and changes_cards(client, instance, shape):
             has = cards_text(instance.shape) or "no GPU"
             confirm(f"A change of GPUs restarts `{instance.name}` (now {has}). Go on?", "A restart")
         done = act_on(
             client,
             [instance.id],
-            lambda client, id: client.resize(id, ResizeRequest(shape=shape)),
+            lambda client, id: client.instances.resize(id, ResizeRequest(shape=shape)),
             instance.wanted,
             wait,
             timeout,
@@ -94,7 +94,7 @@ def changes_cards(client: "Client", instance: "InstanceAnswer", wish: ShapeReque
     now = instance.shape
     gpu, gpus = wish.gpu, wish.gpus
     if wish.name:
-        named = next((each.shape for each in client.shapes().items if each.name == wish.name), None)
+        named = next((each.shape for each in client.shapes.list() if each.name == wish.name), None)
         if named is None:
             return False  # the server will refuse the name
         gpu, gpus = gpu or named.gpu, named.gpus if gpus is None else gpus

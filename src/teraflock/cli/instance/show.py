@@ -50,9 +50,9 @@ def command(
 ) -> None:
     with connected(project) as client:
         if is_all or organisation:
-            _show_any(client.any_instance(name, organisation=organisation), as_json)
+            _show_any(client.operator.instance(name, organisation=organisation), as_json)
             return
-        instance = client.acknowledge(name) if acknowledge else client.instance(name)
+        instance = client.instances.acknowledge(name) if acknowledge else client.instances.get(name)
         costs = costs_by_id(client)
     if as_json:
         write_json(with_cost(instance, costs))

@@ -64,7 +64,7 @@ def ssh(
     project: str | None,
 ) -> None:
     with connected(project) as client:
-        instance = client.instance(name)
+        instance = client.instances.get(name)
     way = reachable(instance)
     more = [word for each in forwards for word in ("-L", each)]
     more += ["-A"] * agent + ["-t"] * terminal
@@ -93,7 +93,7 @@ def cp(
             hint="Write `web:/root/model.pt`; for a file here whose name has a colon, `./a:b`",
         )
     with connected(project) as client:
-        instance = client.instance(names.pop())
+        instance = client.instances.get(names.pop())
         if instance.state == "stopped" or instance.simulated:
             _fetch(client, instance, paths, recursive=recursive)
             return

@@ -20,7 +20,11 @@ class Server:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def instance(self, ref: str) -> InstanceAnswer:
+    @property
+    def instances(self) -> Self:
+        return self
+
+    def get(self, ref: str) -> InstanceAnswer:
         assert ref == "web"
         return INSTANCE
 

@@ -14,7 +14,7 @@ from teraflock.cli.waiting import (
     is_at_rest,
     wait_for,
 )
-from teraflock.client.instances import TookTooLong
+from teraflock.client.instance import TookTooLong
 from teraflock.wire.instance import InstanceAnswer
 
 

@@ -1,10 +1,11 @@
 """Instances: launch them, change them, look at them, wait for them."""
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Final, cast
+from typing import Final
 
 from teraflock.base.errors import NotFound, Refused, Unavailable
-from teraflock.client.transport import Transport, pages, path_of
+from teraflock.client.noun import PAGE, Noun, pages
+from teraflock.client.transport import path_of
 from teraflock.wire.event import EventPage
 from teraflock.wire.instance import (
     ChangeRequest,
@@ -17,10 +18,7 @@ from teraflock.wire.instance import (
     LogAnswer,
     ResizeRequest,
 )
-from teraflock.wire.shape import ShapeList
-from teraflock.wire.snapshot import RestoreRequest, SnapshotAnswer, SnapshotList, SnapshotRequest
 
-PAGE: Final = 200
 ARCHIVE_SECONDS_MAX: Final = 60.0  # without a byte
 POLL_SECONDS: Final = 0.05  # at first; grows by half each time
 POLL_SECONDS_MAX: Final = 1.0
@@ -37,8 +35,8 @@ class TookTooLong(Unavailable):
     code = "took_too_long"
 
 
-class Instances(Transport):
-    def instances(
+class Instances(Noun):
+    def page(
         self,
         *,
         after: str = "",
@@ -50,31 +48,26 @@ class Instances(Transport):
     ) -> InstancePage:
         """Those in one of the states, with all of the labels, and with a name like `web-*`."""
         pairs = tuple(f"{key}={value}" for key, value in (labels or {}).items())
-        query = self.in_project(
-            after=after, limit=limit, gone=gone or None, state=states, label=pairs, name=name
-        )
-        return self.get(path_of("instances"), InstancePage, **query)
+        return self._get(
+            InstancePage, "instances",
+            after=after, limit=limit, gone=gone or None, state=states, label=pairs, name=name,
+        )  # fmt: skip
 
-    def all_instances(
+    def list(
         self,
         *,
         gone: bool = False,
         states: tuple[str, ...] = (),
         labels: Mapping[str, str] | None = None,
         name: str = "",
-    ) -> list[InstanceAnswer]:
-        return pages(
-            lambda after: self.instances(after=after, gone=gone, states=states, labels=labels, name=name)
-        )
+    ) -> tuple[InstanceAnswer, ...]:
+        return pages(lambda after: self.page(after=after, gone=gone, states=states, labels=labels, name=name))
 
-    def instance(self, ref: str) -> InstanceAnswer:
-        return self.get(path_of("instances", ref), InstanceAnswer, **self.in_project())
+    def get(self, ref: str) -> InstanceAnswer:
+        return self._get(InstanceAnswer, "instances", ref)
 
     def launch(self, request: LaunchRequest, *, idempotency_key: str = "") -> LaunchAnswer:
-        query = cast(dict[str, Any], self.in_project())
-        return self.create(
-            path_of("instances"), LaunchAnswer, request, idempotency_key=idempotency_key, **query
-        )
+        return self._create(LaunchAnswer, "instances", body=request, idempotency_key=idempotency_key)
 
     def start(self, ref: str) -> InstanceAnswer:
         return self._acted(ref, "start")
@@ -88,11 +81,8 @@ class Instances(Transport):
     def resize(self, ref: str, request: ResizeRequest) -> InstanceAnswer:
         return self._acted(ref, "resize", request)
 
-    def restore(self, ref: str, request: RestoreRequest) -> InstanceAnswer:
-        return self._acted(ref, "restore", request)
-
     def delete(self, ref: str) -> InstanceAnswer:
-        return self.act("DELETE", path_of("instances", ref), InstanceAnswer, **self.in_project())
+        return self._act("DELETE", InstanceAnswer, "instances", ref)
 
     def acknowledge(self, ref: str) -> InstanceAnswer:
         """Clear the notice of an instance."""
@@ -100,49 +90,34 @@ class Instances(Transport):
 
     def exec(self, ref: str, request: ExecRequest) -> ExecAnswer:
         """Run a command inside. Never sent twice by itself."""
-        content = self.request(
+        content = self._transport.request(
             "POST",
             path_of("instances", ref, "exec"),
             body=request,
-            query=self.in_project(),
+            query=self._query({}),
             again=False,
             seconds_max=request.seconds_max + EXEC_SECONDS_MORE,
         )
-        return self._decoded(content, ExecAnswer)
+        return self._transport.decoded(content, ExecAnswer)
 
     def log(self, ref: str, *, source: str = "") -> LogAnswer:
         """Of its command, `console` or `user-data`; left out: the command's, or the console."""
-        return self.get(path_of("instances", ref, "log"), LogAnswer, **self.in_project(source=source))
+        return self._get(LogAnswer, "instances", ref, "log", source=source)
 
     def change(self, ref: str, request: ChangeRequest) -> InstanceAnswer:
-        path = path_of("instances", ref)
-        return self.act("PATCH", path, InstanceAnswer, request, **self.in_project())
+        return self._act("PATCH", InstanceAnswer, "instances", ref, body=request)
 
     def archive(self, ref: str, path: str) -> Iterator[bytes]:
         """A file or folder of its disk as tar, as it comes."""
-        query = self.in_project(path=path)
-        return self.pieces(path_of("instances", ref, "archive"), query, ARCHIVE_SECONDS_MAX)
+        query = self._query({"path": path})
+        return self._transport.pieces(path_of("instances", ref, "archive"), query, ARCHIVE_SECONDS_MAX)
 
-    def instance_events(
+    def events(
         self, ref: str, *, after: str = "", limit: int = PAGE, newest_first: bool = False
     ) -> EventPage:
-        query = self.in_project(after=after, limit=limit, newest_first=newest_first or None)
-        return self.get(path_of("instances", ref, "events"), EventPage, **query)
-
-    def snapshot(self, ref: str, request: SnapshotRequest, *, idempotency_key: str = "") -> SnapshotAnswer:
-        path = path_of("instances", ref, "snapshots")
-        query = cast(dict[str, Any], self.in_project())
-        return self.create(path, SnapshotAnswer, request, idempotency_key=idempotency_key, **query)
-
-    def snapshots(self, ref: str) -> tuple[SnapshotAnswer, ...]:
-        return self.get(path_of("instances", ref, "snapshots"), SnapshotList, **self.in_project()).items
-
-    def delete_snapshot(self, ref: str, snapshot: str) -> None:
-        path = path_of("instances", ref, "snapshots", snapshot)
-        return self.act("DELETE", path, type(None), **self.in_project())
-
-    def shapes(self) -> ShapeList:
-        return self.get(path_of("shapes"), ShapeList)
+        return self._get(
+            EventPage, "instances", ref, "events", after=after, limit=limit, newest_first=newest_first or None
+        )
 
     def wait_until(
         self, ref: str, states: str | Collection[str], *, seconds_max: float = 600.0
@@ -151,7 +126,7 @@ class Instances(Transport):
         wanted = {states} if isinstance(states, str) else set(states)
         waited, pause = 0.0, POLL_SECONDS
         while True:
-            seen = self.instance(ref)
+            seen = self.get(ref)
             if seen.state in wanted and seen.operation is None:
                 return seen
             if seen.state in ("failed", "gone"):
@@ -161,7 +136,7 @@ class Instances(Transport):
                     f"`{seen.name}` is still {seen.state} after {seconds_max:g} s",
                     hint="It goes on without you; ask again later",
                 )
-            self._pause(pause)
+            self._transport.pause(pause)
             waited += pause
             pause = min(pause * 1.5, POLL_SECONDS_MAX)
 
@@ -170,14 +145,14 @@ class Instances(Transport):
         waited, pause = 0.0, POLL_SECONDS
         while waited < seconds_max:
             try:
-                if self.instance(ref).state == "gone":
+                if self.get(ref).state == "gone":
                     return
             except NotFound:
                 return
-            self._pause(pause)
+            self._transport.pause(pause)
             waited += pause
             pause = min(pause * 1.5, POLL_SECONDS_MAX)
         raise TookTooLong(f"`{ref}` is still there after {seconds_max:g} s", hint="It goes on without you")
 
     def _acted(self, ref: str, verb: str, body: object = None) -> InstanceAnswer:
-        return self.act("POST", path_of("instances", ref, verb), InstanceAnswer, body, **self.in_project())
+        return self._act("POST", InstanceAnswer, "instances", ref, verb, body=body)

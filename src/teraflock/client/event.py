@@ -10,10 +10,10 @@ from typing import Final
 import msgspec
 
 from teraflock.base.errors import Unavailable
-from teraflock.client.transport import Transport, path_of
+from teraflock.client.noun import PAGE, Noun
+from teraflock.client.transport import path_of
 from teraflock.wire.event import EventAnswer, EventPage
 
-PAGE: Final = 200
 SILENCE_SECONDS_MAX: Final = 45.0  # three heartbeats of the server
 PAUSE_SECONDS: Final = 1.0
 FAILURES_MAX: Final = 5  # in a row, without an event between
@@ -21,12 +21,11 @@ IDS_KEPT: Final = 10_000
 LINE_BYTES_MAX: Final = 1 << 20
 
 
-class Events(Transport):
-    def event_page(self, *, after: str = "", limit: int = PAGE, newest_first: bool = False) -> EventPage:
-        query = self.in_project(after=after, limit=limit, newest_first=newest_first or None)
-        return self.get(path_of("events"), EventPage, **query)
+class Events(Noun):
+    def page(self, *, after: str = "", limit: int = PAGE, newest_first: bool = False) -> EventPage:
+        return self._get(EventPage, "events", after=after, limit=limit, newest_first=newest_first or None)
 
-    def events(self, *, after: str = "") -> Iterator[EventAnswer]:
+    def follow(self, *, after: str = "") -> Iterator[EventAnswer]:
         """Events as they happen, without end; those behind `after` first. Stop by leaving the loop."""
         seen: dict[str, None] = {}
         failures = 0
@@ -44,17 +43,17 @@ class Events(Transport):
                 failures += 1
                 if failures == FAILURES_MAX:
                     raise
-            self._pause(PAUSE_SECONDS)
+            self._transport.pause(PAUSE_SECONDS)
 
     def _stream(self, after: str) -> Iterator[EventAnswer]:
         headers = {"Last-Event-ID": after} if after else {}
-        connection, response = self.open(
-            path_of("events", "stream"), headers, self.in_project(), SILENCE_SECONDS_MAX
+        connection, response = self._transport.open(
+            path_of("events", "stream"), headers, self._query({}), SILENCE_SECONDS_MAX
         )
         try:
             yield from _parsed(response)
         except (OSError, HTTPException, msgspec.MsgspecError) as error:
-            raise self._no_answer(error) from error
+            raise self._transport.no_answer(error) from error
         finally:
             connection.close()
 
