@@ -1,7 +1,7 @@
 """From the words of a command to the request that is sent."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import pytest
@@ -16,7 +16,7 @@ from teraflock.cli.instance.resize import changes_cards
 from teraflock.cli.quota import limits_from
 from teraflock.wire.instance import LaunchRequest
 from teraflock.wire.quota import QuotaShape
-from teraflock.wire.shape import NamedShapeAnswer, ShapeList, ShapeRequest
+from teraflock.wire.shape import NamedShapeAnswer, ShapeRequest
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKeyOfTheUser ada"
 NOTHING: dict[str, Any] = {
@@ -221,12 +221,16 @@ def test_no_quota_is_made_of_nonsense(words: dict[str, Any]) -> None:
         limits_from({**UNSAID, **words}, QuotaShape())
 
 
-class Shapes:
-    def shapes(self) -> ShapeList:
+class Server:
+    """A client of a server that has two named shapes."""
+
+    @property
+    def shapes(self) -> Self:
+        return self
+
+    def list(self) -> tuple[NamedShapeAnswer, ...]:
         named = {"cpu-2": CPUS, "V100-SXM2x2": CARDS}
-        return ShapeList(
-            items=tuple(NamedShapeAnswer(name=name, shape=each, free=1) for name, each in named.items())
-        )
+        return tuple(NamedShapeAnswer(name=name, shape=each, free=1) for name, each in named.items())
 
 
 @pytest.mark.parametrize(
@@ -244,7 +248,7 @@ class Shapes:
     ],
 )
 def test_only_other_cards_restart(wish: ShapeRequest, restarts: bool) -> None:
-    assert changes_cards(Shapes(), instance(shape=CARDS), wish) is restarts  # type: ignore[arg-type]  # as far as needed
+    assert changes_cards(Server(), instance(shape=CARDS), wish) is restarts  # type: ignore[arg-type]  # as far as needed
 
 
 def test_a_name_that_means_several_cards_limits_each() -> None:
