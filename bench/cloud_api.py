@@ -21,7 +21,8 @@ from bench.figures import Figure, Section, Unit
 from bench.processes import Fault, environment, run_task
 from teraflock.client import Client
 from teraflock.wire.image import ImageRequest
-from teraflock.wire.instance import LaunchRequest, ShapeRequest
+from teraflock.wire.instance import LaunchRequest
+from teraflock.wire.shape import ShapeRequest
 
 INSTANCES: Final = 20
 STARTS: Final = 5
@@ -146,16 +147,16 @@ def _wait_for_answer(process: subprocess.Popen[bytes], port: int) -> None:
 
 def _furnish(server: str, key: str) -> None:
     with Client(server, key) as client:
-        client.make_image(ImageRequest(name="base", recipe="base"))
-        while client.image("base").state != "ready":
+        client.images.create(ImageRequest(name="base", recipe="base"))
+        while client.images.get("base").state != "ready":
             time.sleep(0.1)
-        made = client.launch(
+        made = client.instances.launch(
             LaunchRequest(
                 name="node", instances=INSTANCES, shape=ShapeRequest(gpu="V100"), labels={"team": "bench"}
             )
         )
         for instance in made.items:
-            client.wait_until(instance.id, "running")
+            client.instances.wait_until(instance.id, "running")
 
 
 def _load(pid: int, server: str, path: str, key: str) -> tuple[float, float]:

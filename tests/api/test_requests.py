@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.api.asking import SETTINGS, House, Tenants
 
 from teraflock.api.asgi import Application
-from teraflock.api.convert.bill import credit_answer
+from teraflock.api.convert.credit import credit_answer
 from teraflock.api.errors import STATUS_BY_CODE
 from teraflock.bill.credit.model import Grant
 from teraflock.wire.problem import Problem

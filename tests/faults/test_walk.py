@@ -16,7 +16,8 @@ from teraflock.drivers.simulated.faults import Fault, Kind, When
 from teraflock.instance.model import Operation
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.reconcile.rehearsal import points
-from teraflock.wire.instance import LaunchRequest, ShapeRequest
+from teraflock.wire.instance import LaunchRequest
+from teraflock.wire.shape import ShapeRequest
 
 ORDER = Order(name="one", shape=ShapeWish(gpu="V100"))
 

@@ -87,9 +87,9 @@ class Server:
     def furnish(self) -> None:
         """With hosts and the base image."""
         with self.client() as client:
-            client.make_image(ImageRequest(name="base", recipe="base"))
+            client.images.create(ImageRequest(name="base", recipe="base"))
             until = time.monotonic() + SECONDS_MAX
-            while client.image("base").state != "ready" or not client.hosts().items:
+            while client.images.get("base").state != "ready" or not client.hosts.page().items:
                 assert time.monotonic() < until, "no image"
                 time.sleep(0.02)
 

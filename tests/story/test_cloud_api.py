@@ -15,24 +15,17 @@ from teraflock.base.errors import Conflict, Forbidden, NotAuthenticated, NotFoun
 from teraflock.client import Client
 from teraflock.client.errors import NoAnswer
 from teraflock.storage.open import open_database
-from teraflock.wire.bill import BudgetRequest
+from teraflock.wire.budget import BudgetRequest
 from teraflock.wire.event import EventAnswer
 from teraflock.wire.image import ImageRequest
-from teraflock.wire.instance import (
-    ExecRequest,
-    LaunchRequest,
-    ResizeRequest,
-    RestoreRequest,
-    ShapeRequest,
-    SnapshotRequest,
-)
-from teraflock.wire.tenant import (
-    KeyRequest,
-    MemberRequest,
-    OrganisationRequest,
-    ProjectRequest,
-    QuotaShape,
-)
+from teraflock.wire.instance import ExecRequest, LaunchRequest, ResizeRequest
+from teraflock.wire.key import KeyRequest
+from teraflock.wire.member import MemberRequest
+from teraflock.wire.organisation import OrganisationRequest
+from teraflock.wire.project import ProjectRequest
+from teraflock.wire.quota import QuotaShape
+from teraflock.wire.shape import ShapeRequest
+from teraflock.wire.snapshot import RestoreRequest, SnapshotRequest
 
 
 @pytest.fixture(scope="module")
@@ -44,49 +37,53 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def tenant(server: Server, name: str) -> str:
     with server.client() as operator:
-        return operator.make_organisation(OrganisationRequest(name=name, owner=f"head@{name}")).key
+        return operator.organisations.create(OrganisationRequest(name=name, owner=f"head@{name}")).key
 
 
 def test_a_day_of_a_tenant(server: Server) -> None:
     with server.client(tenant(server, "vision")) as head:
-        project = head.make_project(ProjectRequest(name="faces"))
-        student = head.add_member(MemberRequest(name="student@vision", role="member", project="faces"))
-        secret = head.make_key(KeyRequest(name="laptop", member=student.id, project="faces", days=30)).secret
+        project = head.projects.create(ProjectRequest(name="faces"))
+        student = head.members.add(MemberRequest(name="student@vision", role="member", project="faces"))
+        secret = head.keys.create(
+            KeyRequest(name="laptop", member=student.id, project="faces", days=30)
+        ).secret
     with server.client(secret) as me:
         assert me.whoami().member_name == "student@vision"
-        made = me.launch(
+        made = me.instances.launch(
             LaunchRequest(name="train", shape=ShapeRequest(gpu="V100"), labels={"run": "1"})
         ).items[0]
         assert made.project_id == project.id
-        running_now = me.wait_until(made.id, "running")
+        running_now = me.instances.wait_until(made.id, "running")
         assert running_now.simulated
         assert running_now.ssh is not None
         assert running_now.ssh.port > 0
         assert running_now.gpus
-        assert me.exec("train", ExecRequest(command=("echo", "a b", "$(id)"))).stdout == "a b $(id)\n"
-        me.resize("train", ResizeRequest(shape=ShapeRequest(vcpus=2)))
-        assert me.wait_until("train", "running").shape.vcpus == 2
-        me.snapshot("train", SnapshotRequest(name="before"))
-        me.wait_until("train", "running")
-        assert [each.name for each in me.snapshots("train")] == ["before"]
-        me.restore("train", RestoreRequest(snapshot="before"))
-        me.wait_until("train", "running")
-        me.make_image(ImageRequest(name="ours", instance="train"))
-        me.wait_until("train", "running")
-        me.stop("train")
-        stopped = me.wait_until("train", "stopped")
+        assert (
+            me.instances.exec("train", ExecRequest(command=("echo", "a b", "$(id)"))).stdout == "a b $(id)\n"
+        )
+        me.instances.resize("train", ResizeRequest(shape=ShapeRequest(vcpus=2)))
+        assert me.instances.wait_until("train", "running").shape.vcpus == 2
+        me.snapshots.create("train", SnapshotRequest(name="before"))
+        me.instances.wait_until("train", "running")
+        assert [each.name for each in me.snapshots.list("train")] == ["before"]
+        me.snapshots.restore("train", RestoreRequest(snapshot="before"))
+        me.instances.wait_until("train", "running")
+        me.images.create(ImageRequest(name="ours", instance="train"))
+        me.instances.wait_until("train", "running")
+        me.instances.stop("train")
+        stopped = me.instances.wait_until("train", "stopped")
         assert stopped.gpus == ()
-        me.start("train")
-        me.wait_until("train", "running")
-        assert me.usage("faces").instances == 1
-        me.delete_snapshot("train", "before")
-        me.delete("train")
-        me.wait_until_gone("train")
-        gone = me.all_instances(gone=True)
+        me.instances.start("train")
+        me.instances.wait_until("train", "running")
+        assert me.quotas.usage("faces").instances == 1
+        me.snapshots.delete("train", "before")
+        me.instances.delete("train")
+        me.instances.wait_until_gone("train")
+        gone = me.instances.list(gone=True)
         assert [each.state for each in gone] == ["gone"]
         moves = [
             event.details["to"]
-            for event in me.instance_events(made.id).items
+            for event in me.instances.events(made.id).items
             if event.kind == "instance.moved"
         ]
         assert moves[:3] == ["queued", "starting", "running"]
@@ -95,36 +92,42 @@ def test_a_day_of_a_tenant(server: Server) -> None:
 
 def test_two_tenants_do_not_know_of_each_other(server: Server) -> None:
     with server.client(tenant(server, "red")) as red, server.client(tenant(server, "blue")) as blue:
-        made = red.launch(LaunchRequest(name="mine")).items[0]
-        red.wait_until("mine", "running")
-        for act in (blue.instance, blue.start, blue.stop, blue.delete, blue.log):
+        made = red.instances.launch(LaunchRequest(name="mine")).items[0]
+        red.instances.wait_until("mine", "running")
+        for act in (
+            blue.instances.get,
+            blue.instances.start,
+            blue.instances.stop,
+            blue.instances.delete,
+            blue.instances.log,
+        ):
             for ref in ("mine", made.id):
                 with pytest.raises(NotFound):
                     act(ref)
-        assert blue.all_instances() == []
-        assert blue.event_page().items == ()
+        assert blue.instances.list() == ()
+        assert blue.events.page().items == ()
         with pytest.raises(Forbidden):
-            blue.hosts()
-        blue.launch(LaunchRequest(name="mine"))
-        assert red.instance("mine").id == made.id
+            blue.hosts.page()
+        blue.instances.launch(LaunchRequest(name="mine"))
+        assert red.instances.get("mine").id == made.id
 
 
 def test_a_quota_is_kept_and_told(server: Server) -> None:
     with server.client(tenant(server, "small")) as me, server.client() as operator:
-        project = me.projects().items[0]
-        operator.set_quota(project.id, QuotaShape(instances=1, gpus_default=0))
-        me.launch(LaunchRequest(name="one"))
+        project = me.projects.page().items[0]
+        operator.quotas.set(project.id, QuotaShape(instances=1, gpus_default=0))
+        me.instances.launch(LaunchRequest(name="one"))
         with pytest.raises(QuotaReached, match="instances"):
-            me.launch(LaunchRequest(name="two"))
-        assert me.usage(project.id).quota.instances == 1
+            me.instances.launch(LaunchRequest(name="two"))
+        assert me.quotas.usage(project.id).quota.instances == 1
 
 
 def test_a_revoked_key_stops_at_the_next_request(server: Server) -> None:
     with server.client(tenant(server, "careful")) as head:
-        made = head.make_key(KeyRequest(name="lost"))
+        made = head.keys.create(KeyRequest(name="lost"))
         with server.client(made.secret) as thief:
             assert thief.whoami().organisation_name == "careful"
-            head.revoke_key(made.key.id)
+            head.keys.revoke(made.key.id)
             with pytest.raises(NotAuthenticated):
                 thief.whoami()
 
@@ -133,20 +136,20 @@ def test_events_come_as_they_happen(server: Server) -> None:
     key = tenant(server, "watcher")
     came: list[EventAnswer] = []
     with server.client(key) as me:
-        last = me.launch(LaunchRequest(name="first")).items[0]
-        me.wait_until(last.id, "running")
-        seen = me.event_page().items[-1].id
+        last = me.instances.launch(LaunchRequest(name="first")).items[0]
+        me.instances.wait_until(last.id, "running")
+        seen = me.events.page().items[-1].id
 
         def follow() -> None:
             with server.client(key) as follower:
-                for event in follower.events(after=seen):
+                for event in follower.events.follow(after=seen):
                     came.append(event)
                     if event.details.get("to") == "running" and event.details["name"] == "second":
                         return
 
         thread = threading.Thread(target=follow)
         thread.start()
-        me.launch(LaunchRequest(name="second"))
+        me.instances.launch(LaunchRequest(name="second"))
         thread.join(timeout=60)
         assert not thread.is_alive()
     moves = [event.details["to"] for event in came if event.details.get("name") == "second"]
@@ -161,13 +164,13 @@ def test_what_becomes_of_a_budget_is_told_as_it_happens(tmp_path: Path) -> None:
         server.furnish()
         key = tenant(server, "thrifty")
         with server.client() as operator:
-            operator.set_prices("- {from: 2026-01-01, currency: USD, vcpu: 1000/hour}\n")
+            operator.prices.set("- {from: 2026-01-01, currency: USD, vcpu: 1000/hour}\n")
         with server.client(key) as me, server.client(key) as follower:
-            made = me.launch(LaunchRequest(name="dear")).items[0]
-            me.wait_until(made.id, "running")
-            seen = me.event_page().items[-1].id
-            me.set_budget(BudgetRequest(micros=1, levels=(50, 100), hard_stop=True))
-            for event in follower.events(after=seen):
+            made = me.instances.launch(LaunchRequest(name="dear")).items[0]
+            me.instances.wait_until(made.id, "running")
+            seen = me.events.page().items[-1].id
+            me.budgets.set(BudgetRequest(micros=1, levels=(50, 100), hard_stop=True))
+            for event in follower.events.follow(after=seen):
                 came += [event] if event.kind.startswith("budget.") else []
                 if len(came) == 3:  # of one moment, so in any order
                     break
@@ -184,7 +187,7 @@ def test_ten_megabytes_are_refused_in_a_sentence_and_not_by_a_broken_line(server
         server.client(tenant(server, "verbose")) as me,
         pytest.raises(Exception, match="larger than") as refused,
     ):
-        me.launch(LaunchRequest(user_data="x" * 10_000_000))
+        me.instances.launch(LaunchRequest(user_data="x" * 10_000_000))
     assert getattr(refused.value, "code", "") == "body_too_large"
     assert "65,536" in getattr(refused.value, "hint", "")
 
@@ -194,13 +197,13 @@ def test_killed_in_the_middle_the_same_key_gives_the_same_instance(tmp_path: Pat
     try:
         server.furnish()
         with server.client() as me:
-            made = me.launch(LaunchRequest(name="web"), idempotency_key="once")
+            made = me.instances.launch(LaunchRequest(name="web"), idempotency_key="once")
         server.end(signal.SIGKILL)
         server.start()
         with server.client() as me:
-            assert me.launch(LaunchRequest(name="web"), idempotency_key="once") == made
-            assert [each.id for each in me.all_instances()] == [made.items[0].id]
-            me.wait_until("web", "running")
+            assert me.instances.launch(LaunchRequest(name="web"), idempotency_key="once") == made
+            assert [each.id for each in me.instances.list()] == [made.items[0].id]
+            me.instances.wait_until("web", "running")
     finally:
         if server.process:
             server.end()
@@ -280,16 +283,19 @@ def test_two_servers_share_one_postgresql(tmp_path: Path, postgres_address: str)
         with running(tmp_path / "two", TERA_DATABASE=postgres_address) as two:
             key = one.operator_key
             with one.client(key) as first, two.client(key) as second:
-                made = first.launch(LaunchRequest(name="web", instances=3), idempotency_key="k")
-                assert second.launch(LaunchRequest(name="web", instances=3), idempotency_key="k") == made
+                made = first.instances.launch(LaunchRequest(name="web", instances=3), idempotency_key="k")
+                assert (
+                    second.instances.launch(LaunchRequest(name="web", instances=3), idempotency_key="k")
+                    == made
+                )
                 for instance in made.items:
-                    second.wait_until(instance.id, "running")
-                assert len(first.all_instances()) == 3
+                    second.instances.wait_until(instance.id, "running")
+                assert len(first.instances.list()) == 3
                 with pytest.raises(Conflict):
-                    second.launch(LaunchRequest(name="web-1"))
-                key_made = first.make_key(KeyRequest(name="k"))
+                    second.instances.launch(LaunchRequest(name="web-1"))
+                key_made = first.keys.create(KeyRequest(name="k"))
                 with two.client(key_made.secret) as third:
                     assert third.whoami().is_operator
-                second.revoke_key(key_made.key.id)
+                second.keys.revoke(key_made.key.id)
                 with one.client(key_made.secret) as third, pytest.raises(NotAuthenticated):
                     third.whoami()

@@ -17,7 +17,7 @@ import pytest
 from tests.story.api_server import Server, running
 
 from teraflock.wire.instance import LaunchRequest
-from teraflock.wire.tenant import OrganisationRequest
+from teraflock.wire.organisation import OrganisationRequest
 
 HALF = b"GET / HTTP/1.1\r\nHost: x\r\nX-a: "
 SECONDS_MAX = 60.0  # for a machine that is busy with other tests
@@ -134,8 +134,8 @@ def test_loops_go_on_when_all_connections_are_taken(tmp_path: Path) -> None:
     try:
         server.furnish()
         with half_open(server, [f"127.0.2.{number}" for number in range(1, 61)], 10), server.client() as me:
-            me.launch(LaunchRequest(name="one"))
-            assert me.wait_until("one", "running").state == "running"
+            me.instances.launch(LaunchRequest(name="one"))
+            assert me.instances.wait_until("one", "running").state == "running"
         written = log_of(server)
         assert "connections at a time instead of 4096: this process may open 400 files" in written
         assert "Too many open files" not in written
@@ -232,7 +232,7 @@ def test_streams_of_one_organisation_leave_room_for_others(tmp_path: Path) -> No
         for name in ("red", "blue"):
             with server.client() as operator:
                 request = OrganisationRequest(name=name, owner=f"head@{name}")
-                keys[name] = operator.make_organisation(request).key
+                keys[name] = operator.organisations.create(request).key
         for key, status in [(keys["red"], b"200")] * 3 + [(keys["red"], b"429"), (keys["blue"], b"200")]:
             stream = kept.enter_context(socket.create_connection(("127.0.0.1", server.port), SECONDS_MAX))
             stream.sendall(

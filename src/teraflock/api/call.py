@@ -6,7 +6,7 @@ import msgspec
 
 from teraflock.api.asked import Asked
 from teraflock.api.services import Nouns, Services
-from teraflock.tenant.model import Actor, OrganisationId, Project
+from teraflock.tenant.model import Actor, By, OrganisationId, Project
 
 Row = TypeVar("Row")
 
@@ -47,6 +47,11 @@ class Call:
     def project(self) -> Project:
         assert self._project is not None, "only a route with scope `project` has one"
         return self._project
+
+    @property
+    def by(self) -> By:
+        """Who acts in the project, for the audit log."""
+        return By(actor=self.actor, project=self.project)
 
     @property
     def scope(self) -> str:

@@ -5,13 +5,12 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from teraflock.wire.bill import ByWord, Month
+from teraflock.wire.bill import ByWord
+from teraflock.wire.field import Month, Reason
 from teraflock.wire.instance import LogSource, PhaseWord
-from teraflock.wire.operator import Reason
 
 LIMIT: Final = 50
 LIMIT_MAX: Final = 200
-
 Ref = Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\u0000-\u001f\u007f]+$(?!\n)")]
 ProjectRef = Annotated[
     Ref,

@@ -9,7 +9,7 @@ import click
 from teraflock.app.local import Local
 from teraflock.base.money import HOURS_PER_MONTH, decimal_text, divided
 from teraflock.catalog.providers import Fact, provider_facts
-from teraflock.cli.offers.filters import Asked, OneOf, filter_options, query_from
+from teraflock.cli.offer.filters import Asked, OneOf, filter_options, query_from
 from teraflock.cli.output import remark, write_csv, write_json
 from teraflock.offer.rules import in_currency
 from teraflock.offer.service import Cheapest, OfferService

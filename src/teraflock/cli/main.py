@@ -20,70 +20,73 @@ from teraflock.cli.output import complain
 gc.enable()
 
 PLAN: Final[dict[str, tuple[str, str]]] = {
-    "gpus": ("teraflock.cli.gpus", "GPU models: memory, speed, and who offers them"),
-    "offers": ("teraflock.cli.offers", "Every GPU offer there is, cheapest first"),
-    "estimate": ("teraflock.cli.estimate", "What a training step needs on every GPU: memory and time"),
+    "gpus": ("teraflock.cli.gpu", "GPU models: memory, speed, and who offers them"),
+    "offers": ("teraflock.cli.offer", "Every GPU offer there is, cheapest first"),
+    "estimate": (
+        "teraflock.cli.estimate.command",
+        "What a training step needs on every GPU: memory and time",
+    ),
     "trace": ("teraflock.cli.trace", "Record a script of yours for `tera estimate`, without a GPU"),
-    "plan": ("teraflock.cli.plan", "From a job to the cheapest way to finish it"),
-    "hosts": ("teraflock.cli.hosts", "Own servers and what their hours cost"),
+    "plan": ("teraflock.cli.plan.command", "From a job to the cheapest way to finish it"),
+    "hosts": ("teraflock.cli.host_cost", "Own servers and what their hours cost"),
     "compare": ("teraflock.cli.compare", "Providers, cards and prices in one table, for a document"),
-    "providers": ("teraflock.cli.providers", "Clouds: how they bill, what spot means, which traps they have"),
-    "rates": ("teraflock.cli.rates", "Exchange rates: show them, or put your own in place"),
+    "providers": ("teraflock.cli.provider", "Clouds: how they bill, what spot means, which traps they have"),
+    "rates": ("teraflock.cli.rate", "Exchange rates: show them, or put your own in place"),
 }
 RUN: Final[dict[str, tuple[str, str]]] = {
-    "launch": ("teraflock.cli.cloud.launching", "An instance of your own, with whole GPUs, in seconds"),
-    "ps": ("teraflock.cli.cloud.listing", "List instances and their state"),
-    "show": ("teraflock.cli.cloud.showing", "One instance: addresses, cards, how to log in"),
-    "ssh": ("teraflock.cli.cloud.entering:ssh", "Log in to an instance, or run a command there"),
-    "exec": ("teraflock.cli.cloud.running", "Run a command in an instance, without SSH"),
-    "logs": ("teraflock.cli.cloud.logs", "What an instance's command or console wrote"),
-    "cp": ("teraflock.cli.cloud.entering:cp", "Copy files to and from an instance"),
+    "launch": ("teraflock.cli.instance.launch", "An instance of your own, with whole GPUs, in seconds"),
+    "ps": ("teraflock.cli.instance.list", "List instances and their state"),
+    "show": ("teraflock.cli.instance.show", "One instance: addresses, cards, how to log in"),
+    "ssh": ("teraflock.cli.instance.ssh:ssh", "Log in to an instance, or run a command there"),
+    "exec": ("teraflock.cli.instance.exec", "Run a command in an instance, without SSH"),
+    "logs": ("teraflock.cli.instance.logs", "What an instance's command or console wrote"),
+    "cp": ("teraflock.cli.instance.ssh:cp", "Copy files to and from an instance"),
     "stop": (
-        "teraflock.cli.cloud.lifecycle:stop",
+        "teraflock.cli.instance.lifecycle:stop",
         "Stop instances; their disks are kept, their cards are free",
     ),
-    "start": ("teraflock.cli.cloud.lifecycle:start", "Start stopped instances"),
-    "restart": ("teraflock.cli.cloud.lifecycle:restart", "Stop instances and start them again"),
-    "resize": ("teraflock.cli.cloud.resizing", "More or less of GPUs, vCPUs, memory and disk"),
-    "label": ("teraflock.cli.cloud.labelling", "Change the labels of an instance"),
-    "snapshot": ("teraflock.cli.cloud.snapshots:snapshot", "Keep the disk of an instance as it is now"),
-    "restore": ("teraflock.cli.cloud.snapshots:restore", "Bring a disk back to a snapshot"),
-    "delete": ("teraflock.cli.cloud.lifecycle:delete", "Delete instances with their disks and snapshots"),
-    "events": ("teraflock.cli.cloud.events", "What happened, and what happens as it does"),
-    "image": ("teraflock.cli.cloud.images", "What instances boot: list, build, make from an instance"),
-    "shapes": ("teraflock.cli.cloud.shapes", "Named sizes of instances, and how many are free"),
+    "start": ("teraflock.cli.instance.lifecycle:start", "Start stopped instances"),
+    "restart": ("teraflock.cli.instance.lifecycle:restart", "Stop instances and start them again"),
+    "resize": ("teraflock.cli.instance.resize", "More or less of GPUs, vCPUs, memory and disk"),
+    "label": ("teraflock.cli.instance.label", "Change the labels of an instance"),
+    "snapshot": ("teraflock.cli.snapshot:snapshot", "Keep the disk of an instance as it is now"),
+    "restore": ("teraflock.cli.snapshot:restore", "Bring a disk back to a snapshot"),
+    "delete": ("teraflock.cli.instance.lifecycle:delete", "Delete instances with their disks and snapshots"),
+    "events": ("teraflock.cli.event", "What happened, and what happens as it does"),
+    "image": ("teraflock.cli.image", "What instances boot: list, build, make from an instance"),
+    "shapes": ("teraflock.cli.shape", "Named sizes of instances, and how many are free"),
 }
 TENANTS: Final[dict[str, tuple[str, str]]] = {
-    "whoami": ("teraflock.cli.cloud.whoami", "Who you are to the server, and what you may do"),
-    "announce": ("teraflock.cli.cloud.announcing", "Tell tenants something"),
-    "org": ("teraflock.cli.cloud.organisations", "Organisations: create, suspend, rename, delete"),
+    "whoami": ("teraflock.cli.whoami", "Who you are to the server, and what you may do"),
+    "announce": ("teraflock.cli.announcement", "Tell tenants something"),
+    "org": ("teraflock.cli.organisation", "Organisations: create, suspend, rename, delete"),
     "project": (
-        "teraflock.cli.cloud.projects",
+        "teraflock.cli.project",
         "Projects: each has a private network and a quota of its own",
     ),
-    "member": ("teraflock.cli.cloud.members", "Members and their roles"),
-    "key": ("teraflock.cli.cloud.keys", "API keys: make, list, revoke"),
-    "quota": ("teraflock.cli.cloud.quotas", "What a project has, and the most it may have"),
-    "audit": ("teraflock.cli.cloud.audit", "Who changed what, and when"),
+    "member": ("teraflock.cli.member", "Members and their roles"),
+    "key": ("teraflock.cli.key", "API keys: make, list, revoke"),
+    "quota": ("teraflock.cli.quota", "What a project has, and the most it may have"),
+    "audit": ("teraflock.cli.audit", "Who changed what, and when"),
 }
 COSTS: Final[dict[str, tuple[str, str]]] = {
-    "price": ("teraflock.cli.bill.price", "What everything costs; a new price book"),
-    "quote": ("teraflock.cli.bill.quote", "What a launch will cost, before it starts"),
-    "bill": ("teraflock.cli.bill.bill", "What a month cost, line by line; its proof and its export"),
-    "budget": ("teraflock.cli.bill.budget", "What a project may spend in a month"),
-    "credits": ("teraflock.cli.bill.credits", "What was given to a project, and what is left"),
-    "buy": ("teraflock.cli.bill.buying", "Months and years of an instance, paid ahead"),
-    "billing": ("teraflock.cli.bill.billing", "How a project pays, and what it owes"),
-    "invoice": ("teraflock.cli.bill.invoice", "What is sent to a customer"),
+    "price": ("teraflock.cli.price", "What everything costs; a new price book"),
+    "quote": ("teraflock.cli.quote", "What a launch will cost, before it starts"),
+    "bill": ("teraflock.cli.bill", "What a month cost, line by line; its proof and its export"),
+    "budget": ("teraflock.cli.budget", "What a project may spend in a month"),
+    "credits": ("teraflock.cli.credit", "What was given to a project, and what is left"),
+    "buy": ("teraflock.cli.purchase", "Months and years of an instance, paid ahead"),
+    "billing": ("teraflock.cli.billing", "How a project pays, and what it owes"),
+    "invoice": ("teraflock.cli.invoice", "What is sent to a customer"),
 }
 HOUSE: Final[dict[str, tuple[str, str]]] = {
-    "up": ("teraflock.cli.cloud.house:up", "Start the cloud on this machine; again: does nothing twice"),
-    "down": ("teraflock.cli.cloud.house:down", "Stop it; nothing is lost"),
-    "purge": ("teraflock.cli.cloud.house:purge", "Remove all that it made on this machine, and only that"),
-    "serve": ("teraflock.cli.cloud.serving", "Run the server in the foreground"),
-    "doctor": ("teraflock.cli.cloud.doctor", "Check everything, and say what to repair"),
-    "backup": ("teraflock.cli.cloud.backups", "Back up the installation, and restore it"),
-    "host": ("teraflock.cli.cloud.hosts", "Servers: what they have, what is free; inspect this one"),
+    "up": ("teraflock.cli.installation:up", "Start the cloud on this machine; again: does nothing twice"),
+    "down": ("teraflock.cli.installation:down", "Stop it; nothing is lost"),
+    "purge": ("teraflock.cli.installation:purge", "Remove all that it made on this machine, and only that"),
+    "serve": ("teraflock.cli.serve", "Run the server in the foreground"),
+    "doctor": ("teraflock.cli.doctor", "Check everything, and say what to repair"),
+    "backup": ("teraflock.cli.backup", "Back up the installation, and restore it"),
+    "host": ("teraflock.cli.host", "Servers: what they have, what is free; inspect this one"),
     "completion": ("teraflock.cli.completion", "Shell completion for bash, zsh or fish"),
 }
 SECTIONS: Final = {"Plan": PLAN, "Run": RUN, "Costs": COSTS, "Tenants": TENANTS, "House": HOUSE}
@@ -137,7 +140,7 @@ def _tell_news() -> None:
     if transport is None or not transport.Transport.news:
         return
     try:
-        from teraflock.cli.cloud.news import tell_news
+        from teraflock.cli.news import tell_news
 
         tell_news(transport.Transport.news)
     except (TeraflockError, OSError, ValueError):

@@ -1,10 +1,10 @@
 """The typed client of the API. The command line uses nothing else.
 
-client.py       Client: all nouns on one connection
+client.py       Client: one object per noun on one connection
+noun.py         what these objects share
 transport.py    requests over the standard library's http.client, tried again where that is safe
 errors.py       the API's problems back into our error tree
-events.py       events as they happen; a stream that breaks off is taken up again
-instances.py, images.py, hosts.py, tenants.py     a file for each noun
+NOUN.py         one file per noun: instance.py, project.py, price.py, ...
 """
 
 from teraflock.client.client import Client

@@ -1,18 +1,95 @@
-"""All nouns on one connection.
+"""All nouns of the API on one connection.
 
 with Client("http://127.0.0.1:8372", key) as client:
-    for instance in client.all_instances():
+    for instance in client.instances.list():
         print(instance.name, instance.state)
 """
 
-from teraflock.client.bills import Bills
-from teraflock.client.events import Events
-from teraflock.client.hosts import Hosts
-from teraflock.client.images import Images
-from teraflock.client.instances import Instances
+import os
+import time
+from collections.abc import Callable
+from typing import Self
+
+from teraflock.client.announcement import Announcements
+from teraflock.client.audit import AuditLog
+from teraflock.client.bill import Bills
+from teraflock.client.billing import Billing
+from teraflock.client.budget import Budgets
+from teraflock.client.credit import Credits
+from teraflock.client.event import Events
+from teraflock.client.host import Hosts
+from teraflock.client.image import Images
+from teraflock.client.instance import Instances
+from teraflock.client.invoice import Invoices
+from teraflock.client.key import Keys
+from teraflock.client.member import Members
 from teraflock.client.operator import Operator
-from teraflock.client.tenants import Tenants
+from teraflock.client.organisation import Organisations
+from teraflock.client.price import Prices
+from teraflock.client.project import Projects
+from teraflock.client.purchase import Purchases
+from teraflock.client.quota import Quotas
+from teraflock.client.quote import Quotes
+from teraflock.client.shape import Shapes
+from teraflock.client.snapshot import Snapshots
+from teraflock.client.transport import Transport, path_of
+from teraflock.wire.health import HealthAnswer
+from teraflock.wire.whoami import WhoAmI
 
 
-class Client(Instances, Images, Hosts, Tenants, Bills, Events, Operator):
+class Client:
     """Used by one thread at a time."""
+
+    def __init__(
+        self,
+        server: str,
+        key: str,
+        *,
+        project: str = "",
+        ca_file: str = "",
+        pause: Callable[[float], None] = time.sleep,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        """`server` is `http://host:port` or `https://…`; `ca_file` has certificates to trust besides the system's."""
+        transport = Transport(
+            server, key, project=project, ca_file=ca_file, pause=pause, random_bytes=random_bytes
+        )
+        self.transport = transport
+        self.announcements = Announcements(transport)
+        self.audit = AuditLog(transport)
+        self.billing = Billing(transport)
+        self.bills = Bills(transport)
+        self.budgets = Budgets(transport)
+        self.credits = Credits(transport)
+        self.events = Events(transport)
+        self.hosts = Hosts(transport)
+        self.images = Images(transport)
+        self.instances = Instances(transport)
+        self.invoices = Invoices(transport)
+        self.keys = Keys(transport)
+        self.members = Members(transport)
+        self.operator = Operator(transport)
+        self.organisations = Organisations(transport)
+        self.prices = Prices(transport)
+        self.projects = Projects(transport)
+        self.purchases = Purchases(transport)
+        self.quotas = Quotas(transport)
+        self.quotes = Quotes(transport)
+        self.shapes = Shapes(transport)
+        self.snapshots = Snapshots(transport)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.transport.close()
+
+    def health(self) -> HealthAnswer:
+        return self.transport.get(path_of("health"), HealthAnswer)
+
+    def whoami(self) -> WhoAmI:
+        """Who the key belongs to, and what it allows."""
+        return self.transport.get(path_of("whoami"), WhoAmI)

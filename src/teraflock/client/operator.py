@@ -1,69 +1,44 @@
-"""What operators ask: instances of every tenant, and the state of organisations."""
+"""What operators ask: instances of every tenant, and events of the server."""
 
-from typing import Final
-
-from teraflock.client.transport import Transport, path_of
+from teraflock.client.noun import PAGE, Noun
 from teraflock.wire.event import EventPage
 from teraflock.wire.instance import LogAnswer
-from teraflock.wire.operator import (
-    LocatedInstance,
-    LocatedPage,
-    OrganisationRename,
-    OrganisationStateChange,
-    StartByOperator,
-    StopByOperator,
-)
-from teraflock.wire.tenant import OrganisationAnswer
-
-PAGE: Final = 200
-EVERY: Final = "operator"
+from teraflock.wire.operator import LocatedInstance, LocatedPage, StartByOperator, StopByOperator
 
 
-class Operator(Transport):
-    def any_instances(
+class Operator(Noun):
+    def instances(
         self, *, organisation: str = "", host: str = "", state: str = "", after: str = "", limit: int = PAGE
     ) -> LocatedPage:
-        query = self.in_project(organisation=organisation, host=host, state=state, after=after, limit=limit)
-        return self.get(path_of(EVERY, "instances"), LocatedPage, **query)
+        return self._get(
+            LocatedPage, "operator", "instances",
+            organisation=organisation, host=host, state=state, after=after, limit=limit,
+        )  # fmt: skip
 
-    def any_instance(self, ref: str, *, organisation: str = "") -> LocatedInstance:
-        query = self.in_project(organisation=organisation)
-        return self.get(path_of(EVERY, "instances", ref), LocatedInstance, **query)
+    def instance(self, ref: str, *, organisation: str = "") -> LocatedInstance:
+        return self._get(LocatedInstance, "operator", "instances", ref, organisation=organisation)
 
-    def stop_any(self, ref: str, reason: str, *, organisation: str = "") -> LocatedInstance:
-        return self._act_on_any(ref, "stop", StopByOperator(reason=reason), organisation)
+    def stop(self, ref: str, reason: str, *, organisation: str = "") -> LocatedInstance:
+        return self._acted(ref, "stop", StopByOperator(reason=reason), organisation)
 
-    def start_any(
+    def start(
         self, ref: str, reason: str, *, organisation: str = "", release_only: bool = False
     ) -> LocatedInstance:
         body = StartByOperator(reason=reason, release_only=release_only)
-        return self._act_on_any(ref, "start", body, organisation)
+        return self._acted(ref, "start", body, organisation)
 
-    def delete_any(self, ref: str, reason: str, *, organisation: str = "") -> LocatedInstance:
-        query = self.in_project(organisation=organisation, reason=reason)
-        return self.act("DELETE", path_of(EVERY, "instances", ref), LocatedInstance, **query)
+    def delete(self, ref: str, reason: str, *, organisation: str = "") -> LocatedInstance:
+        path = ("operator", "instances", ref)
+        return self._act("DELETE", LocatedInstance, *path, organisation=organisation, reason=reason)
 
-    def log_of_any(self, ref: str, reason: str, *, organisation: str = "") -> LogAnswer:
-        query = self.in_project(organisation=organisation, reason=reason)
-        return self.get(path_of(EVERY, "instances", ref, "log"), LogAnswer, **query)
+    def log(self, ref: str, reason: str, *, organisation: str = "") -> LogAnswer:
+        path = ("operator", "instances", ref, "log")
+        return self._get(LogAnswer, *path, organisation=organisation, reason=reason)
 
-    def server_events(self, *, after: str = "", limit: int = PAGE) -> EventPage:
+    def events(self, *, after: str = "", limit: int = PAGE) -> EventPage:
         """Events of the server itself, newest first."""
-        return self.get(path_of(EVERY, "events"), EventPage, after=after, limit=limit)
+        return self._get(EventPage, "operator", "events", project=None, after=after, limit=limit)
 
-    def organisation(self, ref: str) -> OrganisationAnswer:
-        return self.get(path_of("organisations", ref), OrganisationAnswer)
-
-    def set_organisation_state(self, ref: str, change: OrganisationStateChange) -> OrganisationAnswer:
-        return self.act("PUT", path_of("organisations", ref, "state"), OrganisationAnswer, change)
-
-    def rename_organisation(self, ref: str, change: OrganisationRename) -> OrganisationAnswer:
-        return self.act("PUT", path_of("organisations", ref, "name"), OrganisationAnswer, change)
-
-    def delete_organisation(self, ref: str, reason: str, *, force: bool = False) -> OrganisationAnswer:
-        path = path_of("organisations", ref)
-        return self.act("DELETE", path, OrganisationAnswer, reason=reason, force=force or None)
-
-    def _act_on_any(self, ref: str, verb: str, body: object, organisation: str) -> LocatedInstance:
-        query = self.in_project(organisation=organisation)
-        return self.act("POST", path_of(EVERY, "instances", ref, verb), LocatedInstance, body, **query)
+    def _acted(self, ref: str, verb: str, body: object, organisation: str) -> LocatedInstance:
+        path = ("operator", "instances", ref, verb)
+        return self._act("POST", LocatedInstance, *path, body=body, organisation=organisation)

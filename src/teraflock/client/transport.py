@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPConnection, HTTPException, HTTPResponse
-from typing import Any, ClassVar, Final, Self, TypeVar
+from typing import ClassVar, Final, Literal, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
@@ -21,6 +21,7 @@ from teraflock.base.errors import BadInput, TeraflockError
 from teraflock.client.errors import NoAnswer, error_of
 
 Answer = TypeVar("Answer")
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 ATTEMPTS_MAX: Final = 4
 PAUSE_SECONDS: Final = 0.1  # before the second attempt; doubled at each further one
@@ -52,15 +53,9 @@ class Transport:
         self._key = key
         self._seconds_max = seconds_max
         self._connect = connect or _connector(self.server, ca_file)
-        self._pause = pause
+        self.pause = pause
         self._random_bytes = random_bytes
         self._connection: HTTPConnection | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         if self._connection is not None:
@@ -68,25 +63,30 @@ class Transport:
             self._connection = None
 
     def get(self, path: str, kind: type[Answer], **query: object) -> Answer:
-        return self._decoded(self.request("GET", path, query=query), kind)
+        return self.decoded(self.request("GET", path, query=query), kind)
 
     def create(
-        self, path: str, kind: type[Answer], body: object, *, idempotency_key: str = "", **query: object
+        self,
+        path: str,
+        kind: type[Answer],
+        body: object,
+        *,
+        idempotency_key: str = "",
+        query: Mapping[str, object],
     ) -> Answer:
         """Make something, once, however often it has to be sent."""
         headers = {"Idempotency-Key": idempotency_key or self._random_bytes(16).hex()}
-        return self._decoded(self.request("POST", path, body=body, headers=headers, query=query), kind)
+        return self.decoded(self.request("POST", path, body=body, headers=headers, query=query), kind)
 
-    def act(self, method: str, path: str, kind: type[Answer], body: object = None, **query: object) -> Answer:
+    def act(
+        self, method: Method, path: str, kind: type[Answer], body: object = None, **query: object
+    ) -> Answer:
         """Bring something into a state it may already be in."""
-        return self._decoded(self.request(method, path, body=body, query=query), kind)
-
-    def in_project(self, **query: object) -> dict[str, object]:
-        return {"project": self.project, **query} if self.project else query
+        return self.decoded(self.request(method, path, body=body, query=query), kind)
 
     def request(
         self,
-        method: str,
+        method: Method,
         path: str,
         *,
         body: object = None,
@@ -112,7 +112,7 @@ class Transport:
                 error, is_away = failure, True
             if attempt == attempts or not is_away:
                 raise error
-            self._pause(PAUSE_SECONDS * 2 ** (attempt - 1))
+            self.pause(PAUSE_SECONDS * 2 ** (attempt - 1))
         raise AssertionError("the last attempt returns or raises")
 
     def open(
@@ -128,7 +128,7 @@ class Transport:
                 raise error_of(response.status, response.read())
         except (OSError, HTTPException) as error:
             connection.close()
-            raise self._no_answer(error) from error
+            raise self.no_answer(error) from error
         except BaseException:
             connection.close()
             raise
@@ -141,13 +141,13 @@ class Transport:
             while piece := response.read(PIECE_BYTES):
                 yield piece
         except (OSError, HTTPException) as error:
-            raise self._no_answer(error) from error
+            raise self.no_answer(error) from error
         finally:
             connection.close()
 
     def _once(
         self,
-        method: str,
+        method: Method,
         target: str,
         content: bytes | None,
         headers: Mapping[str, str],
@@ -172,7 +172,7 @@ class Transport:
                 return self._once(
                     method, target, content, headers, seconds_max
                 )  # the server had closed what was idle
-            raise self._no_answer(error) from error
+            raise self.no_answer(error) from error
         except (
             BaseException
         ):  # Ctrl-C in the middle of an answer: the rest of it must not be taken for the next one
@@ -185,7 +185,7 @@ class Transport:
     def _send(
         self,
         connection: HTTPConnection,
-        method: str,
+        method: Method,
         target: str,
         content: bytes | None,
         headers: Mapping[str, str],
@@ -197,7 +197,7 @@ class Transport:
                 raise
             # a server that will not take the whole body has often said why before it closed: go on to read that
 
-    def _no_answer(self, error: Exception) -> NoAnswer:
+    def no_answer(self, error: Exception) -> NoAnswer:
         if isinstance(error, TimeoutError):
             return NoAnswer(f"The server at {self.server} did not answer in time", hint="Try again")
         if isinstance(error, OSError) and _is_certificate(error):
@@ -213,7 +213,7 @@ class Transport:
             hint="Look whether it runs: `make up` starts it, `tera doctor` checks",
         )
 
-    def _decoded(self, content: bytes, kind: type[Answer]) -> Answer:
+    def decoded(self, content: bytes, kind: type[Answer]) -> Answer:
         if kind is type(None):
             return None
         try:
@@ -277,14 +277,3 @@ def _secure(host: str, port: int, ca_file: str) -> Callable[[float], HTTPConnect
                 f"`{ca_file}` is no file with certificates", hint="It is named by `TERA_CA`"
             ) from error
     return lambda seconds: HTTPSConnection(host, port, timeout=seconds, context=context)
-
-
-def pages(fetch: Callable[[str], Any]) -> list[Any]:
-    """All items of a list that comes in pages."""
-    found: list[Any] = []
-    after: str | None = ""
-    while after is not None:
-        page = fetch(after)
-        found += page.items
-        after = page.next
-    return found

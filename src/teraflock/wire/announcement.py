@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from teraflock.wire.instance import Ref
+from teraflock.wire.field import Ref
 
 Text = Annotated[str, Meta(min_length=1, max_length=1000, pattern=r"^[^\u0000-\u001f\u007f]+$(?!\n)")]
 

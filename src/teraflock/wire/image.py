@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from teraflock.wire.instance import Name, Ref
+from teraflock.wire.field import Name, Ref
 from teraflock.wire.word import closed
 
 

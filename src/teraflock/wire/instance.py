@@ -7,17 +7,14 @@ from typing import Annotated, Literal, get_args
 import msgspec
 from msgspec import Meta
 
+from teraflock.wire.field import Name, Ref
+from teraflock.wire.shape import ShapeAnswer, ShapeRequest
 from teraflock.wire.word import closed
 
 USER_DATA_BYTES_MAX = 65_536
 INSTANCES_PER_LAUNCH_MAX = 100
 TIME_LIMIT_SECONDS_MIN = 1
 TIME_LIMIT_SECONDS_MAX = 366 * 86_400
-# `$` alone would let a line break pass behind the last character: Python's regular expressions are so.
-Name = Annotated[str, Meta(min_length=1, max_length=63, pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$(?!\n)")]
-"""A host name's label: the guest bears it."""
-Ref = Annotated[str, Meta(max_length=100, pattern=r"^[^\u0000-\u001f\u007f]*$(?!\n)")]
-"""An id or a name."""
 LabelKey = Annotated[
     str, Meta(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?$(?!\n)")
 ]
@@ -39,18 +36,6 @@ OperationWord = Annotated[
 ]  # fmt: skip
 LogSource = Literal["command", "console", "user-data"]
 TimeLimit = Annotated[int, Meta(ge=TIME_LIMIT_SECONDS_MIN, le=TIME_LIMIT_SECONDS_MAX)]
-
-
-class ShapeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is left out is filled in: from `name`, or in proportion to the cards."""
-
-    name: Ref = ""
-    """A named shape, such as `cpu-2` or `V100-SXM2x1`; see `GET /v1/shapes`."""
-    gpu: Ref = ""
-    gpus: Annotated[int, Meta(ge=0, le=64)] | None = None
-    vcpus: Annotated[int, Meta(ge=1, le=1024)] | None = None
-    ram_bytes: Annotated[int, Meta(ge=64 << 20, le=64 << 40)] | None = None
-    disk_bytes: Annotated[int, Meta(ge=512 << 20, le=1 << 50)] | None = None
 
 
 class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -97,38 +82,6 @@ class ExecAnswer(msgspec.Struct, frozen=True, kw_only=True):
     stderr: str
     timed_out: bool = False
     """It was killed after `seconds_max`; the exit code is 124 then."""
-
-
-class SnapshotRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    name: Name
-
-
-class RestoreRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    snapshot: Annotated[Ref, Meta(min_length=1)]
-
-
-class SnapshotAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    id: str
-    name: str
-    state: Annotated[str, closed("making", "ready", "failed")]
-    problem: str = ""
-    """Why it failed."""
-    size_bytes: int
-    """What it keeps that neither the image nor a snapshot before it had; it is paid for until it is deleted."""
-    created_at: datetime
-
-
-class SnapshotList(msgspec.Struct, frozen=True, kw_only=True):
-    items: tuple[SnapshotAnswer, ...]
-
-
-class ShapeAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    gpu: str
-    gpu_name: str
-    gpus: int
-    vcpus: int
-    ram_bytes: int
-    disk_bytes: int
 
 
 class SshAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -217,14 +170,3 @@ class LogAnswer(msgspec.Struct, frozen=True, kw_only=True):
     source: LogSource
     text: str
     exit_code: int | None
-
-
-class NamedShapeAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    name: str
-    shape: ShapeAnswer
-    free: int
-    """How many of it could be launched now, by what hosts have free."""
-
-
-class ShapeList(msgspec.Struct, frozen=True, kw_only=True):
-    items: tuple[NamedShapeAnswer, ...]

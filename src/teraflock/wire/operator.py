@@ -1,21 +1,9 @@
 """What operators send and get: instances of every tenant, acts with a reason."""
 
-from typing import Annotated, Literal
-
 import msgspec
-from msgspec import Meta
 
-from teraflock.wire.instance import InstanceAnswer, Name
-
-Reason = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=500,
-        pattern=r"^[^\u0000-\u001f\u007f]+$(?!\n)",
-        description="One line. The tenant sees it in events, in the audit log and with the instance.",
-    ),
-]
+from teraflock.wire.field import Reason
+from teraflock.wire.instance import InstanceAnswer
 
 
 class StopByOperator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -42,20 +30,3 @@ class LocatedInstance(msgspec.Struct, frozen=True, kw_only=True):
 class LocatedPage(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[LocatedInstance, ...]
     next: str | None
-
-
-class OrganisationStateChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    state: Literal["active", "suspended"]
-    reason: Reason
-
-
-class OrganisationRename(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    name: Name
-    reason: Reason
-
-
-class OrganisationDeletion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """In the query: many clients send no body with DELETE."""
-
-    reason: Reason
-    force: bool = False

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from teraflock.base.errors import BadInput, TeraflockError, UnknownName
 from teraflock.base.quantities import GIB
-from teraflock.cli.offers.filters import Asked, parse_day, query_from
-from teraflock.cli.offers.importing import day_of_prices
+from teraflock.cli.offer.filters import Asked, parse_day, query_from
+from teraflock.cli.offer.importing import day_of_prices
 from teraflock.offer.model import PriceLimit, Query
 from teraflock.offer.rules import LARGEST_STORED
 

@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 from tests.unit.offer.random_offers import ON, RATES
 
-from teraflock.cli.offers.footer import age, footer
+from teraflock.cli.offer.footer import age, footer
 from teraflock.cli.output import columns
 from teraflock.cli.progress import Progress
 from teraflock.offer.model import Line, Listing, Offer

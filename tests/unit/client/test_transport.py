@@ -144,7 +144,7 @@ def test_it_is_not_tried_for_ever(client: Client, told: Told) -> None:
 
 def test_a_create_is_sent_again_with_the_same_key(client: Client, told: Told) -> None:
     told.acts = [break_off, answer(503, problem(503, "unavailable")), answer(202, b'{"items":[]}')]
-    client.launch(LaunchRequest(name="web"))
+    client.instances.launch(LaunchRequest(name="web"))
     keys = {headers["Idempotency-Key"] for _, _, headers, _ in told.seen}
     assert len(told.seen) == 3
     assert len(keys) == 1
@@ -156,14 +156,14 @@ def test_what_cannot_be_repeated_is_sent_once(client: Client, told: Told) -> Non
 
     told.acts = [break_off]
     with pytest.raises(NoAnswer):
-        client.exec("web", ExecRequest(command=("rm", "-rf", "/data")))
+        client.instances.exec("web", ExecRequest(command=("rm", "-rf", "/data")))
     assert len(told.seen) == 1
 
 
 def test_the_project_goes_with_every_request_about_it(server: str, told: Told) -> None:
     told.acts = [answer(200, b'{"items":[],"next":null}')]
     with Client(server, "key", project="lab & co") as client:
-        client.instances(limit=3)
+        client.instances.page(limit=3)
     assert told.seen[0][1] == "/v1/instances?project=lab+%26+co&limit=3"
 
 
@@ -171,7 +171,7 @@ def test_names_stay_one_part_of_the_path(client: Client, told: Told) -> None:
     told.acts = [answer(404, problem(404, "not_found"))]
     for name in ("a/b", "../keys", "a?b=c", "ä", "a#b"):
         with pytest.raises(NotFound):
-            client.instance(name)
+            client.instances.get(name)
         assert told.seen[-1][1].count("/") == 3, told.seen[-1]
     for name in ("", ".", ".."):
         with pytest.raises(BadInput):
@@ -236,7 +236,7 @@ def test_pages_are_read_to_their_end(client: Client, told: Told) -> None:
         return answer(200, msgspec.json.encode({"items": items, "next": after}))
 
     told.acts = [page(["a", "b"], "b"), page(["c"], None)]
-    assert [project.id for project in client.all_projects()] == ["a", "b", "c"]
+    assert [project.id for project in client.projects.list()] == ["a", "b", "c"]
     assert "after=b" in told.seen[1][1]
 
 
@@ -261,7 +261,7 @@ def sse(*events: tuple[str, str]) -> Callable[[BaseHTTPRequestHandler], None]:
 def test_events_are_taken_up_where_the_stream_broke_off_and_given_once(client: Client, told: Told) -> None:
     told.acts = [sse(("e1", "a"), ("e2", "b")), break_off, sse(("e2", "b"), ("e3", "c")), sse(("e4", "d"))]
     came = []
-    for event in client.events():
+    for event in client.events.follow():
         came.append(event.id)
         if event.id == "e4":
             break
@@ -272,12 +272,12 @@ def test_events_are_taken_up_where_the_stream_broke_off_and_given_once(client: C
 def test_a_stream_that_never_comes_is_given_up(client: Client, told: Told) -> None:
     told.acts = [break_off]
     with pytest.raises(Unavailable):
-        next(client.events())
+        next(client.events.follow())
     assert len(told.seen) == 5
 
 
 def test_a_stream_that_is_refused_is_not_tried_again(client: Client, told: Told) -> None:
     told.acts = [answer(403, problem(403, "forbidden"))]
     with pytest.raises(Forbidden):
-        next(client.events())
+        next(client.events.follow())
     assert len(told.seen) == 1

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from teraflock.base.errors import BadInput, TeraflockError
 from teraflock.catalog.cards import card
 from teraflock.catalog.own import EXAMPLE, card_from
-from teraflock.cli.estimate_question import cards_from, question_from
+from teraflock.cli.estimate.question import cards_from, question_from
 from teraflock.cli.workload import default_optimizer
 from teraflock.estimate.answer import answer
 from teraflock.estimate.cards import is_rocm, refuses, reservable_bytes, unsupported

@@ -1,19 +1,15 @@
-"""Instances, shapes and snapshots on the wire. What lets one in, the token of Jupyter, only for those who may enter."""
+"""Instances on the wire. What lets one in, the token of Jupyter, only for those who may enter."""
 
-from functools import lru_cache
 from typing import Final
 
 import msgspec
-from msgspec.structs import asdict
 
+from teraflock.api.convert.shape import shape_answer, wish_from
 from teraflock.api.query import InstancePageQuery
-from teraflock.catalog.cards import cards_by_id
-from teraflock.fleet.placement import Need
-from teraflock.fleet.shapes import NamedShape
 from teraflock.instance.driver import Ran
 from teraflock.instance.launching import JUPYTER_PORT, SSH_PORT
-from teraflock.instance.model import Access, Filter, Instance, Located, Log, Shape, Snapshot, View
-from teraflock.instance.orders import Order, ShapeWish
+from teraflock.instance.model import Access, Filter, Instance, Log, View
+from teraflock.instance.orders import Order
 from teraflock.instance.rules import next_operation
 from teraflock.instance.states import Phase
 from teraflock.wire.instance import (
@@ -25,20 +21,11 @@ from teraflock.wire.instance import (
     JupyterAnswer,
     LaunchRequest,
     LogAnswer,
-    NamedShapeAnswer,
-    ShapeAnswer,
-    ShapeRequest,
-    SnapshotAnswer,
     SshAnswer,
     UserDataAnswer,
 )
-from teraflock.wire.operator import LocatedInstance
 
 SSH_USER: Final = "root"  # as the images have it
-
-
-def wish_from(shape: ShapeRequest) -> ShapeWish:
-    return ShapeWish(**asdict(shape))
 
 
 def order_from(request: LaunchRequest) -> Order:
@@ -117,17 +104,6 @@ def instance_answer(view: View, *, enters: bool) -> InstanceAnswer:
     )
 
 
-def located_instance(found: Located) -> LocatedInstance:
-    instance = found.view.instance
-    return LocatedInstance(
-        organisation_id=found.organisation_id,
-        organisation=found.organisation_name,
-        project=found.project_name,
-        problem=instance.problem_operator or instance.problem,
-        instance=instance_answer(found.view, enters=False),
-    )
-
-
 def _user_data(instance: Instance) -> UserDataAnswer | None:
     if not instance.spec.user_data:
         return None
@@ -139,40 +115,6 @@ def filter_from(query: InstancePageQuery) -> Filter:
     pairs = tuple((key, value) for key, _, value in (text.partition("=") for text in query.label))
     phases = tuple(Phase(state) for state in query.state)
     return Filter(phases=phases, labels=pairs, name=query.name)
-
-
-def shape_answer(shape: Shape | Need) -> ShapeAnswer:
-    return ShapeAnswer(
-        gpu=shape.gpu,
-        gpu_name=gpu_name(shape.gpu),
-        gpus=shape.gpus,
-        vcpus=shape.vcpus,
-        ram_bytes=shape.ram_bytes,
-        disk_bytes=shape.disk_bytes,
-    )
-
-
-@lru_cache(maxsize=1024)
-def gpu_name(gpu: str) -> str:
-    """As people call it; a slice by its card and its profile."""
-    card, _, profile = gpu.partition(":")
-    known = cards_by_id().get(card)
-    return " ".join(part for part in (known.name if known else card, profile) if part)
-
-
-def named_shape_answer(shape: NamedShape) -> NamedShapeAnswer:
-    return NamedShapeAnswer(name=shape.name, shape=shape_answer(shape.need), free=shape.free)
-
-
-def snapshot_answer(snapshot: Snapshot) -> SnapshotAnswer:
-    return SnapshotAnswer(
-        id=snapshot.id,
-        name=snapshot.name,
-        state=snapshot.state,
-        problem=snapshot.problem,
-        size_bytes=snapshot.size_bytes,
-        created_at=snapshot.created_at,
-    )
 
 
 def exec_answer(ran: Ran) -> ExecAnswer:

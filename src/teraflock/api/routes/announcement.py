@@ -1,8 +1,8 @@
 """What operators tell tenants. Every answer to a tenant names the newest one in `Tera-News`."""
 
 from teraflock.api.call import Call
+from teraflock.api.convert.announcement import announcement_answer
 from teraflock.api.route import Routes, Scope
-from teraflock.tenant.model import Announcement
 from teraflock.tenant.rules import Permission
 from teraflock.wire.announcement import AnnouncementAnswer, AnnouncementList, AnnouncementRequest
 
@@ -13,7 +13,7 @@ routes = Routes("announcements")
 def list_announcements(call: Call) -> AnnouncementList:
     """Announcements for all and for one's own organisation, newest first; for operators, all of them."""
     found = call.nouns.tenants.announcements.page(call.actor)
-    return AnnouncementList(items=tuple(map(_answer, found)))
+    return AnnouncementList(items=tuple(map(announcement_answer, found)))
 
 
 @routes.post(
@@ -25,7 +25,7 @@ def make_announcement(call: Call, body: AnnouncementRequest) -> AnnouncementAnsw
         call.actor, body.text, organisation=body.organisation, until=body.until
     )
     call.services.news.forget()
-    return _answer(made)
+    return announcement_answer(made)
 
 
 @routes.delete(
@@ -35,13 +35,3 @@ def remove_announcement(call: Call, announcement: str) -> None:
     """Remove an announcement."""
     call.nouns.tenants.announcements.remove(call.actor, announcement)
     call.services.news.forget()
-
-
-def _answer(announcement: Announcement) -> AnnouncementAnswer:
-    return AnnouncementAnswer(
-        id=announcement.id,
-        text=announcement.text,
-        organisation_id=announcement.organisation_id,
-        created_at=announcement.created_at,
-        until=announcement.until,
-    )

@@ -1,11 +1,11 @@
 """Who did what."""
 
 from teraflock.api.call import Call, cut
-from teraflock.api.convert.tenant import audit_answer
+from teraflock.api.convert.audit import audit_answer
 from teraflock.api.query import PageInOrganisation
 from teraflock.api.route import Routes, Scope
 from teraflock.tenant.rules import Permission
-from teraflock.wire.tenant import AuditPage
+from teraflock.wire.audit import AuditPage
 
 routes = Routes("audit")
 

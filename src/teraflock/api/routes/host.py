@@ -1,22 +1,14 @@
-"""Hosts, for operators, and the shapes they give rise to, for all."""
+"""Hosts, for operators."""
 
 from teraflock.api.call import Call, cut
 from teraflock.api.convert.host import host_answer
-from teraflock.api.convert.instance import named_shape_answer
 from teraflock.api.query import Page
 from teraflock.api.route import Routes, Scope
 from teraflock.fleet.model import HostState
 from teraflock.tenant.rules import Permission
 from teraflock.wire.host import HostAnswer, HostChange, HostPage
-from teraflock.wire.instance import ShapeList
 
 routes = Routes("hosts")
-
-
-@routes.get("/v1/shapes", scope=Scope.ANYWHERE, may=Permission.INSTANCE_READ)
-def list_shapes(call: Call) -> ShapeList:
-    """Named shapes, and how many of each could be launched now."""
-    return ShapeList(items=tuple(map(named_shape_answer, call.nouns.fleet.shapes())))
 
 
 @routes.get("/v1/hosts", scope=Scope.HOUSE, may=Permission.HOST_READ)

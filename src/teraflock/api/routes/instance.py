@@ -11,8 +11,8 @@ from teraflock.api.convert.instance import (
     instance_page,
     log_answer,
     order_from,
-    wish_from,
 )
+from teraflock.api.convert.shape import wish_from
 from teraflock.api.query import FileQuery, InProject, InstancePageQuery, LogQuery
 from teraflock.api.route import Routes, Scope, Work
 from teraflock.instance.archive import archive

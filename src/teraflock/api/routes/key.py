@@ -3,12 +3,12 @@
 from datetime import timedelta
 
 from teraflock.api.call import Call, cut
-from teraflock.api.convert.tenant import key_answer, key_made
+from teraflock.api.convert.key import key_answer, key_made
 from teraflock.api.query import Page
 from teraflock.api.route import Routes, Scope
 from teraflock.tenant.model import Role
 from teraflock.tenant.rules import Permission
-from teraflock.wire.tenant import KeyAnswer, KeyMade, KeyPage, KeyRequest
+from teraflock.wire.key import KeyAnswer, KeyMade, KeyPage, KeyRequest
 
 routes = Routes("keys")
 

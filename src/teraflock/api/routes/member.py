@@ -1,12 +1,12 @@
 """Members of an organisation and their roles."""
 
 from teraflock.api.call import Call, cut
-from teraflock.api.convert.tenant import member_answer
+from teraflock.api.convert.member import member_answer
 from teraflock.api.query import InOrganisation, PageInOrganisation
 from teraflock.api.route import Routes, Scope
 from teraflock.tenant.model import Role
 from teraflock.tenant.rules import Permission
-from teraflock.wire.tenant import MemberAnswer, MemberPage, MemberRequest, RoleChange
+from teraflock.wire.member import MemberAnswer, MemberPage, MemberRequest, RoleChange
 
 routes = Routes("members")
 

@@ -2,7 +2,8 @@
 
 from teraflock.api.call import Call, cut
 from teraflock.api.convert.event import event_answer
-from teraflock.api.convert.instance import located_instance, log_answer
+from teraflock.api.convert.instance import log_answer
+from teraflock.api.convert.operator import located_instance
 from teraflock.api.query import OperatorPageQuery, OperatorQuery, Page, ReasonQuery
 from teraflock.api.route import Routes, Scope, Work
 from teraflock.base.ids import EventId

@@ -1,35 +1,21 @@
-"""Organisations, and who it is that asks."""
+"""Organisations: create, suspend, rename, delete."""
 
 from teraflock.api.call import Call, cut
-from teraflock.api.convert.tenant import (
-    organisation_answer,
-    organisation_made,
-    organisation_quota_from,
-    organisation_usage,
-    who_am_i,
-)
+from teraflock.api.convert.organisation import organisation_answer, organisation_made
 from teraflock.api.query import Page
 from teraflock.api.route import Routes, Scope
-from teraflock.tenant.model import Organisation
 from teraflock.tenant.rules import Permission
-from teraflock.wire.operator import OrganisationDeletion, OrganisationRename, OrganisationStateChange
-from teraflock.wire.tenant import (
+from teraflock.wire.organisation import (
     OrganisationAnswer,
+    OrganisationDeletion,
     OrganisationMade,
     OrganisationPage,
-    OrganisationQuotaShape,
+    OrganisationRename,
     OrganisationRequest,
-    OrganisationUsage,
-    WhoAmI,
+    OrganisationStateChange,
 )
 
 routes = Routes("organisations")
-
-
-@routes.get("/v1/whoami", scope=Scope.KEY)
-def show_whoami(call: Call) -> WhoAmI:
-    """Who stands behind the key in use, and what they may."""
-    return who_am_i(call.actor, call.nouns.tenants.organisations.own(call.actor))
 
 
 @routes.get("/v1/organisations", scope=Scope.HOUSE, may=Permission.ORGANISATION_READ)
@@ -108,27 +94,3 @@ def delete_organisation(call: Call, query: OrganisationDeletion, organisation: s
     """
     found = call.nouns.tenants.organisations.remove(call.actor, organisation, query.reason, force=query.force)
     return organisation_answer(found)
-
-
-@routes.get("/v1/organisations/{organisation}/usage", scope=Scope.ORGANISATION, may=Permission.USAGE_READ)
-def show_organisation_usage(call: Call, organisation: str) -> OrganisationUsage:
-    """What an organisation uses over all its projects, and its quota.
-
-    By id or name; another than the key's own only for operators.
-    """
-    return _usage(call, call.nouns.tenants.organisations.called(call.actor, organisation))
-
-
-@routes.put("/v1/organisations/{organisation}/quota", scope=Scope.HOUSE, may=Permission.ORGANISATION_WRITE)
-def set_organisation_quota(call: Call, organisation: str, body: OrganisationQuotaShape) -> OrganisationUsage:
-    """Set the most an organisation may have at a time, over all its projects.
-
-    What it has already stays, and may not grow beyond. For operators.
-    """
-    quota = organisation_quota_from(body)
-    return _usage(call, call.nouns.tenants.organisations.set_quota(call.actor, organisation, quota))
-
-
-def _usage(call: Call, found: Organisation) -> OrganisationUsage:
-    used = call.nouns.instances.usage_of_organisation(found.id)
-    return organisation_usage(found, used, call.nouns.tenants.organisations.quota(found.id))

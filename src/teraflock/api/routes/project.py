@@ -1,18 +1,12 @@
-"""Projects, their quotas and what they use."""
+"""Projects."""
 
 from teraflock.api.call import Call, cut
-from teraflock.api.convert.tenant import organisation_usage, project_answer, quota_from, usage_answer
+from teraflock.api.convert.project import project_answer
+from teraflock.api.convert.quota import quota_from
 from teraflock.api.query import InOrganisation, PageInOrganisation
 from teraflock.api.route import Routes, Scope
-from teraflock.tenant.rules import Permission, in_organisation
-from teraflock.wire.tenant import (
-    OrganisationUsage,
-    ProjectAnswer,
-    ProjectPage,
-    ProjectRequest,
-    QuotaShape,
-    UsageAnswer,
-)
+from teraflock.tenant.rules import Permission
+from teraflock.wire.project import ProjectAnswer, ProjectPage, ProjectRequest
 
 routes = Routes("projects")
 
@@ -59,31 +53,3 @@ def show_project(call: Call, project: str) -> ProjectAnswer:
 def delete_project(call: Call, project: str) -> None:
     """Delete a project in which nothing is left."""
     call.nouns.tenants.projects.remove(call.actor, call.project.id)
-
-
-@routes.put("/v1/projects/{project}/quota", scope=Scope.PROJECT, may=Permission.QUOTA_WRITE)
-def set_quota(call: Call, project: str, body: QuotaShape) -> ProjectAnswer:
-    """Set the most a project may have at a time.
-
-    For owners of the organisation, within its quota, and for operators.
-    """
-    quota = quota_from(body)
-    return project_answer(call.nouns.tenants.projects.set_quota(call.actor, call.project.id, quota))
-
-
-@routes.get("/v1/projects/{project}/usage", scope=Scope.PROJECT, may=Permission.USAGE_READ)
-def show_usage(call: Call, project: str) -> UsageAnswer:
-    """What a project uses, and its quota; the organisation's too, for those who may see it."""
-    return usage_answer(call.nouns.instances.usage(call.project.id), call.project.quota, _whole(call))
-
-
-def _whole(call: Call) -> OrganisationUsage | None:
-    home = call.project.organisation_id
-    if Permission.USAGE_READ not in in_organisation(call.actor, home):
-        return None
-    organisations = call.nouns.tenants.organisations
-    return organisation_usage(
-        organisations.called(call.actor, home),
-        call.nouns.instances.usage_of_organisation(home),
-        organisations.quota(home),
-    )

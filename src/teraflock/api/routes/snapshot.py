@@ -1,17 +1,13 @@
 """Snapshots of an instance's disk."""
 
 from teraflock.api.call import Call
-from teraflock.api.convert.instance import instance_answer, snapshot_answer
+from teraflock.api.convert.instance import instance_answer
+from teraflock.api.convert.snapshot import snapshot_answer
 from teraflock.api.query import InProject
 from teraflock.api.route import Routes, Scope, Work
 from teraflock.tenant.rules import Permission, in_project
-from teraflock.wire.instance import (
-    InstanceAnswer,
-    RestoreRequest,
-    SnapshotAnswer,
-    SnapshotList,
-    SnapshotRequest,
-)
+from teraflock.wire.instance import InstanceAnswer
+from teraflock.wire.snapshot import RestoreRequest, SnapshotAnswer, SnapshotList, SnapshotRequest
 
 routes = Routes("snapshots")
 

@@ -154,7 +154,7 @@ def _asked(client: Client, server: str) -> list[Finding]:
 
 def image(client: Client) -> Finding:
     try:
-        base = client.image(BASE)
+        base = client.images.get(BASE)
     except NotFound:
         return wrong("image", "there is no `base`", "`tera image build base`")
     if base.state == "failed":
@@ -168,7 +168,7 @@ def image(client: Client) -> Finding:
 
 def hosts(client: Client) -> Finding:
     try:
-        found = client.all_hosts()
+        found = client.hosts.list()
     except Forbidden:
         return skipped("hosts", "for operators only")
     away = [host.name for host in found if host.state == "away"]

@@ -21,19 +21,19 @@ def ensure_base(client: Client, tell: Callable[[str], None]) -> str:
     while image.state not in ("ready", "failed") and time.monotonic() - began < BUILD_SECONDS_MAX:
         tell("image base: being built, which takes a minute or two")
         time.sleep(LOOK_AGAIN_SECONDS)
-        image = client.image(image.id)
+        image = client.images.get(image.id)
     return f"{image.state}: {image.problem}" if image.problem else image.state
 
 
 def _asked(client: Client) -> ImageAnswer:
     """The image there is, or one that is asked for now; a failed one is asked for again."""
     try:
-        image = client.image(BASE)
+        image = client.images.get(BASE)
         if image.state != "failed":
             return image
     except NotFound:
         pass
     try:
-        return client.make_image(ImageRequest(name=BASE, recipe=BASE))
+        return client.images.create(ImageRequest(name=BASE, recipe=BASE))
     except Conflict:  # another was faster
-        return client.image(BASE)
+        return client.images.get(BASE)

@@ -230,7 +230,7 @@ def _hosts(client: Client) -> tuple[HostAnswer, ...]:
 
     until = time.monotonic() + HOST_SECONDS_MAX
     while True:
-        found = client.hosts(limit=200).items
+        found = client.hosts.page(limit=200).items
         if found or time.monotonic() >= until:
             return found
         time.sleep(0.1)

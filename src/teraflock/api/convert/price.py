@@ -1,0 +1,53 @@
+"""Prices on the wire."""
+
+from collections.abc import Iterator
+
+from teraflock.base.money import HOURS_PER_MONTH, micros_per
+from teraflock.bill.price.model import FOREVER_US, Period, Table, Unit
+from teraflock.bill.times import moment
+from teraflock.wire.price import PricesAnswer, UnitAnswer
+
+
+def prices_answer(period: Period) -> PricesAnswer:
+    prices = period.prices
+    tables = [("", prices.house)]
+    tables += [(f"region {name}", table) for name, table in sorted(prices.regions.items())]
+    tables += [(f"host {name}", table) for name, table in sorted(prices.hosts.items())]
+    return PricesAnswer(
+        version=period.version,
+        currency=prices.currency,
+        starts_at=moment(period.from_us),
+        ends_at=None if period.until_us == FOREVER_US else moment(period.until_us),
+        minimum_seconds=prices.minimum_seconds,
+        monthly_percent_off=prices.monthly_bp / 100,
+        spot_percent_off=prices.spot_bp / 100,
+        reserved_percent_off={str(years): bp / 100 for years, bp in sorted(prices.reserved_bp.items())},
+        upfront_percent_off=prices.upfront_bp / 100,
+        long_term_percent_off={str(days): bp / 100 for days, bp in prices.long_term},
+        refund_percent=prices.refund_bp / 100,
+        tax_name=prices.tax_name,
+        tax_percent=prices.tax_bp / 100,
+        items=tuple(item for place, table in tables for item in _items(place, table)),
+    )
+
+
+def _items(place: str, table: Table) -> Iterator[UnitAnswer]:
+    for name, unit in sorted(table.gpu.items()):
+        yield _unit_answer(name, place, unit)
+    for name in ("vcpu", "ram", "disk", "snapshot"):
+        found: Unit | None = getattr(table, name)
+        if found is not None:
+            yield _unit_answer(name, place, found)
+    if table.egress is not None:
+        yield _unit_answer("egress", place, Unit(on_demand=table.egress))
+
+
+def _unit_answer(what: str, place: str, unit: Unit) -> UnitAnswer:
+    return UnitAnswer(
+        what=what,
+        place=place,
+        on_demand_micros_per_hour=micros_per(unit.on_demand, "hour"),
+        on_demand_micros_per_month=unit.on_demand,
+        monthly_micros=unit.monthly,
+        spot_micros_per_hour=None if unit.spot is None else unit.spot // HOURS_PER_MONTH,
+    )

@@ -1,0 +1,61 @@
+"""Quotas and usage on the wire."""
+
+from msgspec.structs import asdict
+
+from teraflock.catalog.cards import cards_by_id
+from teraflock.catalog.names import find_cards
+from teraflock.tenant.model import (
+    Organisation,
+    OrganisationQuota,
+    Quota,
+)
+from teraflock.tenant.quota.rules import Amounts
+from teraflock.wire.quota import OrganisationQuotaShape, OrganisationUsage, QuotaShape, UsageAnswer
+
+
+def quota_from(shape: QuotaShape) -> Quota:
+    """A card may be named as anywhere: a name that means several limits each of them. One nobody knows is refused."""
+    return Quota(**{**asdict(shape), "gpus": _gpus_from(shape)})
+
+
+def organisation_quota_from(shape: OrganisationQuotaShape) -> OrganisationQuota:
+    return OrganisationQuota(**{**asdict(shape), "gpus": _gpus_from(shape)})
+
+
+def _gpus_from(shape: QuotaShape) -> dict[str, int]:
+    return {id: limit for name, limit in shape.gpus.items() for id in _cards_meant(name)}
+
+
+def _cards_meant(name: str) -> list[str]:
+    card, _, profile = name.partition(":")  # a slice is named by its card and its profile
+    if card in cards_by_id():
+        return [name]
+    return [f"{each.id}:{profile}" if profile else each.id for each in find_cards(card)]
+
+
+def quota_shape(quota: Quota) -> QuotaShape:
+    return QuotaShape(**asdict(quota))
+
+
+def usage_answer(used: Amounts, quota: Quota, whole: OrganisationUsage | None) -> UsageAnswer:
+    return UsageAnswer(
+        instances=used.instances,
+        vcpus=used.vcpus,
+        ram_bytes=used.ram_bytes,
+        disk_bytes=used.disk_bytes,
+        images_bytes=used.images_bytes,
+        gpus=used.gpus,
+        quota=quota_shape(quota),
+        organisation=whole,
+    )
+
+
+def organisation_usage(
+    organisation: Organisation, used: Amounts, quota: OrganisationQuota
+) -> OrganisationUsage:
+    return OrganisationUsage(
+        id=organisation.id,
+        name=organisation.name,
+        **asdict(used),
+        quota=OrganisationQuotaShape(**asdict(quota)),
+    )

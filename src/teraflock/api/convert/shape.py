@@ -1,0 +1,39 @@
+"""Shapes on the wire."""
+
+from functools import lru_cache
+
+from msgspec.structs import asdict
+
+from teraflock.catalog.cards import cards_by_id
+from teraflock.fleet.placement import Need
+from teraflock.fleet.shapes import NamedShape
+from teraflock.instance.model import Shape
+from teraflock.instance.orders import ShapeWish
+from teraflock.wire.shape import NamedShapeAnswer, ShapeAnswer, ShapeRequest
+
+
+def wish_from(shape: ShapeRequest) -> ShapeWish:
+    return ShapeWish(**asdict(shape))
+
+
+def shape_answer(shape: Shape | Need) -> ShapeAnswer:
+    return ShapeAnswer(
+        gpu=shape.gpu,
+        gpu_name=gpu_name(shape.gpu),
+        gpus=shape.gpus,
+        vcpus=shape.vcpus,
+        ram_bytes=shape.ram_bytes,
+        disk_bytes=shape.disk_bytes,
+    )
+
+
+@lru_cache(maxsize=1024)
+def gpu_name(gpu: str) -> str:
+    """As people call it; a slice by its card and its profile."""
+    card, _, profile = gpu.partition(":")
+    known = cards_by_id().get(card)
+    return " ".join(part for part in (known.name if known else card, profile) if part)
+
+
+def named_shape_answer(shape: NamedShape) -> NamedShapeAnswer:
+    return NamedShapeAnswer(name=shape.name, shape=shape_answer(shape.need), free=shape.free)

@@ -1,0 +1,47 @@
+"""How a project pays, and its payments."""
+
+from teraflock.api.call import Call
+from teraflock.api.convert.billing import profile_answer
+from teraflock.api.query import InProject
+from teraflock.api.route import Routes, Scope
+from teraflock.bill.store import Profile
+from teraflock.tenant.rules import Permission
+from teraflock.wire.billing import PaymentRequest, ProfileAnswer, ProfileShape
+
+routes = Routes("billing")
+
+
+@routes.get("/v1/billing", scope=Scope.PROJECT, may=Permission.BILL_READ)
+def show_billing(call: Call, query: InProject) -> ProfileAnswer:
+    """How a project pays, what it has paid in advance, and what it owes."""
+    return _profile(call)
+
+
+@routes.put("/v1/billing", scope=Scope.PROJECT, may=Permission.BILL_WRITE, errors=("conflict", "bad_input"))
+def set_billing(call: Call, query: InProject, body: ProfileShape) -> ProfileAnswer:
+    """Say how a project pays. Its currency is fixed once something was charged."""
+    call.nouns.bills.set_profile(
+        Profile(
+            project_id=call.project.id, currency=body.currency, pays=body.pays, tax_name=body.tax_name,
+            tax_bp=body.tax_basis_points, customer=body.customer, tax_number=body.tax_number,
+        ),
+        by=call.by,
+    )  # fmt: skip
+    return _profile(call)
+
+
+@routes.post("/v1/payments", scope=Scope.PROJECT, may=Permission.BILL_WRITE, status=201, creates=True)
+def make_payment(call: Call, query: InProject, body: PaymentRequest) -> ProfileAnswer:
+    """Note money that came in: for an invoice, or in advance."""
+    invoices = call.nouns.bills.invoices
+    if body.month is None:
+        invoices.pay_in(call.project.id, body.micros, by=call.by)
+    else:
+        invoices.pay_invoice(call.project.id, body.month, body.micros, by=call.by)
+    return _profile(call)
+
+
+def _profile(call: Call) -> ProfileAnswer:
+    pending, available = call.nouns.bills.pending(call.project.id)
+    profile, balance, owed = call.nouns.bills.standing(call.project.id)
+    return profile_answer(profile, balance=balance, owed=owed, pending=pending, available=available)

@@ -1,0 +1,71 @@
+"""Invoices: list, issue, preview, print."""
+
+from teraflock.api.call import Call
+from teraflock.api.convert.invoice import invoice_answer
+from teraflock.api.query import InProject, MonthQuery
+from teraflock.api.route import Routes, Scope, Work
+from teraflock.bill.invoice.html import page
+from teraflock.tenant.rules import Permission
+from teraflock.wire.invoice import InvoiceAnswer, InvoiceList, InvoiceRequest
+
+routes = Routes("invoices")
+
+
+@routes.get("/v1/invoices", scope=Scope.PROJECT, may=Permission.BILL_READ)
+def list_invoices(call: Call, query: InProject) -> InvoiceList:
+    """Invoices of a project, oldest first."""
+    found = call.nouns.bills.invoices.of_project(call.project.id)
+    return InvoiceList(items=tuple(invoice_answer(invoice, open_micros) for invoice, open_micros in found))
+
+
+@routes.post(
+    "/v1/invoices", scope=Scope.PROJECT, may=Permission.BILL_WRITE, status=201, creates=True,
+    errors=("conflict", "refused"),
+)  # fmt: skip
+def make_invoice(call: Call, query: InProject, body: InvoiceRequest) -> InvoiceAnswer:
+    """Issue the invoice of a month that is over; the same one when asked again."""
+    made = call.nouns.bills.invoices.issue(
+        call.project.id, body.month, project_name=call.project.name, by=call.by
+    )
+    return invoice_answer(made, made.due_micros)
+
+
+@routes.get("/v1/invoice-preview", scope=Scope.PROJECT, may=Permission.BILL_READ, media_type="text/html",
+            errors=("conflict",))  # fmt: skip
+def preview_invoice(call: Call, query: MonthQuery) -> bytes:
+    """The invoice of a month as it would be now, as a page marked as a preview. It has no number."""
+    bills = call.nouns.bills
+    found = bills.invoices.preview(call.project.id, query.month or bills.month_now())
+    return page(found, issuer=bills.issuer).encode()
+
+
+@routes.get(
+    "/v1/invoice-preview/pdf", scope=Scope.PROJECT, may=Permission.BILL_READ, work=Work.LONG,
+    media_type="application/pdf", errors=("conflict", "refused"),
+)  # fmt: skip
+def preview_invoice_as_pdf(call: Call, query: MonthQuery) -> bytes:
+    """The invoice of a month as it would be now, as a PDF (A4) marked as a preview."""
+    from teraflock.bill.invoice.pdf import pdf  # as below
+
+    bills = call.nouns.bills
+    found = bills.invoices.preview(call.project.id, query.month or bills.month_now())
+    return pdf(found, issuer=bills.issuer)
+
+
+@routes.get("/v1/invoices/{month}", scope=Scope.PROJECT, may=Permission.BILL_READ, media_type="text/html")
+def show_invoice(call: Call, query: InProject, month: str) -> bytes:
+    """An invoice as a page to print or send."""
+    return page(
+        call.nouns.bills.invoices.one(call.project.id, month), issuer=call.nouns.bills.issuer
+    ).encode()
+
+
+@routes.get(
+    "/v1/invoices/{month}/pdf", scope=Scope.PROJECT, may=Permission.BILL_READ, work=Work.LONG,
+    media_type="application/pdf", errors=("refused",),
+)  # fmt: skip
+def show_invoice_as_pdf(call: Call, query: InProject, month: str) -> bytes:
+    """An invoice as a PDF (A4). Letters that its fonts lack are refused: the page in HTML shows them."""
+    from teraflock.bill.invoice.pdf import pdf  # half a second to load, for what few servers are ever asked
+
+    return pdf(call.nouns.bills.invoices.one(call.project.id, month), issuer=call.nouns.bills.issuer)

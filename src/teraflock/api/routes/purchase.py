@@ -1,0 +1,133 @@
+"""Months and years of instances, paid ahead."""
+
+from teraflock.api.call import Call
+from teraflock.api.convert.purchase import limit_answer, preview_answer, purchase_answer
+from teraflock.api.query import InProject
+from teraflock.api.route import Routes, Scope, Work
+from teraflock.base.errors import BadInput
+from teraflock.bill.purchase.model import Mode
+from teraflock.tenant.rules import Permission
+from teraflock.wire.purchase import (
+    LimitList,
+    LimitRequest,
+    PreviewAnswer,
+    PurchaseAnswer,
+    PurchaseList,
+    PurchaseRequest,
+    RenewalChange,
+)
+
+routes = Routes("purchases")
+
+
+@routes.get("/v1/purchases", scope=Scope.PROJECT, may=Permission.USAGE_READ)
+def list_purchases(call: Call, query: InProject) -> PurchaseList:
+    """Months and years that were bought."""
+    purchases = call.nouns.bills.purchases
+    names = purchases.instance_names(call.project.id)
+    return PurchaseList(
+        items=tuple(
+            purchase_answer(purchase, terms, names[purchase.instance_id])
+            for purchase, terms in purchases.of_project(call.project.id)
+        )
+    )
+
+
+@routes.post(
+    "/v1/purchases", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE, status=201, creates=True,
+    errors=("conflict", "refused", "bad_input", "budget_reached"),
+)  # fmt: skip
+def make_purchase(call: Call, query: InProject, body: PurchaseRequest) -> PurchaseAnswer:
+    """Pay for what an instance holds by the month, or for years. Needs `purchase.write`, or a purchase limit."""
+    instance_id, mode = _wanted_purchase(call, body)
+    made, _ = call.nouns.bills.purchases.buy(
+        call.project.id, instance_id, mode, years=body.years, upfront=body.upfront, renews=body.renews, by=call.by
+    )  # fmt: skip
+    return _purchase(call, made.id)
+
+
+@routes.post(
+    "/v1/purchase-preview", scope=Scope.PROJECT, may=Permission.USAGE_READ, work=Work.READ,
+    errors=("conflict", "refused", "bad_input"),
+)  # fmt: skip
+def preview_purchase(call: Call, query: InProject, body: PurchaseRequest) -> PreviewAnswer:
+    """What a purchase would cost now. Buys nothing."""
+    instance_id, mode = _wanted_purchase(call, body)
+    found = call.nouns.bills.purchases.preview(
+        call.project.id, instance_id, mode, years=body.years, upfront=body.upfront
+    )
+    return preview_answer(found)
+
+
+@routes.patch(
+    "/v1/purchases/{purchase}", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE, errors=("conflict",)
+)
+def change_renewal(call: Call, query: InProject, purchase: str, body: RenewalChange) -> PurchaseAnswer:
+    """Let a purchase go on by itself, or run out. Needs `purchase.write`, or a purchase limit."""
+    call.nouns.bills.purchases.set_renewal(call.project.id, purchase, body.renews, by=call.by)
+    return _purchase(call, purchase)
+
+
+@routes.post(
+    "/v1/purchases/{purchase}/upgrade",
+    scope=Scope.PROJECT,
+    may=Permission.INSTANCE_WRITE,
+    errors=("conflict", "refused", "budget_reached"),
+)
+def upgrade_purchase(call: Call, query: InProject, purchase: str) -> PurchaseAnswer:
+    """Let a purchase grow to what its instance holds now. Needs `purchase.write`, or a purchase limit."""
+    call.nouns.bills.purchases.upgrade(call.project.id, purchase, by=call.by)
+    return _purchase(call, purchase)
+
+
+@routes.delete(
+    "/v1/purchases/{purchase}",
+    scope=Scope.PROJECT,
+    may=Permission.INSTANCE_WRITE,
+    errors=("conflict", "refused"),
+)
+def end_purchase(call: Call, query: InProject, purchase: str) -> PurchaseAnswer:
+    """End a month that was bought; the price book says what is given back.
+
+    Needs `purchase.write`, or a purchase limit."""
+    call.nouns.bills.purchases.end(call.project.id, purchase, by=call.by)
+    return _purchase(call, purchase)
+
+
+@routes.get("/v1/purchase-limits", scope=Scope.PROJECT, may=Permission.USAGE_READ)
+def list_purchase_limits(call: Call, query: InProject) -> LimitList:
+    """What members may commit to by purchases in a month."""
+    currency, month, limits = call.nouns.bills.purchases.limits(call.project.id)
+    names = call.nouns.tenants.members.names(each.member_id for each in limits)
+    items = [
+        limit_answer(each, names.get(each.member_id, each.member_id), currency, month) for each in limits
+    ]
+    return LimitList(items=tuple(items))
+
+
+@routes.put("/v1/purchase-limits/{member}", scope=Scope.PROJECT, may=Permission.PROJECT_WRITE, status=204)
+def set_purchase_limit(call: Call, query: InProject, member: str, body: LimitRequest) -> None:
+    """Let a member buy up to an amount a month; an owner who has a limit is bound by it too."""
+    found = call.nouns.tenants.members.in_project_of(call.project, member)
+    call.nouns.bills.purchases.set_limit(call.project.id, found, body.micros, by=call.by)
+
+
+@routes.delete("/v1/purchase-limits/{member}", scope=Scope.PROJECT, may=Permission.PROJECT_WRITE, status=204)
+def remove_purchase_limit(call: Call, query: InProject, member: str) -> None:
+    """Remove a member's limit: owners may buy without one again, others no more."""
+    found = call.nouns.tenants.members.in_project_of(call.project, member)
+    call.nouns.bills.purchases.set_limit(call.project.id, found, None, by=call.by)
+
+
+def _wanted_purchase(call: Call, body: PurchaseRequest) -> tuple[str, Mode]:
+    """The instance's id, and how it is to be paid for."""
+    if body.upfront and not body.years:
+        raise BadInput("Only years can be paid at once", hint="Leave `upfront` out, or say how many `years`")
+    view = call.nouns.instances.view(call.project.id, body.instance)
+    return view.instance.id, "reserved" if body.years else "monthly"
+
+
+def _purchase(call: Call, id: str) -> PurchaseAnswer:
+    purchases = call.nouns.bills.purchases
+    found, terms = purchases.one(call.project.id, id)
+    return purchase_answer(found, terms, purchases.instance_names(call.project.id)[found.instance_id])

@@ -1,0 +1,64 @@
+"""Quotas of projects and organisations, and what they use."""
+
+from teraflock.api.call import Call
+from teraflock.api.convert.project import project_answer
+from teraflock.api.convert.quota import organisation_quota_from, organisation_usage, quota_from, usage_answer
+from teraflock.api.route import Routes, Scope
+from teraflock.tenant.model import Organisation
+from teraflock.tenant.rules import Permission, in_organisation
+from teraflock.wire.project import ProjectAnswer
+from teraflock.wire.quota import OrganisationQuotaShape, OrganisationUsage, QuotaShape, UsageAnswer
+
+routes = Routes("quotas")
+
+
+@routes.get("/v1/organisations/{organisation}/usage", scope=Scope.ORGANISATION, may=Permission.USAGE_READ)
+def show_organisation_usage(call: Call, organisation: str) -> OrganisationUsage:
+    """What an organisation uses over all its projects, and its quota.
+
+    By id or name; another than the key's own only for operators.
+    """
+    return _usage(call, call.nouns.tenants.organisations.called(call.actor, organisation))
+
+
+@routes.put("/v1/organisations/{organisation}/quota", scope=Scope.HOUSE, may=Permission.ORGANISATION_WRITE)
+def set_organisation_quota(call: Call, organisation: str, body: OrganisationQuotaShape) -> OrganisationUsage:
+    """Set the most an organisation may have at a time, over all its projects.
+
+    What it has already stays, and may not grow beyond. For operators.
+    """
+    quota = organisation_quota_from(body)
+    return _usage(call, call.nouns.tenants.organisations.set_quota(call.actor, organisation, quota))
+
+
+def _usage(call: Call, found: Organisation) -> OrganisationUsage:
+    used = call.nouns.instances.usage_of_organisation(found.id)
+    return organisation_usage(found, used, call.nouns.tenants.organisations.quota(found.id))
+
+
+@routes.put("/v1/projects/{project}/quota", scope=Scope.PROJECT, may=Permission.QUOTA_WRITE)
+def set_quota(call: Call, project: str, body: QuotaShape) -> ProjectAnswer:
+    """Set the most a project may have at a time.
+
+    For owners of the organisation, within its quota, and for operators.
+    """
+    quota = quota_from(body)
+    return project_answer(call.nouns.tenants.projects.set_quota(call.actor, call.project.id, quota))
+
+
+@routes.get("/v1/projects/{project}/usage", scope=Scope.PROJECT, may=Permission.USAGE_READ)
+def show_usage(call: Call, project: str) -> UsageAnswer:
+    """What a project uses, and its quota; the organisation's too, for those who may see it."""
+    return usage_answer(call.nouns.instances.usage(call.project.id), call.project.quota, _whole(call))
+
+
+def _whole(call: Call) -> OrganisationUsage | None:
+    home = call.project.organisation_id
+    if Permission.USAGE_READ not in in_organisation(call.actor, home):
+        return None
+    organisations = call.nouns.tenants.organisations
+    return organisation_usage(
+        organisations.called(call.actor, home),
+        call.nouns.instances.usage_of_organisation(home),
+        organisations.quota(home),
+    )

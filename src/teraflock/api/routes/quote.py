@@ -1,0 +1,47 @@
+"""Quotes: what a launch would cost."""
+
+from teraflock.api.call import Call
+from teraflock.api.convert.quote import quote_answer
+from teraflock.api.convert.shape import wish_from
+from teraflock.api.query import InProject
+from teraflock.api.route import Routes, Scope, Work
+from teraflock.api.routes.price import HOSTS_MAX
+from teraflock.base.errors import BadInput
+from teraflock.base.size import Size
+from teraflock.bill.price.model import Place
+from teraflock.instance.orders import shape_of
+from teraflock.meter.model import Holding
+from teraflock.tenant.rules import Permission
+from teraflock.wire.quote import QuoteAnswer, QuoteRequest
+
+routes = Routes("quotes")
+
+
+@routes.post(
+    "/v1/quote", scope=Scope.PROJECT, may=Permission.USAGE_READ, work=Work.READ,
+    errors=("refused", "unknown_name", "bad_input"),
+)  # fmt: skip
+def show_quote(call: Call, query: InProject, body: QuoteRequest) -> QuoteAnswer:
+    """What a launch would cost by the hour, by the month, and until a deadline."""
+    if body.until is not None and body.until.tzinfo is None:
+        raise BadInput("The deadline has no time zone", hint="Such as `2026-12-01T18:00:00Z`")
+    hosts = call.nouns.fleet.hosts(limit=HOSTS_MAX)
+    shape = shape_of(wish_from(body.shape), hosts)
+    places = [
+        Place(host.id, host.region)
+        for host in hosts
+        if body.host in ("", host.id, host.name)
+        and sum(card.gpu == shape.gpu for card in host.gpus) >= shape.gpus
+    ]
+    size = Size(
+        gpu=shape.gpu,
+        gpus=shape.gpus,
+        vcpus=shape.vcpus,
+        ram_bytes=shape.ram_bytes,
+        disk_bytes=shape.disk_bytes,
+    )
+    held = Holding(size=size, mode=body.mode)
+    found = call.nouns.bills.quote(
+        call.project.id, held, places=places, instances=body.instances, until=body.until
+    )
+    return quote_answer(found, shape)

@@ -1,0 +1,128 @@
+"""`tera announce`: tell tenants something."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import click
+
+from teraflock.base.clock import SystemClock
+from teraflock.base.errors import BadInput
+from teraflock.cli.connection import connected
+from teraflock.cli.event import AGO, SECONDS
+from teraflock.cli.lazy import NamingGroup
+from teraflock.cli.options import json_option
+from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.pages import names_of
+from teraflock.cli.table import Column, render
+from teraflock.cli.words import time_text
+from teraflock.wire.announcement import AnnouncementRequest
+
+HELP: Final = """Tell all tenants, or one organisation, something. For operators.
+
+Each user sees an announcement once, after the output of the next command.
+
+\b
+Examples:
+  tera announce "Maintenance on Sunday from 08:00 UTC: instances are restarted" --until 7d
+  tera announce "Your quota was raised" --org red-lab
+  tera announce list
+  tera announce remove ann_01j…
+"""
+COLUMNS: Final = (
+    Column("ANNOUNCEMENT", flexible=True),
+    Column("FOR"),
+    Column("MADE AT (UTC)", worth=4),
+    Column("UNTIL (UTC)", worth=5),
+    Column("ID"),
+)
+
+
+class _Announce(NamingGroup):
+    """What is no command is the text itself; one word is more likely a command with a slip than an announcement."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.commands and not args[0].startswith("-") and " " in args[0]:
+            return "add", self.commands["add"], args
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Announce, help=HELP, subcommand_metavar="TEXT | COMMAND [ARGS]...")
+def command() -> None:
+    pass
+
+
+@command.command(help="Announce TEXT. `add` may be left out if TEXT has several words.")
+@click.argument("text")
+@click.option("--org", "organisation", default="", metavar="NAME", help="For this organisation only.")
+@click.option(
+    "--until", metavar="TIME", help="`2h` or `7d` from now, or a time such as `2026-11-20T08:00`, in UTC."
+)
+@json_option
+def add(text: str, organisation: str, until: str | None, as_json: bool) -> None:
+    end = parse_until(until, SystemClock().now()) if until is not None else None
+    with connected() as client:
+        made = client.announcements.create(
+            AnnouncementRequest(text=text, organisation=organisation, until=end)
+        )
+    if as_json:
+        write_json(made)
+    else:
+        remark(f"Announced to {organisation or 'all organisations'}: {made.id}")
+
+
+@command.command("list", help="Announcements that are not over.")
+@json_option
+def list_announcements(as_json: bool) -> None:
+    with connected() as client:
+        found = client.announcements.list()
+        names = {} if as_json else names_of(client.organisations.list)
+    if as_json:
+        write_json(found)
+    elif found:
+        rows = [
+            [
+                each.text,
+                _audience(each.organisation_id, names),
+                time_text(each.created_at),
+                time_text(each.until) if each.until else "",
+                each.id,
+            ]
+            for each in found
+        ]
+        click.echo(render(COLUMNS, rows, columns()))
+    else:
+        remark("No announcements")
+
+
+@command.command(help="Remove an announcement.")
+@click.argument("id")
+@json_option
+def remove(id: str, as_json: bool) -> None:
+    with connected() as client:
+        client.announcements.remove(id)
+    if as_json:
+        write_json({"removed": id})
+    else:
+        remark(f"{id} is removed")
+
+
+def _audience(organisation_id: str, names: dict[str, str]) -> str:
+    """Tenants see no names of organisations, and no announcements for others."""
+    if not organisation_id:
+        return "all"
+    return names.get(organisation_id, organisation_id) if names else "you"
+
+
+def parse_until(text: str, now: datetime) -> datetime:
+    """`2h` from now, or a time; one without a zone is in UTC."""
+    if ahead := AGO.fullmatch(text):
+        return now + timedelta(seconds=int(ahead[1]) * SECONDS[ahead[2]])
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadInput(
+            f"`--until {text}` is no time", hint="Write `2h` or `7d`, or a time such as `2026-11-20T08:00`"
+        ) from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)

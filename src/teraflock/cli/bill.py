@@ -1,0 +1,149 @@
+"""`tera bill`: what a month cost, line by line if wanted; the proof of it; and its export."""
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from teraflock.base.errors import BadInput, TeraflockError
+from teraflock.base.money import decimals_for
+from teraflock.base.quantities import memory_text
+from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.lazy import NamingGroup
+from teraflock.cli.money_words import amount_column, amount_text, counted, month_option
+from teraflock.cli.options import json_option, project_option
+from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.table import Column, render
+from teraflock.cli.words import cards_text, time_text
+
+if TYPE_CHECKING:
+    from teraflock.wire.bill import BillAnswer, LineAnswer
+
+HELP: Final = """What a month cost a project.
+
+\b
+Examples:
+  tera bill
+  tera bill --month 2026-10 --by user
+  tera bill --by label --label team
+  tera bill lines
+  tera bill verify
+  tera bill export --focus > october.csv
+"""
+GROUPS: Final = (
+    Column("NAME", flexible=True),
+    Column("LINES", right=True, worth=5),
+    Column("AMOUNT", right=True),
+)
+LINES: Final = (
+    Column("FROM"),
+    Column("UNTIL", worth=8),
+    Column("NAME", flexible=True),
+    Column("KIND", worth=7),
+    Column("GPUS", worth=8),
+    Column("MODE", worth=4),
+    Column("OFF", right=True, worth=3),
+    Column("AMOUNT", right=True),
+)
+
+
+class UnsoundBooks(TeraflockError):
+    code = "unsound_books"
+
+
+@click.group(cls=NamingGroup, help=HELP, invoke_without_command=True)
+@click.pass_context
+@month_option
+@click.option(
+    "--by", type=click.Choice(["gpu", "user", "instance", "label"]), default="gpu", show_default=True
+)
+@click.option("--label", default="", metavar="KEY", help="With `--by label`: which; else all of them.")
+@project_option
+@json_option
+def command(ctx: click.Context, month: str, by: str, label: str, project: str | None, as_json: bool) -> None:
+    if ctx.invoked_subcommand is not None:
+        return
+    with connected(project) as client:
+        bill = client.bills.get(month=month, by=by, label=label)
+        mark_simulated(client)
+    if as_json:
+        write_json(bill)
+    else:
+        _write(bill)
+
+
+@command.command(help="Every charge of a month.")
+@month_option
+@project_option
+@json_option
+def lines(month: str, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        found = client.bills.lines(month=month)
+    if as_json:
+        write_json(found)
+    elif found:
+        click.echo(
+            render(
+                LINES,
+                [_cells(line, decimals_for(each.micros for each in found)) for line in found],
+                columns(),
+            )
+        )
+    else:
+        remark("Nothing was charged; what is held is booked when it is given back or the day is over")
+
+
+@command.command(help="Work every charge out again from the events, and compare. For operators.")
+@json_option
+def verify(as_json: bool) -> None:
+    with connected() as client:
+        verdict = client.bills.verify()
+    if as_json:
+        write_json(verdict)
+    for fault in () if as_json else verdict.faults:
+        click.echo(f"{fault.where}: {fault.what}")
+    if not verdict.sound:
+        count = len(verdict.faults) + verdict.faults_beyond
+        raise UnsoundBooks(
+            f"{count} faults in the books", hint="Each is named above with its row; compare with a backup"
+        )
+    if not as_json:
+        charges, things = counted(verdict.charges, "charge"), counted(verdict.instances, "instance")
+        remark(f"{charges} of {things} are right, to the micro-unit")
+
+
+@command.command(help="The month as CSV in the columns of FinOps FOCUS 1.2.")
+@click.option("--focus", is_flag=True, help="The form; there is one so far.")
+@month_option
+@project_option
+def export(focus: bool, month: str, project: str | None) -> None:
+    if not focus:
+        raise BadInput("It is not said in which form", hint="`--focus` is there")
+    with connected(project) as client:
+        sys.stdout.buffer.writelines(client.bills.focus(month=month))
+
+
+def _write(bill: "BillAnswer") -> None:
+    named = [(group.name, str(group.lines), group.micros) for group in bill.groups]
+    if bill.unbooked_micros:
+        named.append(("held and sent, not booked yet", "", bill.unbooked_micros))
+    named.append((f"{bill.month} in all", str(bill.lines), bill.micros + bill.unbooked_micros))
+    amounts = amount_column([micros for _, _, micros in named], bill.currency)
+    rows = [[name, lines, amount] for (name, lines, _), amount in zip(named, amounts, strict=True)]
+    click.echo(render(GROUPS, rows, columns()))
+    saved = bill.list_micros - bill.micros
+    if saved > 0:
+        remark(f"{amount_text(saved, bill.currency)} less than on demand")
+
+
+def _cells(line: "LineAnswer", decimals: int) -> list[str]:
+    return [
+        time_text(line.starts_at),
+        time_text(line.ends_at),
+        line.name or line.subject,
+        f"{memory_text(line.egress_bytes)} sent" if line.egress_bytes > 0 else line.kind,
+        cards_text(line) if line.gpus else "",  # type: ignore[arg-type]
+        line.mode if line.mode != "on-demand" else "",
+        f"{line.discount_percent:g}%" if line.discount_percent else "",
+        amount_text(line.micros, line.currency, decimals),
+    ]

@@ -1,1 +1,0 @@
-"""`tera price`, `quote`, `bill`, `invoice`, `budget`, `credits`, `billing`, `buy`: what things cost and who pays."""

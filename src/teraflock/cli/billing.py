@@ -1,0 +1,115 @@
+"""`tera billing`: how a project pays, what it has paid in advance, and what it owes."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from teraflock.base.errors import BadInput
+from teraflock.base.money import MICROS, parse_micros
+from teraflock.cli.connection import connected
+from teraflock.cli.lazy import NamingGroup
+from teraflock.cli.money_words import amount_column, checked_month, parse_amount
+from teraflock.cli.options import json_option, project_option
+from teraflock.cli.output import columns, write_json
+from teraflock.cli.table import Column, render
+from teraflock.wire.billing import ProfileShape
+
+if TYPE_CHECKING:
+    from teraflock.wire.billing import ProfileAnswer
+
+HELP: Final = """How a project pays: by invoice at the end of the month, or from what it paid in advance.
+
+\b
+Examples:
+  tera billing
+  tera billing set --currency EUR --tax VAT=19
+  tera billing set --prepaid
+  tera billing pay 500
+"""
+COLUMNS: Final = (Column("BILLING"), Column("VALUE"))
+
+
+@click.group(cls=NamingGroup, help=HELP, invoke_without_command=True)
+@click.pass_context
+@project_option
+@json_option
+def command(ctx: click.Context, project: str | None, as_json: bool) -> None:
+    if ctx.invoked_subcommand is None:
+        with connected(project) as client:
+            _write(client.billing.get(), as_json)
+
+
+@command.command("set", help="Change how a project pays; what is left out stays. For operators.")
+@click.option("--currency", metavar="CODE", help="Fixed once something was charged.")
+@click.option("--prepaid/--invoice", "prepaid", default=None)
+@click.option("--tax", metavar="NAME=PERCENT", help="In place of the price book's.")
+@click.option("--customer", metavar="TEXT", help="Name and address on invoices.")
+@click.option("--tax-number", metavar="TEXT", help="The customer's tax number on invoices.")
+@project_option
+@json_option
+def set_billing(project: str | None, as_json: bool, **words: Any) -> None:
+    with connected(project) as client:
+        before = client.billing.get()
+        name, points = _tax(words["tax"]) if words["tax"] else (before.tax_name, before.tax_basis_points)
+        pays = {True: "prepaid", False: "invoice", None: before.pays}[words["prepaid"]]
+        shape = ProfileShape(
+            currency=(words["currency"] or before.currency).upper(),
+            pays=pays,  # type: ignore[arg-type]
+            tax_name=name,
+            tax_basis_points=points,
+            customer=before.customer if words["customer"] is None else words["customer"].replace("\\n", "\n"),
+            tax_number=before.tax_number if words["tax_number"] is None else words["tax_number"],
+        )
+        _write(client.billing.set(shape), as_json)
+
+
+@command.command(help="Note money that came in: in advance, or for an invoice. For operators.")
+@click.argument("amount")
+@click.option(
+    "--month", default="", metavar="YYYY-MM", callback=checked_month, help="Of the invoice that is paid."
+)
+@project_option
+@json_option
+def pay(amount: str, month: str, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        _write(client.billing.pay(parse_amount(amount, at_least=1), month=month), as_json)
+
+
+def _tax(text: str) -> tuple[str, int]:
+    name, is_pair, percent = text.partition("=")
+    try:
+        points = parse_micros(percent.rstrip("%")) * 100 // MICROS
+    except ValueError:
+        points = -1
+    if not is_pair or not name or not 0 <= points <= 10_000:
+        raise BadInput(f"`--tax {text}` is no tax", hint="Such as `VAT=19`")
+    return name, points
+
+
+def _amounts(profile: "ProfileAnswer") -> list[list[str]]:
+    """All with as many decimals. Of a project that pays in advance, also what is left once all is booked."""
+    named = [
+        ("balance (paid in advance)", profile.balance_micros),
+        ("owed", profile.owed_micros),
+        ("pending (not booked yet)", profile.pending_micros),
+    ]
+    if profile.pays == "prepaid":
+        named.append(("available (with credits)", profile.available_micros))
+    texts = amount_column([micros for _, micros in named], profile.currency)
+    return [[name, text] for (name, _), text in zip(named, texts, strict=True)]
+
+
+def _write(profile: "ProfileAnswer", as_json: bool) -> None:
+    if as_json:
+        write_json(profile)
+        return
+    rows = [
+        ["pays", "from what it paid in advance" if profile.pays == "prepaid" else "by invoice"],
+        ["currency", profile.currency],
+        *_amounts(profile),
+    ]
+    if profile.tax_number:
+        rows.append(["tax number", profile.tax_number])
+    if profile.tax_name:
+        rows.append([profile.tax_name, f"{profile.tax_basis_points / 100:g} %"])
+    click.echo(render(COLUMNS, rows, columns()))

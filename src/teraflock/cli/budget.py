@@ -1,0 +1,134 @@
+"""`tera budget`: what a project may spend in a month."""
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from teraflock.base.errors import BadInput
+from teraflock.cli.connection import connected
+from teraflock.cli.instance.costs import tell_budget
+from teraflock.cli.lazy import NamingGroup
+from teraflock.cli.money_words import amount_text, hourly_text, parse_amount
+from teraflock.cli.options import json_option, project_option
+from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.table import Column, render
+from teraflock.cli.words import time_text
+from teraflock.wire.budget import BudgetRequest, CapRequest
+
+if TYPE_CHECKING:
+    from teraflock.wire.budget import BudgetAnswer
+
+HELP: Final = """What a project may spend in a month; told at levels, and at the end a hard stop, announced before.
+
+\b
+Examples:
+  tera budget
+  tera budget set 500 --levels 50,80,95 --hard-stop
+  tera budget remove
+  tera budget cap 300 --project red-lab:default   # for operators
+
+Where there is a budget and a cap of the operator, the lower one rules.
+"""
+COLUMNS: Final = (Column("BUDGET"), Column("VALUE"))
+
+
+@click.group(cls=NamingGroup, help=HELP, invoke_without_command=True)
+@click.pass_context
+@project_option
+@json_option
+def command(ctx: click.Context, project: str | None, as_json: bool) -> None:
+    if ctx.invoked_subcommand is None:
+        with connected(project) as client:
+            _write(client.budgets.get(), as_json)
+
+
+@command.command("set", help="Set the budget of a month, in the project's currency.")
+@click.argument("amount")
+@click.option("--levels", default="50,80,100", show_default=True, metavar="PERCENTS", help="When it is told.")
+@click.option("--hard-stop", is_flag=True, help="Stop all instances before it is passed.")
+@click.option("--notice", type=click.IntRange(0, 168), default=1, show_default=True, metavar="HOURS",
+              help="How long before the hard stop it is announced.")  # fmt: skip
+@project_option
+@json_option
+def set_budget(
+    amount: str, levels: str, hard_stop: bool, notice: int, project: str | None, as_json: bool
+) -> None:
+    request = BudgetRequest(
+        micros=parse_amount(amount), levels=_levels(levels), hard_stop=hard_stop, notice_seconds=notice * 3600
+    )
+    with connected(project) as client:
+        _write(client.budgets.set(request), as_json)
+
+
+@command.command(help="Remove the project's own budget. A cap of the operator stays.")
+@project_option
+@json_option
+def remove(project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        client.budgets.remove()
+    if as_json:
+        write_json({"micros": None})
+    else:
+        remark("There is no budget any more")
+
+
+@command.command(
+    help="Cap a project's month: all is stopped when it is reached. `none` lifts it. For operators."
+)
+@click.argument("amount")
+@click.option("--notice", type=click.IntRange(0, 168), default=1, show_default=True, metavar="HOURS",
+              help="How long before the stop it is announced.")  # fmt: skip
+@project_option
+@json_option
+def cap(amount: str, notice: int, project: str | None, as_json: bool) -> None:
+    request = None
+    if amount != "none":
+        request = CapRequest(micros=parse_amount(amount), notice_seconds=notice * 3600)
+    with connected(project) as client:
+        client.budgets.set_cap(request)
+    if as_json:
+        write_json({"cap_micros": request.micros if request else None})
+        return
+    remark("There is no cap any more" if request is None else f"Capped at {amount} a month")
+
+
+def _levels(text: str) -> tuple[int, ...]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not all(word.isdigit() and 1 <= int(word) <= 1000 for word in words):
+        raise BadInput(f"`--levels {text}` are no percents", hint="Such as `50,80,100`")
+    return tuple(sorted({int(word) for word in words}))
+
+
+def _level_text(level: int, reached: tuple[int, ...]) -> str:
+    return f"{level} % (reached)" if level in reached else f"{level} %"
+
+
+def _source(budget: "BudgetAnswer") -> str:
+    """Where the amount that rules is not the project's own, what its own is."""
+    if budget.cap_micros is None or budget.micros != budget.cap_micros:
+        return ""
+    own = "none" if budget.own_micros is None else amount_text(budget.own_micros, budget.currency)
+    return f" (the operator's cap; own budget: {own})"
+
+
+def _write(budget: "BudgetAnswer", as_json: bool) -> None:
+    if as_json:
+        write_json(budget)
+        return
+    money = budget.currency
+    share = f" ({100 * budget.spent_micros // budget.micros} %)" if budget.micros else ""
+    rows = [
+        [f"budget for {budget.month}", amount_text(budget.micros, money) + _source(budget)],
+        ["spent", amount_text(budget.spent_micros, money) + share],
+        ["what is held costs", hourly_text(budget.micros_per_hour, money)],
+        ["told at", ", ".join(_level_text(level, budget.levels_reached) for level in budget.levels)],
+        ["at the end", "all instances are stopped" if budget.hard_stop else "nothing new is launched"],
+    ]
+    if budget.cap_micros is not None:
+        rows.insert(1, ["operator's cap", amount_text(budget.cap_micros, money) + ", set by the operator"])
+    if budget.stops_at and not budget.stopped_at:
+        rows.append(["the end comes", f"{time_text(budget.stops_at)}, if nothing changes"])
+    click.echo(render(COLUMNS, rows, columns()))
+    tell_budget(budget)
+    if budget.is_spent:
+        remark("It is spent: nothing new can be launched this month")

@@ -1,1 +1,0 @@
-"""The cloud's commands: a file for each group. They speak to a server, by the typed client and nothing else."""

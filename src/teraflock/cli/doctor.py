@@ -1,0 +1,58 @@
+"""`tera doctor`: checks everything and says what to repair."""
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from teraflock.cli.options import json_option
+from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.table import Column, render
+from teraflock.cli.waiting import PhaseLine
+
+if TYPE_CHECKING:
+    from teraflock.app.house.health import Finding
+
+HELP: Final = """Check everything the cloud needs on this machine, and say what to do about what is wrong.
+
+The exit code is 1 if something is wrong. What is marked `mind` works, with something less.
+
+\b
+Examples:
+  tera doctor
+  tera doctor --json
+"""
+COLUMNS: Final = (Column("CHECK"), Column("VERDICT"), Column("SEEN", flexible=True))
+
+
+@click.command(help=HELP)
+@json_option
+def command(as_json: bool) -> None:
+    from teraflock.app.house.doctor import examine
+    from teraflock.app.house.health import is_well
+    from teraflock.app.house.places import Places
+
+    with PhaseLine() as line:
+        findings = examine(Places(), line)
+    if as_json:
+        write_json(findings)
+    else:
+        _write(findings)
+    if not is_well(findings):
+        raise SystemExit(1)
+
+
+def _write(findings: "list[Finding]") -> None:
+    rows = [
+        [each.check, each.verdict.upper() if each.verdict == "wrong" else each.verdict, each.seen]
+        for each in findings
+    ]
+    click.echo(render(COLUMNS, rows, columns()))
+    repairs = [each for each in findings if each.repair]
+    if repairs:
+        remark("")
+    for each in sorted(repairs, key=lambda each: each.verdict != "wrong"):
+        remark(
+            f"{each.check}: {each.seen}\n  {'repair' if each.verdict == 'wrong' else 'mind'}: {each.repair}"
+        )
+    count = sum(each.verdict == "wrong" for each in findings)
+    remark(f"\n{count} thing{'s are' if count != 1 else ' is'} wrong" if count else "\nAll is well")

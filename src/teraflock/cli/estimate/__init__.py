@@ -1,0 +1,1 @@
+"""`tera estimate`: memory and time of a training step on every GPU."""

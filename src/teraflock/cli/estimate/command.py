@@ -1,0 +1,207 @@
+"""`tera estimate`: does it fit, how long is a step, how sure is that, on every card."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from teraflock.base.errors import BadInput
+from teraflock.cli.estimate.question import cards_from, gpus_of, question_from, shape
+from teraflock.cli.output import remark, write_json
+from teraflock.cli.workload import workload_from
+
+if TYPE_CHECKING:
+    from teraflock.catalog.model import Card
+
+HELP: Final = """What a training or inference step needs on every GPU: memory, the largest batch, time.
+
+MODEL is a known name (`--models` lists them; `meta-llama/Llama-3.1-8B` is understood too), a Hugging Face
+`config.json` (Llama, Mistral, Qwen2, Qwen3), or a trace that `tera trace` wrote. `--batch` counts the samples on each
+GPU. fp32 means PyTorch's defaults: convolutions may use TF32, matrix products do not.
+
+\b
+Examples:
+  tera estimate vgg16 --batch 256
+  tera estimate llama-8b --batch 1 --seq 2048 --precision bf16 --lora-rank 16 --gpu L4 --gpu A100
+  tera estimate resnet50 --batch 128 --memory-limit 11GiB --json
+  tera estimate resnet50 --batch 64 --gpu 'H200 1g.18gb'
+  tera estimate resnet50 --batch 64 --gpu H100 --power-limit 400
+  tera estimate config.json --batch 1 --seq 4096 --precision amp-bf16 --gpu H100
+  tera estimate llama-8b --batch 1 --seq 2048 --precision bf16 --gpu H100 --tensor-parallel 4
+  tera estimate job.trace --gpu all --plot memory.svg
+"""
+
+
+@click.command(help=HELP)
+@click.argument("model", required=False)
+@click.option("--batch", type=int, help="Samples per step on each GPU.")
+@click.option(
+    "--global-batch", type=int, help="Samples per step on all `--gpus` together, in place of `--batch`."
+)
+@click.option("--seq", type=int, help="Tokens per sample.  [default: 512]")
+@click.option("--image-size", type=int, help="Pixels on a side.  [default: the model's own]")
+@click.option(
+    "--precision",
+    default="fp32",
+    show_default=True,
+    help="fp32, tf32, amp-bf16, amp-fp16, bf16, fp16. amp-bf16 is autocast over fp32 weights, which Trainer calls"
+    " bf16=True; with bf16 the weights and the optimizer's state are in bf16 as well.",
+)
+@click.option(
+    "--optimizer",
+    default=None,
+    help="sgd, adam, adamw, adafactor, or none: forward and backward alone.  [default: sgd for images, adamw for text]",
+)
+@click.option("--gradient-checkpointing", is_flag=True, help="Recompute activations in the backward pass.")
+@click.option("--lora-rank", type=int, help="Train LoRA matrices of this rank on q and v, and nothing else.")
+@click.option("--task", default="train", show_default=True, help="train or infer.")
+@click.option("--kv-cache", is_flag=True, help="Inference that keeps keys and values of all tokens.")
+@click.option(
+    "--gpu",
+    "gpu_names",
+    multiple=True,
+    metavar="NAME",
+    help="A card, a MIG slice such as 'H200 1g.18gb', or one you added; repeat it.  [default: all]",
+)
+@click.option("--clock", type=float, metavar="MHZ", help="Lock the GPU's clock at this.")
+@click.option("--power-limit", type=float, metavar="W", help="Limit the GPU's power to this.")
+@click.option(
+    "--gpus",
+    type=click.IntRange(1, 8),
+    help="GPUs of one machine, data parallel.  [default: 1, or as many as `--tensor-parallel`]",
+)
+@click.option(
+    "--tensor-parallel",
+    type=click.IntRange(1, 8),
+    default=1,
+    metavar="N",
+    help="Groups of N of these GPUs divide each layer of a transformer; `--batch` then counts the samples of a group."
+    " Computed, not measured.",
+)
+@click.option(
+    "--memory-limit",
+    "limits",
+    multiple=True,
+    metavar="SIZE",
+    help="Ask about an amount of memory: 11GB is a card sold with 11 GB; 11GiB is what PyTorch itself may reserve.",
+)
+@click.option(
+    "--host",
+    type=click.Choice(("shared", "own")),
+    default="shared",
+    show_default=True,
+    help="Whose cores issue the steps: others compute on them too, as on most rented servers, or nobody else does.",
+)
+@click.option(
+    "--steps",
+    type=float,
+    help="Steps to run, each on all GPUs: adds the hours. `--epochs` counts samples instead.",
+)
+@click.option("--epochs", type=float, help="With --samples: passes over the data.")
+@click.option("--samples", type=float, help="With --epochs: samples in the data.")
+@click.option("--expandable-segments", is_flag=True, help="The allocator's setting of that name.")
+@click.option("--from", "source", type=click.Path(), help="A CSV of workloads: one JSON object per line.")
+@click.option("--plot", type=click.Path(), help="Draw memory over the step and time per card as SVG.")
+@click.option("--models", is_flag=True, help="List the models that are known by name.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON object on stdout.")
+def command(model: str | None, **options: Any) -> None:
+    if options["models"]:
+        from teraflock.workload.zoo import known_names
+
+        click.echo("\n".join(known_names()))
+        return
+    if options["source"] is not None:
+        from teraflock.cli.estimate.many import answer_many
+
+        answer_many(options["source"], options)
+        return
+    if model is None:
+        raise BadInput(
+            "Say which model, or give a CSV with `--from`", hint="`tera estimate --models` lists them"
+        )
+    _refuse_words_for_a_trace(model)
+    import gc
+
+    from teraflock.estimate.answer import answer
+
+    gc.disable()  # one answer and out: collecting the replay's blocks would only cost the cold start
+    workload = workload_from(model, {**options, "batch": _batch(options)})
+    cards = cards_from(
+        options["gpu_names"],
+        limits=options["limits"],
+        clock=options["clock"],
+        power_limit=options["power_limit"],
+    )
+    question = question_from(options, cards=cards)
+    _refuse_all(question.cards, workload.precision)
+    estimate = answer(workload, question)
+    if options["plot"] is not None:
+        from pathlib import Path  # here: it costs the cold start 4 ms
+
+        from teraflock.estimate.estimator import Estimator
+        from teraflock.estimate.plot import drawn
+
+        try:
+            Path(options["plot"]).write_text(
+                drawn(estimate, Estimator(workload, tensor_parallel=question.tensor_parallel).memory()),
+                "utf-8",
+            )
+        except OSError as error:
+            raise BadInput(f"`{options['plot']}` cannot be written: {error.strerror}") from None
+        remark(f"Drawn: {options['plot']}")
+    if options["as_json"]:
+        write_json(shape(estimate))
+        return
+    from teraflock.cli.estimate.table import show
+
+    show(estimate, host=options["host"], advise=question.tensor_parallel == 1)
+
+
+def _batch(options: dict[str, Any]) -> int | None:
+    """Samples on each GPU, or each group of GPUs."""
+    total: int | None = options["global_batch"]
+    if total is None:
+        return options["batch"]  # type: ignore[no-any-return]
+    if options["batch"] is not None:
+        raise BadInput("Say `--batch` or `--global-batch`, not both")
+    if total < 1:
+        raise BadInput(f"A batch holds at least one sample, not {total}")
+    groups = gpus_of(options) // int(options["tensor_parallel"])
+    return -(-total // groups)
+
+
+def _refuse_words_for_a_trace(model: str) -> None:
+    """A trace says itself what ran: a word to the contrary would go unheard."""
+    from teraflock.workload.model import is_trace
+
+    if not is_trace(model):
+        if model.endswith(".py"):
+            raise BadInput(
+                f"`{model}` is a script", hint=f"`tera trace {model} -o job.trace` records it first"
+            )
+        return
+    source = click.get_current_context().get_parameter_source
+    for name in OF_THE_ZOO:
+        if source(name) is click.core.ParameterSource.COMMANDLINE:
+            word = name.replace("_", "-")
+            raise BadInput(
+                f"A trace says itself what ran, and `--{word}` cannot change it",
+                hint=f"Leave `--{word}` out, or change the script and record it again",
+            )
+
+
+OF_THE_ZOO: Final = (
+    "seq", "image_size", "precision", "optimizer", "gradient_checkpointing", "lora_rank", "task", "kv_cache",
+)  # fmt: skip
+
+
+def _refuse_all(cards: "Sequence[Card]", precision: str) -> None:
+    """Where every card asked for refuses the precision, that is a mistake and not an answer."""
+    from teraflock.estimate.cards import refuses, unsupported
+
+    if cards and all(refuses(card, precision) for card in cards):
+        one = "Choose another card" if unsupported(cards[0]) else "Choose another precision, or newer cards"
+        raise BadInput(
+            f"{cards[0].id}: {refuses(cards[0], precision)}",
+            hint=one if len(cards) == 1 else "None of these cards has it",
+        )

@@ -1,0 +1,100 @@
+"""`tera estimate --from`: the workloads of a table, one JSON object per line in the order of the table.
+
+Every row is read and its words checked before the first is answered, so that a mistake in the last costs no wait.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from teraflock.base.errors import BadInput
+from teraflock.cli.estimate.question import cards_from, question_from, shape
+
+if TYPE_CHECKING:
+    from teraflock.workload.model import Workload
+
+ROWS_PER_WORKER_MIN: Final = 12  # below, starting a process costs more than it saves
+ROWS_PER_CHUNK: Final = 4
+
+
+def answer_many(source: str, options: dict[str, Any]) -> None:
+    """One JSON object per line, in the order of the file; the rows are shared between the processors there are."""
+    import os
+    import sys
+    from functools import partial
+
+    rows = list(_rows(source))  # a row that cannot be read is told before any is answered
+    workers = min(os.cpu_count() or 1, len(rows) // ROWS_PER_WORKER_MIN)
+    answered = partial(_line, options)
+    if workers < 2:
+        lines: Iterable[bytes] = map(answered, rows)
+        sys.stdout.buffer.writelines(lines)
+    else:
+        from concurrent.futures import ProcessPoolExecutor
+
+        with ProcessPoolExecutor(workers) as pool:
+            sys.stdout.buffer.writelines(pool.map(answered, rows, chunksize=ROWS_PER_CHUNK))
+    sys.stdout.flush()
+
+
+def _line(options: dict[str, Any], row: "tuple[Workload, str, str]") -> bytes:
+    import gc
+
+    import msgspec
+
+    from teraflock.base.errors import TeraflockError
+    from teraflock.estimate.answer import answer
+
+    workload, gpu, where = row
+    gc.disable()  # a replay makes a hundred thousand blocks and leaves no rings of them
+    names = options["gpu_names"] or (() if options["limits"] else (gpu or "all",))
+    try:
+        cards = cards_from(
+            names, limits=options["limits"], clock=options["clock"], power_limit=options["power_limit"]
+        )
+        estimate = answer(workload, question_from(options, cards=cards))
+    except TeraflockError as error:
+        raise BadInput(f"{where}: {error.sentence}", hint=error.hint) from None
+    return msgspec.json.encode(shape(estimate)) + b"\n"
+
+
+def _rows(source: str) -> "Iterator[tuple[Workload, str, str]]":
+    import csv
+    from pathlib import Path
+
+    from teraflock.base.errors import TeraflockError
+    from teraflock.cli.workload import default_optimizer
+    from teraflock.workload.model import Workload, is_trace
+    from teraflock.workload.zoo import check
+
+    try:
+        text = Path(source).read_text("utf-8")
+    except OSError as error:
+        raise BadInput(f"`{source}` cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise BadInput(f"`{source}` is no text") from None
+    reader = csv.DictReader(text.splitlines())
+    missing = {"model", "batch"} - set(reader.fieldnames or ())
+    if missing:
+        raise BadInput(f"`{source}` lacks the column {', '.join(f'`{each}`' for each in sorted(missing))}")
+    for row in reader:
+        where = f"{source}, line {reader.line_num}"
+        try:
+            task = row.get("task") or "train"
+            workload = Workload(
+                model=row["model"],
+                task=task,
+                batch=int(row["batch"]),
+                seq=int(row["seq"]) if row.get("seq") else None,
+                image_size=int(row["image_size"]) if row.get("image_size") else None,
+                precision=row.get("precision") or "fp32",
+                optimizer=row.get("optimizer") or default_optimizer(row["model"], task),
+                gradient_checkpointing=row.get("gradient_checkpointing") in ("1", "true", "True"),
+                lora_rank=int(row["lora_rank"]) if row.get("lora_rank") else None,
+            )
+            if not is_trace(workload.model):
+                check(workload)
+            yield workload, row.get("gpu") or "", where
+        except ValueError:
+            raise BadInput(f"{where}: a number was expected") from None
+        except TeraflockError as error:
+            raise BadInput(f"{where}: {error.sentence}", hint=error.hint) from None

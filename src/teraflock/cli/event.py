@@ -1,0 +1,167 @@
+"""`tera events`: what happened in a project, and what happens as it does."""
+
+import re
+import sys
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from teraflock.base.clock import SystemClock
+from teraflock.base.errors import BadInput
+from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.options import json_option, project_option
+from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.pages import all_of
+from teraflock.cli.table import Column, render
+from teraflock.cli.words import details_text, time_text
+
+if TYPE_CHECKING:
+    from teraflock.client import Client
+    from teraflock.wire.event import EventAnswer
+
+LIMIT: Final = 50
+LIMIT_MAX: Final = 100_000
+PAGE: Final = 200
+AGO: Final = re.compile(r"([0-9]{1,6})([smhd])")
+SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+LEFT_OUT: Final = frozenset({"sequence", "generation", "asked_at_us", "labels", "member", "host", "region"})
+HELP: Final = """What happened in a project, newest last.
+
+\b
+Examples:
+  tera events
+  tera events --instance web
+  tera events --since 2h
+  tera events --follow
+  tera events --follow --json | jq .kind
+  tera events --server
+"""
+COLUMNS: Final = (
+    Column("AT (UTC)"),
+    Column("KIND"),
+    Column("SUBJECT", flexible=True, worth=8),
+    Column("DETAILS", flexible=True, worth=7),
+)
+
+
+@click.command(help=HELP)
+@click.option("--instance", metavar="NAME", help="Of this instance only.")
+@click.option("--follow", "-f", is_flag=True, help="Go on as more happens; Ctrl-C ends it.")
+@click.option(
+    "--since", metavar="WHEN", help="`30m`, `2h`, `7d` ago, or a time such as `2026-11-15T08:00`, in UTC."
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, LIMIT_MAX),
+    help=f"The newest so many. [default: {LIMIT}; all with --since]",
+)
+@click.option("--server", "of_server", is_flag=True, help="Of the server itself; for operators.")
+@project_option
+@json_option
+def command(
+    instance: str | None,
+    follow: bool,
+    since: str | None,
+    limit: int | None,
+    of_server: bool,
+    project: str | None,
+    as_json: bool,
+) -> None:
+    begin = parse_since(since, SystemClock().now()) if since is not None else None
+    at_most = limit or (LIMIT_MAX if since is not None else LIMIT)
+    if of_server and (follow or instance):
+        raise BadInput("`--server` lists events of the server itself, once")
+    with connected(project) as client:
+        if of_server:
+            found = [
+                each
+                for each in all_of(client.operator.events, at_most=at_most)
+                if not begin or each.at >= begin
+            ]
+            _write(found[::-1], as_json, False)
+            return
+        subject = client.instances.get(instance).id if instance else ""
+        found = _newest(client, subject, begin, at_most)
+        mark_simulated(client)
+        _write(found, as_json, follow)
+        if follow:
+            with suppress(KeyboardInterrupt):  # the way out
+                _follow(client, found, subject, as_json)
+
+
+def _newest(client: "Client", subject: str, begin: datetime | None, at_most: int) -> "list[EventAnswer]":
+    """Read from the latest back, no further than is shown; given back oldest first."""
+    found: list[EventAnswer] = []
+    after: str | None = ""
+    while after is not None and len(found) < at_most:
+        limit = min(PAGE, at_most - len(found))
+        page = (
+            client.instances.events(subject, after=after, limit=limit, newest_first=True)
+            if subject
+            else client.events.page(after=after, limit=limit, newest_first=True)
+        )
+        fresh = [event for event in page.items if begin is None or event.at >= begin]
+        found += fresh
+        after = page.next if len(fresh) == len(page.items) else None
+    return found[::-1]
+
+
+def parse_since(text: str, now: datetime) -> datetime:
+    """`2h` ago, or a time; one without a zone is in UTC, as all times here are."""
+    if ago := AGO.fullmatch(text):
+        return now - timedelta(seconds=int(ago[1]) * SECONDS[ago[2]])
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadInput(
+            f"`--since {text}` is no time",
+            hint="Write `30m`, `2h` or `7d`, or a time such as `2026-11-15T08:00`",
+        ) from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def _follow(client: "Client", past: "list[EventAnswer]", subject: str, as_json: bool) -> None:
+    """A stream begins a little before where it was left, lest one that came late be missed: known ones are left out."""
+    known = {event.id for event in past}
+    first = past[0].id if past else ""
+    for event in client.events.follow(after=past[-1].id if past else ""):
+        if event.id not in known and event.id > first and subject in ("", event.subject):
+            _write_one(event, as_json)
+
+
+def _write(events: "list[EventAnswer]", as_json: bool, follow: bool) -> None:
+    if follow:
+        for event in events:
+            _write_one(event, as_json)
+    elif as_json:
+        write_json(events)
+    elif events:
+        click.echo(render(COLUMNS, [_cells(each) for each in events], columns()))
+    else:
+        remark("Nothing has happened yet")
+
+
+def _write_one(event: "EventAnswer", as_json: bool) -> None:
+    import msgspec
+
+    if as_json:
+        sys.stdout.buffer.write(msgspec.json.encode(event) + b"\n")
+    else:
+        click.echo("  ".join(_cells(event)).rstrip())
+    sys.stdout.flush()
+
+
+def _cells(event: "EventAnswer") -> list[str]:
+    """For people: who it is about by name, where it went; `--json` has all of it."""
+    details = dict(event.details)
+    name = details.pop("name", None) or event.subject
+    before, after = details.pop("from", None), details.pop("to", None)
+    way = [f"{before or 'nothing'} → {after}"] if after and after != before else []
+    told = {
+        key: value
+        for key, value in details.items()
+        if key not in LEFT_OUT and value not in ("", 0, "{}", None, "on-demand")
+    }
+    return [time_text(event.at), event.kind, str(name), "  ".join([*way, details_text(told)]).strip()]

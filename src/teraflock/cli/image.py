@@ -1,0 +1,146 @@
+"""`tera image`: what instances boot."""
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from teraflock.base.clock import SystemClock
+from teraflock.base.quantities import bytes_text
+from teraflock.cli.confirm import confirm
+from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.lazy import NamingGroup
+from teraflock.cli.options import json_option, project_option, wait_option, yes_option
+from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.table import Column, render
+from teraflock.cli.waiting import NotDone, wait
+from teraflock.cli.words import age_text, check_name
+from teraflock.wire.image import ImageRequest
+
+if TYPE_CHECKING:
+    from teraflock.client import Client
+    from teraflock.wire.image import ImageAnswer
+
+HELP: Final = """What instances boot: images built from recipes, and images made from instances.
+
+\b
+Examples:
+  tera image list
+  tera image build pytorch
+  tera image create my-setup --from web
+  tera launch --image my-setup
+"""
+BUILD_SECONDS_MAX: Final = 3600.0
+"""Frameworks with CUDA are gigabytes to fetch, install and pack."""
+COLUMNS: Final = (
+    Column("IMAGE"),
+    Column("STATE"),
+    Column("SIZE", right=True, worth=6),
+    Column("FROM", worth=5),
+    Column("FOR", worth=4),
+    Column("AGE", right=True, worth=3),
+    Column("PROBLEM", flexible=True, worth=8),
+)
+
+
+@click.group(cls=NamingGroup, help=HELP)
+def command() -> None:
+    pass
+
+
+@command.command("list", help="The images that can be launched here, and those being built.")
+@project_option
+@json_option
+def list_images(project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        found = list(client.images.list())
+        mark_simulated(client)
+    if as_json:
+        write_json(found)
+    elif found:
+        _write(found)
+    else:
+        remark("No image yet; `tera image build base` builds one")
+
+
+@command.command(
+    help="Build an image from a recipe: base, jupyter, pytorch or tensorflow. One that is built is kept."
+)
+@click.argument("recipe")
+@click.option("--name", help="Call it so. [default: as its recipe]")
+@wait_option(default=True, seconds_max=BUILD_SECONDS_MAX)
+@project_option
+@json_option
+def build(
+    recipe: str, name: str | None, project: str | None, wait: bool, timeout: float, as_json: bool
+) -> None:
+    request = ImageRequest(name=check_name(name or recipe, "name of an image"), recipe=recipe)
+    with connected(project) as client:
+        _make(client, request, wait, timeout, as_json)
+
+
+@command.command(help="Make an image from an instance's disk as it is now.")
+@click.argument("name")
+@click.option("--from", "instance", required=True, metavar="INSTANCE", help="The instance.")
+@wait_option(default=True, seconds_max=BUILD_SECONDS_MAX)
+@project_option
+@json_option
+def create(name: str, instance: str, project: str | None, wait: bool, timeout: float, as_json: bool) -> None:
+    request = ImageRequest(name=check_name(name, "name of an image"), instance=instance)
+    with connected(project) as client:
+        _make(client, request, wait, timeout, as_json)
+
+
+@command.command(help="Delete an image. Instances that were launched from it stay.")
+@click.argument("name")
+@yes_option
+@project_option
+@json_option
+def delete(name: str, yes: bool, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        image = client.images.get(name)
+        if not yes:
+            confirm(f"Delete the image `{image.name}`?", "Deleting")
+        client.images.delete(image.id)
+    if as_json:
+        write_json(image)
+    else:
+        remark(f"The image `{image.name}` is deleted")
+
+
+def _make(
+    client: "Client", request: ImageRequest, is_waited: bool, seconds_max: float, as_json: bool
+) -> None:
+    image = client.images.create(request)
+    mark_simulated(client)
+    if is_waited:
+        image = wait(
+            lambda: client.images.get(image.id),
+            lambda seen: seen.state in ("ready", "failed"),
+            lambda seen: f"image {seen.name}: {seen.state}",
+            seconds_max=seconds_max,
+        )
+    if as_json:
+        write_json(image)
+    else:
+        _write([image])
+    if image.state == "failed":
+        raise NotDone(
+            f"The image `{image.name}` could not be made: {image.problem or 'the reason is unknown'}"
+        )
+
+
+def _write(images: "list[ImageAnswer]") -> None:
+    now = SystemClock().now()
+    rows = [
+        [
+            each.name,
+            each.state,
+            bytes_text(each.size_bytes) if each.size_bytes else "",
+            each.recipe or "an instance",
+            "all" if each.shared else "this project",
+            age_text(each.created_at, now),
+            each.problem,
+        ]
+        for each in images
+    ]
+    click.echo(render(COLUMNS, rows, columns()))

@@ -1,0 +1,123 @@
+"""What things cost, told beside `tera ps`, `launch` and `stop`. Where nobody set prices, nothing is told."""
+
+import os
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from teraflock.base.errors import TeraflockError
+from teraflock.cli.confirm import confirm
+from teraflock.cli.money_words import amount_text, hourly_text, parse_amount
+from teraflock.cli.output import remark
+from teraflock.cli.words import age_text, time_text
+
+if TYPE_CHECKING:
+    from teraflock.client import Client
+    from teraflock.wire.bill import CostAnswer
+    from teraflock.wire.budget import BudgetAnswer
+    from teraflock.wire.instance import InstanceAnswer, LaunchRequest
+
+ASK_ABOVE: Final = "TERA_ASK_ABOVE"
+ASK_ABOVE_DEFAULT: Final = "20"  # an hour, in the project's currency: some eight large cards
+
+
+def costs_by_id(client: "Client") -> Mapping[str, "CostAnswer"]:
+    """What each instance costs; nothing where one may not see it, or nothing costs anything."""
+    try:
+        found = {each.instance_id: each for each in client.bills.costs()}
+    except TeraflockError:
+        return {}
+    told = (
+        each.micros or each.micros_per_hour or each.idle_gpus or each.paid_until for each in found.values()
+    )
+    return found if any(told) else {}
+
+
+def with_cost(instance: "InstanceAnswer", costs: Mapping[str, "CostAnswer"]) -> dict[str, Any]:
+    """For JSON: the instance with its cost beside its own fields, null where it has none."""
+    import msgspec  # a table needs none of it
+
+    cost = costs.get(instance.id)
+    told = (
+        {"currency": cost.currency, "micros_per_hour": cost.micros_per_hour, "micros": cost.micros}
+        if cost
+        else None
+    )
+    return {**msgspec.to_builtins(instance), "cost": told}
+
+
+def cost_cells(cost: "CostAnswer | None", decimals: int | None = None) -> list[str]:
+    """Price and cost so far. `decimals` are those of the column it stands in."""
+    if cost is None or not (cost.micros or cost.micros_per_hour or cost.paid_until):
+        return ["", ""]
+    price = hourly_text(cost.micros_per_hour, cost.currency)
+    if cost.paid_until and not cost.micros_per_hour:
+        price = f"paid until {cost.paid_until:%Y-%m-%d}"
+    return [price, amount_text(cost.micros, cost.currency, decimals)]
+
+
+def tell_idle(costs: Iterable["CostAnswer"], now: datetime) -> None:
+    """Name the cards that do nothing, and what they cost meanwhile."""
+    for cost in costs:
+        if cost.idle_gpus and cost.idle_since:
+            cards = "A GPU" if cost.idle_gpus == 1 else f"{cost.idle_gpus} GPUs"
+            price = hourly_text(cost.micros_per_hour, cost.currency) if cost.micros_per_hour else ""
+            since = age_text(cost.idle_since, now)
+            remark(f"{cards} of `{cost.name}` idle for {since}{f'; it costs {price}' if price else ''}")
+
+
+def budget_of(client: "Client") -> "BudgetAnswer | None":
+    """The project's budget; None where there is none, or one may not see it."""
+    try:
+        return client.budgets.get()
+    except TeraflockError:
+        return None
+
+
+def tell_budget(budget: "BudgetAnswer") -> None:
+    """Say that a budget nears its end, or is over: for whoever has instances that are stopped then."""
+    amount = amount_text(budget.micros, budget.currency)
+    if budget.stopped_at:
+        remark(
+            f"The budget of {amount} for {budget.month} was reached: all was stopped {time_text(budget.stopped_at)}"
+        )
+    elif budget.announced_at and budget.stops_at:
+        remark(
+            f"The budget of {amount} is spent {time_text(budget.stops_at)}: all instances are stopped then"
+        )
+
+
+def price_of(client: "Client", request: "LaunchRequest", *, yes: bool) -> str:
+    """What a launch will cost, to be told once it is accepted; where that is much, it is asked for before."""
+    from teraflock.wire.quote import QuoteRequest
+
+    try:
+        quote = client.quotes.get(
+            QuoteRequest(
+                shape=request.shape, mode=request.mode, instances=request.instances, host=request.host or ""
+            )
+        )
+    except TeraflockError:
+        return ""  # no prices; or the launch itself will say what is wrong with the shape
+    if not quote.micros_per_hour:
+        return ""
+    price = hourly_text(quote.micros_per_hour, quote.currency)
+    above = quote.micros_per_hour > parse_amount(os.environ.get(ASK_ABOVE, ASK_ABOVE_DEFAULT))
+    if above and not yes:
+        confirm(f"This costs {price}. Launch it?", f"A launch for {price}")
+        return ""
+    return f"Costs {price}, {amount_text(quote.micros_per_month, quote.currency)} a month on end"
+
+
+def tell_spent(client: "Client", instances: Iterable["InstanceAnswer"]) -> None:
+    """Say what instances have cost so far."""
+    costs = costs_by_id(client)
+    for instance in instances:
+        cost = costs.get(instance.id)
+        if cost is not None and cost.micros:
+            disk = (
+                f", its disk {hourly_text(cost.micros_per_hour, cost.currency)}"
+                if cost.micros_per_hour
+                else ""
+            )
+            remark(f"`{instance.name}` has cost {amount_text(cost.micros, cost.currency)}{disk}")

@@ -1,0 +1,69 @@
+"""`tera label`: change the labels of instances."""
+
+import re
+from typing import Final
+
+import click
+
+from teraflock.base.errors import BadInput
+from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.options import json_option, project_option
+from teraflock.cli.output import write_json
+from teraflock.cli.table import printable
+from teraflock.cli.words import details_text
+from teraflock.wire.instance import ChangeRequest
+
+_KEY: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?")
+HELP: Final = """Change the labels of an instance: `key=value` sets one, `key-` removes one.
+
+`tera bill --by label` counts by the labels of the time: what an instance cost before a change stays with its old
+labels. Without changes, the labels are shown.
+
+\b
+Examples:
+  tera label web team=vision run=7
+  tera label web run-
+  tera label web
+"""
+
+
+@click.command(help=HELP)
+@click.argument("name")
+@click.argument("changes", nargs=-1, metavar="[KEY=VALUE|KEY-]...")
+@project_option
+@json_option
+def command(name: str, changes: tuple[str, ...], project: str | None, as_json: bool) -> None:
+    wished = parse_changes(changes)
+    with connected(project) as client:
+        instance = (
+            client.instances.change(name, ChangeRequest(labels=wished))
+            if wished
+            else client.instances.get(name)
+        )
+        mark_simulated(client)
+    if as_json:
+        write_json(instance)
+    else:
+        click.echo(f"{instance.name}: {printable(details_text(instance.labels)) or 'no labels'}")
+
+
+def parse_changes(texts: tuple[str, ...]) -> dict[str, str | None]:
+    """`("team=vision", "run-")` → what to set, and None for what to remove."""
+    changes: dict[str, str | None] = {}
+    for text in texts:
+        key, is_pair, value = text.partition("=")
+        if not is_pair and not text.endswith("-"):
+            raise BadInput(
+                f"`{text}` does not change a label", hint="Write `key=value`, or `key-` to remove it"
+            )
+        key = key if is_pair else text[:-1]
+        if not key:
+            raise BadInput(f"`{text}` names no label", hint="Write `key=value`, or `key-` to remove it")
+        if not _KEY.fullmatch(key):
+            raise BadInput(
+                f"`{key}` cannot be the name of a label", hint="Letters, digits and `._/-`, up to 63"
+            )
+        if key in changes:
+            raise BadInput(f"The label `{key}` is given twice", hint="Give every label once")
+        changes[key] = value if is_pair else None
+    return changes

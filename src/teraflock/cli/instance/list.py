@@ -1,0 +1,139 @@
+"""`tera ps`: the instances of a project."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, get_args
+
+import click
+
+from teraflock.base.clock import SystemClock
+from teraflock.base.errors import BadInput
+from teraflock.base.money import decimals_for
+from teraflock.base.quantities import bytes_text
+from teraflock.cli.connection import connected
+from teraflock.cli.instance.costs import budget_of, cost_cells, costs_by_id, tell_budget, tell_idle, with_cost
+from teraflock.cli.options import json_option, organisation_option, project_option
+from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.table import Column, render
+from teraflock.cli.words import age_text, cards_text, parse_pairs, state_text
+from teraflock.wire.instance import PhaseWord
+
+if TYPE_CHECKING:
+    from teraflock.wire.bill import CostAnswer
+    from teraflock.wire.instance import InstanceAnswer
+
+_PATTERN: Final = re.compile(r"[a-z0-9*?-]{0,63}")
+HELP: Final = """List instances and their state.
+
+Filters are applied by the server; only what matches all of them is listed. For operators, `--all` lists the
+instances of every organisation; `--org` and `--host` narrow that.
+
+\b
+Examples:
+  tera ps
+  tera ps --state running --label team=vision
+  tera ps --name 'web-*'
+  tera ps --state gone
+  tera ps --json
+  tera ps --all --host gpu-3
+  tera ps --org red-lab
+"""
+COLUMNS: Final = (
+    Column("NAME", flexible=True),
+    Column("STATE"),
+    Column("GPUS", worth=8),
+    Column("VCPUS", right=True, worth=4),
+    Column("RAM", right=True, worth=4),
+    Column("SSH", worth=7),
+    Column("ADDRESS", worth=3),
+    Column("HOST", flexible=True, worth=3),
+    Column("IMAGE", flexible=True, worth=2),
+    Column("AGE", right=True, worth=5),
+    Column("PRICE", right=True, worth=5),
+    Column("SO FAR", right=True, worth=4),
+    Column("PROBLEM", flexible=True, worth=6),
+)
+
+
+@click.command(help=HELP)
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    metavar="STATE",
+    type=click.Choice(list(get_args(PhaseWord))),
+    help="Only those in this state; may be repeated.",
+)
+@click.option("--label", "labels", multiple=True, metavar="K=V", help="Only those with it; may be repeated.")
+@click.option("--name", default="", metavar="PATTERN", help="Only those with a name like this: `web-*`.")
+@click.option("--all", "is_all", is_flag=True, help="Of every organisation; for operators.")
+@click.option("--host", default="", metavar="NAME", help="With --all: on this host only.")
+@organisation_option
+@project_option
+@json_option
+def command(
+    project: str | None,
+    states: tuple[str, ...],
+    labels: tuple[str, ...],
+    name: str,
+    is_all: bool,
+    host: str,
+    organisation: str,
+    as_json: bool,
+) -> None:
+    wished = parse_pairs(labels, "--label")
+    if not _PATTERN.fullmatch(name):
+        raise BadInput(
+            f"`{name}` matches no name of an instance",
+            hint="Names have `a-z`, `0-9` and `-`; `*` and `?` stand for others",
+        )
+    if is_all or host or organisation:
+        from teraflock.cli.operator import list_everyone
+
+        list_everyone(project, states, wished, host=host, organisation=organisation, as_json=as_json)
+        return
+    with connected(project) as client:
+        matching = client.instances.list(states=states, labels=wished, name=name)
+        found = sorted(matching, key=lambda each: (each.created_at, each.name))
+        costs = costs_by_id(client) if found else {}
+        budget = budget_of(client) if costs and not as_json else None
+    if as_json:
+        write_json([with_cost(each, costs) for each in found])
+    elif found:
+        write_instances(found, costs)
+        tell_idle(costs.values(), SystemClock().now())
+        if budget:
+            tell_budget(budget)
+    else:
+        remark(
+            "No instance matches"
+            if states or wished or name
+            else "No instances yet; see `tera launch --help`"
+        )
+
+
+def write_instances(
+    instances: Sequence["InstanceAnswer"], costs: Mapping[str, "CostAnswer"] | None = None
+) -> None:
+    now, costs = SystemClock().now(), costs or {}
+    decimals = decimals_for(each.micros for each in costs.values())
+    rows = [_cells(each, now, costs.get(each.id), decimals) for each in instances]
+    click.echo(render(COLUMNS, rows, columns()))
+
+
+def _cells(instance: "InstanceAnswer", now: datetime, cost: "CostAnswer | None", decimals: int) -> list[str]:
+    return [
+        instance.name,
+        state_text(instance),
+        cards_text(instance.shape),
+        str(instance.shape.vcpus),
+        bytes_text(instance.shape.ram_bytes),
+        f"{instance.ssh.host}:{instance.ssh.port}" if instance.ssh else "",
+        instance.private_address or "",
+        instance.host or "",
+        instance.image,
+        age_text(instance.created_at, now),
+        *cost_cells(cost, decimals),
+        instance.problem,
+    ]

@@ -1,0 +1,127 @@
+"""`tera invoice`: what is sent to a customer."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from teraflock.base.errors import BadInput
+from teraflock.cli.connection import connected
+from teraflock.cli.lazy import NamingGroup
+from teraflock.cli.money_words import amount_text, month_argument, month_option
+from teraflock.cli.options import json_option, project_option
+from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.table import Column, render
+
+if TYPE_CHECKING:
+    from teraflock.wire.invoice import InvoiceAnswer
+
+HELP: Final = """Invoices of a project.
+
+\b
+Examples:
+  tera invoice list
+  tera invoice preview --pdf preview.pdf
+  tera invoice issue 2026-10
+  tera invoice show 2026-10 --pdf october.pdf
+  tera invoice show 2026-10 --out october.html
+"""
+COLUMNS: Final = (
+    Column("NUMBER"),
+    Column("USAGE", right=True, worth=6),
+    Column("CREDITS", right=True, worth=4),
+    Column("TAX", right=True, worth=5),
+    Column("PAID", right=True, worth=4),
+    Column("DUE", right=True),
+    Column("STILL OPEN", right=True, worth=8),
+    Column("ISSUED", worth=7),
+)
+
+
+@click.group(cls=NamingGroup, help=HELP)
+def command() -> None:
+    pass
+
+
+@command.command("list", help="All invoices, oldest first.")
+@project_option
+@json_option
+def list_(project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        found = client.invoices.list()
+    if as_json:
+        write_json(found)
+    elif found:
+        click.echo(render(COLUMNS, [_cells(each) for each in found], columns()))
+    else:
+        remark("No invoice yet; one is issued when a month is over")
+
+
+@command.command(help="Issue the invoice of a month that is over. For operators.")
+@month_argument
+@project_option
+@json_option
+def issue(month: str, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        made = client.invoices.issue(month)
+    if as_json:
+        write_json(made)
+    else:
+        remark(f"Invoice {made.number}: {amount_text(made.due_micros, made.currency)} due")
+
+
+@command.command(help="An invoice to print or send: a page (HTML), or a PDF.")
+@month_argument
+@click.option("--out", type=click.Path(), metavar="FILE", help="Write the page there; else to stdout.")
+@click.option("--pdf", type=click.Path(), metavar="FILE", help="Write it as a PDF there.")
+@project_option
+def show(month: str, out: str | None, pdf: str | None, project: str | None) -> None:
+    _check_one(out, pdf)
+    with connected(project) as client:
+        content = client.invoices.pdf(month) if pdf else client.invoices.html(month)
+    _put(content, out, pdf)
+
+
+@command.command(help="Show the invoice of a month as it would be now, marked PREVIEW and without a number.")
+@month_option
+@click.option("--out", type=click.Path(), metavar="FILE", help="Write the page there; else to stdout.")
+@click.option("--pdf", type=click.Path(), metavar="FILE", help="Write it as a PDF there.")
+@project_option
+def preview(month: str, out: str | None, pdf: str | None, project: str | None) -> None:
+    _check_one(out, pdf)
+    with connected(project) as client:
+        content = client.invoices.preview(month, pdf=bool(pdf))
+    _put(content, out, pdf)
+
+
+def _check_one(out: str | None, pdf: str | None) -> None:
+    if out and pdf:
+        raise BadInput("`--out` and `--pdf` exclude each other")
+
+
+def _put(content: bytes, out: str | None, pdf: str | None) -> None:
+    if (file := pdf or out) is None:
+        sys.stdout.buffer.write(content)
+        return
+    try:
+        Path(file).write_bytes(content)
+    except OSError as error:
+        raise BadInput(f"`{file}` cannot be written: {error.strerror}") from None
+    remark(f"Written to `{file}`")
+
+
+def _cells(invoice: "InvoiceAnswer") -> list[str]:
+    """Invoices are in whole cents."""
+
+    def text(micros: int) -> str:
+        return amount_text(micros, invoice.currency, 2)
+
+    amounts = (invoice.usage_micros, invoice.credit_micros, invoice.tax_micros, invoice.paid_micros)
+    return [
+        invoice.number,
+        *(text(micros) if micros else "" for micros in amounts),
+        text(invoice.due_micros),
+        text(invoice.open_micros) if invoice.open_micros else "paid",
+        f"{invoice.issued_at:%Y-%m-%d}",
+    ]

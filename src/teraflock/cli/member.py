@@ -1,0 +1,112 @@
+"""`tera member`: members of the organisation and their roles."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import click
+
+from teraflock.cli.confirm import confirm
+from teraflock.cli.connection import connected
+from teraflock.cli.lazy import NamingGroup
+from teraflock.cli.options import json_option, organisation_option, yes_option
+from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.pages import names_of
+from teraflock.cli.table import Column, render
+from teraflock.cli.words import check_member_name, roles_text, time_text
+from teraflock.wire.member import MemberAnswer, MemberRequest, RoleChange, RoleWord
+
+ROLES: Final = ("owner", "member", "viewer", "billing")
+HELP: Final = """Members of your organisation and what they may do.
+
+An owner may do everything in it, a member launches and deletes instances, a viewer looks, billing sees what was used.
+A role holds in one project (`--in`) or in all of them.
+
+\b
+Examples:
+  tera member add someone@example.org --role member --in vision
+  tera member role someone@example.org viewer --in speech
+  tera key create laptop --member someone@example.org
+  tera member remove someone@example.org
+"""
+COLUMNS: Final = (
+    Column("MEMBER", flexible=True),
+    Column("ROLES", flexible=True),
+    Column("ID", worth=5),
+    Column("SINCE (UTC)", worth=4),
+)
+
+
+@click.group(cls=NamingGroup, help=HELP)
+def command() -> None:
+    pass
+
+
+@command.command("list", help="All members of your organisation.")
+@organisation_option
+@json_option
+def list_members(organisation: str, as_json: bool) -> None:
+    with connected() as client:
+        found = list(client.members.list(organisation=organisation))
+        names = {} if as_json else names_of(lambda: client.projects.list(organisation=organisation))
+    if as_json:
+        write_json(found)
+        return
+    rows = [[each.name, _roles(each, names), each.id, time_text(each.created_at)] for each in found]
+    click.echo(render(COLUMNS, rows, columns()))
+
+
+@command.command(help="A new member. `tera key create --member` then makes a key for it.")
+@click.argument("name")
+@click.option("--role", type=click.Choice(ROLES), required=True)
+@click.option("--in", "project", default="", metavar="PROJECT", help="In this project only.")
+@organisation_option
+@json_option
+def add(name: str, role: RoleWord, project: str, organisation: str, as_json: bool) -> None:
+    check_member_name(name)
+    with connected() as client:
+        made = client.members.add(
+            MemberRequest(name=name, role=role, project=project), organisation=organisation
+        )
+        names = {} if as_json else names_of(lambda: client.projects.list(organisation=organisation))
+    if as_json:
+        write_json(made)
+    else:
+        remark(
+            f"{made.name} is {_roles(made, names)}; `tera key create NAME --member {made.name}` makes a key"
+        )
+
+
+@command.command(help="Give a member another role, or `none`.")
+@click.argument("name")
+@click.argument("role", type=click.Choice((*ROLES, "none")))
+@click.option("--in", "project", default="", metavar="PROJECT", help="In this project only.")
+@json_option
+def role(name: str, role: RoleWord, project: str, as_json: bool) -> None:
+    change = RoleChange(role=None if role not in ROLES else role, project=project)
+    with connected() as client:
+        changed = client.members.set_role(name, change)
+        names = {} if as_json else names_of(client.projects.list)
+    if as_json:
+        write_json(changed)
+    else:
+        remark(f"{changed.name} is {_roles(changed, names)}")
+
+
+@command.command(help="Remove a member; its keys end at once. What it launched stays.")
+@click.argument("name")
+@yes_option
+@json_option
+def remove(name: str, yes: bool, as_json: bool) -> None:
+    if not yes:
+        confirm(f"Remove the member `{name}`? Its keys end at once.", "Removing")
+    with connected() as client:
+        client.members.remove(name)
+    if as_json:
+        write_json({"removed": name})
+    else:
+        remark(f"{name} is no longer a member")
+
+
+def _roles(member: MemberAnswer, names: Mapping[str, str]) -> str:
+    roles = roles_text(member.roles, names)
+    return ", ".join(filter(None, ["operator" if member.is_operator else "", roles])) or "without a role"

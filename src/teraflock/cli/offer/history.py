@@ -1,0 +1,57 @@
+"""`tera offers history`: how the price of a GPU-hour went, as a small chart."""
+
+from typing import Any, Final
+
+import click
+from msgspec.structs import asdict
+
+from teraflock.app.local import Local
+from teraflock.base.money import decimal_text
+from teraflock.cli.chart import Range, ranges
+from teraflock.cli.offer.filters import Asked, filter_options, query_from
+from teraflock.cli.output import columns, remark, write_json
+from teraflock.offer.service import Point
+
+HELP: Final = """How the price of one GPU-hour went over time, over all offers that fit, standing and superseded.
+
+For each day on which prices began: the lowest, the median (●) and the highest.
+
+\b
+Examples:
+  tera offers history --gpu A100 --mode spot
+  tera offers history --gpu V100 --provider aws --json
+"""
+
+
+@click.command(help=HELP)
+@filter_options
+@click.option("--json", "as_json", is_flag=True, help="A JSON list of objects on stdout.")
+def command(as_json: bool, **words: Any) -> None:
+    asked = Asked(**words)
+    with Local() as local:
+        service = local.offers()
+        currency = local.currency(asked.currency)
+        points = service.history(query_from(asked, service.providers), currency)
+    if as_json:
+        write_json([{"currency": currency, "per": "gpu-hour", **asdict(point)} for point in points])
+        return
+    what = " ".join(asked.gpu) or "all GPUs"
+    if not points:
+        remark(f"No price is known for {what} under these filters")
+        return
+    click.echo(f"{what}: {currency} per GPU-hour")
+    click.echo(ranges([_range(point) for point in points], columns()))
+    offers = sum(point.offers for point in points)
+    remark(f"\n{offers:,} prices, each on the day it was first seen; lowest, median (●) and highest")
+
+
+def _range(point: Point) -> Range:
+    return Range(
+        label=point.day,
+        low=point.lowest_micros,
+        middle=point.median_micros,
+        high=point.highest_micros,
+        low_text=decimal_text(point.lowest_micros, 3),
+        high_text=decimal_text(point.highest_micros, 3),
+        note=f"{point.offers:,} offer{'s' if point.offers != 1 else ''}",
+    )

@@ -1,0 +1,114 @@
+"""`tera offers import`: take in a catalog, and say what became of every row."""
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Final
+
+import click
+
+from teraflock.app.local import Local
+from teraflock.base.clock import today
+from teraflock.base.errors import BadInput
+from teraflock.cli.offer.filters import parse_day
+from teraflock.cli.output import remark, write_json
+from teraflock.cli.progress import Progress
+from teraflock.offer.importers import READERS
+from teraflock.offer.imports import SHIPPED, Origin, Reason, Report, import_offers
+
+HELP: Final = """Take in a catalog of prices: all offers of SOURCE are replaced by those in PATH.
+
+SOURCE is a name of your choice. The names `skypilot` and `gpuhunt` read those projects' catalogs; any other reads
+Teraflock's own CSV layout (docs/offers-csv.md), unless `--layout` says otherwise. Old prices are kept as history.
+A file that cannot be read to its end changes nothing.
+
+\b
+Examples:
+  tera offers import skypilot ~/skypilot-catalog/catalogs/v8
+  tera offers import gpuhunt ~/gpuhunt/aws.csv --as-of 2026-08-22
+  tera offers import our-servers prices.csv
+"""
+
+
+@click.command(help=HELP)
+@click.argument("source")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--layout", type=click.Choice(list(READERS)), help="How the files are laid out.")
+@click.option("--as-of", metavar="DATE", help="The day of the prices; else the day of the newest file.")
+@click.option("--json", "as_json", is_flag=True, help="The report as JSON on stdout.")
+def command(source: str, path: Path, layout: str | None, as_of: str | None, as_json: bool) -> None:
+    check_source(source)
+    with Local() as local:
+        latest = today(local.clock)
+        day = day_of_prices(as_of, latest) if as_of else newest_file_day(path, latest)
+        origin = Origin(source=source, layout=layout or layout_of(source), path=path, as_of=day.isoformat())
+        with Progress("Reading", "rows") as progress:
+            report = import_offers(
+                local.database(to_write=True), local.rates, local.clock, origin, progress=progress
+            )
+    tell(report, as_json=as_json)
+
+
+def check_source(source: str) -> None:
+    if source == SHIPPED:
+        raise BadInput(
+            f"`{SHIPPED}` is the name of the offers that come with Teraflock", hint="Choose another name"
+        )
+    if not source or not all(character.isalnum() or character in "-_." for character in source):
+        raise BadInput(f"`{source}` cannot name a source", hint="Use letters, digits, `-`, `_` and `.`")
+
+
+def layout_of(source: str) -> str:
+    return source if source in READERS else "teraflock"
+
+
+def day_of_prices(text: str, latest: date) -> date:
+    """The day the user names; of a month or year that is not over, today. One to come would bar later imports."""
+    day = parse_day(text)
+    if day > latest and not latest.isoformat().startswith(text.strip()):
+        raise BadInput(f"`{text}` is yet to come", hint="Prices are those of today or of an earlier day")
+    return min(day, latest)
+
+
+def newest_file_day(path: Path, latest: date) -> date:
+    """The day of the newest CSV in a file or folder; never one that is yet to come."""
+    # no deeper than a reader looks: a user may name `/` by mistake
+    files = [path] if path.is_file() else [*path.glob("*.csv"), *path.glob("*/*.csv")]
+    days = [datetime.fromtimestamp(file.stat().st_mtime, UTC).date() for file in files]
+    return min(max(days, default=latest), latest)
+
+
+def tell(report: Report, *, as_json: bool) -> None:
+    if as_json:
+        write_json(report)
+        return
+    click.echo(f"{report.source}: prices of {report.as_of}")
+    figures = [
+        ("rows read", report.rows_read),
+        ("offers taken", report.offers_taken),
+        ("  with a price", report.priced),
+        ("  price unknown", report.price_unknown),
+        ("  price refused", sum(reason.rows for reason in report.refused)),
+        ("not taken", sum(reason.rows for reason in report.rejected)),
+        ("new offers", report.new),
+        ("changed prices", report.changed),
+        ("gone", report.gone),
+    ]
+    width = max(len(f"{figure:,}") for _, figure in figures)
+    for words, figure in figures:
+        click.echo(f"  {figure:{width},}  {words}")
+    _tell_reasons("Prices refused as absurd (listed by `tera offers --all`)", report.refused)
+    _tell_reasons("Not taken", report.rejected)
+    if report.unknown_gpus:
+        names = ", ".join(f"{name} ({count:,})" for name, count in report.unknown_gpus[:UNKNOWN_GPUS_SHOWN])
+        remark(f"\nGPUs that the catalog does not know, listed without memory and speed: {names}")
+
+
+UNKNOWN_GPUS_SHOWN: Final = 8
+
+
+def _tell_reasons(title: str, reasons: tuple[Reason, ...]) -> None:
+    if reasons:
+        remark(f"\n{title}:")
+        for reason in reasons:
+            more = ", …" if reason.rows > len(reason.examples) else ""
+            remark(f"  {reason.rows:,}: {reason.reason} ({'; '.join(reason.examples)}{more})")

@@ -1,0 +1,205 @@
+"""`tera offers`: the offers that fit, as a table, JSON or CSV."""
+
+from collections.abc import Iterable
+from datetime import date
+from typing import Any, ClassVar, Final
+
+import click
+from msgspec.structs import replace
+
+from teraflock.app.local import Local
+from teraflock.base.errors import BadInput
+from teraflock.base.exchange import Rates
+from teraflock.base.money import Period, decimal_text, micros_per
+from teraflock.base.quantities import memory_text
+from teraflock.cli.lazy import LazyGroup
+from teraflock.cli.offer.filters import Asked, filter_options, query_from
+from teraflock.cli.offer.footer import UNSURE_PRICE, footer
+from teraflock.cli.output import columns, gpus_text, remark, write_csv, write_json
+from teraflock.cli.table import Column, render
+from teraflock.offer.model import Line, Offer, Query
+from teraflock.offer.rules import in_currency
+from teraflock.offer.service import OfferService
+
+LIMIT: Final = 50
+LIMIT_MAX: Final = 10**9  # what Python counts to while it skips; `--all` has no limit
+
+
+class _Offers(LazyGroup):
+    commands_by_name: ClassVar = {
+        "import": ("teraflock.cli.offer.importing", "Take in a catalog of prices from a file or folder"),
+        "refresh": ("teraflock.cli.offer.refresh", "Take in a catalog from a URL, if it has changed"),
+        "history": ("teraflock.cli.offer.history", "How the price of a GPU went over time"),
+        "sources": ("teraflock.cli.offer.sources", "Where the offers come from, and how old each is"),
+    }
+
+
+HELP: Final = """Every GPU offer there is, cheapest first.
+
+Prices are made comparable: per GPU or per instance, by the second, hour or month, in yuan or dollars. Each
+keeps its date, its source, and what is doubtful about it.
+
+\b
+Examples:
+  tera offers --gpu V100 --mode on-demand
+  tera offers --gpu M40 --gpu P40 --memory-total-min 48 --per month --currency CNY
+  tera offers --memory-min 80 --count 8 --sort price-per-tflops
+  tera offers --provider aws --region us-east --price-max 2 --json
+"""
+
+
+@click.group(cls=_Offers, invoke_without_command=True, help=HELP)
+@filter_options
+@click.option(
+    "--limit",
+    type=click.IntRange(1, LIMIT_MAX),
+    default=LIMIT,
+    show_default=True,
+    help="Show at most so many.",
+)
+@click.option(
+    "--all", "everything", is_flag=True, help="Show all, refused prices included, with their reason."
+)
+@click.option("--json", "as_json", is_flag=True, help="A JSON list of objects on stdout.")
+@click.option("--csv", "as_csv", is_flag=True, help="CSV on stdout.")
+@click.pass_context
+def command(
+    ctx: click.Context, /, limit: int, everything: bool, as_json: bool, as_csv: bool, **words: Any
+) -> None:
+    if ctx.invoked_subcommand:
+        if given := [
+            name
+            for name in ctx.params
+            if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE
+        ]:
+            option = given[0].replace("_", "-")
+            raise BadInput(
+                f"`--{option}` stands before `{ctx.invoked_subcommand}`",
+                hint=f"Write `tera offers {ctx.invoked_subcommand} --{option} …`",
+            )
+        return
+    if as_json and as_csv:
+        raise BadInput("`--json` and `--csv` cannot be had at once")
+    asked = Asked(**words)
+    with Local() as local:
+        service = local.offers()
+        currency = local.currency(asked.currency)
+        query = query_from(asked, service.providers)
+        if everything:
+            query = replace(query, refused=True)
+        shown = None if everything else limit
+        per: Period = "month" if asked.per == "month" else "hour"
+        if as_json or as_csv:
+            _write_machine(service, query, shown, local.rates, currency, per, as_json=as_json)
+        else:
+            _write_table(service, query, shown, local.rates, currency, per)
+
+
+def _write_machine(
+    service: OfferService,
+    query: Query,
+    limit: int | None,
+    rates: Rates,
+    currency: str,
+    per: Period,
+    *,
+    as_json: bool,
+) -> None:
+    from teraflock.wire.offer import csv_cells, csv_header, shape_offer
+
+    answer = service.search(query, limit=limit)
+    on = service.day_of(query)
+    shapes = [shape_offer(offer, currency=currency, per=per, rates=rates, on=on) for offer in answer.offers]
+    if as_json:
+        write_json(shapes)
+    else:
+        write_csv(csv_header(), map(csv_cells, shapes))
+    if not answer.matched:
+        remark(_nothing_left(service, query))
+    elif len(shapes) < answer.matched:
+        remark(f"{len(shapes):,} of {answer.matched:,} offers written; `--all` writes them all")
+
+
+def _write_table(
+    service: OfferService, query: Query, limit: int | None, rates: Rates, currency: str, per: Period
+) -> None:
+    listing = service.listing(query, limit=limit)
+    on = service.day_of(query)
+    rows = [_cells(line, rates, currency, per, on) for line in listing.lines]
+    click.echo(render(_columns(currency, per), rows, columns()))
+    if not listing.matched:
+        remark(_nothing_left(service, query))
+    for sentence in footer(listing, rates, currency, today=service.today(), on=on):
+        remark(sentence)
+
+
+def _nothing_left(service: OfferService, query: Query) -> str:
+    removal = service.removal(query)
+    if removal is None:
+        return "\nNo offer is stored yet"
+    return f"\nNo offer is left: `{removal.filter}` removed the last {removal.removed:,}"
+
+
+def _columns(currency: str, per: Period) -> list[Column]:
+    return [
+        Column("GPUS"),
+        Column("MEMORY", right=True, worth=7),
+        Column("PROVIDER"),
+        Column("INSTANCE", flexible=True, worth=8),
+        Column("REGION", flexible=True, worth=5),
+        Column("VCPUS", right=True, worth=4),
+        Column("RAM", right=True, worth=4),
+        Column("MODE", worth=8),
+        Column(f"{currency}/{per}", right=True),
+        Column("", worth=8),
+        Column(f"{currency}/GPU-{per}", right=True, worth=6),
+        Column("AS OF", worth=8),
+        Column("FLAGS", flexible=True, worth=3),
+    ]
+
+
+def _cells(line: Line, rates: Rates, currency: str, per: Period, on: date) -> list[str]:
+    offer = line.offer
+    price = _price(offer, rates, currency, per, on, 1)
+    each = _price(offer, rates, currency, per, on, offer.gpu_count) if offer.gpu_count else None
+    return [
+        gpus_text(offer.gpu_count, offer.gpu or offer.gpu_name or "no GPU", offer.gpu_share),
+        _memory(offer.gpu_memory_bytes, "suspect:memory" in offer.flags),
+        offer.provider,
+        offer.instance_type,
+        line.places[0] + (f" +{len(line.places) - 1}" if len(line.places) > 1 else ""),
+        f"{offer.vcpus:g}" if offer.vcpus is not None else "",
+        _memory(offer.ram_bytes, "suspect:ram" in offer.flags),
+        offer.mode or "",
+        price or offer.standing,
+        "" if UNSURE_PRICE.isdisjoint(offer.flags) else "?",
+        each or "",
+        offer.as_of or "unknown",
+        offer.note if offer.standing == "refused" else _flags(offer.flags),
+    ]
+
+
+def _memory(size_bytes: int | None, doubtful: bool) -> str:
+    return f"{memory_text(size_bytes)}{'?' if doubtful else ''}" if size_bytes else ""
+
+
+def _flags(flags: Iterable[str]) -> str:
+    """`inferred:name inferred:gpu slice` → `slice, inferred: name, gpu`; what the columns say already is left out."""
+    plain, kinds = [], dict[str, list[str]]()
+    for flag in flags:
+        kind, colon, what = flag.partition(":")
+        if colon:
+            kinds.setdefault(kind, []).append(what)
+        elif flag not in ("price-unknown", "price-refused", "free"):
+            plain.append(flag)
+    return "; ".join([*plain, *(f"{kind} {', '.join(what)}" for kind, what in kinds.items())])
+
+
+def _price(offer: Offer, rates: Rates, currency: str, per: Period, on: date, parts: int) -> str | None:
+    if offer.price_micros_per_month is None:
+        return None
+    monthly = in_currency(offer.price_micros_per_month, offer.currency, currency, rates, on)
+    return decimal_text(round(micros_per(monthly, per) / parts), PRICE_DECIMALS[per])
+
+
+PRICE_DECIMALS: Final = {"second": 6, "hour": 3, "month": 2}

@@ -1,0 +1,137 @@
+"""`tera offers refresh`: take in a catalog from a URL, if it has changed there."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import click
+from msgspec.structs import replace
+
+from teraflock.app.local import Local
+from teraflock.base.clock import today
+from teraflock.base.errors import BadInput, TeraflockError, unknown_name
+from teraflock.cli.offer.importing import check_source, day_of_prices, layout_of, tell
+from teraflock.cli.output import complain, remark, write_json
+from teraflock.cli.progress import Progress
+from teraflock.offer.fetch import TIMEOUT_SECONDS, fetch
+from teraflock.offer.importers import READERS
+from teraflock.offer.imports import Origin, Report, import_offers
+from teraflock.offer.model import Source
+
+HELP: Final = """Fetch a catalog from a URL and take it in as `tera offers import` does.
+
+Give the URL once; it is remembered with the SOURCE. Without SOURCE every source that has a URL is refreshed. The URL
+names a CSV file, or a zip or tar archive of a catalog. Where the server keeps a `.sha256` file beside it, the
+download must be as that says. A download that breaks off changes nothing.
+
+\b
+Examples:
+  tera offers refresh skypilot --url https://example.org/catalogs.tar.gz
+  tera offers refresh
+"""
+
+
+@click.command(help=HELP)
+@click.argument("source", required=False)
+@click.option("--url", help="Where the catalog is; remembered for the next time.")
+@click.option("--layout", type=click.Choice(list(READERS)), help="How the files are laid out.")
+@click.option("--sha256", default="", metavar="HEX", help="What the download must be.")
+@click.option("--timeout", type=click.FloatRange(min=0.1), default=TIMEOUT_SECONDS, show_default=True,
+              metavar="SECONDS", help="How long the server may be silent.")  # fmt: skip
+@click.option(
+    "--as-of", metavar="DATE", help="The day of the prices; else the day the server gives, else today."
+)
+@click.option("--force", is_flag=True, help="Fetch even if it has not changed.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="A JSON list of reports on stdout, one for each source that had changed.",
+)
+def command(
+    source: str | None, url: str | None, layout: str | None, sha256: str, timeout: float, as_of: str | None,
+    force: bool, as_json: bool,
+) -> None:  # fmt: skip
+    with Local() as local:
+        day = day_of_prices(as_of, today(local.clock)).isoformat() if as_of else ""
+        reports: list[Report] = []
+        failed: TeraflockError | None = None
+        for each in _targets(local, source, url, layout):
+            try:
+                report = _refresh(local, each, sha256=sha256, timeout=timeout, day=day, force=force)
+            except TeraflockError as error:
+                if failed:  # the last is told as every error is; one before it here
+                    complain(failed.sentence, failed.hint)
+                failed = error  # one source that is away must not keep the others old
+                continue
+            if report is None:
+                remark(f"{each.name}: unchanged since {each.imported_at}")
+            else:
+                reports.append(report)
+                if not as_json:
+                    tell(report, as_json=False)
+    if as_json:
+        write_json(reports)
+    if failed:
+        raise failed
+
+
+def _targets(local: Local, name: str | None, url: str | None, layout: str | None) -> list[Source]:
+    known = {source.name: source for source in local.offers().sources()}
+    if name is None:
+        if url:
+            raise BadInput(
+                "`--url` needs the name of the source", hint="Write `tera offers refresh SOURCE --url …`"
+            )
+        if targets := [source for source in known.values() if source.url]:
+            return targets
+        raise BadInput(
+            "No source has a URL yet", hint="Give it once: `tera offers refresh SOURCE --url https://…`"
+        )
+    check_source(name)
+    before = known.get(name)
+    layout = layout or (before.layout if before else layout_of(name))
+    if url and not (before and (before.url, before.layout) == (url, layout)):
+        return [Source(name=name, layout=layout, import_number=0, place=url, checksum="", as_of="", imported_at="",
+                       offers=0, currencies="", url=url)]  # fmt: skip
+    if before is None:
+        raise unknown_name("source", name, known, see="`tera offers sources` lists them")
+    if not before.url:
+        raise BadInput(f"The source `{name}` has no URL yet", hint="Give it once with `--url`")
+    if before.layout != layout:  # what was fetched before must be read anew
+        return [replace(before, layout=layout, etag="", last_modified="", checksum="")]
+    return [before]
+
+
+def _refresh(
+    local: Local, source: Source, *, sha256: str, timeout: float, day: str, force: bool
+) -> Report | None:
+    """Fetch one source and take it in; `None` if it has not changed."""
+    database = local.database(to_write=True)
+    # beside the database, so that a full disk is met here; removed whatever happens
+    with TemporaryDirectory(dir=local.home, prefix=".fetch-", ignore_cleanup_errors=True) as folder:
+        with Progress(f"Fetching {source.name}", "bytes") as progress:
+            fetched = fetch(
+                source.url,
+                Path(folder),
+                etag="" if force else source.etag,
+                last_modified="" if force else source.last_modified,
+                sha256=sha256,
+                timeout_seconds=timeout,
+                progress=progress,
+            )
+        if fetched is None or (fetched.sha256 == source.checksum and not force):
+            return None
+        latest = today(local.clock).isoformat()
+        origin = Origin(
+            source=source.name,
+            layout=source.layout,
+            path=fetched.path,
+            as_of=day or min(fetched.day or latest, latest),  # a server's clock may be ahead
+            checksum=fetched.sha256,
+            url=source.url,
+            etag=fetched.etag,
+            last_modified=fetched.last_modified,
+        )
+        with Progress("Reading", "rows") as progress:
+            return import_offers(database, local.rates, local.clock, origin, progress=progress)

@@ -1,0 +1,170 @@
+"""`tera org`: organisations, for operators."""
+
+from typing import Final
+
+import click
+
+from teraflock.cli.confirm import confirm
+from teraflock.cli.connection import connected
+from teraflock.cli.instance.show import write_facts
+from teraflock.cli.key import show_secret
+from teraflock.cli.lazy import NamingGroup
+from teraflock.cli.options import checked_reason, json_option, wait_option, yes_option
+from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.table import Column, render
+from teraflock.cli.waiting import wait as wait_until
+from teraflock.cli.words import check_member_name, check_name, time_text
+from teraflock.wire.organisation import (
+    OrganisationAnswer,
+    OrganisationRename,
+    OrganisationRequest,
+    OrganisationStateChange,
+)
+
+HELP: Final = """Create, suspend, rename and delete organisations. For operators.
+
+Organisations see nothing of each other. While one is suspended its instances are stopped, nothing starts and no key is
+made; its members can still read and delete. `resume` lifts that: members then start their instances themselves.
+`delete` keeps bills and the audit log.
+
+\b
+Examples:
+  tera org create vision-lab --owner owner@example.org
+  tera org list
+  tera org suspend vision-lab --reason "unpaid since March"
+  tera org resume vision-lab --reason "paid"
+  tera org rename vision-lab --to vision --reason "the lab was renamed"
+  tera org delete vision-lab --reason "contract ended" --force
+"""
+COLUMNS: Final = (
+    Column("ORGANISATION"),
+    Column("STATE"),
+    Column("ID", worth=6),
+    Column("CREATED AT (UTC)", worth=5),
+    Column("REASON", flexible=True, worth=4),
+)
+REASON = click.option(
+    "--reason", required=True, callback=checked_reason, metavar="TEXT", help="Why; its members see it."
+)
+
+
+@click.group(cls=NamingGroup, help=HELP)
+def command() -> None:
+    pass
+
+
+@command.command("list", help="All organisations.")
+@json_option
+def list_organisations(as_json: bool) -> None:
+    with connected() as client:
+        found = client.organisations.list()
+    if as_json:
+        write_json(found)
+        return
+    rows = [[each.name, each.state, each.id, time_text(each.created_at), each.state_reason] for each in found]
+    click.echo(render(COLUMNS, rows, columns()))
+
+
+@command.command(help="A new organisation with its first member, whose key is shown this once.")
+@click.argument("name")
+@click.option("--owner", required=True, metavar="NAME", help="Its first member, such as an e-mail address.")
+@json_option
+def create(name: str, owner: str, as_json: bool) -> None:
+    request = OrganisationRequest(
+        name=check_name(name, "name of an organisation"), owner=check_member_name(owner)
+    )
+    with connected() as client:
+        made = client.organisations.create(request)
+    if as_json:
+        write_json(made)
+        return
+    remark(f"The organisation `{made.organisation.name}` is made; its owner is {owner}")
+    show_secret(made.key)
+
+
+@command.command(help="One organisation, by name or id.")
+@click.argument("name")
+@json_option
+def show(name: str, as_json: bool) -> None:
+    with connected() as client:
+        found = client.organisations.get(name)
+        projects = [] if found.state == "deleted" else client.projects.list(organisation=found.id)
+    if as_json:
+        write_json(found)
+        return
+    click.echo(f"{found.name}: {found.state}")
+    since = f"{time_text(found.state_since)} UTC" if found.state_since and found.state_reason else ""
+    facts = [
+        ("reason", found.state_reason),
+        ("since", since),
+        ("id", found.id),
+        ("created", f"{time_text(found.created_at)} UTC"),
+        ("projects", ", ".join(each.name for each in projects)),
+    ]
+    write_facts(iter(facts))
+
+
+@command.command(help="Stop all its instances, and let nothing start.")
+@click.argument("name")
+@REASON
+@json_option
+def suspend(name: str, reason: str, as_json: bool) -> None:
+    with connected() as client:
+        changed = client.organisations.set_state(
+            name, OrganisationStateChange(state="suspended", reason=reason)
+        )
+    _tell(changed, as_json, f"`{changed.name}` is suspended; its instances are being stopped")
+
+
+@command.command(help="Let its members start instances again.")
+@click.argument("name")
+@REASON
+@json_option
+def resume(name: str, reason: str, as_json: bool) -> None:
+    with connected() as client:
+        changed = client.organisations.set_state(name, OrganisationStateChange(state="active", reason=reason))
+    _tell(changed, as_json, f"`{changed.name}` is active again; its members can start their instances")
+
+
+@command.command(help="Give an organisation another name. Its id stays.")
+@click.argument("name")
+@click.option("--to", "new_name", required=True, metavar="NAME", help="The new name.")
+@REASON
+@json_option
+def rename(name: str, new_name: str, reason: str, as_json: bool) -> None:
+    change = OrganisationRename(name=check_name(new_name, "name of an organisation"), reason=reason)
+    with connected() as client:
+        changed = client.organisations.rename(name, change)
+    _tell(changed, as_json, f"`{name}` is now `{changed.name}`")
+
+
+@command.command(help="Delete an organisation. Its bills and its audit log are kept.")
+@click.argument("name")
+@REASON
+@click.option("--force", is_flag=True, help="Delete its instances and images first, with all data on them.")
+@yes_option
+@wait_option(default=True)
+@json_option
+def delete(name: str, reason: str, force: bool, yes: bool, wait: bool, timeout: float, as_json: bool) -> None:
+    with connected() as client:
+        found = client.organisations.get(name)
+        if not yes:
+            lost = " with all its instances, disks and images" if force else ""
+            confirm(f"Delete the organisation `{found.name}`{lost}?", "Deleting")
+        changed = client.organisations.delete(found.id, reason, force=force)
+        if wait:
+            changed = wait_until(
+                lambda: client.organisations.get(found.id),
+                lambda seen: seen.state == "deleted",
+                lambda seen: f"{found.name}: {seen.state}",
+                seconds_max=timeout,
+            )
+    state = "deleted" if changed.state == "deleted" else "being deleted"
+    _tell(changed, as_json, f"`{found.name}` is {state}")
+
+
+def _tell(changed: OrganisationAnswer, as_json: bool, sentence: str) -> None:
+    if as_json:
+        write_json(changed)
+    else:
+        remark(sentence)

@@ -1,0 +1,124 @@
+"""`tera plan buy-or-rent`: at which use an own server pays."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from teraflock.app.local import Local
+from teraflock.base.clock import today
+from teraflock.base.money import decimal_text
+from teraflock.catalog.names import find_kinds
+from teraflock.cli.host_cost import server_from, server_options
+from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.svg import Series, line_chart
+from teraflock.cli.table import Column, render
+from teraflock.offer.model import Mode, Query
+from teraflock.offer.rules import in_currency
+from teraflock.offer.service import OfferService
+from teraflock.plan.buy_or_rent import CURVE_STEPS, BreakEven, Rent, break_even, curves, own_month, rent_month
+from teraflock.plan.owned import Server, check, upkeep
+
+MODES: Final[tuple[Mode, ...]] = ("on-demand", "spot", "monthly", "reserved")
+
+HELP: Final = """Buy or rent: an own server against the cheapest offers of the same card.
+
+Says at which utilisation (the part of all hours in which it works) buying becomes cheaper than each way of renting.
+
+\b
+Example:
+  tera plan buy-or-rent --gpu V100 --count 2 --purchase 16000 --years 3 --watts 900 --power 0.15 --hosting 80 \\
+    --staff 200 --resale 2000 --plot buy-or-rent.svg
+"""
+
+
+@click.command("buy-or-rent", help=HELP)
+@server_options
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw the cost of a month over the use, as SVG.",
+)
+@click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+def command(plot: Path | None, as_json: bool, **words: Any) -> None:
+    with Local() as local:
+        server = server_from("server", words, local.currency(words["currency"]), today(local.clock))
+        check(server, local.rates)
+        service = local.offers()
+        rents = [rent for mode in MODES if (rent := _cheapest(service, local, server, mode))]
+    found = [break_even(server, rent) for rent in rents]
+    drawn = curves(server, rents)
+    if plot:
+        series = [
+            Series(
+                each.label,
+                tuple((100 * i / CURVE_STEPS, micros / 1e6) for i, micros in enumerate(each.micros)),
+            )
+            for each in drawn
+        ]
+        title = f"{server.gpu_count}× {server.gpu} over {server.years:g} years: cost of a month"
+        plot.write_text(line_chart(title, "utilisation, %", f"{server.currency} a month", series), "utf-8")
+    if as_json:
+        write_json({"server": server, "upkeep": upkeep(server), "break_even": found, "curves": drawn})
+        return
+    _tell(server, found)
+    if plot:
+        remark(f"The curves are in {plot}")
+
+
+def _cheapest(service: OfferService, local: Local, server: Server, mode: Mode) -> Rent | None:
+    best = next(iter(service.cheapest_by_provider(Query(gpus=find_kinds(server.gpu), modes=(mode,)))), None)
+    if best is None or best.usd_micros_per_gpu_month is None:
+        return None
+    each = in_currency(best.usd_micros_per_gpu_month, "USD", server.currency, local.rates, today(local.clock))
+    return Rent(
+        mode=mode,
+        provider=best.offer.provider,
+        instance_type=best.offer.instance_type,
+        gpu=best.offer.gpu,
+        micros_per_month=each * server.gpu_count,
+        flat=mode in ("monthly", "reserved"),
+        as_of=best.offer.as_of,
+    )
+
+
+def _tell(server: Server, found: list[BreakEven]) -> None:
+    cost, money = upkeep(server), server.currency
+    price = decimal_text(server.purchase_micros, 2)
+    click.echo(
+        f"{server.gpu_count}× {server.gpu}, bought for {price} {money}, in use for {server.years:g} years"
+    )
+    for what, micros, per in (
+        ("capital, less resale", cost.capital_micros, "a month"),
+        ("hosting", cost.hosting_micros, "a month"),
+        ("staff", cost.staff_micros, "a month"),
+        ("power", cost.power_micros_per_hour, "an hour of use"),
+    ):
+        click.echo(f"  {what:<22} {decimal_text(micros, 2):>12} {money} {per}")
+    click.echo("")
+    head = [
+        Column("AGAINST"),
+        Column("FROM", worth=8),
+        Column(f"{money} AT 50 %", right=True),
+        Column(f"{money} AT 100 %", right=True),
+        Column("VERDICT"),
+        Column("AS OF", worth=6),
+    ]
+    rows = [["own", "", *_half_and_full(partial(own_month, server)), "", server.as_of]]
+    for each in found:
+        figures = _half_and_full(partial(rent_month, each.rent))
+        rows.append([each.rent.mode, each.rent.provider, *figures, _verdict(each), each.rent.as_of])
+    click.echo(render(head, rows, columns()))
+    remark("\nCost of a month at that utilisation: the part of its 730 hours in which the machine works")
+    remark("Rents are the cheapest offers of the card in each mode, per GPU, times the number of GPUs")
+    remark("Not counted: elasticity, failures, and the time it takes to buy")
+
+
+def _half_and_full(month: Callable[[float], int]) -> tuple[str, str]:
+    return decimal_text(month(0.5), 2), decimal_text(month(1.0), 2)
+
+
+def _verdict(found: BreakEven) -> str:
+    return f"{found.verdict} {found.utilisation:.0%}" if found.utilisation is not None else found.verdict

@@ -1,0 +1,102 @@
+"""`tera price`: what everything costs, and a new price book."""
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from teraflock.base.errors import BadInput
+from teraflock.cli.connection import connected
+from teraflock.cli.lazy import NamingGroup
+from teraflock.cli.money_words import amount_text, hourly_text, years_text
+from teraflock.cli.options import json_option
+from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.table import Column, render
+
+if TYPE_CHECKING:
+    from teraflock.wire.price import PricesAnswer, UnitAnswer
+
+HELP: Final = """What everything costs now.
+
+\b
+Examples:
+  tera price
+  tera price set prices.yaml
+"""
+COLUMNS: Final = (
+    Column("WHAT"),
+    Column("AN HOUR", right=True),
+    Column("A MONTH", right=True),
+    Column("BOUGHT BY THE MONTH", right=True, worth=6),
+    Column("SPOT", right=True, worth=5),
+    Column("WHERE", worth=7),
+)
+_NAMES: Final = {
+    "vcpu": "vCPU", "ram": "GB of memory", "disk": "GB of disk", "snapshot": "GB of snapshots",
+    "egress": "GB sent out, once",
+}  # fmt: skip
+
+
+@click.group(cls=NamingGroup, help=HELP, invoke_without_command=True)
+@click.pass_context
+@json_option
+def command(ctx: click.Context, as_json: bool) -> None:
+    if ctx.invoked_subcommand is not None:
+        return
+    with connected() as client:
+        prices = client.prices.get()
+    if as_json:
+        write_json(prices)
+    else:
+        _write(prices)
+
+
+@command.command(
+    "set", help="Take a price book (YAML), as a whole; the past keeps its prices. For operators."
+)
+@click.argument("file", type=click.Path())
+@json_option
+def set_prices(file: str, as_json: bool) -> None:
+    text = _read(file)
+    with connected() as client:
+        taken = client.prices.set(text, name=file).items
+    if as_json:
+        write_json(taken)
+        return
+    for period in taken:
+        ends = f" to {period.ends_at:%Y-%m-%d %H:%M}" if period.ends_at else ""
+        remark(f"Version {period.version} counts from {period.starts_at:%Y-%m-%d %H:%M}{ends} UTC")
+
+
+def _read(file: str) -> str:
+    try:
+        with click.open_file(file, encoding="utf-8") as lines:
+            return str(lines.read())
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"`{file}` cannot be read: {getattr(error, 'strerror', 'it is no UTF-8')}") from None
+
+
+def _write(prices: "PricesAnswer") -> None:
+    click.echo(render(COLUMNS, [_cells(item, prices.currency) for item in prices.items], columns()))
+    facts = [f"version {prices.version}, since {prices.starts_at:%Y-%m-%d %H:%M} UTC"]
+    if prices.minimum_seconds:
+        facts.append(f"a run costs {prices.minimum_seconds} s at least")
+    facts += [f"{percent:g}% off after {days} days" for days, percent in prices.long_term_percent_off.items()]
+    facts += [
+        f"{percent:g}% off for {years_text(int(years))}"
+        for years, percent in prices.reserved_percent_off.items()
+    ]
+    if prices.tax_percent:
+        facts.append(f"{prices.tax_name} {prices.tax_percent:g}% on top")
+    remark("; ".join(facts))
+
+
+def _cells(item: "UnitAnswer", currency: str) -> list[str]:
+    is_timed = item.what != "egress"
+    return [
+        _NAMES.get(item.what, item.what),
+        hourly_text(item.on_demand_micros_per_hour, currency) if is_timed else "",
+        amount_text(item.on_demand_micros_per_month, currency),
+        "" if item.monthly_micros is None else amount_text(item.monthly_micros, currency),
+        "" if item.spot_micros_per_hour is None else hourly_text(item.spot_micros_per_hour, currency),
+        item.place,
+    ]

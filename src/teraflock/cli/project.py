@@ -1,0 +1,88 @@
+"""`tera project`: projects, each with a private network and a quota of its own."""
+
+from typing import Final
+
+import click
+
+from teraflock.cli.confirm import confirm
+from teraflock.cli.connection import connected
+from teraflock.cli.lazy import NamingGroup
+from teraflock.cli.options import json_option, organisation_option, yes_option
+from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.quota import limit_options, limits_from
+from teraflock.cli.table import Column, render
+from teraflock.cli.words import check_name, time_text
+from teraflock.wire.project import ProjectRequest
+from teraflock.wire.quota import QuotaShape
+
+HELP: Final = """Projects: each has instances, a private network and a quota of its own; nothing crosses between them.
+
+How many projects you may have, and the most they may use together, is the quota of your organisation.
+
+\b
+Examples:
+  tera project create vision
+  tera project list
+  tera ps --project vision
+  tera project create vision --org red-lab --instances 20 --gpus V100=4    # for operators: with a quota
+"""
+COLUMNS: Final = (
+    Column("PROJECT"),
+    Column("NETWORK", worth=7),
+    Column("ID", worth=5),
+    Column("MADE AT (UTC)", worth=4),
+)
+
+
+@click.group(cls=NamingGroup, help=HELP)
+def command() -> None:
+    pass
+
+
+@command.command("list", help="The projects you reach.")
+@organisation_option
+@json_option
+def list_projects(organisation: str, as_json: bool) -> None:
+    with connected() as client:
+        found = list(client.projects.list(organisation=organisation))
+    if as_json:
+        write_json(found)
+        return
+    rows = [[each.name, each.subnet, each.id, time_text(each.created_at)] for each in found]
+    click.echo(render(COLUMNS, rows, columns()))
+
+
+@command.command(
+    help="Create a project. For owners of the organisation. Limits that you do not name are those of new projects,"
+    " and none can exceed the quota of the organisation. The project gets a network with its first instance."
+)
+@click.argument("name")
+@limit_options
+@organisation_option
+@json_option
+def create(name: str, organisation: str, as_json: bool, **words: object) -> None:
+    request = ProjectRequest(
+        name=check_name(name, "name of a project"), quota=limits_from(words, QuotaShape())
+    )
+    with connected() as client:
+        made = client.projects.create(request, organisation=organisation)
+    if as_json:
+        write_json(made)
+    else:
+        remark(f"Project `{made.name}` created. `tera quota show --project {made.name}` shows its quota")
+
+
+@command.command(help="Delete a project that has no instances.")
+@click.argument("name")
+@yes_option
+@json_option
+def delete(name: str, yes: bool, as_json: bool) -> None:
+    with connected() as client:
+        project = client.projects.get(name)
+        if not yes:
+            confirm(f"Delete the project `{project.name}`?", "Deleting")
+        client.projects.delete(project.id)
+    if as_json:
+        write_json(project)
+    else:
+        remark(f"The project `{project.name}` is deleted")

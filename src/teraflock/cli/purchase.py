@@ -1,0 +1,220 @@
+"""`tera buy`: months and years of an instance, paid ahead."""
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from teraflock.base.money import decimals_for
+from teraflock.cli.confirm import confirm
+from teraflock.cli.connection import connected
+from teraflock.cli.lazy import NamingGroup
+from teraflock.cli.money_words import amount_column, amount_text, parse_amount, years_text
+from teraflock.cli.options import json_option, project_option, yes_option
+from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.table import Column, render
+from teraflock.wire.purchase import PurchaseRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from teraflock.wire.purchase import LimitAnswer, PreviewAnswer, PurchaseAnswer
+
+HELP: Final = """Pay for what an instance holds by the month, or reserve it for years.
+
+\b
+Examples:
+  tera buy month train
+  tera buy reserve train --years 1 --upfront
+  tera buy list
+  tera buy upgrade PURCHASE
+  tera buy end PURCHASE
+  tera buy limit ada@lab 500
+
+The price is shown before anything is bought; `--yes` skips the question.
+Buying needs the right `purchase.write`, which owners have. Others may buy
+up to a limit that an owner or the operator sets with `tera buy limit`.
+"""
+COLUMNS: Final = (
+    Column("ID"),
+    Column("MODE"),
+    Column("INSTANCE", worth=7),
+    Column("A MONTH", right=True),
+    Column("PAID UNTIL"),
+    Column("THEN", worth=6),
+)
+LIMIT_COLUMNS: Final = (
+    Column("MEMBER"),
+    Column("A MONTH", right=True),
+    Column("USED", right=True),
+)
+
+
+@click.group(cls=NamingGroup, help=HELP)
+def command() -> None:
+    pass
+
+
+@command.command(help="By the month, renewed until it is ended.")
+@click.argument("instance")
+@click.option("--no-renew", is_flag=True, help="One month only.")
+@yes_option
+@project_option
+@json_option
+def month(instance: str, no_renew: bool, yes: bool, project: str | None, as_json: bool) -> None:
+    _buy(PurchaseRequest(instance=instance, renews=not no_renew), yes, project, as_json)
+
+
+@command.command(help="For one to three years, at a discount; cannot be ended early.")
+@click.argument("instance")
+@click.option("--years", type=click.IntRange(1, 3), default=1, show_default=True)
+@click.option("--upfront", is_flag=True, help="All of it at once, for less.")
+@click.option("--no-renew", is_flag=True)
+@yes_option
+@project_option
+@json_option
+def reserve(
+    instance: str, years: int, upfront: bool, no_renew: bool, yes: bool, project: str | None, as_json: bool
+) -> None:
+    request = PurchaseRequest(instance=instance, years=years, upfront=upfront, renews=not no_renew)
+    _buy(request, yes, project, as_json)
+
+
+@command.command("list", help="What was bought.")
+@project_option
+@json_option
+def list_(project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        found = client.purchases.list()
+    if as_json:
+        write_json(found)
+    elif found:
+        click.echo(
+            render(
+                COLUMNS, [_cells(each, decimals_for(map(_month_micros, found))) for each in found], columns()
+            )
+        )
+    else:
+        remark("Nothing is bought ahead")
+
+
+@command.command(help="Let it grow to what its instance holds now; the rest of the term is paid pro rata.")
+@click.argument("purchase")
+@project_option
+@json_option
+def upgrade(purchase: str, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        _say(client.purchases.upgrade(purchase), as_json)
+
+
+@command.command(help="End a month early; the price book says what is given back.")
+@click.argument("purchase")
+@yes_option
+@project_option
+@json_option
+def end(purchase: str, yes: bool, project: str | None, as_json: bool) -> None:
+    if not yes:
+        confirm(f"End `{purchase}` now? What is left may be lost", "Ending a purchase")
+    with connected(project) as client:
+        _say(client.purchases.end(purchase), as_json)
+
+
+@command.command(help="Let it go on by itself, or run out.")
+@click.argument("purchase")
+@click.argument("answer", type=click.Choice(["yes", "no"]))
+@project_option
+@json_option
+def renew(purchase: str, answer: str, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        _say(client.purchases.set_renewal(purchase, answer == "yes"), as_json)
+
+
+@command.command(help="Let a member buy up to AMOUNT a month; `none` removes the limit. For owners.")
+@click.argument("member")
+@click.argument("amount")
+@project_option
+@json_option
+def limit(member: str, amount: str, project: str | None, as_json: bool) -> None:
+    micros = None if amount == "none" else parse_amount(amount)
+    with connected(project) as client:
+        client.purchases.set_limit(member, micros)
+    if as_json:
+        write_json({"member": member, "micros": micros})
+    elif micros is None:
+        remark(f"{member}: no purchase limit")
+    else:
+        remark(f"{member} may commit to {amount} a month by purchases")
+
+
+@command.command(help="Show the purchase limits of members.")
+@project_option
+@json_option
+def limits(project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        found = client.purchases.limits()
+    if as_json:
+        write_json(found)
+    elif found:
+        click.echo(render(LIMIT_COLUMNS, _limit_rows(found), columns()))
+    else:
+        remark("No member has a purchase limit: owners may buy, others may not")
+
+
+def _limit_rows(found: "Sequence[LimitAnswer]") -> list[list[str]]:
+    currency = found[0].currency
+    amounts = amount_column(
+        [micros for each in found for micros in (each.micros, each.spent_micros)], currency
+    )
+    return [[each.member, *amounts[2 * index : 2 * index + 2]] for index, each in enumerate(found)]
+
+
+def _buy(request: PurchaseRequest, yes: bool, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        price = client.purchases.preview(request)
+        if not yes:
+            _confirm(request, price)
+        _say(client.purchases.buy(request), as_json)
+
+
+def _confirm(request: PurchaseRequest, price: "PreviewAnswer") -> None:
+    """Show what it costs, and ask."""
+    fee = amount_text(price.fee_micros, price.currency)
+    until = f"{price.paid_until:%Y-%m-%d}"
+    if not request.years:
+        then = "then renewed each month at the prices of the day" if request.renews else "then it ends"
+        question = f"Buy a month of `{request.instance}` for {fee}, paid until {until}, {then}?"
+        confirm(question, f"A purchase of {fee}")
+        return
+    total = amount_text(price.committed_micros, price.currency)
+    rate = f"{fee} at once" if request.upfront else f"in monthly instalments of {fee}, {total} in all"
+    years = years_text(request.years)
+    question = f"Reserve `{request.instance}` for {years}, {rate}? It cannot be ended early"
+    confirm(question, f"A purchase of {fee if request.upfront else total}")
+
+
+def _say(purchase: "PurchaseAnswer", as_json: bool) -> None:
+    if as_json:
+        write_json(purchase)
+        return
+    last = purchase.terms[-1]
+    amount = amount_text(abs(last.fee_micros), purchase.currency)
+    what = "given back" if last.fee_micros < 0 else "charged"
+    remark(
+        f"{purchase.id}: {last.kind}, {amount} {what}; paid until {purchase.paid_until:%Y-%m-%d %H:%M} UTC"
+    )
+
+
+def _month_micros(purchase: "PurchaseAnswer") -> int:
+    return max(term.month_micros for term in purchase.terms)
+
+
+def _cells(purchase: "PurchaseAnswer", decimals: int) -> list[str]:
+    mode = years_text(purchase.years) if purchase.years else "monthly"
+    then = "ended" if purchase.ended else "renewed" if purchase.renews else "runs out"
+    return [
+        purchase.id,
+        mode,
+        purchase.instance or purchase.instance_id,
+        amount_text(_month_micros(purchase), purchase.currency, decimals),
+        f"{purchase.paid_until:%Y-%m-%d %H:%M}",
+        then,
+    ]

@@ -1,0 +1,152 @@
+"""`tera snapshot` and `tera restore`: the disk of an instance as it was."""
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from teraflock.base.clock import SystemClock
+from teraflock.base.errors import BadInput
+from teraflock.base.quantities import bytes_text
+from teraflock.cli.confirm import confirm
+from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.instance.lifecycle import act_on, tell
+from teraflock.cli.options import json_option, project_option, wait_option, yes_option
+from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.table import Column, render
+from teraflock.cli.waiting import NotDone, wait
+from teraflock.cli.words import age_text, check_name, time_text
+from teraflock.wire.snapshot import RestoreRequest, SnapshotRequest
+
+if TYPE_CHECKING:
+    from teraflock.client import Client
+    from teraflock.wire.snapshot import SnapshotAnswer
+
+SNAPSHOT_HELP: Final = """Keep the disk of an instance as it is now; without a name, list what is kept.
+
+\b
+Examples:
+  tera snapshot web before-upgrade
+  tera snapshot web
+  tera snapshot web before-upgrade --delete
+"""
+RESTORE_HELP: Final = """Bring the disk of an instance back to a snapshot. What was written since is lost.
+
+An instance that runs is restarted for it.
+
+\b
+Example:
+  tera restore web before-upgrade
+"""
+COLUMNS: Final = (
+    Column("SNAPSHOT"),
+    Column("STATE"),
+    Column("KEEPS", right=True, worth=6),
+    Column("MADE AT (UTC)", worth=5),
+    Column("AGE", right=True),
+    Column("PROBLEM", flexible=True, worth=4),
+)
+
+
+@click.command(help=SNAPSHOT_HELP)
+@click.argument("name")
+@click.argument("snapshot_name", metavar="[SNAPSHOT]", required=False)
+@click.option("--delete", "is_delete", is_flag=True, help="Delete this snapshot.")
+@wait_option(default=True)
+@project_option
+@json_option
+def snapshot(
+    name: str,
+    snapshot_name: str | None,
+    is_delete: bool,
+    project: str | None,
+    wait: bool,
+    timeout: float,
+    as_json: bool,
+) -> None:
+    if is_delete and not snapshot_name:
+        raise BadInput("`--delete` needs the name of a snapshot", hint=f"`tera snapshot {name}` lists them")
+    with connected(project) as client:
+        mark_simulated(client)
+        if snapshot_name is None:
+            _write(client.snapshots.list(name), as_json)
+        elif is_delete:
+            client.snapshots.delete(name, snapshot_name)
+            if as_json:
+                write_json({"deleted": snapshot_name})
+            else:
+                remark(f"The snapshot `{snapshot_name}` of `{name}` is deleted")
+        else:
+            _make(client, name, check_name(snapshot_name, "name of a snapshot"), wait, timeout, as_json)
+
+
+def _make(
+    client: "Client", name: str, called: str, is_waited: bool, seconds_max: float, as_json: bool
+) -> None:
+    made = client.snapshots.create(name, SnapshotRequest(name=called))
+    if is_waited:
+        made = wait(
+            lambda: next((each for each in client.snapshots.list(name) if each.id == made.id), made),
+            lambda seen: seen.state != "making",
+            lambda seen: f"snapshot {seen.name}: {seen.state}",
+            seconds_max=seconds_max,
+        )
+    if made.state == "failed":
+        why = f": {made.problem}" if made.problem else ""
+        raise NotDone(
+            f"The snapshot `{called}` of `{name}` failed{why}",
+            hint="You can use its name again when you retry",
+        )
+    if as_json:
+        write_json(made)
+    else:
+        click.echo(f"{name}/{made.name}: {made.state}")
+
+
+def _write(snapshots: "tuple[SnapshotAnswer, ...]", as_json: bool) -> None:
+    if as_json:
+        write_json(snapshots)
+    elif snapshots:
+        now = SystemClock().now()
+        rows = [
+            [
+                each.name,
+                each.state,
+                bytes_text(each.size_bytes),
+                time_text(each.created_at),
+                age_text(each.created_at, now),
+                each.problem,
+            ]
+            for each in snapshots
+        ]
+        click.echo(render(COLUMNS, rows, columns()))
+    else:
+        remark("No snapshot yet; give it a name to make one")
+
+
+@click.command(help=RESTORE_HELP)
+@click.argument("name")
+@click.argument("snapshot_name", metavar="SNAPSHOT")
+@yes_option
+@wait_option(default=True)
+@project_option
+@json_option
+def restore(
+    name: str, snapshot_name: str, yes: bool, project: str | None, wait: bool, timeout: float, as_json: bool
+) -> None:
+    with connected(project) as client:
+        instance = client.instances.get(name)
+        if not yes:
+            restarts = " and restart it" if instance.state == "running" else ""
+            confirm(
+                f"Bring `{instance.name}` back to `{snapshot_name}`{restarts}? What was written since is lost.",
+                "Restoring",
+            )
+        done = act_on(
+            client,
+            [instance.id],
+            lambda client, id: client.snapshots.restore(id, RestoreRequest(snapshot=snapshot_name)),
+            instance.wanted,
+            wait,
+            timeout,
+        )
+    tell(done, as_json, waited=wait)

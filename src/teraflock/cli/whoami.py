@@ -1,0 +1,48 @@
+"""`tera whoami`: whose key this is."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from teraflock.cli.connection import connected, connection
+from teraflock.cli.instance.show import write_facts
+from teraflock.cli.options import json_option
+from teraflock.cli.output import write_json
+from teraflock.cli.pages import names_of
+from teraflock.cli.words import roles_text, time_text
+
+if TYPE_CHECKING:
+    from teraflock.wire.whoami import WhoAmI
+
+HELP: Final = """Who you are to the server, and what you may do there.
+
+\b
+Example:
+  tera whoami
+"""
+
+
+@click.command(help=HELP)
+@json_option
+def command(as_json: bool) -> None:
+    server = connection().server
+    with connected() as client:
+        found = client.whoami()
+        names = {} if as_json else names_of(client.projects.list)
+    if as_json:
+        write_json(found)
+        return
+    write_facts(_facts(found, server, names))
+
+
+def _facts(who: "WhoAmI", server: str, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    yield "member", f"{who.member_name} ({who.member_id})"
+    yield "organisation", f"{who.organisation_name} ({who.organisation_id})"
+    roles = roles_text(who.roles, names)
+    yield "roles", ", ".join(filter(None, ["operator of the house" if who.is_operator else "", roles]))
+    yield "key", who.key_id
+    yield "key reaches", f"only {names.get(who.project_id, who.project_id)}" if who.project_id else ""
+    yield "key may", f"no more than {who.role_max}" if who.role_max else ""
+    yield "key expires", f"{time_text(who.expires_at)} UTC" if who.expires_at else ""
+    yield "server", server

@@ -1,0 +1,36 @@
+"""Bills: a month's total, its lines and export, running costs, and the proof of the books."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from teraflock.client.noun import PAGE, Noun, pages
+from teraflock.client.transport import path_of
+from teraflock.wire.bill import BillAnswer, CostAnswer, CostPage, LineAnswer, LinePage, VerdictAnswer
+
+LONG_SECONDS: Final = 600.0  # for the proof of large books, and for their export
+
+
+class Bills(Noun):
+    def get(self, *, month: str = "", by: str = "gpu", label: str = "") -> BillAnswer:
+        return self._get(BillAnswer, "bill", month=month, by=by, label=label)
+
+    def line_page(self, *, month: str = "", after: str = "", limit: int = PAGE) -> LinePage:
+        return self._get(LinePage, "bill", "lines", month=month, after=after, limit=limit)
+
+    def lines(self, *, month: str = "") -> tuple[LineAnswer, ...]:
+        return pages(lambda after: self.line_page(month=month, after=after))
+
+    def focus(self, *, month: str = "") -> Iterator[bytes]:
+        """CSV in the columns of FOCUS 1.2, in pieces as they come."""
+        return self._transport.pieces(path_of("bill", "focus"), self._query({"month": month}), LONG_SECONDS)
+
+    def verify(self) -> VerdictAnswer:
+        content = self._transport.request("POST", path_of("bill", "verify"), seconds_max=LONG_SECONDS)
+        return self._transport.decoded(content, VerdictAnswer)
+
+    def cost_page(self, *, after: str = "", limit: int = PAGE) -> CostPage:
+        return self._get(CostPage, "costs", after=after, limit=limit)
+
+    def costs(self) -> tuple[CostAnswer, ...]:
+        """What each instance costs by the hour, and has cost so far."""
+        return pages(lambda after: self.cost_page(after=after))

@@ -1,0 +1,22 @@
+"""Budgets: what a project may spend in a month, and the operator's cap."""
+
+from teraflock.client.noun import Noun
+from teraflock.wire.budget import BudgetAnswer, BudgetRequest, CapRequest
+
+
+class Budgets(Noun):
+    def get(self) -> BudgetAnswer:
+        return self._get(BudgetAnswer, "budget")
+
+    def set(self, request: BudgetRequest) -> BudgetAnswer:
+        return self._act("PUT", BudgetAnswer, "budget", body=request)
+
+    def remove(self) -> None:
+        self._send("DELETE", "budget")
+
+    def set_cap(self, request: CapRequest | None) -> None:
+        """None lifts it."""
+        if request is None:
+            self._send("DELETE", "budget", "cap")
+        else:
+            self._act("PUT", BudgetAnswer, "budget", "cap", body=request)

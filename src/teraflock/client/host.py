@@ -1,0 +1,20 @@
+"""Hosts, for operators."""
+
+from teraflock.client.noun import PAGE, Noun, pages
+from teraflock.wire.host import HostAnswer, HostChange, HostPage
+
+
+class Hosts(Noun):
+    in_project = False
+
+    def page(self, *, after: str = "", limit: int = PAGE) -> HostPage:
+        return self._get(HostPage, "hosts", after=after, limit=limit)
+
+    def list(self) -> tuple[HostAnswer, ...]:
+        return pages(lambda after: self.page(after=after))
+
+    def get(self, ref: str) -> HostAnswer:
+        return self._get(HostAnswer, "hosts", ref)
+
+    def change(self, ref: str, change: HostChange) -> HostAnswer:
+        return self._act("PATCH", HostAnswer, "hosts", ref, body=change)

@@ -1,0 +1,53 @@
+"""What the objects of a client share: requests about one noun over one transport."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Final, TypeVar
+
+from teraflock.client.transport import Method, Transport, path_of
+
+Answer = TypeVar("Answer")
+
+PAGE: Final = 200
+
+
+class Noun:
+    in_project: ClassVar[bool] = True
+    """Whether requests name the project of the client."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def _get(self, kind: type[Answer], *path: str, **query: object) -> Answer:
+        return self._transport.get(path_of(*path), kind, **self._query(query))
+
+    def _act(
+        self, method: Method, kind: type[Answer], *path: str, body: object = None, **query: object
+    ) -> Answer:
+        """Bring something into a state it may already be in."""
+        return self._transport.act(method, path_of(*path), kind, body, **self._query(query))
+
+    def _create(
+        self, kind: type[Answer], *path: str, body: object, idempotency_key: str = "", **query: object
+    ) -> Answer:
+        """Make something, once, however often it has to be sent."""
+        return self._transport.create(
+            path_of(*path), kind, body, idempotency_key=idempotency_key, query=self._query(query)
+        )
+
+    def _send(self, method: Method, *path: str, body: object = None, **query: object) -> None:
+        """As `_act`, where there is no answer to read."""
+        self._transport.request(method, path_of(*path), body=body, query=self._query(query))
+
+    def _query(self, query: dict[str, object]) -> dict[str, object]:
+        return {"project": self._transport.project, **query} if self.in_project else query
+
+
+def pages(fetch: Callable[[str], Any]) -> tuple[Any, ...]:
+    """All items of a list that comes in pages."""
+    found: list[Any] = []
+    after: str | None = ""
+    while after is not None:
+        page = fetch(after)
+        found += page.items
+        after = page.next
+    return tuple(found)

@@ -1,0 +1,58 @@
+"""Quotas and usage of projects and organisations, as the API has them."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+Amount = Annotated[int, Meta(ge=0, le=1 << 60)]
+
+
+class QuotaShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The most a project may have at a time; null is no limit."""
+
+    instances: Amount | None = None
+    vcpus: Amount | None = None
+    ram_bytes: Amount | None = None
+    disk_bytes: Amount | None = None
+    """Disks of instances, with what their snapshots keep."""
+    images_bytes: Amount | None = None
+    """The project's own images."""
+    gpus: Mapping[str, Amount] = {}
+    gpus_default: Amount | None = None
+
+
+class OrganisationQuotaShape(QuotaShape, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The most an organisation may have at a time, over all its projects; null is no limit."""
+
+    projects: Amount | None = None
+
+
+class OrganisationUsage(msgspec.Struct, frozen=True, kw_only=True):
+    """What an organisation uses over all its projects, and its quota."""
+
+    id: str
+    name: str
+    projects: int
+    instances: int
+    vcpus: int
+    ram_bytes: int
+    disk_bytes: int
+    images_bytes: int
+    gpus: Mapping[str, int]
+    quota: OrganisationQuotaShape
+
+
+class UsageAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a project has now, beside what it may have."""
+
+    instances: int
+    vcpus: int
+    ram_bytes: int
+    disk_bytes: int
+    images_bytes: int = 0
+    gpus: Mapping[str, int]
+    quota: QuotaShape
+    organisation: OrganisationUsage | None = None
+    """Null for those who may not see the usage of the whole organisation."""

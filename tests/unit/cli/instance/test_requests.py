@@ -1,0 +1,260 @@
+"""From the words of a command to the request that is sent."""
+
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.cli.instance.answers import CARDS, CPUS, instance
+
+from teraflock.base.errors import BadInput, BrokenSource, Refused, UnknownName
+from teraflock.cli.instance import plan_file
+from teraflock.cli.instance.launch import read_user_data, request_from
+from teraflock.cli.instance.resize import changes_cards
+from teraflock.cli.quota import limits_from
+from teraflock.wire.instance import LaunchRequest
+from teraflock.wire.quota import QuotaShape
+from teraflock.wire.shape import NamedShapeAnswer, ShapeRequest
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKeyOfTheUser ada"
+NOTHING: dict[str, Any] = {
+    "name": None, "gpu": "", "gpus": None, "shape": "", "vcpus": None, "ram": None, "disk": None, "image": "base",
+    "access": None, "line": None, "words": (), "user_data": None, "keys": (KEY,), "labels": (), "environment": (),
+    "instances": 1, "spot": False, "host": None, "plan": None, "choice": None,
+    "shell": False, "time_limit": None, "removed": False,
+}  # fmt: skip
+
+
+def asked(**words: Any) -> LaunchRequest:
+    return request_from({**NOTHING, **words})
+
+
+def test_a_launch_without_words_leaves_all_to_the_server() -> None:
+    assert asked() == LaunchRequest(authorized_keys=(KEY,))
+
+
+def test_all_words_arrive(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.write_text("#!/bin/sh\n")
+    size = {"gpu": "V100", "gpus": 2, "vcpus": 8, "ram": "64", "disk": "1TB"}
+    request = asked(
+        name="web", labels=("a=b",), environment=("C=d",), user_data=str(data), host="lab1", **size
+    )
+    assert request.shape == ShapeRequest(gpu="V100", gpus=2, vcpus=8, ram_bytes=64 << 30, disk_bytes=1 << 40)
+    assert (request.name, dict(request.labels), dict(request.environment)) == ("web", {"a": "b"}, {"C": "d"})
+    assert (request.user_data, request.host, request.access) == ("#!/bin/sh\n", "lab1", "ssh")
+
+
+def test_a_card_alone_is_one_card() -> None:
+    assert asked(gpu="A100").shape == ShapeRequest(gpu="A100", gpus=1)
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        ({"line": "python3 train.py --name 'a b'"}, ("python3", "train.py", "--name", "a b")),
+        ({"words": ("sh", "-c", "a && b")}, ("sh", "-c", "a && b")),
+        ({"line": "a && echo $B", "shell": True}, ("sh", "-c", "a && echo $B")),
+    ],
+)
+def test_a_command_makes_it_a_run_of_that_command(words: dict[str, Any], command: tuple[str, ...]) -> None:
+    request = asked(**words)
+    assert (request.access, request.command) == ("command", command)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ({"name": "a/b"}, "`a/b` cannot be the name"),
+        ({"name": ""}, "cannot be the name"),
+        ({"gpu": "V100", "gpus": 0}, "asks for a card and for none"),
+        ({"ram": "1MB"}, "`--ram 1MB` is too little"),
+        ({"disk": "much"}, "`much` is no amount of memory"),
+        ({"disk": "999999TB"}, "more than there can be"),
+        ({"access": "command"}, "needs a command"),
+        ({"access": "ssh", "line": "true"}, "runs no command"),
+        ({"line": "true", "words": ("false",)}, "two commands"),
+        ({"line": " "}, "`--command` is empty"),
+        ({"line": "", "shell": True}, "`--command` is empty"),
+        ({"words": ("true",), "shell": True}, "`--shell` belongs to `--command`"),
+        ({"removed": True}, "`--rm` needs a command or `--time-limit`"),
+        ({"time_limit": "2"}, "`--time-limit 2` is no duration"),
+        ({"time_limit": "0s"}, "`--time-limit 0s` is not possible"),
+        ({"time_limit": "400d"}, "`--time-limit 400d` is not possible"),
+        ({"choice": 1}, "`--choice` belongs to `--plan`"),
+        ({"plan": "x.json", "gpu": "V100"}, "`--plan` says which cards"),
+        ({"plan": "/nowhere/x.json"}, "cannot be read"),
+        ({"user_data": "/nowhere/x"}, "cannot be read"),
+        ({"keys": ("/nowhere/x",)}, "cannot be read"),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
+)
+def test_what_cannot_be_meant_is_told(words: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(BadInput, match=sentence):
+        asked(**words)
+
+
+def test_a_time_limit_and_rm_arrive() -> None:
+    request = asked(words=("true",), time_limit="1h30m", removed=True)
+    assert (request.time_limit_seconds, request.delete_when_done) == (5400, True)
+    assert asked(time_limit="1d", removed=True).delete_when_done
+
+
+@pytest.mark.parametrize(
+    ("line", "note"),
+    [
+        ("echo $FOO; false", "$"),
+        ("a && b", "&"),
+        ("a | b", "|"),
+        ("a > b", ">"),
+        ('echo "$FOO"', "$"),
+        ("ls *.py", "*"),
+        ("python3 -c 'print(1); x = $2'", ""),
+        ("echo \\$FOO", ""),
+        ('echo "a; b"', ""),
+        ("python3 train.py --lr 1e-3", ""),
+    ],
+)
+def test_a_command_that_wants_a_shell_is_noted(
+    line: str, note: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = asked(line=line)
+    told = capsys.readouterr().err
+    assert request.command[0] != "sh", "the words are still run as they are"
+    assert (f"`{note}` means nothing special; add `--shell`" in told) if note else not told
+
+
+def test_user_data_that_is_no_script_is_refused(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.write_text("#cloud-config\npackages: [git]\n")
+    with pytest.raises(BadInput, match="must start with `#!`") as refused:
+        read_user_data(str(data))
+    assert "cloud-config" in refused.value.hint
+
+
+def test_ten_megabytes_of_user_data_are_refused_without_sending_them(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.write_bytes(b"x" * 10_000_000)
+    with pytest.raises(BadInput, match="more than 64 KB"):
+        read_user_data(str(data))
+    data.write_bytes(b"\xff\xfe")
+    with pytest.raises(BadInput, match="no text"):
+        read_user_data(str(data))
+
+
+def plan(*choices: tuple[str, str, int]) -> bytes:
+    """A plan as far as it is read: provider, card, count."""
+    offer = {
+        "region": "", "zone": "", "gpu_share": 1.0, "gpu_memory_bytes": None, "gpu_memory_total_bytes": None,
+        "gpu_fp32_tflops": None, "vcpus": None, "cpu": "", "ram_bytes": None, "disk_gb": None, "network_gbps": None,
+        "mode": "owned", "term_months": None, "standing": "priced", "price_micros": 1, "price_per_gpu_micros": 1,
+        "currency": "USD", "per": "hour", "price_usd_per_hour": 1.0, "quoted": None, "since": "", "as_of": "",
+        "source": "", "cited": "", "flags": (), "note": "", "id": "",
+    }  # fmt: skip
+    made = [
+        {
+            "rank": rank,
+            "offer": {
+                **offer,
+                "provider": provider, "instance_type": f"box{rank}", "gpu": gpu, "gpu_name": gpu, "gpu_count": n,
+            },
+            "instances": 1, "gpu_count": n, "mode": "owned", "hours": {"p10": 1.0, "p50": 1.0, "p90": 1.0},
+            "cost": {"expected_micros": 1, "low_micros": 1, "high_micros": 1, "currency": "USD"},
+            "parts": (), "interruptions": 0.0, "pareto": True,
+        }
+        for rank, (provider, gpu, n) in enumerate(choices, start=1)
+    ]  # fmt: skip
+    return msgspec.json.encode({"choices": made, "rejected": (), "warnings": ()})
+
+
+@pytest.fixture
+def plan_path(tmp_path: Path) -> Path:
+    path = tmp_path / "plan.json"
+    path.write_bytes(plan(("aws", "A100-SXM4-40", 8), ("own", "V100-SXM2", 4), ("own", "V100-SXM2", 2)))
+    return path
+
+
+def test_a_plan_launches_its_best_own_server(plan_path: Path) -> None:
+    assert asked(plan=str(plan_path), vcpus=3).shape == ShapeRequest(gpu="V100-SXM2", gpus=4, vcpus=3)
+    assert asked(plan=str(plan_path), choice=3).shape == ShapeRequest(gpu="V100-SXM2", gpus=2)
+
+
+def test_a_cloud_of_others_cannot_be_launched_on(plan_path: Path, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="Choice 1 is an offer of aws"):
+        asked(plan=str(plan_path), choice=1)
+    with pytest.raises(BadInput, match="no choice 9"):
+        asked(plan=str(plan_path), choice=9)
+    other = tmp_path / "other.json"
+    other.write_bytes(plan(("aws", "A100-SXM4-40", 8)))
+    with pytest.raises(Refused, match="No choice of the plan is an own server"):
+        asked(plan=str(other))
+
+
+@given(st.binary(max_size=200))
+def test_whatever_is_no_plan_is_told(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.mktemp("plans") / "plan.json"
+    path.write_bytes(content)
+    with pytest.raises(BrokenSource, match="is no plan"):
+        plan_file.read_plan(str(path))
+
+
+UNSAID: dict[str, Any] = {
+    "instances": None, "vcpus": None, "ram": None, "disk": None, "images": None, "gpus": (), "gpus_default": None,
+}  # fmt: skip
+
+
+def test_a_quota_changes_only_in_what_is_said() -> None:
+    before = QuotaShape(instances=5, vcpus=8, gpus={"V100-SXM2": 2, "K80": 1}, gpus_default=0)
+    words = {**UNSAID, "instances": "none", "ram": "16", "gpus": ("V100-SXM2=4", "K80=none")}
+    after = limits_from(words, before)
+    assert after == QuotaShape(vcpus=8, ram_bytes=16 << 30, gpus={"V100-SXM2": 4}, gpus_default=0)
+    assert limits_from(UNSAID, before) == before
+
+
+@pytest.mark.parametrize(
+    "words", [{"instances": "-1"}, {"vcpus": "x"}, {"gpus": ("v100",)}, {"gpus": ("v100=x",)}]
+)
+def test_no_quota_is_made_of_nonsense(words: dict[str, Any]) -> None:
+    with pytest.raises(BadInput):
+        limits_from({**UNSAID, **words}, QuotaShape())
+
+
+class Server:
+    """A client of a server that has two named shapes."""
+
+    @property
+    def shapes(self) -> Self:
+        return self
+
+    def list(self) -> tuple[NamedShapeAnswer, ...]:
+        named = {"cpu-2": CPUS, "V100-SXM2x2": CARDS}
+        return tuple(NamedShapeAnswer(name=name, shape=each, free=1) for name, each in named.items())
+
+
+@pytest.mark.parametrize(
+    ("wish", "restarts"),
+    [
+        (ShapeRequest(vcpus=4), False),
+        (ShapeRequest(gpus=2), False),
+        (ShapeRequest(gpu="tesla v100 sxm2 16 gb"), False),
+        (ShapeRequest(gpu="v100-sxm2", gpus=2), False),
+        (ShapeRequest(gpu="A100"), True),
+        (ShapeRequest(gpus=0), True),
+        (ShapeRequest(gpus=4), True),
+        (ShapeRequest(name="cpu-2"), True),
+        (ShapeRequest(name="V100-SXM2x2"), False),
+    ],
+)
+def test_only_other_cards_restart(wish: ShapeRequest, restarts: bool) -> None:
+    assert changes_cards(Server(), instance(shape=CARDS), wish) is restarts  # type: ignore[arg-type]  # as far as needed
+
+
+def test_a_name_that_means_several_cards_limits_each() -> None:
+    limited = limits_from({**UNSAID, "gpus": ("V100=3", "A100:1g.10gb=7")}, QuotaShape()).gpus
+    assert {"V100-SXM2", "V100-PCIe-32"} <= set(limited)
+    assert {count for card, count in limited.items() if card.startswith("V100")} == {3}
+    assert limited["A100:1g.10gb"] == 7
+    with pytest.raises(UnknownName, match="V1000"):
+        limits_from({**UNSAID, "gpus": ("V1000=3",)}, QuotaShape())

@@ -1,0 +1,162 @@
+"""Keys and host keys for the system's ssh: no prompt, no other trust, nothing of the user's touched."""
+
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.unit.cli.instance.answers import HOST_KEY, instance
+
+from teraflock.base.errors import BadInput, Refused
+from teraflock.cli.instance import ssh_files
+from teraflock.cli.instance.ssh import reachable, remote_line, scp_path, split_path
+from teraflock.wire.instance import SshAnswer
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKeyOfTheUser ada"
+
+
+def test_the_users_own_key_comes_first(tmp_path: Path) -> None:
+    folder = tmp_path / "user" / ".ssh"
+    folder.mkdir(parents=True)
+    for name in ("id_rsa", "id_ed25519"):
+        (folder / name).write_text("private")
+        (folder / f"{name}.pub").write_text(f"{KEY} {name}\n")
+    assert ssh_files.public_keys((), tmp_path / "home", tmp_path / "user") == (f"{KEY} id_ed25519",)
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_public_half_alone_opens_nothing_so_a_key_is_made(tmp_path: Path) -> None:
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / "id_ed25519.pub").write_text(KEY)
+    made = ssh_files.public_keys((), tmp_path / "home", tmp_path)
+    assert made[0].endswith(" teraflock")
+    assert made == ssh_files.public_keys((), tmp_path / "home", tmp_path)
+    private = tmp_path / "home" / "ssh" / "id_ed25519"
+    assert stat.S_IMODE(private.stat().st_mode) == 0o600
+    assert ssh_files.identities(tmp_path / "home", tmp_path) == [private]
+
+
+def test_a_half_made_key_is_made_anew(tmp_path: Path) -> None:
+    folder = tmp_path / "home" / "ssh"
+    folder.mkdir(parents=True)
+    (folder / "id_ed25519").write_text("")
+    assert ssh_files.public_keys((), tmp_path / "home", tmp_path)[0].startswith("ssh-ed25519 ")
+
+
+def test_given_keys_are_files_or_the_key_itself(tmp_path: Path) -> None:
+    file = tmp_path / "k.pub"
+    file.write_text(f"{KEY}\n")
+    assert ssh_files.public_keys((str(file), KEY), tmp_path, tmp_path) == (KEY, KEY)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("-----BEGIN OPENSSH PRIVATE KEY-----\nx\n", "holds a private key"),
+        ("hello", "is no public SSH key"),
+        ("ssh-ed25519", "is no public SSH key"),
+        (f"{KEY}\n{KEY}", "is no public SSH key"),
+        (f"ssh-rsa {'A' * 20000}", "is no public SSH key"),
+        ("", "is no public SSH key"),
+    ],
+)
+def test_what_is_no_public_key_stays_here(tmp_path: Path, content: str, sentence: str) -> None:
+    (tmp_path / "k").write_text(content)
+    with pytest.raises(BadInput, match=sentence):
+        ssh_files.read_public_key(str(tmp_path / "k"))
+
+
+def test_a_key_that_is_not_there_is_told() -> None:
+    with pytest.raises(BadInput, match="cannot be read: No such file"):
+        ssh_files.read_public_key("/nowhere/k.pub")
+
+
+@pytest.mark.parametrize("folder", ["plain", "with blank", 'per%cent "quoted'])
+def test_ssh_itself_takes_the_options_as_meant(tmp_path: Path, folder: str) -> None:
+    """Asked with `ssh -G`, which prints what it understood and connects to nobody."""
+    home = tmp_path / folder.replace('"', "")
+    trusted = ssh_files.trust(home, "ins_1", HOST_KEY)
+    assert trusted.read_text() == f"ins_1 {HOST_KEY}\n"
+    key = home / "ssh" / "id_ed25519"
+    words = [
+        "ssh",
+        "-F",
+        "none",
+        "-G",
+        *ssh_files.options("ins_1", trusted, [key]),
+        "-p",
+        "20001",
+        "--",
+        "192.0.2.7",
+    ]
+    told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    understood = dict(line.partition(" ")[::2] for line in told.splitlines())
+    assert understood["stricthostkeychecking"] == "true"
+    assert understood["hostkeyalias"] == "ins_1"
+    assert understood["passwordauthentication"] == "no"
+    assert understood["port"] == "20001"
+    assert understood["globalknownhostsfile"] == "/dev/null"
+    assert understood["userknownhostsfile"].strip('"').replace("%%", "%") == str(trusted)
+
+
+def test_a_deleted_instance_is_forgotten(tmp_path: Path) -> None:
+    trusted = ssh_files.trust(tmp_path, "ins_1", HOST_KEY)
+    ssh_files.forget(tmp_path, "ins_1")
+    ssh_files.forget(tmp_path, "ins_1")
+    assert not trusted.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ((), []),
+        (("ls | wc -l",), ["ls | wc -l"]),
+        (("echo", "a b", "$HOME", ";"), ["echo 'a b' '$HOME' ';'"]),
+    ],
+)
+def test_several_words_stay_words_and_one_text_is_a_line(words: tuple[str, ...], line: list[str]) -> None:
+    assert remote_line(words) == line
+
+
+@pytest.mark.parametrize(
+    ("path", "split", "scp"),
+    [
+        ("web:/x", ("web", "/x"), "root@192.0.2.7:/x"),
+        ("web:", ("web", ""), "root@192.0.2.7:"),
+        ("./a:b", ("", "./a:b"), "./a:b"),
+        ("-oProxyCommand=x", ("", "-oProxyCommand=x"), "./-oProxyCommand=x"),
+        ("/etc/a:b", ("", "/etc/a:b"), "/etc/a:b"),
+        ("plain", ("", "plain"), "./plain"),
+    ],
+)
+def test_paths_here_and_there(path: str, split: tuple[str, str], scp: str) -> None:
+    assert split_path(path) == split
+    assert scp_path(path, SshAnswer(host="192.0.2.7", port=1, user="root", host_key="")) == scp
+
+
+def test_an_ipv6_host_is_bracketed() -> None:
+    assert (
+        scp_path("web:x", SshAnswer(host="2001:db8::7", port=1, user="root", host_key=""))
+        == "root@[2001:db8::7]:x"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"simulated": True}, "SIMULATED: there is nothing to log in to"),
+        ({"state": "stopped"}, "is stopped"),
+        ({"ssh": None}, "nobody can log in now"),
+        ({"ssh": SshAnswer(host="h", port=1, user="root", host_key="")}, "nobody can log in now"),
+    ],
+)
+def test_nobody_logs_in_where_there_is_nothing_to_trust(changes: dict[str, object], sentence: str) -> None:
+    with pytest.raises(Refused, match=sentence):
+        reachable(instance(**changes))
+
+
+def test_an_instance_that_is_away_may_still_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    """The server does not see its host; that says nothing of the guest."""
+    away = instance(state="away")
+    assert reachable(away) == away.ssh
+    assert "Trying to log in anyway" in capsys.readouterr().err

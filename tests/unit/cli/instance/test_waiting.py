@@ -1,0 +1,118 @@
+"""Waiting ends when it should, says how far it is, and gives up in the end."""
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+from tests.unit.cli.instance.answers import instance
+
+from teraflock.base.errors import Unavailable
+from teraflock.cli.instance.lifecycle import has_reached
+from teraflock.cli.waiting import (
+    AWAY_SECONDS_MAX,
+    PAUSE_SECONDS_MAX,
+    how_far,
+    is_at_rest,
+    wait_for,
+)
+from teraflock.client.instance import TookTooLong
+from teraflock.wire.instance import InstanceAnswer
+
+
+@pytest.fixture(autouse=True)
+def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Nobody really waits: sleeping moves the clock."""
+    slept: list[float] = []
+    monkeypatch.setattr("teraflock.cli.waiting.time.sleep", slept.append)
+    monkeypatch.setattr("teraflock.cli.waiting.time.monotonic", lambda: sum(slept))
+    return slept
+
+
+def seen_after(*looks: Sequence[InstanceAnswer]) -> Iterator[Sequence[InstanceAnswer]]:
+    yield from looks
+    while True:
+        yield looks[-1]
+
+
+def test_it_ends_when_all_have_reached_it(naps: list[float]) -> None:
+    on_its_way, there = instance(state="starting", operation="launch"), instance()
+    looks = seen_after([on_its_way, on_its_way], [there, on_its_way], [there, there])
+    assert wait_for(lambda: next(looks), lambda each: has_reached(each, "running"), seconds_max=60) == [
+        there,
+        there,
+    ]
+    assert len(naps) == 2
+
+
+def test_one_that_failed_ends_the_wait() -> None:
+    failed = instance(state="failed", problem="the image does not boot")
+    assert wait_for(lambda: [failed], lambda each: has_reached(each, "running"), seconds_max=60) == [failed]
+
+
+def test_running_with_something_under_way_is_not_done() -> None:
+    busy = instance(operation="restart")
+    with pytest.raises(TookTooLong, match="web: running, restart") as late:
+        wait_for(lambda: [busy], lambda each: has_reached(each, "running"), seconds_max=5)
+    assert "goes on without you" in late.value.hint
+
+
+def test_it_looks_often_at_first_and_seldom_later(naps: list[float]) -> None:
+    with pytest.raises(TookTooLong):
+        wait_for(lambda: [instance(state="queued")], lambda each: False, seconds_max=60)
+    assert naps == sorted(naps)
+    assert naps[0] <= 0.1
+    assert naps[-1] <= 0.5
+
+
+@pytest.mark.parametrize(
+    ("changes", "rests"),
+    [
+        ({}, False),
+        ({"operation": "resize"}, False),
+        ({"state": "stopped"}, False),
+        ({"state": "stopped", "wanted": "stopped"}, True),
+        ({"state": "failed"}, True),
+        ({"state": "queued"}, False),
+        ({"state": "gone", "wanted": "gone"}, True),
+    ],
+)
+def test_rest(changes: dict[str, str], rests: bool) -> None:
+    assert is_at_rest(instance(**changes)) is rests
+
+
+def test_how_far_names_the_first_and_counts_the_others() -> None:
+    waits = instance(state="queued", problem="no host has room")
+    assert how_far([waits, waits, waits]) == "web: queued (no host has room); and 2 more"
+    assert (
+        how_far([instance(state="starting", operation="launch", step="create")])
+        == "web: starting, launch, create"
+    )
+
+
+@pytest.mark.parametrize("silences", [1, 5, 20])
+def test_a_server_that_comes_back_is_waited_for(silences: int) -> None:
+    left = [Unavailable("The server cannot be reached")] * silences
+
+    def look() -> Sequence[InstanceAnswer]:
+        if left:
+            raise left.pop()
+        return [instance()]
+
+    assert wait_for(look, lambda each: has_reached(each, "running"), seconds_max=600) == [instance()]
+
+
+def test_a_server_that_stays_away_ends_the_wait(naps: list[float]) -> None:
+    def look() -> Sequence[InstanceAnswer]:
+        raise Unavailable("The server cannot be reached")
+
+    with pytest.raises(Unavailable, match="cannot be reached"):
+        wait_for(look, lambda each: False, seconds_max=600)
+    assert sum(naps) <= AWAY_SECONDS_MAX + PAUSE_SECONDS_MAX
+
+
+def test_who_leaves_is_told_that_it_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    def look() -> Sequence[InstanceAnswer]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        wait_for(look, lambda each: False, seconds_max=600)
+    assert "goes on without you" in capsys.readouterr().err
