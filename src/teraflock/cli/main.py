@@ -84,6 +84,7 @@ HOUSE: Final[dict[str, tuple[str, str]]] = {
     "doctor": ("teraflock.cli.cloud.doctor", "Check everything, and say what to repair"),
     "backup": ("teraflock.cli.cloud.backups", "Back up the installation, and restore it"),
     "host": ("teraflock.cli.cloud.hosts", "Servers: what they have, what is free; inspect this one"),
+    "site": ("teraflock.cli.cloud.sites", "Engines and cloud accounts: list, check, add"),
     "completion": ("teraflock.cli.completion", "Shell completion for bash, zsh or fish"),
 }
 SECTIONS: Final = {"Plan": PLAN, "Run": RUN, "Costs": COSTS, "Tenants": TENANTS, "House": HOUSE}

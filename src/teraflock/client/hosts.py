@@ -9,11 +9,13 @@ PAGE: Final = 200
 
 
 class Hosts(Transport):
-    def hosts(self, *, after: str = "", limit: int = PAGE) -> HostPage:
-        return self.get(path_of("hosts"), HostPage, after=after, limit=limit)
+    def hosts(self, *, after: str = "", limit: int = PAGE, kind: str = "own") -> HostPage:
+        """`kind` is `own`, `rented` or `all`."""
+        query = {"after": after, "limit": limit, "kind": kind}
+        return self._decoded(self.request("GET", path_of("hosts"), query=query), HostPage)
 
-    def all_hosts(self) -> list[HostAnswer]:
-        return pages(lambda after: self.hosts(after=after))
+    def all_hosts(self, *, kind: str = "own") -> list[HostAnswer]:
+        return pages(lambda after: self.hosts(after=after, kind=kind))
 
     def host(self, ref: str) -> HostAnswer:
         return self.get(path_of("hosts", ref), HostAnswer)

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from teraflock.wire.instance import ShapeRequest
+from teraflock.wire.instance import ModeWord, Ref, ShapeRequest
 from teraflock.wire.word import closed
 
 Month = Annotated[
@@ -83,12 +83,16 @@ class PeriodsAnswer(_Answer, frozen=True, kw_only=True):
 
 class QuoteRequest(_Request, frozen=True, kw_only=True):
     shape: ShapeRequest = ShapeRequest()
-    mode: Literal["on-demand", "spot"] = "on-demand"
+    mode: ModeWord = "on-demand"
     instances: Annotated[int, Meta(ge=1, le=100)] = 1
     until: Annotated[datetime, Meta(tz=True)] | None = None
     """A deadline: what it costs up to then is told too. With a zone."""
     host: str = ""
     """On this host only: its prices and those of its region count."""
+    site: Ref = ""
+    type: Ref = ""
+    """A machine type to rent at `site`, instead of a shape."""
+    region: Ref = ""
 
 
 class QuoteAnswer(_Answer, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from teraflock.api.routes import (
     operator,
     organisation,
     project,
+    site,
     snapshot,
 )
 
@@ -30,6 +31,7 @@ ROUTES: Final[tuple[Route, ...]] = tuple(
         key,
         audit,
         host,
+        site,
         image,
         instance,
         snapshot,

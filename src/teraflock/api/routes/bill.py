@@ -27,7 +27,8 @@ from teraflock.bill.invoice.html import page
 from teraflock.bill.price.model import Place
 from teraflock.bill.purchase.model import Mode
 from teraflock.bill.store import Profile
-from teraflock.instance.orders import shape_of
+from teraflock.instance.model import Shape
+from teraflock.instance.orders import Order, shape_of
 from teraflock.meter.model import Holding
 from teraflock.tenant.model import By
 from teraflock.tenant.rules import Permission
@@ -97,22 +98,34 @@ def show_quote(call: Call, query: InProject, body: QuoteRequest) -> QuoteAnswer:
     """What a launch would cost by the hour, by the month, and until a deadline."""
     if body.until is not None and body.until.tzinfo is None:
         raise BadInput("The deadline has no time zone", hint="Such as `2026-12-01T18:00:00Z`")
+    shape, places = _to_rent(call, body) if body.type else _on_own_hosts(call, body)
+    held = Holding(
+        gpu=shape.gpu, gpus=shape.gpus, vcpus=shape.vcpus, ram_bytes=shape.ram_bytes, disk_bytes=shape.disk_bytes,
+        mode="spot" if body.mode == "bid" else body.mode,
+    )  # fmt: skip
+    found = call.nouns.bills.quote(
+        call.project.id, held, places=places, instances=body.instances, until=body.until
+    )
+    return quote_answer(found, shape)
+
+
+def _on_own_hosts(call: Call, body: QuoteRequest) -> tuple[Shape, list[Place]]:
     hosts = call.nouns.fleet.hosts(limit=HOSTS_MAX)
     shape = shape_of(wish_from(body.shape), hosts)
     places = [
         Place(host.id, host.region)
         for host in hosts
         if body.host in ("", host.id, host.name)
+        and body.site in ("", host.site)
         and sum(card.gpu == shape.gpu for card in host.gpus) >= shape.gpus
     ]
-    held = Holding(
-        gpu=shape.gpu, gpus=shape.gpus, vcpus=shape.vcpus, ram_bytes=shape.ram_bytes, disk_bytes=shape.disk_bytes,
-        mode=body.mode,
-    )  # fmt: skip
-    found = call.nouns.bills.quote(
-        call.project.id, held, places=places, instances=body.instances, until=body.until
-    )
-    return quote_answer(found, shape)
+    return shape, places
+
+
+def _to_rent(call: Call, body: QuoteRequest) -> tuple[Shape, list[Place]]:
+    order = Order(site=body.site, type=body.type, region=body.region, mode=body.mode)
+    shape, rental = call.nouns.instances.to_rent(call.project, order)
+    return shape, [Place("", region) for region in rental.regions]
 
 
 @routes.get("/v1/bill", scope=Scope.PROJECT, may=Permission.USAGE_READ)
