@@ -33,6 +33,8 @@ STATUS_BY_CODE: Final[Mapping[str, int]] = {
     "engine_refused": 409,
     "no_room": 409,
     "does_not_boot": 409,
+    "over_quota": 409,
+    "no_money": 409,
     "body_too_large": 413,
     "media_type_not_supported": 415,
     "bad_input": 422,
@@ -48,6 +50,7 @@ STATUS_BY_CODE: Final[Mapping[str, int]] = {
     "unavailable": 503,
     "engine_down": 503,
     "engine_busy": 503,
+    "bad_credentials": 503,
     "storage_failed": 503,
 }
 

@@ -1,6 +1,6 @@
 """What may stand behind the question mark of a path. Words nobody knows are refused, as in bodies."""
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -44,6 +44,13 @@ class InOrganisation(_Query, frozen=True, kw_only=True):
 class Page(_Query, frozen=True, kw_only=True):
     after: After = ""
     limit: Limit = LIMIT
+
+
+class HostPageQuery(Page, frozen=True, kw_only=True):
+    kind: Annotated[
+        Literal["own", "rented", "all"],
+        Meta(description="`rented` hosts are made for one instance each; those given back stay listed."),
+    ] = "own"
 
 
 class PageInProject(InProject, frozen=True, kw_only=True):

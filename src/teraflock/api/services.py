@@ -20,6 +20,7 @@ from teraflock.fleet.service import FleetService
 from teraflock.image.service import ImageService
 from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
+from teraflock.instance.site.service import SiteService
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.announcement.service import News
 from teraflock.tenant.service import TenantService
@@ -34,6 +35,7 @@ class Nouns(msgspec.Struct, frozen=True, kw_only=True):
     instances: InstanceService
     operator: OperatorService
     fleet: FleetService
+    sites: SiteService
     images: ImageService
     bills: BillService
 

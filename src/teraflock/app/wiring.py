@@ -14,7 +14,7 @@ from teraflock.api.metrics import Metrics
 from teraflock.api.openapi import document_bytes
 from teraflock.api.refusals import RequestLog
 from teraflock.api.services import Bounds, Nouns, Services, Snapshots
-from teraflock.app.engines import open_engines
+from teraflock.app.engines import check_record, open_engines, synchronise
 from teraflock.app.home import RATES_NAME
 from teraflock.app.house.keeper import EngineKeeper
 from teraflock.app.house.places import Places
@@ -34,6 +34,8 @@ from teraflock.instance import store as instances
 from teraflock.instance.engines import Engines
 from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
+from teraflock.instance.site import store as sites
+from teraflock.instance.site.service import SiteService
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.loops import Loops
 from teraflock.reconcile.organisations import OrganisationLoop
@@ -51,6 +53,7 @@ FORGET_SECONDS: Final = 3600.0
 BILLS_SECONDS: Final = 2.0
 ORGANISATIONS_SECONDS: Final = 2.0
 ENGINE_SECONDS: Final = 2.0
+SITES_SECONDS: Final = 2.0
 
 RandomBytes = Callable[[int], bytes]
 
@@ -80,7 +83,11 @@ class Cloud:
             self.database.write_alone(instances.move_labels)
             if self.installed.secret:
                 _keep_secret(at, self.installed.secret)
-            self.engines = engines or open_engines(at, settings, self.installed.installation_id, self.clock)
+            with self.database.read() as tx:
+                kept = sites.records(tx)
+            self.engines = engines or open_engines(
+                at, settings, self.installed.installation_id, self.clock, kept
+            )
         except BaseException:
             self.database.close()
             raise
@@ -110,6 +117,7 @@ class Cloud:
         if self.settings.loops:
             self.loops.start()
         threading.Thread(target=self._forget, name="forget", daemon=True).start()
+        threading.Thread(target=self._follow_sites, name="sites", daemon=True).start()
 
     def stop(self) -> None:
         self._ending.set()
@@ -148,6 +156,9 @@ class Cloud:
                 instances=by_instance,
                 operator=OperatorService(database, self.clock, by_instance, random_bytes),
                 fleet=FleetService(database, self.clock, policy=policy, random_bytes=random_bytes),
+                sites=SiteService(
+                    database, self.clock, self.engines, check_record=check_record, random_bytes=random_bytes
+                ),
                 images=ImageService(
                     database, self.clock, publish=by_instance.publish, random_bytes=random_bytes, wake=wake
                 ),
@@ -234,6 +245,20 @@ class Cloud:
 
     def _waiting(self) -> dict[str, float]:
         return {"": float(getattr(self.database, "works_waiting", 0))}
+
+    def synchronise_sites(self) -> None:
+        """Open the sites that were added to the database since, and forget those that were removed."""
+        with self.database.read() as tx:
+            kept = sites.records(tx)
+        synchronise(self.engines, self.at, self.settings, kept, self.installed.installation_id, self.clock)
+
+    def _follow_sites(self) -> None:
+        while not self._ending.wait(SITES_SECONDS):
+            try:
+                self.synchronise_sites()
+            except Exception:
+                if not self._ending.is_set():
+                    LOG.exception("the sites of the database cannot be read")
 
     def _forget(self) -> None:
         while not self._ending.is_set():

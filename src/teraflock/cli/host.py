@@ -71,17 +71,22 @@ def inspect(as_json: bool) -> None:
         write_facts(card_facts(card))
 
 
-@command.command("list", help="All hosts, what they have, and what of it is held.")
+@command.command("list", help="List our own hosts: what they have, and what of it is held.")
+@click.option("--rented", is_flag=True, help="List rented hosts instead. Each was made for one instance.")
+@click.option("--all", "is_all", is_flag=True, help="List both kinds.")
 @json_option
-def list_hosts(as_json: bool) -> None:
+def list_hosts(rented: bool, is_all: bool, as_json: bool) -> None:
+    kind = "all" if is_all else "rented" if rented else "own"
     with connected() as client:
-        found = sorted(client.hosts.list(), key=lambda host: host.name)
+        found = sorted(client.hosts.list(kind=kind), key=lambda host: (host.kind, host.name))
     if as_json:
         write_json(found)
     elif found:
         now = SystemClock().now()
         rows = [[*_cells(each), age_text(each.seen_at, now)] for each in found]
         click.echo(render(COLUMNS, rows, columns()))
+    elif rented:
+        remark("No host is rented")
     else:
         remark("No host yet; the server registers those of its engine when it starts")
 
@@ -192,10 +197,19 @@ def _cells(host: "HostAnswer") -> list[str]:
     ]
 
 
+def cost_text(host: "HostAnswer") -> str:
+    if host.cost_micros_per_hour is None:
+        return ""
+    return f"{host.cost_micros_per_hour / 10**6:.6g} {host.cost_currency} an hour"
+
+
 def _facts(host: "HostAnswer") -> Iterator[tuple[str, str]]:
     yield "id", host.id
     yield "site", host.site
-    yield "region", host.region
+    yield "kind", f"rented, {host.type}" if host.kind == "rented" else ""
+    yield "region", host.zone or host.region
+    yield "cost", cost_text(host)
+    yield "provider's id", host.remote_id
     yield "address", host.address
     yield "vCPUs", f"{host.vcpus_held} of {host.vcpus} held"
     yield "memory", f"{bytes_text(host.ram_bytes_held)} of {bytes_text(host.ram_bytes)} held"

@@ -31,6 +31,7 @@ from teraflock.client.purchase import Purchases
 from teraflock.client.quota import Quotas
 from teraflock.client.quote import Quotes
 from teraflock.client.shape import Shapes
+from teraflock.client.site import Sites
 from teraflock.client.snapshot import Snapshots
 from teraflock.client.transport import Transport, path_of
 from teraflock.wire.health import HealthAnswer
@@ -76,6 +77,7 @@ class Client:
         self.quotas = Quotas(transport)
         self.quotes = Quotes(transport)
         self.shapes = Shapes(transport)
+        self.sites = Sites(transport)
         self.snapshots = Snapshots(transport)
 
     def __enter__(self) -> Self:

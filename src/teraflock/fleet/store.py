@@ -13,7 +13,9 @@ from teraflock.fleet.model import (
     GpuKind,
     GpuReport,
     Host,
+    HostCost,
     HostId,
+    HostKind,
     HostReport,
     HostState,
     Idle,
@@ -26,6 +28,11 @@ _COLUMNS: Final = (
     "id, site, name, state, address, vcpus, ram_bytes, disk_bytes, simulated,"
     " registered_at_us, seen_at_us, region, disk_used_bytes, disk_limits, allow_out"
 )
+_RENTED_COLUMNS: Final = (
+    "kind, type, zone, remote_id, login, token, token_at_us, made_at_us, gone_at_us,"
+    " cost_micros_per_hour, cost_currency"
+)
+_SELECT: Final = f"SELECT {_COLUMNS}, {_RENTED_COLUMNS} FROM host"
 REGION: Final = "home"
 """Where a host stands until the operator says otherwise."""
 _HELD: Final = (
@@ -34,20 +41,38 @@ _HELD: Final = (
 )
 
 
-def hosts(tx: Transaction, *, after: str = "", limit: int) -> tuple[Host, ...]:
+def hosts(
+    tx: Transaction, *, after: str = "", limit: int, kind: HostKind | None = HostKind.OWN
+) -> tuple[Host, ...]:
+    """A page of hosts of one kind, or of both."""
     rows = tx.all(
-        f"SELECT {_COLUMNS} FROM host WHERE id > :after ORDER BY id LIMIT :limit", after=after, limit=limit
+        f"{_SELECT} WHERE id > :after AND (:kind = '' OR kind = :kind) ORDER BY id LIMIT :limit",
+        after=after,
+        kind=kind or "",
+        limit=limit,
     )
     return _with_parts(tx, rows)
 
 
 def outlines(tx: Transaction) -> tuple[Host, ...]:
-    """All hosts with the kinds of their cards, neither which slots nor who holds what: several times as quick."""
+    """All own hosts with the kinds of their cards, without slots and holders: several times as quick."""
     cards: dict[str, list[Gpu]] = defaultdict(list)
-    for host_id, gpu, count in tx.all("SELECT host_id, gpu, COUNT(*) FROM host_gpu GROUP BY host_id, gpu"):
+    for host_id, gpu, count in tx.all(
+        "SELECT g.host_id, g.gpu, COUNT(*) FROM host_gpu g JOIN host h ON h.id = g.host_id WHERE h.kind = 'own'"
+        " GROUP BY g.host_id, g.gpu"
+    ):
         cards[host_id] += [_gpu_outline(gpu)] * count
-    rows = tx.all(f"SELECT {_COLUMNS} FROM host ORDER BY id")
+    rows = tx.all(f"{_SELECT} WHERE kind = 'own' ORDER BY id")
     return tuple(_host_from(row, (0, 0, 0), tuple(cards[row[0]])) for row in rows)
+
+
+def rented_outlines(tx: Transaction, site: str = "") -> tuple[Host, ...]:
+    """Rented hosts that were not given back, of one site or of all, without their cards."""
+    rows = tx.all(
+        f"{_SELECT} WHERE kind = 'rented' AND gone_at_us IS NULL AND (:site = '' OR site = :site) ORDER BY id",
+        site=site,
+    )
+    return tuple(_host_from(row, (0, 0, 0), ()) for row in rows)
 
 
 @cache
@@ -59,7 +84,7 @@ def _gpu_outline(gpu: str) -> Gpu:
 
 def host(tx: Transaction, ref: str) -> Host | None:
     """By its id, or by the name its engine gives it."""
-    row = tx.one(f"SELECT {_COLUMNS} FROM host WHERE id = :ref OR name = :ref ORDER BY id", ref=ref)
+    row = tx.one(f"{_SELECT} WHERE id = :ref OR name = :ref ORDER BY id", ref=ref)
     return _with_parts(tx, [row])[0] if row else None
 
 
@@ -138,13 +163,106 @@ def idle_in_project(tx: Transaction, project: ProjectId) -> dict[str, Idle]:
     return {row[0]: Idle(int(row[1]), at_microseconds(max(row[2], row[3] or 0))) for row in rows}
 
 
+# Rented hosts
+
+
+def add_rented(tx: Transaction, host: Host) -> None:
+    """A host for one instance, before its machine exists."""
+    tx.run(
+        f"INSERT INTO host ({_COLUMNS}, kind, type) VALUES (:id, :site, :name, :state, '', :vcpus, :ram_bytes,"
+        " :disk_bytes, :simulated, :now, :now, :region, 0, 'hold', '', 'rented', :type)",
+        id=host.id,
+        site=host.site,
+        name=host.name,
+        state=host.state,
+        vcpus=host.vcpus,
+        ram_bytes=host.ram_bytes,
+        disk_bytes=host.disk_bytes,
+        simulated=int(host.simulated),
+        now=microseconds(host.registered_at),
+        region=host.region,
+        type=host.type,
+    )
+    for gpu in host.gpus:
+        values = {
+            "host": host.id, "slot": gpu.slot, "kind": gpu.kind, "gpu": gpu.gpu, "name": gpu.name,
+            "memory": gpu.memory_bytes, "healthy": 1, "idle": None,
+        }  # fmt: skip
+        tx.run(_INSERT_GPU, **values)
+
+
+def note_token(tx: Transaction, id: HostId, token: str, now: datetime) -> None:
+    """Remember that the provider is asked with a token; the time is that of the first use."""
+    tx.run(
+        "UPDATE host SET token = :token, token_at_us = :now WHERE id = :id AND token <> :token",
+        token=token,
+        now=microseconds(now),
+        id=id,
+    )
+
+
+def note_made(tx: Transaction, id: HostId, *, remote_id: str, zone: str, now: datetime) -> None:
+    """Remember which machine it is."""
+    tx.run(
+        "UPDATE host SET remote_id = :remote, zone = :zone, made_at_us = :now, seen_at_us = :now WHERE id = :id",
+        remote=remote_id,
+        zone=zone,
+        now=microseconds(now),
+        id=id,
+    )
+
+
+def set_cost(tx: Transaction, id: HostId, cost: HostCost) -> None:
+    tx.run(
+        "UPDATE host SET cost_micros_per_hour = :micros, cost_currency = :currency WHERE id = :id",
+        micros=cost.micros_per_hour,
+        currency=cost.currency,
+        id=id,
+    )
+
+
+def move_rented(tx: Transaction, id: HostId, region: str) -> None:
+    """Rent it anew, in this region: nothing is known about the new machine yet."""
+    tx.run(
+        "UPDATE host SET region = :region, zone = '', remote_id = '', address = '', endpoints = '', made_at_us = NULL,"
+        " cost_micros_per_hour = NULL WHERE id = :id",
+        region=region,
+        id=id,
+    )
+
+
+def set_endpoints(
+    tx: Transaction, id: HostId, *, address: str, login: str, endpoints: str, now: datetime
+) -> None:
+    """Where a rented machine is reached."""
+    tx.run(
+        "UPDATE host SET address = :address, login = :login, endpoints = :endpoints, seen_at_us = :now WHERE id = :id",
+        address=address,
+        login=login,
+        endpoints=endpoints,
+        now=microseconds(now),
+        id=id,
+    )
+
+
+def give_back(tx: Transaction, id: str, now: datetime) -> None:
+    """Mark a rented host as gone; nothing happens to an own one."""
+    tx.run(
+        "UPDATE host SET state = 'gone', gone_at_us = :now WHERE id = :id AND kind = 'rented' AND gone_at_us IS NULL",
+        now=microseconds(now),
+        id=id,
+    )
+
+
 def set_state(tx: Transaction, id: HostId, state: HostState) -> None:
     tx.run("UPDATE host SET state = :state WHERE id = :id", state=state, id=id)
 
 
 def rename_only_host(tx: Transaction, site: str, name: str) -> str:
     """Give the one host of a site another name; the old one, or empty where nothing was changed."""
-    rows = tx.all("SELECT id, name FROM host WHERE site = :site AND simulated = 0", site=site)
+    rows = tx.all(
+        "SELECT id, name FROM host WHERE site = :site AND simulated = 0 AND kind = 'own'", site=site
+    )
     if len(rows) != 1 or rows[0][1] == name:
         return ""
     tx.run("UPDATE host SET name = :name WHERE id = :id", name=name, id=rows[0][0])
@@ -152,9 +270,9 @@ def rename_only_host(tx: Transaction, site: str, name: str) -> str:
 
 
 def is_away(tx: Transaction, id: str, *, unseen_since: datetime | None = None) -> bool:
-    """Whether a host is away in the books, or no reading has found it since a time."""
+    """Whether a host is recorded as away, or is an own one that no reading has found since a time."""
     found = tx.one(
-        "SELECT 1 FROM host WHERE id = :id AND (state = 'away' OR seen_at_us < :us)",
+        "SELECT 1 FROM host WHERE id = :id AND (state = 'away' OR (kind = 'own' AND seen_at_us < :us))",
         id=id,
         us=microseconds(unseen_since) if unseen_since else 0,
     )
@@ -184,13 +302,21 @@ def regions(tx: Transaction) -> tuple[str, ...]:
     return tuple(row[0] for row in tx.all("SELECT DISTINCT region FROM host ORDER BY region"))
 
 
+def mark_rented_seen(tx: Transaction, site: str, names: Iterable[str], now: datetime) -> None:
+    """Of rented hosts that a listing of their site has shown."""
+    tx.run_many(
+        "UPDATE host SET seen_at_us = :now WHERE site = :site AND name = :name AND kind = 'rented'",
+        [(microseconds(now), site, name) for name in names],
+    )
+
+
 def mark_seen(
     tx: Transaction, site: str, names: Collection[str], now: datetime, *, all_of_site: bool
 ) -> None:
     """Of these hosts alone: when one that is lost was last seen is when its instances cease to be charged."""
     now_us = microseconds(now)
     if all_of_site:  # one statement where every host answers, as most of the time
-        tx.run("UPDATE host SET seen_at_us = :now WHERE site = :site", now=now_us, site=site)
+        tx.run("UPDATE host SET seen_at_us = :now WHERE site = :site AND kind = 'own'", now=now_us, site=site)
     else:
         tx.run_many(
             "UPDATE host SET seen_at_us = :now WHERE site = :site AND name = :name",
@@ -199,14 +325,22 @@ def mark_seen(
 
 
 def rooms(
-    tx: Transaction, policy: Policy, *, only: HostId | None = None, ready: bool = True, empty: bool = False
+    tx: Transaction,
+    policy: Policy,
+    *,
+    only: HostId | None = None,
+    site: str = "",
+    ready: bool = True,
+    empty: bool = False,
 ) -> list[Room]:
-    """What every host has left; or, if `empty`, would have with nothing on it."""
-    narrowed = " AND id = :only" if only else ""
+    """What every own host has left, or would have with nothing on it (`empty`); of one host or site if it is named."""
+    narrowed = (" AND id = :only" if only else "") + (" AND site = :site" if site else "")
     states = "('ready')" if ready else "('ready', 'draining', 'away')"
     rows = tx.all(
-        f"SELECT id, name, site, vcpus, ram_bytes, disk_bytes FROM host WHERE state IN {states}{narrowed}",
+        "SELECT id, name, site, vcpus, ram_bytes, disk_bytes FROM host"
+        f" WHERE kind = 'own' AND state IN {states}{narrowed}",
         **({"only": only} if only else {}),
+        **({"site": site} if site else {}),
     )
     held = {} if empty else _held(tx, only)
     free, total = _free_gpus(tx, only, empty=empty)
@@ -340,7 +474,10 @@ def _host_from(row: Row, held: tuple[int, int, int], gpus: tuple[Gpu, ...]) -> H
     id, site, name, state, address, vcpus, ram, disk, simulated, registered_at_us, seen_at_us, region = row[
         :12
     ]
-    disk_used, disk_limits, allow_out = row[12:]
+    disk_used, disk_limits, allow_out = row[12:15]
+    kind, type, zone, remote_id, login, token, token_at_us, made_at_us, gone_at_us, cost_micros, currency = (
+        row[15:]
+    )
     return Host(
         id=HostId(id),
         site=site,
@@ -358,6 +495,16 @@ def _host_from(row: Row, held: tuple[int, int, int], gpus: tuple[Gpu, ...]) -> H
         registered_at=at_microseconds(registered_at_us),
         seen_at=at_microseconds(seen_at_us),
         gpus=gpus,
+        kind=HostKind(kind),
+        type=type,
+        zone=zone,
+        remote_id=remote_id,
+        login=login,
+        token=token,
+        token_at=at_microseconds(token_at_us) if token_at_us is not None else None,
+        made_at=at_microseconds(made_at_us) if made_at_us is not None else None,
+        gone_at=at_microseconds(gone_at_us) if gone_at_us is not None else None,
+        cost=HostCost(micros_per_hour=cost_micros, currency=currency) if cost_micros is not None else None,
         vcpus_held=held[0],
         ram_bytes_held=held[1],
         disk_bytes_held=held[2],

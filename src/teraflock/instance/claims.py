@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from teraflock.base.errors import BadInput, Conflict
 from teraflock.base.quantities import GIB, bytes_text
 from teraflock.fleet import store as fleet
-from teraflock.fleet.model import GpuKind, Host, HostId, HostState
+from teraflock.fleet.model import GpuKind, Host, HostId, HostKind, HostState
 from teraflock.fleet.placement import Need, Policy, Room, choose_many
 from teraflock.fleet.shapes import count_free, named_shapes
 from teraflock.instance import store
@@ -67,11 +67,13 @@ def _both(tx: Transaction, project: Project, instead: str) -> Iterator[tuple[Quo
         yield wall, used, f"organisation `{name}`", hint
 
 
-def place(tx: Transaction, policy: Policy, need: Need, count: int, *, only: str | None = None) -> list[Room]:
+def place(
+    tx: Transaction, policy: Policy, need: Need, count: int, *, only: str | None = None, site: str = ""
+) -> list[Room]:
     """A host for each of `count` alike. Nothing is written: `take` does that."""
     if only:
         _check_takes_new(tx, only)
-    rooms = fleet.rooms(tx, policy, only=_host_id(tx, only) if only else None)
+    rooms = fleet.rooms(tx, policy, only=_host_id(tx, only) if only else None, site=site)
     chosen = choose_many(rooms, need, count)
     if chosen is None:
         raise _no_room(tx, policy, need, count)
@@ -80,8 +82,8 @@ def place(tx: Transaction, policy: Policy, need: Need, count: int, *, only: str 
 
 def _host_id(tx: Transaction, ref: str) -> HostId:
     host = fleet.host(tx, ref)
-    if host is None:
-        raise BadInput(f"No host is known by the name `{ref}`", hint="Leave the host out: one is chosen then")
+    if host is None or host.kind != HostKind.OWN:
+        raise BadInput(f"There is no host `{ref}`", hint="Leave `--host` out to have one chosen")
     return host.id
 
 
@@ -108,7 +110,8 @@ def _no_room(tx: Transaction, policy: Policy, need: Need, count: int) -> Excepti
     hosts = fleet.hosts(tx, limit=HOSTS_MAX)
     if not hosts:
         return NoCapacity(
-            "There is no host yet", hint="`tera doctor` says why; `make up` registers this machine"
+            "There is no host yet",
+            hint="`tera doctor` says why; `make up` registers this machine. To rent one: `--site NAME --type TYPE`",
         )
     empty = fleet.rooms(tx, policy, ready=False, empty=True)
     if not any(room.fits(need) for room in empty):
@@ -200,6 +203,9 @@ def take_back(tx: Transaction, policy: Policy, instance: Instance) -> Held:
     """For one that stood still: its processors, memory and cards again, on the host that has its disk."""
     assert instance.host_id is not None, "what stands still has a host"
     shape, held = instance.shape, instance.held
+    if instance.spec.rental is not None:  # its host is its own
+        cards = take_cards(tx, instance.id, instance.host_id, shape.gpu, shape.gpus)
+        return replace(held, vcpus=shape.vcpus, ram_bytes=shape.ram_bytes, gpus=cards)
     need = replace(need_of(shape), disk_bytes=max(0, shape.disk_bytes - held.disk_bytes))
     _check_room_on(tx, policy, instance, need, shape)
     return replace(

@@ -26,6 +26,7 @@ from teraflock.api.routes import (
     quota,
     quote,
     shape,
+    site,
     snapshot,
     whoami,
 )
@@ -44,6 +45,7 @@ ROUTES: Final[tuple[Route, ...]] = tuple(
         announcement,
         host,
         shape,
+        site,
         image,
         instance,
         snapshot,

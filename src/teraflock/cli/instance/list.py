@@ -131,9 +131,14 @@ def _cells(instance: "InstanceAnswer", now: datetime, cost: "CostAnswer | None",
         bytes_text(instance.shape.ram_bytes),
         f"{instance.ssh.host}:{instance.ssh.port}" if instance.ssh else "",
         instance.private_address or "",
-        instance.host or "",
+        instance.host or rental_text(instance),
         instance.image,
         age_text(instance.created_at, now),
         *cost_cells(cost, decimals),
         instance.problem,
     ]
+
+
+def rental_text(instance: "InstanceAnswer") -> str:
+    """Where a rented instance is: `sky/east`."""
+    return f"{instance.site}/{instance.rental.region}" if instance.rental else ""

@@ -101,7 +101,8 @@ def facts(instance: "InstanceAnswer", price: str = "", cost: str = "") -> Iterat
     if instance.hold:
         since = f"{time_text(instance.hold.since)} UTC"
         yield "on hold", f"stopped by the {instance.hold.by} at {since}: {instance.hold.reason}"
-    yield "doing", " ".join(filter(None, [instance.operation, instance.step and f"after {instance.step}"]))
+    doing = [instance.operation, instance.step and f"after {instance.step}"]
+    yield "doing", ": ".join(filter(None, [" ".join(filter(None, doing)), instance.doing]))
     yield "id", instance.id
     yield "GPUs", f"{cards_text(shape)} ({shape.gpu_name})" if shape.gpus else ""
     yield "cards", ", ".join(each.slot for each in instance.gpus)
@@ -110,6 +111,11 @@ def facts(instance: "InstanceAnswer", price: str = "", cost: str = "") -> Iterat
     yield "disk", bytes_text(shape.disk_bytes)
     yield "image", instance.image
     yield "host", instance.host or ""
+    yield "site", instance.site
+    if instance.rental:
+        yield "rented", f"{instance.rental.type} in {instance.rental.zone or instance.rental.region}"
+    yield "mode", instance.mode if instance.mode != "on-demand" else ""
+    yield "restarts", instance.restart_policy
     yield "address", f"{instance.private_address} (within the project)" if instance.private_address else ""
     yield "SSH", ssh_text(instance)
     yield "Jupyter", instance.jupyter.url if instance.jupyter else ""
