@@ -32,9 +32,9 @@ def test_random_lives_on_sqlite() -> None:
 
 
 def test_random_lives_on_postgres(postgres_server: PostgresServer) -> None:
-    with ExitStack() as schemas:
+    with ExitStack() as databases:
 
         def fresh(clock: FixedClock) -> Database:
-            return open_database(schemas.enter_context(postgres_server.fresh_schema()), clock)
+            return open_database(databases.enter_context(postgres_server.fresh(migrated=True)), clock)
 
         live(fresh, lives=10, steps=30)
