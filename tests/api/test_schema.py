@@ -13,6 +13,7 @@ from schemathesis.generation.feedback import FeedbackSources
 from schemathesis.pytest._test_builder import build_operation_test
 from schemathesis.python._constants.orchestrator import make_constants_value_source
 from tests.api.asking import House, Tenants, copied
+from tests.long import sampled
 
 from teraflock.api.openapi import document, document_json
 
@@ -65,7 +66,9 @@ def asked(furnished: tuple[Path, Tenants], tmp_path_factory: pytest.TempPathFact
     SERVED.house = None
 
 
-@pytest.mark.parametrize("name", sorted(NAMES - ENDLESS))
+@pytest.mark.parametrize(
+    "name", sampled(sorted(NAMES - ENDLESS), every=12, because="dozens of requests for each operation")
+)
 def test_the_api_is_what_its_document_says(name: str, asked: str) -> None:
     """Cases are made here and not by `SCHEMA.parametrize`, which makes them all while tests are collected."""
 
