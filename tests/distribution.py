@@ -1,7 +1,7 @@
 """How tests are shared out among the workers of a run: by file, so that a file's servers and databases start once.
 
-Tests on a real engine share one engine, so one worker runs all of them. They mostly wait for it, so they start first
-and have a worker beyond the number of cores.
+Tests of a folder that share a real engine run on one worker. They mostly wait for it, so they start first, and there is
+one worker more than there are cores.
 """
 
 import os
@@ -9,21 +9,23 @@ from typing import Any, Final
 
 import pytest
 
-ENGINE: Final = "engine"
 ENGINE_FILES: Final = ("tests/engine/", "tests/story/test_cloud_cli_engine.py")
 ENGINE_PARAMETERS: Final = ("[lxd", "[incus")
 
 
 def group(node_id: str) -> str:
     """Tests of one group run on one worker, in order."""
-    if node_id.startswith(ENGINE_FILES) or any(word in node_id for word in ENGINE_PARAMETERS):
-        return ENGINE
-    return node_id.partition("::")[0]
+    path = node_id.partition("::")[0]
+    return f"{path.rpartition('/')[0]} on an engine" if needs_engine(node_id) else path
+
+
+def needs_engine(node_id: str) -> bool:
+    return node_id.startswith(ENGINE_FILES) or any(word in node_id for word in ENGINE_PARAMETERS)
 
 
 def order(node_id: str) -> bool:
-    """Sorts the engine's group to the front and leaves the rest as it was: small unit tests come last and fill gaps."""
-    return group(node_id) != ENGINE
+    """Sorts tests on an engine to the front and leaves the rest as it was: small unit tests come last and fill gaps."""
+    return not needs_engine(node_id)
 
 
 def workers() -> int:

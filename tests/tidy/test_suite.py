@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.distribution import ENGINE, group
+from tests.distribution import group, order
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,13 +50,13 @@ def test_ctrl_c_is_tested_in_the_background_too() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_tests_on_a_real_engine_share_a_worker() -> None:
-    on_engine = (
-        "tests/engine/test_life.py::test_a[lxd]",
-        "tests/contract/driver/test_life.py::test_b[lxd-1]",
-    )
-    assert {group(node_id) for node_id in on_engine} == {ENGINE}
-    assert group("tests/contract/driver/test_life.py::test_b[memory]") == "tests/contract/driver/test_life.py"
+def test_tests_of_a_folder_share_their_engine_and_start_first() -> None:
+    shared = group("tests/engine/test_life.py::test_a[lxd]")
+    assert group("tests/engine/test_attacks.py::test_b[lxd]") == shared
+    contract = "tests/contract/driver/test_life.py::test_c"
+    assert group(f"{contract}[lxd-1]") == group("tests/contract/driver/test_fuzz.py::test_d[lxd]") != shared
+    assert group(f"{contract}[memory]") == "tests/contract/driver/test_life.py"
+    assert sorted([f"{contract}[memory]", f"{contract}[lxd-1]"], key=order)[0] == f"{contract}[lxd-1]"
 
 
 @pytest.fixture
