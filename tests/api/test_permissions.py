@@ -5,6 +5,7 @@ Whoever may not is told nothing and changes nothing: the database is compared, r
 """
 
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -186,27 +187,39 @@ def test_only_health_and_the_document_are_open_to_all() -> None:
     )
 
 
+@pytest.fixture(scope="module")
+def unchanged_house(
+    furnished: tuple[Path, Tenants], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[House]:
+    """One for all that change nothing."""
+    house = copied(furnished[0], tmp_path_factory.mktemp("read") / "house")
+    yield house
+    house.close()
+
+
 @pytest.mark.parametrize("name", [name for name in OPERATIONS if name not in PUBLIC])
-def test_who_may_not_learns_nothing_and_changes_nothing(house: House, tenants: Tenants, name: str) -> None:
-    before = contents(house)
-    nobody = asked(house, tenants, name, None)
+def test_who_may_not_learns_nothing_and_changes_nothing(
+    unchanged_house: House, tenants: Tenants, name: str
+) -> None:
+    before = contents(unchanged_house)
+    nobody = asked(unchanged_house, tenants, name, None)
     assert (nobody.status, nobody.code, nobody.headers["www-authenticate"]) == (
         401,
         "not_authenticated",
         "Bearer",
     )
     for who in BAD_KEYS:
-        answer = asked(house, tenants, name, who)
+        answer = asked(unchanged_house, tenants, name, who)
         assert (answer.status, answer.code) == (401, "not_authenticated"), who
     for who in sorted(EVERYONE - RULES[name].may - RULES[name].own):
-        answer = asked(house, tenants, name, who)
+        answer = asked(unchanged_house, tenants, name, who)
         assert answer.status in (403, 404), (who, answer)
         if who == "other" and "{" in OPERATIONS[name][1] + RULES[name].query:
             assert answer.status == (403 if _of_house(name) else 404), (
                 "that it is there is nobody else's business"
             )
         assert b"acme" not in answer.body, who
-    assert contents(house) == before
+    assert contents(unchanged_house) == before
 
 
 STREAM = "follow_events"  # has no end: tests/story follows one
@@ -216,13 +229,9 @@ ALLOWED = [
 
 
 @pytest.mark.parametrize(("name", "who"), ALLOWED)
-def test_who_may_is_answered(furnished: tuple[Path, Tenants], tmp_path: Path, name: str, who: str) -> None:
-    home, tenants = furnished
-    house = copied(home, tmp_path / "house")
-    try:
-        answer = asked(house, tenants, name, who)
-    finally:
-        house.close()
+def test_who_may_is_answered(request: pytest.FixtureRequest, tenants: Tenants, name: str, who: str) -> None:
+    house = request.getfixturevalue("unchanged_house" if OPERATIONS[name][0] == "GET" else "house")
+    answer = asked(house, tenants, name, who)
     assert answer.status < 300 or answer.status in RULES[name].states, answer
     assert b"no such project" not in answer.body
     if who in RULES[name].own:

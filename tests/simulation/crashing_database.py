@@ -10,7 +10,7 @@ from teraflock.storage.database import Database, Transaction
 T = TypeVar("T")
 
 
-class Mortal:
+class CrashingDatabase:
     """`look` reads inside each write, at its end; what it read is handed to `saw` once that is committed."""
 
     def __init__(
