@@ -254,34 +254,53 @@ def _free_gpus(
     return free, total
 
 
-def take_gpus(tx: Transaction, host_id: HostId, gpu: str, count: int, instance_id: str) -> tuple[str, ...]:
-    """Give `count` free cards of a host to an instance; fewer where there are fewer. Returns their slots."""
+CANDIDATES_MAX: Final = 8
+"""Of hosts that a launch tries before it waits for one. About as many launch at once as a server has threads."""
+
+
+def lock_hosts(tx: Transaction, ids: Collection[HostId]) -> None:
+    """For whoever takes something of these hosts: until the transaction ends, nobody else does."""
+    for id in sorted(set(ids)):
+        tx.lock("SELECT id FROM host WHERE id = :id", id=id)
+
+
+def lock_one_host(tx: Transaction, ids: Sequence[HostId]) -> HostId:
+    """Lock the first of these hosts that nobody else has locked; where others have all of them, wait for the first."""
+    few = [*ids[:CANDIDATES_MAX], *([ids[0]] * (CANDIDATES_MAX - len(ids)))]
+    rows = tx.lock_free(_FIRST_FREE, **{f"i{n}": id for n, id in enumerate(few)})
+    if not rows:
+        lock_hosts(tx, ids[:1])
+        return ids[0]
+    return HostId(rows[0][0])
+
+
+_FIRST_FREE: Final = (
+    f"SELECT id FROM host WHERE id IN ({', '.join(f':i{n}' for n in range(CANDIDATES_MAX))}) ORDER BY CASE id"
+    f" {' '.join(f'WHEN :i{n} THEN {n}' for n in range(CANDIDATES_MAX))} END, id LIMIT 1"
+)
+
+
+def take_gpus(
+    tx: Transaction, host_id: HostId, gpu: str, count: int, instance_id: str
+) -> list[tuple[str, str]]:
+    """Give `count` free cards of a host to an instance; fewer where there are fewer. Their slots and kinds."""
     rows = tx.all(
-        "SELECT slot FROM host_gpu WHERE host_id = :host AND gpu = :gpu AND instance_id IS NULL AND healthy = 1"
-        " ORDER BY slot LIMIT :count",
+        "UPDATE host_gpu SET instance_id = :instance WHERE host_id = :host AND instance_id IS NULL AND slot IN"
+        " (SELECT slot FROM host_gpu WHERE host_id = :host AND gpu = :gpu AND instance_id IS NULL AND healthy = 1"
+        " ORDER BY slot LIMIT :count) RETURNING slot, kind",
+        instance=instance_id,
         host=host_id,
         gpu=gpu,
         count=count,
     )
-    for (slot,) in rows:
-        tx.run(
-            "UPDATE host_gpu SET instance_id = :instance WHERE host_id = :host AND slot = :slot",
-            instance=instance_id,
-            host=host_id,
-            slot=slot,
-        )
-    return tuple(row[0] for row in rows)
-
-
-def kinds_of(tx: Transaction, host_id: HostId, slots: Sequence[str]) -> list[tuple[str, str]]:
-    """Each slot with its kind."""
-    rows = tx.all("SELECT slot, kind FROM host_gpu WHERE host_id = :host ORDER BY slot", host=host_id)
-    return [(row[0], row[1]) for row in rows if row[0] in slots]
+    return sorted((row[0], row[1]) for row in rows)
 
 
 def release_gpus(tx: Transaction, instance_id: str, *, keep: Iterable[str] = ()) -> None:
     kept = set(keep)
-    for host_id, slot in tx.all("SELECT host_id, slot FROM host_gpu WHERE instance_id = :id", id=instance_id):
+    for host_id, slot in tx.all(
+        "SELECT host_id, slot FROM host_gpu WHERE instance_id = :id ORDER BY host_id, slot", id=instance_id
+    ):
         if slot not in kept:
             tx.run(
                 "UPDATE host_gpu SET instance_id = NULL WHERE host_id = :host AND slot = :slot",

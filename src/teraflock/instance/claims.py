@@ -1,6 +1,7 @@
 """Setting parts of hosts aside for instances, inside the transaction that asks for them.
 
-A claim succeeds whole or raises; two instances never hold one card, for a card's row has room for one name.
+A claim succeeds whole or raises; two instances never hold one card, for a card's row has room for one name. Whoever
+takes something of a host locks the host first and looks after that whether there is room.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,13 +12,13 @@ from teraflock.base.errors import BadInput, Conflict
 from teraflock.base.quantities import GIB, bytes_text
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import GpuKind, Host, HostId, HostState
-from teraflock.fleet.placement import Need, Policy, Room, choose_many
+from teraflock.fleet.placement import Need, Policy, Room, choose_many, fitting
 from teraflock.fleet.shapes import count_free, named_shapes
 from teraflock.instance import store
 from teraflock.instance.model import Held, HeldGpu, HeldPort, Instance, InstanceId, Shape
 from teraflock.instance.orders import need_of, shape_text
 from teraflock.network.rules import free_ports
-from teraflock.storage.database import Transaction
+from teraflock.storage.database import Overtaken, Transaction
 from teraflock.tenant.model import Project, Quota
 from teraflock.tenant.quota import rules as quotas
 from teraflock.tenant.quota.rules import Amounts
@@ -68,14 +69,29 @@ def _both(tx: Transaction, project: Project, instead: str) -> Iterator[tuple[Quo
 
 
 def place(tx: Transaction, policy: Policy, need: Need, count: int, *, only: str | None = None) -> list[Room]:
-    """A host for each of `count` alike. Nothing is written: `take` does that."""
+    """A host for each of `count` alike, locked. Nothing is written: `take` does that.
+
+    Which hosts have room is looked up without a lock, and again on the locked ones. Where others were quicker, the
+    whole work starts anew.
+    """
     if only:
         _check_takes_new(tx, only)
     rooms = fleet.rooms(tx, policy, only=_host_id(tx, only) if only else None)
+    candidates = [room.host_id for room in fitting(rooms, need)]
     chosen = choose_many(rooms, need, count)
     if chosen is None:
         raise _no_room(tx, policy, need, count)
-    return chosen
+    if count == 1:
+        chosen_ids = [fleet.lock_one_host(tx, candidates)]
+    else:
+        chosen_ids = [room.host_id for room in chosen]
+        fleet.lock_hosts(tx, chosen_ids)
+    locked = {id: fleet.rooms(tx, policy, only=id) for id in dict.fromkeys(chosen_ids)}
+    for id in chosen_ids:
+        if not locked[id] or not locked[id][0].fits(need):
+            raise Overtaken("the room was taken by others")
+        locked[id][0].take(need)
+    return [locked[id][0] for id in chosen_ids]
 
 
 def _host_id(tx: Transaction, ref: str) -> HostId:
@@ -188,17 +204,18 @@ def take(tx: Transaction, id: InstanceId, host_id: HostId, shape: Shape, guest_p
 def take_cards(tx: Transaction, id: InstanceId, host_id: HostId, gpu: str, count: int) -> tuple[HeldGpu, ...]:
     if not count:
         return ()
-    slots = fleet.take_gpus(tx, host_id, gpu, count, id)
-    if len(slots) < count:
+    taken = fleet.take_gpus(tx, host_id, gpu, count, id)
+    if len(taken) < count:
         raise NoCapacity(
-            f"{len(slots)} of {count} cards `{gpu}` are free on its host", hint="`tera shapes` shows more"
+            f"{len(taken)} of {count} cards `{gpu}` are free on its host", hint="`tera shapes` shows more"
         )
-    return tuple(HeldGpu(slot, GpuKind(kind), gpu) for slot, kind in fleet.kinds_of(tx, host_id, slots))
+    return tuple(HeldGpu(slot, GpuKind(kind), gpu) for slot, kind in taken)
 
 
 def take_back(tx: Transaction, policy: Policy, instance: Instance) -> Held:
     """For one that stood still: its processors, memory and cards again, on the host that has its disk."""
     assert instance.host_id is not None, "what stands still has a host"
+    fleet.lock_hosts(tx, [instance.host_id])
     shape, held = instance.shape, instance.held
     need = replace(need_of(shape), disk_bytes=max(0, shape.disk_bytes - held.disk_bytes))
     _check_room_on(tx, policy, instance, need, shape)
@@ -214,6 +231,7 @@ def take_back(tx: Transaction, policy: Policy, instance: Instance) -> Held:
 def take_more(tx: Transaction, policy: Policy, instance: Instance, shape: Shape) -> Held:
     """For a change of shape: what is needed besides what it holds. Cards of the old kind stay until the end."""
     assert instance.host_id is not None, "what runs has a host"
+    fleet.lock_hosts(tx, [instance.host_id])
     held = instance.held
     same = sum(1 for card in held.gpus if card.gpu == shape.gpu)
     need = Need(

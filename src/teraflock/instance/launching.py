@@ -36,14 +36,14 @@ def launch(
     now: datetime,
     random_bytes: Callable[[int], bytes],
 ) -> tuple[Instance, ...]:
-    """Make the rows of an order, all or none."""
+    """Make the rows of an order, all or none. The project is claimed; hosts are locked last, as many want them."""
     image = _image(tx, project, order.image)
     shape = shape_of(order.shape, fleet.outlines(tx))
     check_quota(tx, project, shape, order.instances)
-    rooms = place(tx, policy, need_of(shape), order.instances, only=order.host)
     names = _names(tx, project, order, random_bytes)
     project = with_network(tx, actor, project)
     addresses = free_addresses(project.network_number, store.taken_addresses(tx, project.id), order.instances)
+    rooms = place(tx, policy, need_of(shape), order.instances, only=order.host)
     made = []
     for name, address, room in zip(names, addresses, rooms, strict=True):
         blank = _blank(actor, project, order, image, shape, name, now, random_bytes)
@@ -52,7 +52,7 @@ def launch(
 
 
 def _image(tx: Transaction, project: Project, name: str) -> Image:
-    image = images.find(tx, project.id, name)
+    image = images.find_to_use(tx, project.id, name)
     if image is None:
         see = "`tera image list` lists them, `tera image build` makes more"
         raise unknown_name("image", name, images.names(tx, project.id), see=see)

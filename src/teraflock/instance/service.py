@@ -48,11 +48,12 @@ from teraflock.instance.rules import asked_at, holding, settled
 from teraflock.instance.snapshot import store as snapshots
 from teraflock.instance.states import Phase, Wanted
 from teraflock.instance.telling import operated
-from teraflock.storage.database import Database, Row, Transaction
+from teraflock.storage.database import Database, Overtaken, Row, Transaction
 from teraflock.storage.events import record_event
 from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, By, OrganisationId, Project, ProjectId
 from teraflock.tenant.organisation.rules import check_active
+from teraflock.tenant.project.claim import claimed
 from teraflock.tenant.project.store import project_of_any_organisation
 from teraflock.tenant.quota.rules import Amounts
 from teraflock.tenant.quota.store import count_projects
@@ -130,11 +131,12 @@ class InstanceService:
 
         def work(tx: Transaction) -> tuple[Instance, ...]:
             now = self._clock.now()
+            fresh = claimed(tx, project)
             check_active(tx, project.organisation_id)
             made = launching.launch(
                 tx,
                 actor,
-                _still_there(tx, project),
+                fresh,
                 order,
                 policy=self._policy,
                 now=now,
@@ -145,7 +147,7 @@ class InstanceService:
             self._admits(tx, project.id)
             return made
 
-        made = self._database.write_alone(work)
+        made = self._database.write_with_locks(work)
         self._wake()
         return made
 
@@ -219,7 +221,7 @@ class InstanceService:
                 stop_told=False,
             )
 
-        return self._change(actor, project, ref, "start", change, reason)
+        return self._change(actor, project, ref, "start", change, reason, grows=True)
 
     def restart(self, actor: Actor, project: Project, ref: str) -> Instance:
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
@@ -268,14 +270,14 @@ class InstanceService:
                 raise BadInput(
                     "A disk can grow but not shrink", hint="Make a new instance with a smaller disk"
                 )
-            check_quota(tx, _still_there(tx, project), shape, 1, instead_of=instance.shape)
+            check_quota(tx, _as_it_is(tx, project), shape, 1, instead_of=instance.shape)
             if instance.phase == Phase.STOPPED:
                 check_host_could(tx, self._policy, instance, shape)
                 grown = replace(instance.held, disk_bytes=shape.disk_bytes)
                 return replace(instance, shape=shape, held=grown)  # fitted at the next start
             return self._resized(tx, instance, shape)
 
-        return self._change(actor, project, ref, "resize", change)
+        return self._change(actor, project, ref, "resize", change, grows=True)
 
     def needs_restart(self, project: ProjectId, ref: str, wish: ShapeWish) -> bool:
         """Whether a resize would restart the instance: told before it is done."""
@@ -300,7 +302,7 @@ class InstanceService:
                     )
                 if each.name == name:
                     snapshots.remove(tx, each.id)  # nothing of it is on the engine: its step was undone
-            check_snapshots_quota(tx, _still_there(tx, project))
+            check_snapshots_quota(tx, _as_it_is(tx, project))
             snapshots.insert(
                 tx,
                 Snapshot(
@@ -314,7 +316,7 @@ class InstanceService:
             )
             return replace(instance, request=Request(operation=Operation.SNAPSHOT, subject=id))
 
-        instance = self._change(actor, project, ref, "snapshot", change)
+        instance = self._change(actor, project, ref, "snapshot", change, grows=True)
         with self._database.read() as tx:
             return next(each for each in snapshots.of_instance(tx, instance.id) if each.id == id)
 
@@ -361,13 +363,19 @@ class InstanceService:
             if host.region == region:
                 return host
             now = self._clock.now()
+            instances = store.lock_on_host_in_all_projects(tx, host.id)
+            fleet.lock_hosts(tx, [host.id])
+            if {each.id for each in store.on_host_in_all_projects(tx, host.id)} != {
+                each.id for each in instances
+            }:
+                raise Overtaken("an instance came or went meanwhile")
             fleet.set_region(tx, host.id, region)
-            for instance in store.on_host_in_all_projects(tx, host.id):
+            for instance in instances:
                 store.tell_held(tx, instance, now=now, random_bytes=self._random_bytes)
             self._audit.record(tx, actor, "host.region", host.id, name=host.name, region=region)
             return replace(host, region=region)
 
-        return self._database.write(work)
+        return self._database.write_with_locks(work)
 
     # Inside a guest
 
@@ -471,10 +479,23 @@ class InstanceService:
         return self._put(tx, actor, project, instance, replace(instance, request=request), "publish", now)
 
     def _change(
-        self, actor: Actor, project: Project, ref: str, action: str, change: Change, reason: str = ""
+        self,
+        actor: Actor,
+        project: Project,
+        ref: str,
+        action: str,
+        change: Change,
+        reason: str = "",
+        *,
+        grows: bool = False,
     ) -> Instance:
+        """`grows`: it may use more of the project's quota or budget."""
+
         def work(tx: Transaction) -> Instance:
             now = self._clock.now()
+            if grows:
+                claimed(tx, project)
+            store.lock(tx, project.id, ref)
             before = _found(tx, project.id, ref).instance
             after = change(tx, before, now)
             if after is before:
@@ -485,7 +506,7 @@ class InstanceService:
                 self._admits(tx, project.id)
             return stored
 
-        changed = self._database.write_alone(work)
+        changed = self._database.write_with_locks(work)
         self._wake()
         return changed
 
@@ -565,14 +586,9 @@ def _wants_more(before: Instance, after: Instance) -> bool:
     return before.wanted != Wanted.RUNNING or larger or after.shape.gpu != before.shape.gpu
 
 
-def _still_there(tx: Transaction, project: Project) -> Project:
-    """The project as it is now: since it was looked up it may have been removed, or its quota changed."""
-    fresh = project_of_any_organisation(tx, project.id)
-    if fresh is None:
-        raise NotFound(
-            f"There is no project `{project.name}` any more", hint="`tera project list` lists them"
-        )
-    return fresh
+def _as_it_is(tx: Transaction, project: Project) -> Project:
+    """A claimed project with the quota it has now."""
+    return project_of_any_organisation(tx, project.id) or project
 
 
 def _found(tx: Transaction, project: ProjectId, ref: str) -> View:
