@@ -18,7 +18,7 @@ from teraflock.fleet.model import (
     HostState,
     Idle,
 )
-from teraflock.fleet.placement import RAM_BYTES_OF_HOUSE, Policy, Room
+from teraflock.fleet.placement import RAM_BYTES_OF_HOUSE, Need, Policy, Room
 from teraflock.storage.database import Row, Transaction
 from teraflock.tenant.model import ProjectId
 
@@ -48,6 +48,48 @@ def outlines(tx: Transaction) -> tuple[Host, ...]:
         cards[host_id] += [_gpu_outline(gpu)] * count
     rows = tx.all(f"SELECT {_COLUMNS} FROM host ORDER BY id")
     return tuple(_host_from(row, (0, 0, 0), tuple(cards[row[0]])) for row in rows)
+
+
+def kinds_of_hosts(tx: Transaction) -> tuple[Host, ...]:
+    """As `outlines`, but one for all that have the same size and cards, and only size and cards are true of it."""
+    rows = tx.all(_KINDS)
+    counts: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    if any(row[1] != row[2] for row in rows):  # hosts with cards of several kinds
+        for host_id, gpu, count in tx.all(
+            "SELECT host_id, gpu, COUNT(*) FROM host_gpu GROUP BY host_id, gpu ORDER BY host_id, gpu"
+        ):
+            counts[host_id].append((gpu, count))
+    return tuple(
+        Host(
+            id=HostId(id),
+            site="",
+            name="",
+            state=HostState.READY,
+            address="",
+            vcpus=vcpus,
+            ram_bytes=ram,
+            disk_bytes=disk,
+            simulated=False,
+            registered_at=at_microseconds(0),
+            seen_at=at_microseconds(0),
+            gpus=tuple(
+                _gpu_outline(gpu)
+                for gpu, count in ([(low, cards)] if low == high else counts[id])
+                for _ in range(count)
+            ),
+            alike=alike,
+        )
+        for id, low, high, cards, alike, vcpus, ram, disk in rows
+    )
+
+
+_KINDS: Final = (
+    "SELECT MIN(h.id), COALESCE(g.low, ''), COALESCE(g.high, ''), COALESCE(g.cards, 0), COUNT(*),"
+    " h.vcpus, h.ram_bytes, h.disk_bytes FROM host h LEFT JOIN (SELECT host_id,"
+    " MIN(gpu) AS low, MAX(gpu) AS high, COUNT(*) AS cards FROM host_gpu GROUP BY host_id) g ON g.host_id = h.id"
+    " GROUP BY h.vcpus, h.ram_bytes, h.disk_bytes, g.low, g.high, g.cards,"
+    " CASE WHEN COALESCE(g.low, '') = COALESCE(g.high, '') THEN '' ELSE h.id END ORDER BY MIN(h.id)"
+)
 
 
 @cache
@@ -254,6 +296,39 @@ def _free_gpus(
     return free, total
 
 
+def with_room(
+    tx: Transaction, policy: Policy, need: Need, *, only: HostId | None = None, limit: int
+) -> list[HostId]:
+    """The hosts that have room, those that fit tightest first: what `placement.fitting` says of all rooms."""
+    rows = tx.all(
+        f"{_WITH_ROOM}{' AND h.id = :only' if only else ''}{_TIGHTEST}",
+        gpu=need.gpu,
+        gpus=need.gpus,
+        vcpus=need.vcpus,
+        ram=need.ram_bytes + RAM_BYTES_OF_HOUSE,
+        disk=need.disk_bytes,
+        vcpu_overcommit=float(policy.vcpu_overcommit),
+        disk_overcommit=float(policy.disk_overcommit),
+        limit=limit,
+        **({"only": only} if only else {}),
+    )
+    return [HostId(row[0]) for row in rows]
+
+
+_WITH_ROOM: Final = (
+    "SELECT h.id FROM host h LEFT JOIN (SELECT host_id, COUNT(*) AS cards, SUM(CASE WHEN instance_id IS NULL"
+    " AND healthy = 1 THEN 1 ELSE 0 END) AS free, SUM(CASE WHEN instance_id IS NULL AND healthy = 1 AND gpu = :gpu"
+    " THEN 1 ELSE 0 END) AS fit FROM host_gpu GROUP BY host_id) g ON g.host_id = h.id LEFT JOIN (SELECT host_id,"
+    " SUM(held_vcpus) AS vcpus, SUM(held_ram_bytes) AS ram, SUM(held_disk_bytes) AS disk FROM instance"
+    " WHERE host_id IS NOT NULL GROUP BY host_id) u ON u.host_id = h.id WHERE h.state = 'ready'"
+    " AND h.vcpus >= :vcpus AND h.vcpus * :vcpu_overcommit >= :vcpus + COALESCE(u.vcpus, 0)"
+    " AND h.ram_bytes >= :ram + COALESCE(u.ram, 0)"
+    " AND h.disk_bytes * :disk_overcommit >= :disk + COALESCE(u.disk, 0) AND COALESCE(g.fit, 0) >= :gpus"
+)
+_TIGHTEST: Final = (
+    " ORDER BY CASE WHEN :gpus = 0 THEN COALESCE(g.cards, 0) ELSE 0 END, COALESCE(g.free, 0),"
+    " h.ram_bytes - COALESCE(u.ram, 0), h.id LIMIT :limit"
+)
 CANDIDATES_MAX: Final = 8
 """Of hosts that a launch tries before it waits for one. About as many launch at once as a server has threads."""
 

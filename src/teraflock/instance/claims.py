@@ -12,7 +12,7 @@ from teraflock.base.errors import BadInput, Conflict
 from teraflock.base.quantities import GIB, bytes_text
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import GpuKind, Host, HostId, HostState
-from teraflock.fleet.placement import Need, Policy, Room, choose_many, fitting
+from teraflock.fleet.placement import Need, Policy, Room, choose_many
 from teraflock.fleet.shapes import count_free, named_shapes
 from teraflock.instance import store
 from teraflock.instance.model import Held, HeldGpu, HeldPort, Instance, InstanceId, Shape
@@ -76,22 +76,29 @@ def place(tx: Transaction, policy: Policy, need: Need, count: int, *, only: str 
     """
     if only:
         _check_takes_new(tx, only)
-    rooms = fleet.rooms(tx, policy, only=_host_id(tx, only) if only else None)
-    candidates = [room.host_id for room in fitting(rooms, need)]
-    chosen = choose_many(rooms, need, count)
-    if chosen is None:
+    host_id = _host_id(tx, only) if only else None
+    chosen_ids = (
+        _lock_one(tx, policy, need, host_id) if count == 1 else _lock_many(tx, policy, need, count, host_id)
+    )
+    if not chosen_ids:
         raise _no_room(tx, policy, need, count)
-    if count == 1:
-        chosen_ids = [fleet.lock_one_host(tx, candidates)]
-    else:
-        chosen_ids = [room.host_id for room in chosen]
-        fleet.lock_hosts(tx, chosen_ids)
     locked = {id: fleet.rooms(tx, policy, only=id) for id in dict.fromkeys(chosen_ids)}
     for id in chosen_ids:
         if not locked[id] or not locked[id][0].fits(need):
             raise Overtaken("the room was taken by others")
         locked[id][0].take(need)
     return [locked[id][0] for id in chosen_ids]
+
+
+def _lock_one(tx: Transaction, policy: Policy, need: Need, only: HostId | None) -> list[HostId]:
+    candidates = fleet.with_room(tx, policy, need, only=only, limit=fleet.CANDIDATES_MAX)
+    return [fleet.lock_one_host(tx, candidates)] if candidates else []
+
+
+def _lock_many(tx: Transaction, policy: Policy, need: Need, count: int, only: HostId | None) -> list[HostId]:
+    chosen = choose_many(fleet.rooms(tx, policy, only=only), need, count) or []
+    fleet.lock_hosts(tx, [room.host_id for room in chosen])
+    return [room.host_id for room in chosen]
 
 
 def _host_id(tx: Transaction, ref: str) -> HostId:

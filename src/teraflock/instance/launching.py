@@ -38,7 +38,7 @@ def launch(
 ) -> tuple[Instance, ...]:
     """Make the rows of an order, all or none. The project is claimed; hosts are locked last, as many want them."""
     image = _image(tx, project, order.image)
-    shape = shape_of(order.shape, fleet.outlines(tx))
+    shape = shape_of(order.shape, fleet.kinds_of_hosts(tx))
     check_quota(tx, project, shape, order.instances)
     names = _names(tx, project, order, random_bytes)
     project = with_network(tx, actor, project)

@@ -263,7 +263,7 @@ class InstanceService:
             if instance.phase not in (Phase.RUNNING, Phase.STOPPED) or instance.progress or instance.request:
                 raise _cannot("be resized", instance)
             check_active(tx, project.organisation_id)
-            shape = changed_shape(instance.shape, wish, fleet.outlines(tx))
+            shape = changed_shape(instance.shape, wish, fleet.kinds_of_hosts(tx))
             if shape == instance.shape:
                 return instance
             if shape.disk_bytes < instance.shape.disk_bytes:
@@ -283,7 +283,7 @@ class InstanceService:
         """Whether a resize would restart the instance: told before it is done."""
         with self._database.read() as tx:
             instance = _found(tx, project, ref).instance
-            shape = changed_shape(instance.shape, wish, fleet.outlines(tx))
+            shape = changed_shape(instance.shape, wish, fleet.kinds_of_hosts(tx))
             return instance.phase == Phase.RUNNING and self._restarts(tx, instance, shape)
 
     def snapshot(self, actor: Actor, project: Project, ref: str, name: str) -> Snapshot:
