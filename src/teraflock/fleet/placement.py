@@ -75,18 +75,14 @@ def choose(rooms: Iterable[Room], need: Need) -> Room | None:
     )
 
 
-def fitting(rooms: Iterable[Room], need: Need) -> list[Room]:
-    """The hosts that have room, those that fit tightest first."""
-    return sorted((room for room in rooms if room.fits(need)), key=lambda room: room.tightness(need))
-
-
 def choose_many(rooms: Sequence[Room], need: Need, count: int) -> list[Room] | None:
     """A host for each of `count` alike, all of them or none. Takes them from the rooms.
 
     A host that fits tightest does so until it is full, and the others stay as they were: so they are put in order once.
     """
     chosen: list[Room] = []
-    for room in fitting(rooms, need):
+    in_order = sorted((room for room in rooms if room.fits(need)), key=lambda room: room.tightness(need))
+    for room in in_order:
         while len(chosen) < count and room.fits(need):
             room.take(need)
             chosen.append(room)

@@ -18,7 +18,7 @@ from teraflock.fleet.model import (
     HostState,
     Idle,
 )
-from teraflock.fleet.placement import RAM_BYTES_OF_HOUSE, Need, Policy, Room
+from teraflock.fleet.placement import RAM_BYTES_OF_HOUSE, Policy, Room
 from teraflock.storage.database import Row, Transaction
 from teraflock.tenant.model import ProjectId
 
@@ -296,39 +296,6 @@ def _free_gpus(
     return free, total
 
 
-def with_room(
-    tx: Transaction, policy: Policy, need: Need, *, only: HostId | None = None, limit: int
-) -> list[HostId]:
-    """The hosts that have room, those that fit tightest first: what `placement.fitting` says of all rooms."""
-    rows = tx.all(
-        f"{_WITH_ROOM}{' AND h.id = :only' if only else ''}{_TIGHTEST}",
-        gpu=need.gpu,
-        gpus=need.gpus,
-        vcpus=need.vcpus,
-        ram=need.ram_bytes + RAM_BYTES_OF_HOUSE,
-        disk=need.disk_bytes,
-        vcpu_overcommit=float(policy.vcpu_overcommit),
-        disk_overcommit=float(policy.disk_overcommit),
-        limit=limit,
-        **({"only": only} if only else {}),
-    )
-    return [HostId(row[0]) for row in rows]
-
-
-_WITH_ROOM: Final = (
-    "SELECT h.id FROM host h LEFT JOIN (SELECT host_id, COUNT(*) AS cards, SUM(CASE WHEN instance_id IS NULL"
-    " AND healthy = 1 THEN 1 ELSE 0 END) AS free, SUM(CASE WHEN instance_id IS NULL AND healthy = 1 AND gpu = :gpu"
-    " THEN 1 ELSE 0 END) AS fit FROM host_gpu GROUP BY host_id) g ON g.host_id = h.id LEFT JOIN (SELECT host_id,"
-    " SUM(held_vcpus) AS vcpus, SUM(held_ram_bytes) AS ram, SUM(held_disk_bytes) AS disk FROM instance"
-    " WHERE host_id IS NOT NULL GROUP BY host_id) u ON u.host_id = h.id WHERE h.state = 'ready'"
-    " AND h.vcpus >= :vcpus AND h.vcpus * :vcpu_overcommit >= :vcpus + COALESCE(u.vcpus, 0)"
-    " AND h.ram_bytes >= :ram + COALESCE(u.ram, 0)"
-    " AND h.disk_bytes * :disk_overcommit >= :disk + COALESCE(u.disk, 0) AND COALESCE(g.fit, 0) >= :gpus"
-)
-_TIGHTEST: Final = (
-    " ORDER BY CASE WHEN :gpus = 0 THEN COALESCE(g.cards, 0) ELSE 0 END, COALESCE(g.free, 0),"
-    " h.ram_bytes - COALESCE(u.ram, 0), h.id LIMIT :limit"
-)
 CANDIDATES_MAX: Final = 8
 """Of hosts that a launch tries before it waits for one. About as many launch at once as a server has threads."""
 
@@ -339,14 +306,16 @@ def lock_hosts(tx: Transaction, ids: Collection[HostId]) -> None:
         tx.lock("SELECT id FROM host WHERE id = :id", id=id)
 
 
-def lock_one_host(tx: Transaction, ids: Sequence[HostId]) -> HostId:
-    """Lock the first of these hosts that nobody else has locked; where others have all of them, wait for the first."""
+def lock_one_host(tx: Transaction, ids: Sequence[HostId], *, waits: bool) -> HostId | None:
+    """Lock the first of these hosts that nobody else has locked. Where others have all: wait for the first, or None."""
     few = [*ids[:CANDIDATES_MAX], *([ids[0]] * (CANDIDATES_MAX - len(ids)))]
     rows = tx.lock_free(_FIRST_FREE, **{f"i{n}": id for n, id in enumerate(few)})
-    if not rows:
-        lock_hosts(tx, ids[:1])
-        return ids[0]
-    return HostId(rows[0][0])
+    if rows:
+        return HostId(rows[0][0])
+    if not waits:
+        return None
+    lock_hosts(tx, ids[:1])
+    return ids[0]
 
 
 _FIRST_FREE: Final = (

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from teraflock.base.errors import BadInput, Conflict
 from teraflock.base.quantities import GIB, bytes_text
 from teraflock.fleet import store as fleet
+from teraflock.fleet.memory import FleetMemory
 from teraflock.fleet.model import GpuKind, Host, HostId, HostState
 from teraflock.fleet.placement import Need, Policy, Room, choose_many
 from teraflock.fleet.shapes import count_free, named_shapes
@@ -68,37 +69,50 @@ def _both(tx: Transaction, project: Project, instead: str) -> Iterator[tuple[Quo
         yield wall, used, f"organisation `{name}`", hint
 
 
-def place(tx: Transaction, policy: Policy, need: Need, count: int, *, only: str | None = None) -> list[Room]:
+def place(
+    tx: Transaction, policy: Policy, memory: FleetMemory, need: Need, count: int, *, only: str | None = None
+) -> list[Room]:
     """A host for each of `count` alike, locked. Nothing is written: `take` does that.
 
-    Which hosts have room is looked up without a lock, and again on the locked ones. Where others were quicker, the
-    whole work starts anew.
+    Which hosts have room is looked up without a lock, and again on the locked ones. Where others were quicker and a
+    second look would have to wait for one more lock, the whole work starts anew.
     """
     if only:
         _check_takes_new(tx, only)
     host_id = _host_id(tx, only) if only else None
-    chosen_ids = (
-        _lock_one(tx, policy, need, host_id) if count == 1 else _lock_many(tx, policy, need, count, host_id)
-    )
-    if not chosen_ids:
+    if count == 1 and host_id is None:
+        chosen = _lock_one(tx, policy, memory, need)
+    else:
+        chosen = _lock_many(tx, policy, need, count, host_id)
+    if not chosen:
         raise _no_room(tx, policy, need, count)
-    locked = {id: fleet.rooms(tx, policy, only=id) for id in dict.fromkeys(chosen_ids)}
-    for id in chosen_ids:
+    return chosen
+
+
+def _lock_one(tx: Transaction, policy: Policy, memory: FleetMemory, need: Need) -> list[Room]:
+    for fresh in (False, True):
+        candidates = memory.candidates(tx, policy, need, limit=fleet.CANDIDATES_MAX, fresh=fresh)
+        if not candidates:
+            return []
+        locked = fleet.lock_one_host(tx, candidates, waits=not fresh)
+        rooms = fleet.rooms(tx, policy, only=locked) if locked else []
+        if rooms and rooms[0].fits(need):
+            memory.take(rooms[0].host_id, need)
+            return rooms
+    raise Overtaken("the room was taken by others")
+
+
+def _lock_many(tx: Transaction, policy: Policy, need: Need, count: int, only: HostId | None) -> list[Room]:
+    chosen = choose_many(fleet.rooms(tx, policy, only=only), need, count)
+    if chosen is None:
+        return []
+    fleet.lock_hosts(tx, [room.host_id for room in chosen])
+    locked = {room.host_id: fleet.rooms(tx, policy, only=room.host_id) for room in chosen}
+    for id in (room.host_id for room in chosen):
         if not locked[id] or not locked[id][0].fits(need):
             raise Overtaken("the room was taken by others")
         locked[id][0].take(need)
-    return [locked[id][0] for id in chosen_ids]
-
-
-def _lock_one(tx: Transaction, policy: Policy, need: Need, only: HostId | None) -> list[HostId]:
-    candidates = fleet.with_room(tx, policy, need, only=only, limit=fleet.CANDIDATES_MAX)
-    return [fleet.lock_one_host(tx, candidates)] if candidates else []
-
-
-def _lock_many(tx: Transaction, policy: Policy, need: Need, count: int, only: HostId | None) -> list[HostId]:
-    chosen = choose_many(fleet.rooms(tx, policy, only=only), need, count) or []
-    fleet.lock_hosts(tx, [room.host_id for room in chosen])
-    return [room.host_id for room in chosen]
+    return chosen
 
 
 def _host_id(tx: Transaction, ref: str) -> HostId:

@@ -5,9 +5,9 @@ from datetime import datetime
 
 import msgspec
 
-from teraflock.base.errors import Conflict, unknown_name
+from teraflock.base.errors import BadInput, Conflict, unknown_name
 from teraflock.base.ids import new_id
-from teraflock.fleet import store as fleet
+from teraflock.fleet.memory import FleetMemory
 from teraflock.fleet.placement import Policy, Room
 from teraflock.image import store as images
 from teraflock.image.model import Image, ImageState
@@ -15,7 +15,7 @@ from teraflock.instance import store
 from teraflock.instance.claims import check_quota, place, take
 from teraflock.instance.model import Access, Instance, InstanceId, Shape, Spec
 from teraflock.instance.naming import new_name, numbered
-from teraflock.instance.orders import Order, need_of, shape_of
+from teraflock.instance.orders import Order, ShapeWish, need_of, shape_of
 from teraflock.instance.states import Phase, Wanted
 from teraflock.network.rules import free_addresses
 from teraflock.storage.database import Transaction
@@ -33,22 +33,30 @@ def launch(
     order: Order,
     *,
     policy: Policy,
+    memory: FleetMemory,
     now: datetime,
     random_bytes: Callable[[int], bytes],
 ) -> tuple[Instance, ...]:
     """Make the rows of an order, all or none. The project is claimed; hosts are locked last, as many want them."""
     image = _image(tx, project, order.image)
-    shape = shape_of(order.shape, fleet.kinds_of_hosts(tx))
+    shape = _shape(tx, memory, order.shape)
     check_quota(tx, project, shape, order.instances)
     names = _names(tx, project, order, random_bytes)
     project = with_network(tx, actor, project)
     addresses = free_addresses(project.network_number, store.taken_addresses(tx, project.id), order.instances)
-    rooms = place(tx, policy, need_of(shape), order.instances, only=order.host)
+    rooms = place(tx, policy, memory, need_of(shape), order.instances, only=order.host)
     made = []
     for name, address, room in zip(names, addresses, rooms, strict=True):
         blank = _blank(actor, project, order, image, shape, name, now, random_bytes)
         made.append(_set_aside(tx, blank, room, address, now, random_bytes))
     return tuple(made)
+
+
+def _shape(tx: Transaction, memory: FleetMemory, wish: ShapeWish) -> Shape:
+    try:
+        return shape_of(wish, memory.kinds(tx))
+    except BadInput:  # unless there are new hosts
+        return shape_of(wish, memory.kinds(tx, fresh=True))
 
 
 def _image(tx: Transaction, project: Project, name: str) -> Image:

@@ -15,6 +15,7 @@ from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput, Conflict, NotFound, Refused
 from teraflock.base.ids import new_id
 from teraflock.fleet import store as fleet
+from teraflock.fleet.memory import FleetMemory
 from teraflock.fleet.model import Host
 from teraflock.fleet.placement import Policy
 from teraflock.image import store as images
@@ -73,6 +74,7 @@ class InstanceService:
         engines: Engines,
         *,
         policy: Policy | None = None,
+        memory: FleetMemory | None = None,
         random_bytes: Callable[[int], bytes] = os.urandom,
         wake: Callable[[], None] = lambda: None,
         admits: Callable[[Transaction, ProjectId], None] = lambda tx, project_id: None,
@@ -82,6 +84,7 @@ class InstanceService:
         self._clock = clock
         self._engines = engines
         self._policy = policy or Policy()
+        self._memory = memory or FleetMemory(clock)
         self._random_bytes = random_bytes
         self._wake = wake
         self._admits = admits
@@ -139,6 +142,7 @@ class InstanceService:
                 fresh,
                 order,
                 policy=self._policy,
+                memory=self._memory,
                 now=now,
                 random_bytes=self._random_bytes,
             )

@@ -35,6 +35,7 @@ from teraflock.storage.database import Database, Transaction
 from teraflock.storage.open import open_database
 from teraflock.tenant.model import Actor, Defaults, OrganisationQuota, Project, ProjectId, Quota
 from teraflock.tenant.project import claim
+from teraflock.tenant.project.store import project_of_any_organisation
 from teraflock.tenant.service import TenantService
 
 HOSTS = "3x4xV100,2x0"
@@ -334,19 +335,15 @@ def test_all_clients_want_the_last_card(fresh: Any) -> None:
 # Without a lock
 
 
-def _nothing(*words: Any, **more: Any) -> None:
-    return None
-
-
 def _unclaimed(tx: Transaction, project: Project) -> Project:
-    return project
+    return project_of_any_organisation(tx, project.id) or project
 
 
 def _unlocked_quota(tx: Transaction, id: Any, *, shared: bool) -> OrganisationQuota:
     return DEFAULTS.organisation
 
 
-def _unlocked_first(tx: Transaction, ids: Sequence[Any]) -> Any:
+def _unlocked_first(tx: Transaction, ids: Sequence[Any], *, waits: bool) -> Any:
     return ids[0]
 
 
