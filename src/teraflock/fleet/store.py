@@ -296,8 +296,8 @@ def _free_gpus(
     return free, total
 
 
-CANDIDATES_MAX: Final = 8
-"""Of hosts that a launch tries before it waits for one. About as many launch at once as a server has threads."""
+CANDIDATES_MAX: Final = 24
+"""Hosts that a launch tries before it waits for one: more than the threads of a server that may launch at once."""
 
 
 def lock_hosts(tx: Transaction, ids: Collection[HostId]) -> None:
