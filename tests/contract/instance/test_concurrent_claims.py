@@ -27,7 +27,6 @@ from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet import store as fleet
 from teraflock.fleet.placement import RAM_BYTES_OF_HOUSE, Policy
 from teraflock.instance import launching
-from teraflock.instance import service as instances
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.service import InstanceService
 from teraflock.network.rules import subnet
@@ -35,6 +34,7 @@ from teraflock.storage.database import Database, Transaction
 from teraflock.storage.open import open_database
 from teraflock.tenant.model import Actor, Defaults, OrganisationQuota, Project, ProjectId, Quota
 from teraflock.tenant.project import claim
+from teraflock.tenant.project import store as projects
 from teraflock.tenant.project.store import project_of_any_organisation
 from teraflock.tenant.service import TenantService
 
@@ -47,6 +47,7 @@ DEFAULTS = Defaults(
     organisation=OrganisationQuota(projects=4, instances=9, vcpus=20, gpus_default=5),
     project=Quota(instances=6, vcpus=14, gpus_default=3),
 )
+UNLIMITED = "cow"
 POLICY = Policy()
 WAIT_SECONDS_MAX = 60  # a test that fails should end
 TOGETHER_SECONDS_MAX = 0.5  # where a lock lets only one in, the other does not come
@@ -61,7 +62,9 @@ class Act(NamedTuple):
 
 
 class Place:
-    """Two organisations with two projects each, all with small quotas, on a small fleet."""
+    """Two organisations with two projects each, all with small quotas, on a small fleet; and one that has no quota
+    itself, so that only its project has.
+    """
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -82,6 +85,9 @@ class Place:
             owner = tenants.authenticate(made.key.secret)
             other = tenants.projects.make(owner, "second")
             self.tenants += [(owner, made.project), (owner, other)]
+        made = tenants.organisations.make(operator, UNLIMITED, "owner")
+        tenants.organisations.set_quota(operator, made.organisation.id, OrganisationQuota())
+        self.tenants.append((tenants.authenticate(made.key.secret), made.project))
 
     def do(self, act: Act) -> None:
         actor, project = self.tenants[act.tenant]
@@ -124,13 +130,18 @@ def broken(database: Database) -> list[str]:
 
 
 def _quotas(tx: Transaction) -> Iterator[str]:
-    live = "FROM instance i JOIN project p ON p.id = i.project_id WHERE i.phase NOT IN ('gone', 'failed') GROUP BY"
+    live = (
+        "FROM instance i JOIN project p ON p.id = i.project_id JOIN organisation o ON o.id = p.organisation_id"
+        " WHERE i.phase NOT IN ('gone', 'failed') GROUP BY"
+    )
     sums = "COUNT(*), SUM(i.vcpus), SUM(i.gpus)"
-    limits = [("p.id", DEFAULTS.project), ("p.organisation_id", DEFAULTS.organisation)]
+    limits = [("p.id", DEFAULTS.project), ("o.name", DEFAULTS.organisation)]
     for column, quota in limits:
         most = (quota.instances, quota.vcpus, quota.gpus_default)
         for id, *used in tx.all(f"SELECT {column}, {sums} {live} {column}"):
-            if any(limit is not None and have > limit for have, limit in zip(used, most, strict=True)):
+            if id != UNLIMITED and any(
+                limit is not None and have > limit for have, limit in zip(used, most, strict=True)
+            ):
                 yield f"{id} uses {used} of {most}"
     for project, running in _running(tx).items():
         if running > RUNNING_MAX:
@@ -211,7 +222,7 @@ acts = st.one_of(
     st.builds(
         Act,
         kind=st.just("launch"),
-        tenant=st.integers(0, 3),
+        tenant=st.integers(0, 4),
         gpus=st.integers(0, 2),
         instances=st.integers(1, 2),
         name=st.sampled_from([None, None, "same"]),
@@ -219,7 +230,7 @@ acts = st.one_of(
     st.builds(
         Act,
         kind=st.sampled_from(["stop", "start", "resize", "delete"]),
-        tenant=st.integers(0, 3),
+        tenant=st.integers(0, 4),
         instances=st.integers(0, 5),
     ),
 )
@@ -335,10 +346,6 @@ def test_all_clients_want_the_last_card(fresh: Any) -> None:
 # Without a lock
 
 
-def _unclaimed(tx: Transaction, project: Project) -> Project:
-    return project_of_any_organisation(tx, project.id) or project
-
-
 def _unlocked_quota(tx: Transaction, id: Any, *, shared: bool) -> OrganisationQuota:
     return DEFAULTS.organisation
 
@@ -351,7 +358,8 @@ def _unlocked_first(tx: Transaction, ids: Sequence[Any], *, waits: bool) -> Any:
     ("target", "name", "replacement", "first", "second"),
     [
         pytest.param(
-            instances, "claimed", _unclaimed, Act("launch", 0, gpus=2), Act("launch", 0, gpus=2), id="project"
+            projects, "claim", project_of_any_organisation, Act("launch", 4, gpus=2), Act("launch", 4, gpus=2),
+            id="project",
         ),
         pytest.param(
             claim, "lock_quota", _unlocked_quota, Act("launch", 0, gpus=3), Act("launch", 1, gpus=3), id="organisation"
@@ -384,9 +392,8 @@ def test_each_lock_is_needed(
         return set_aside(*words)
 
     with fresh() as place:
-        place.service.launch(*place.tenants[0], Order(shape=ShapeWish(vcpus=1)))  # so that it has a network
-        place.service.launch(*place.tenants[2], Order(shape=ShapeWish(vcpus=1)))
-        place.service.launch(*place.tenants[1], Order(shape=ShapeWish(vcpus=1)))
+        for tenant in place.tenants:  # so that each has a network
+            place.service.launch(*tenant, Order(shape=ShapeWish(vcpus=1)))
         monkeypatch.setattr(launching, "_set_aside", together)
         if not has_lock:
             monkeypatch.setattr(target, name, replacement)
