@@ -147,7 +147,7 @@ def test_what_is_made_and_its_answer_are_kept_together(
     def fault(*_: object) -> None:
         raise RuntimeError("the power is gone")
 
-    monkeypatch.setattr(idempotency, "keep", fault)
+    monkeypatch.setattr(idempotency, "keep_answer", fault)
     assert house.ask("POST", "/v1/instances", owner, body=body, headers=key).status == 500
     assert counts(house) == before
     monkeypatch.undo()

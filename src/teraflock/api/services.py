@@ -21,7 +21,7 @@ from teraflock.image.service import ImageService
 from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.instance.site.service import SiteService
-from teraflock.storage.database import Database, Transaction
+from teraflock.storage.database import Database, Misuse, Transaction
 from teraflock.tenant.announcement.service import News
 from teraflock.tenant.service import TenantService
 
@@ -58,6 +58,7 @@ class Snapshots:
         self._open = threading.local()
         self.where = database.where
         self.write = database.write
+        self.write_with_locks = database.write_with_locks
         self.write_alone = database.write_alone
         self.close = database.close
 
@@ -107,27 +108,39 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
         with self.database.read():
             return
 
-    def within(self, tx: Transaction) -> Nouns:
-        return self.nouns_on(Joined(tx))
+    def within(self, tx: Transaction, *, locking: bool = False) -> Nouns:
+        """`locking`: the transaction is one of `write_with_locks`."""
+        return self.nouns_on(Joined(tx, locking=locking))
 
 
 class Joined:
-    """A transaction in the dress of a database: what is written to it belongs to that transaction."""
+    """Adapter that exposes one transaction as a Database.
+
+    A work that expects the other kind of transaction would not be isolated in this one, so it is refused.
+    """
 
     where = "the transaction"
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: Transaction, *, locking: bool = False) -> None:
         self._tx = tx
+        self._locking = locking
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
         yield self._tx
 
     def write(self, work: Callable[[Transaction], T], /) -> T:
+        if self._locking:
+            raise Misuse("a route with `locks` writes only with locks")
+        return work(self._tx)
+
+    def write_with_locks(self, work: Callable[[Transaction], T], /) -> T:
+        if not self._locking:
+            raise Misuse("a route that locks rows is declared with `locks`")
         return work(self._tx)
 
     def write_alone(self, work: Callable[[Transaction], T], /) -> T:
-        return work(self._tx)
+        raise Misuse("a request has not the whole database to itself")
 
     def close(self) -> None:
         raise RuntimeError("a transaction is ended by whoever began it")

@@ -26,6 +26,7 @@ from teraflock.base.exchange import Rates
 from teraflock.bill.budget.admission import admission
 from teraflock.bill.service import BillService
 from teraflock.fleet import store as fleet
+from teraflock.fleet.memory import FleetMemory
 from teraflock.fleet.model import DiskLimits, Host
 from teraflock.fleet.placement import Policy
 from teraflock.fleet.service import FleetService
@@ -131,12 +132,15 @@ class Cloud:
         settings = self.settings
         policy = Policy(vcpu_overcommit=settings.vcpu_overcommit, disk_overcommit=settings.disk_overcommit)
 
+        memory = FleetMemory(self.clock)
+
         def nouns_on(database: Database, wake: Callable[[], None] = lambda: None) -> Nouns:
             by_instance = InstanceService(
                 database,
                 self.clock,
                 self.engines,
                 policy=policy,
+                memory=memory,
                 random_bytes=random_bytes,
                 wake=wake,
                 admits=admission(self.clock),

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from teraflock.base.errors import BadInput, Conflict, unknown_name
 from teraflock.base.ids import new_id
 from teraflock.fleet import store as fleet
+from teraflock.fleet.memory import FleetMemory
 from teraflock.fleet.model import Gpu, GpuKind, Host, HostId, HostState
 from teraflock.fleet.placement import Policy, Room
 from teraflock.image import store as images
@@ -27,7 +28,7 @@ from teraflock.instance.model import (
     guest_ports,
 )
 from teraflock.instance.naming import new_name, numbered
-from teraflock.instance.orders import Order, need_of, shape_of
+from teraflock.instance.orders import Order, ShapeWish, need_of, shape_of
 from teraflock.instance.renting import choose
 from teraflock.instance.site import store as sites
 from teraflock.instance.states import Phase, Wanted
@@ -45,10 +46,11 @@ def launch(
     *,
     engines: Engines,
     policy: Policy,
+    memory: FleetMemory,
     now: datetime,
     random_bytes: Callable[[int], bytes],
 ) -> tuple[Instance, ...]:
-    """Make the rows of an order, all or none."""
+    """Make the rows of an order, all or none. The project is claimed; hosts are locked last, as many want them."""
     image = _image(tx, project, order.image)
     if order.site:
         check_site(tx, engines, project, order)
@@ -57,17 +59,24 @@ def launch(
     if order.mode == "bid":
         raise BadInput("Our own hosts take no bids", hint="`--mode spot` is cheaper than on-demand there")
     site = _site_of_image(tx, image, order.site)
-    shape = shape_of(order.shape, fleet.outlines(tx))
+    shape = _shape(tx, memory, order.shape)
     check_quota(tx, project, shape, order.instances)
-    rooms = place(tx, policy, need_of(shape), order.instances, only=order.host, site=site)
     names = _names(tx, project, order, random_bytes)
     project = with_network(tx, actor, project)
     addresses = free_addresses(project.network_number, store.taken_addresses(tx, project.id), order.instances)
+    rooms = place(tx, policy, memory, need_of(shape), order.instances, only=order.host, site=site)
     made = []
     for name, address, room in zip(names, addresses, rooms, strict=True):
         blank = _blank(actor, project, order, image, shape, name, now, random_bytes)
         made.append(_set_aside(tx, blank, room, address, now, random_bytes))
     return tuple(made)
+
+
+def _shape(tx: Transaction, memory: FleetMemory, wish: ShapeWish) -> Shape:
+    try:
+        return shape_of(wish, memory.kinds(tx))
+    except BadInput:  # unless there are new hosts
+        return shape_of(wish, memory.kinds(tx, fresh=True))
 
 
 def check_site(tx: Transaction, engines: Engines, project: Project, order: Order) -> None:
@@ -178,7 +187,7 @@ def _rented_card(gpu: str, number: int, memory_bytes: int) -> Gpu:
 
 
 def _image(tx: Transaction, project: Project, name: str) -> Image:
-    image = images.find(tx, project.id, name)
+    image = images.find_to_use(tx, project.id, name)
     if image is None:
         see = "`tera image list` lists them, `tera image build` makes more"
         raise unknown_name("image", name, images.names(tx, project.id), see=see)

@@ -271,7 +271,7 @@ def card_named(name: str, hosts: Sequence[Host], count: int) -> str:
     for host in hosts:
         for gpu in {each.gpu for each in host.gpus}:
             here.setdefault(gpu, 0)
-            here[gpu] += sum(1 for each in host.gpus if each.gpu == gpu) >= count
+            here[gpu] += host.alike * (sum(1 for each in host.gpus if each.gpu == gpu) >= count)
     if name in here:
         return name
     try:

@@ -59,7 +59,7 @@ def insert(tx: Transaction, instance: Instance, *, now: datetime, random_bytes: 
     """A new instance. What it holds on its host is taken by the caller, in the same transaction."""
     stored = msgspec.structs.replace(instance, sequence=1)
     tx.run(_INSERT, **values_of(stored))
-    _put_labels(tx, stored.id, stored.project_id, stored.labels)
+    _insert_labels(tx, stored.id, stored.project_id, stored.labels)
     place = place_of(tx, stored.host_id or "")
     record_event(tx, event_of("instance.moved", None, stored, 1, now, random_bytes, place=place))
     return stored
@@ -107,6 +107,10 @@ def tell_held(tx: Transaction, instance: Instance, *, now: datetime, random_byte
 
 def _put_labels(tx: Transaction, id: str, project: str, labels: Mapping[str, str]) -> None:
     tx.run("DELETE FROM instance_label WHERE instance_id = :id", id=id)
+    _insert_labels(tx, id, project, labels)
+
+
+def _insert_labels(tx: Transaction, id: str, project: str, labels: Mapping[str, str]) -> None:
     for key, value in labels.items():
         tx.run(
             "INSERT INTO instance_label (instance_id, project_id, key, value) VALUES (:id, :project, :key, :value)",
@@ -214,6 +218,16 @@ def find(tx: Transaction, project: ProjectId, ref: str) -> View | None:
         ref=ref,
     )
     return _views(tx, rows[:1])[0] if rows else None
+
+
+def lock(tx: Transaction, project: ProjectId, ref: str) -> None:
+    """Until the transaction ends nobody else changes the instance that `find` will find."""
+    tx.lock(
+        "SELECT id FROM instance WHERE project_id = :project AND (id = :ref OR (name = :ref AND phase <> 'gone'))"
+        " ORDER BY id",
+        project=project,
+        ref=ref,
+    )
 
 
 def find_deleted_by_itself(tx: Transaction, project: ProjectId, name: str, since: datetime) -> View | None:
@@ -374,6 +388,12 @@ def slots_on_site_in_all_projects(tx: Transaction, site: str) -> dict[str, tuple
 
 def on_host_in_all_projects(tx: Transaction, host_id: HostId) -> tuple[Instance, ...]:
     return instances_from(tx, tx.all(f"SELECT {COLUMNS} FROM instance WHERE host_id = :id", id=host_id))
+
+
+def lock_on_host_in_all_projects(tx: Transaction, host_id: HostId) -> tuple[Instance, ...]:
+    """As above; until the transaction ends nobody else changes them."""
+    rows = tx.lock(f"SELECT {COLUMNS} FROM instance WHERE host_id = :id ORDER BY id", id=host_id)
+    return instances_from(tx, rows)
 
 
 def away_in_work_in_all_projects(tx: Transaction, site: str) -> list[tuple[InstanceId, str]]:
