@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 
 import click
 
-from teraflock.base.money import decimal_text, micros_per
+from teraflock.base.money import decimal_text
 from teraflock.base.quantities import memory_text
 from teraflock.catalog.model import Accelerator, Card
 from teraflock.cli.lazy import LazyGroup
@@ -125,9 +125,11 @@ def _figure(value: float | None) -> str:
 
 def _one(name: str, as_json: bool) -> None:
     from teraflock.app.local import Local
+    from teraflock.base.clock import today
     from teraflock.catalog.cards import all_accelerators, cards_by_id
     from teraflock.catalog.names import find_kinds
     from teraflock.offer.model import Query
+    from teraflock.offer.rules import price_in
 
     ids = find_kinds(name)
     cards = [cards_by_id()[id] for id in ids if id in cards_by_id()]
@@ -161,7 +163,7 @@ def _one(name: str, as_json: bool) -> None:
             best.offer.provider,
             best.offer.gpu,
             best.offer.mode or "",
-            _price(best.usd_micros_per_gpu_month),
+            _price(price_in(best.offer, "USD", local.rates, today(local.clock), each=True)),
             best.offer.instance_type,
             best.offer.as_of or "unknown",
             f"{best.offers:,}",
@@ -171,8 +173,8 @@ def _one(name: str, as_json: bool) -> None:
     click.echo(render(head, rows, columns()))
 
 
-def _price(micros_per_month: int | None) -> str:
-    return "unknown" if micros_per_month is None else decimal_text(micros_per(micros_per_month, "hour"), 3)
+def _price(micros: int | None) -> str:
+    return "unknown" if micros is None else decimal_text(micros, 3)
 
 
 def _in_full(card: Card) -> Iterator[str]:
