@@ -44,7 +44,7 @@ Example:
 @click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
 def command(plot: Path | None, as_json: bool, **words: Any) -> None:
     with Local() as local:
-        server = server_from("server", words, local.currency(words["currency"]), today(local.clock))
+        server = server_from("server", words, local.rates.known(words["currency"]), today(local.clock))
         check(server, local.rates)
         service = local.offers()
         rents = [rent for mode in MODES if (rent := _cheapest(service, local, server, mode))]

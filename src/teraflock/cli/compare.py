@@ -10,11 +10,12 @@ import click
 from teraflock.app.local import Local
 from teraflock.base.money import decimal_text
 from teraflock.catalog.providers import Fact, provider_facts
-from teraflock.cli.offers.filters import Asked, OneOf, filter_options, query_from
+from teraflock.cli.offers.filters import OneOf, filter_options
 from teraflock.cli.output import remark, write_csv, write_json
 from teraflock.offer.model import Offer
 from teraflock.offer.rules import price_in
 from teraflock.offer.service import Cheapest
+from teraflock.offer.words import OfferWords, query_from
 
 FORMATS: Final = ("markdown", "csv", "html", "json")
 MODES: Final = ("on-demand", "spot", "monthly", "reserved")
@@ -39,10 +40,10 @@ Examples:
     "--format", "form", type=OneOf("format", FORMATS), default="markdown", show_default=True, help="How."
 )
 def command(form: str, **words: Any) -> None:
-    asked = Asked(**words)
+    asked = OfferWords(**words)
     with Local() as local:
         service = local.offers()
-        currency = local.currency(asked.currency)
+        currency = local.rates.known(asked.currency)
         query = query_from(asked, service.providers)
         found = service.cheapest_by_provider(query)
         price = partial(price_in, currency=currency, rates=local.rates, on=service.day_of(query), each=True)

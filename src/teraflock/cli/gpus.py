@@ -73,14 +73,16 @@ def _all(as_json: bool) -> None:
     from teraflock.app.home import home
     from teraflock.app.own_cards import read_own_cards
     from teraflock.catalog.cards import all_accelerators, all_cards
+    from teraflock.catalog.gpus import known_gpus
 
-    cards = [*all_cards(), *read_own_cards(home())]
+    gpus = known_gpus(read_own_cards(home()))
     if as_json:
-        from teraflock.wire.gpu import shape_accelerator, shape_card
+        from teraflock.wire.gpu import shape_gpu
 
-        write_json([*map(shape_card, cards), *map(shape_accelerator, all_accelerators())])
+        write_json([shape_gpu(each) for each in gpus])
         return
-    click.echo(render(_COLUMNS, [_cells(card) for card in cards], columns()))
+    cards = [_cells(each) for each in gpus if isinstance(each, Card)]
+    click.echo(render(_COLUMNS, cards, columns()))
     compared = sum("compared with" in card.source for card in all_cards())
     remark(
         f"\n{len(all_cards())} cards. The figures are those of data sheets; {compared} were compared with other tables"
@@ -126,26 +128,20 @@ def _figure(value: float | None) -> str:
 def _one(name: str, as_json: bool) -> None:
     from teraflock.app.local import Local
     from teraflock.base.clock import today
-    from teraflock.catalog.cards import all_accelerators, cards_by_id
-    from teraflock.catalog.names import find_kinds
+    from teraflock.catalog.gpus import gpus_named
     from teraflock.offer.model import Query
     from teraflock.offer.rules import price_in
 
-    ids = find_kinds(name)
-    cards = [cards_by_id()[id] for id in ids if id in cards_by_id()]
-    others = [each for each in all_accelerators() if each.id in ids]
-    with Local() as local:
-        service = local.offers()
-        cheapest = service.cheapest_by_provider(Query(gpus=tuple(ids)))
+    gpus = gpus_named(name)
     if as_json:
-        from teraflock.wire.gpu import shape_accelerator, shape_card
+        from teraflock.wire.gpu import shape_gpu
 
-        write_json([*map(shape_card, cards), *map(shape_accelerator, others)])
+        write_json([shape_gpu(each) for each in gpus])
         return
-    for each in cards:
-        click.echo("\n".join(_in_full(each)) + "\n")
-    for other in others:
-        click.echo("\n".join(_other_in_full(other)) + "\n")
+    with Local() as local:
+        cheapest = local.offers().cheapest_by_provider(Query(gpus=tuple(each.id for each in gpus)))
+    for each in gpus:
+        click.echo("\n".join(_in_full(each) if isinstance(each, Card) else _other_in_full(each)) + "\n")
     if not cheapest:
         remark("No offer of it is known")
         return

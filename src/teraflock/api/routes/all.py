@@ -7,16 +7,22 @@ from teraflock.api.routes import (
     announcement,
     audit,
     bill,
+    estimate,
     event,
+    gpu,
     health,
     host,
     image,
     instance,
     key,
     member,
+    offer,
     operator,
     organisation,
+    plan,
     project,
+    provider,
+    rate,
     snapshot,
 )
 
@@ -37,6 +43,12 @@ ROUTES: Final[tuple[Route, ...]] = tuple(
         event,
         operator,
         announcement,
+        gpu,
+        offer,
+        provider,
+        rate,
+        estimate,
+        plan,
     )
     for route in noun.routes.all
 )

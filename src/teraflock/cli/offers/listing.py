@@ -13,13 +13,14 @@ from teraflock.base.exchange import Rates
 from teraflock.base.money import Period, decimal_text
 from teraflock.base.quantities import memory_text
 from teraflock.cli.lazy import LazyGroup
-from teraflock.cli.offers.filters import Asked, filter_options, query_from
+from teraflock.cli.offers.filters import filter_options
 from teraflock.cli.offers.footer import UNSURE_PRICE, footer
 from teraflock.cli.output import columns, gpus_text, remark, write_csv, write_json
 from teraflock.cli.table import Column, render
 from teraflock.offer.model import Line, Query
 from teraflock.offer.rules import price_in
 from teraflock.offer.service import OfferService
+from teraflock.offer.words import OfferWords, query_from
 
 LIMIT: Final = 50
 LIMIT_MAX: Final = 10**9  # what Python counts to while it skips; `--all` has no limit
@@ -80,15 +81,15 @@ def command(
         return
     if as_json and as_csv:
         raise BadInput("`--json` and `--csv` cannot be had at once")
-    asked = Asked(**words)
+    asked = OfferWords(**words)
     with Local() as local:
         service = local.offers()
-        currency = local.currency(asked.currency)
+        currency = local.rates.known(asked.currency)
         query = query_from(asked, service.providers)
         if everything:
             query = replace(query, refused=True)
         shown = None if everything else limit
-        per: Period = "month" if asked.per == "month" else "hour"
+        per = asked.period
         if as_json or as_csv:
             _write_machine(service, query, shown, local.rates, currency, per, as_json=as_json)
         else:

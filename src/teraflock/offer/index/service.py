@@ -5,7 +5,6 @@ The index is a value: it is built from one state of the offers, for the rates of
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,17 +12,10 @@ import numpy.typing as npt
 from teraflock.base.exchange import Rates
 from teraflock.offer.index.columns import CLUSTER, Columns, Numbers
 from teraflock.offer.index.model import Distinct, Shape, Terms
-from teraflock.offer.model import Answer, Offer, Query
-from teraflock.offer.rules import first_day, limit_per_month, only_kinds, place_text, sort_key, weights
+from teraflock.offer.model import Offer, Query
+from teraflock.offer.rules import limit_per_month, only_kinds, place_text, sort_key, weights
 
 Mask = npt.NDArray[np.bool_]
-
-
-class _Span(NamedTuple):
-    """The dates of one card's or kind's rows, those with a refused price left out."""
-
-    newest: str
-    oldest: str
 
 
 class OfferIndex:
@@ -34,26 +26,20 @@ class OfferIndex:
         self._columns = Columns(offers, self._weights)
         self._describe()
 
-    def __len__(self) -> int:
-        return len(self._columns)
-
-    def answer(self, query: Query, *, limit: int | None) -> Answer:
-        """The first `limit` offers that fit, in the order of `rules.sort_key`, and what is known of all that fit."""
+    def search(self, query: Query, *, limit: int) -> tuple[Offer, ...]:
+        """The first `limit` offers that fit, in the order of `rules.sort_key`."""
+        assert query.as_of is None, "past prices are in the store alone"
         lists = self._lists(query)
-        if only_kinds(query):
-            matched = sum(map(len, lists))
-            span = self._span(_merged(lists)) if query.refused else self._span_of_all(query)
-            # by price, the first of all are among the first of each list
-            rows = _merged([each[:limit] for each in lists] if query.sort == "price" else lists)
-        else:
+        if not only_kinds(query):
             rows = self._fitting(_merged(lists), query)
-            matched, span = len(rows), self._span(rows)
+        elif query.sort == "price":
+            rows = _merged([each[:limit] for each in lists])  # the first of all are among the first of each
+        else:
+            rows = _merged(lists)
         offers = self._columns.offers(self._first(rows, query, limit))
         if query.sort != "price":
             offers.sort(key=sort_key(query, self._weights))
-        return Answer(
-            offers=tuple(offers[:limit]), matched=matched, newest=span.newest, oldest=span.oldest, left_out=()
-        )
+        return tuple(offers[:limit])
 
     def _describe(self) -> None:
         """What filters ask of the distinct values, as arrays, and where the rows of each card lie."""
@@ -70,8 +56,6 @@ class OfferIndex:
         self._rows_of_gpu = _rows_by(gpu_of[self._columns.shape_codes], len(self._gpu_numbers))
         self._rows_of_kind = _rows_by(kind_of[self._columns.shape_codes], len(self._kind_numbers))
         self._folded = [place_text(place.region, place.zone) for place in self._columns.places.values]
-        self._spans_of_gpu = [self._span(self._unrefused(rows)) for rows in self._rows_of_gpu]
-        self._spans_of_kind = [self._span(self._unrefused(rows)) for rows in self._rows_of_kind]
 
     def _lists(self, query: Query) -> list[Numbers]:
         """The rows of each card or kind that is asked for, each list in order."""
@@ -84,21 +68,6 @@ class OfferIndex:
     def _unrefused(self, rows: Numbers) -> Numbers:
         cut: Numbers = rows[: np.searchsorted(rows, self._columns.refused_from)]
         return cut
-
-    def _span_of_all(self, query: Query) -> _Span:
-        numbers, spans = (
-            (self._gpu_numbers, self._spans_of_gpu)
-            if query.gpus
-            else (self._kind_numbers, self._spans_of_kind)
-        )
-        found = [spans[numbers[name]] for name in _names(query) if name in numbers]
-        oldest = min((span.oldest for span in found if span.oldest), default="")
-        return _Span(max((span.newest for span in found), default=""), oldest)
-
-    def _span(self, rows: Numbers) -> _Span:
-        codes = np.flatnonzero(np.bincount(self._columns.date_codes[rows])) if len(rows) else ()
-        days = [self._columns.dates.values[code].as_of for code in codes]
-        return _Span(max(days, default=""), min((day for day in days if day), default=""))
 
     def _fitting(self, rows: Numbers, query: Query) -> Numbers:
         """Those of the rows that pass all further filters, in their order."""
@@ -117,16 +86,6 @@ class OfferIndex:
         if query.price_max is not None:
             limits = np.array([self._limit(query, term) for term in self._columns.terms.values])
             rows = rows[self._columns.prices[rows] <= limits[self._columns.term_codes[rows]]]
-        if query.as_of is not None:
-            day = query.as_of.isoformat()
-            held = np.array(
-                [
-                    first_day(dates.since) <= day and (not dates.until or day < first_day(dates.until))
-                    for dates in self._columns.dates.values
-                ],
-                np.bool_,
-            )
-            rows = rows[held[self._columns.date_codes[rows]]]
         return rows
 
     def _fitting_shapes(self, query: Query) -> Mask | None:
@@ -159,9 +118,9 @@ class OfferIndex:
             return -2  # below every price, and below the -1 of those that have none
         return limit_per_month(query.price_max, term.currency, self._rates, self._on)
 
-    def _first(self, rows: Numbers, query: Query, limit: int | None) -> Numbers:
+    def _first(self, rows: Numbers, query: Query, limit: int) -> Numbers:
         """Rows among which the first `limit` surely are; by price, exactly those."""
-        if query.sort == "price" or limit is None:
+        if query.sort == "price":
             return rows[:limit]
         units = {
             "price-per-gpu": self._count,
