@@ -113,7 +113,7 @@ def warm() -> dict[str, Any]:
             index = OfferIndex(store.every(tx), local.rates, on)
         build_seconds = perf_counter() - began
         resident_bytes = own_resident_bytes()
-        asked = {
+        asked: dict[str, dict[str, Any]] = {
             name: {"seconds": _timed(partial(index.search, query, limit=LIMIT))}
             for name, query in questions().items()
         }

@@ -4,7 +4,7 @@ import gc
 from typing import Any, ClassVar, Final
 
 import click
-from msgspec.structs import replace
+from msgspec.structs import asdict
 
 from teraflock.app.local import Local
 from teraflock.app.price_book import read_book
@@ -151,11 +151,11 @@ def plain(why: bool, explain: bool, as_json: bool, **words: Any) -> None:
         exchanged = sorted({choice.shape.currency for choice in plan.choices[:top]} - {wish.currency})
         at = [rate_text(other, wish.currency, local.rates, on) for other in exchanged]
         if as_json:
-            whole = shape_plan(answered, top=top, rates=local.rates)
+            whole = asdict(shape_plan(answered, top=top, rates=local.rates))
             if why:
                 each = left_out(local.database(), plan, servers=servers, regions=asked.region)
                 told = shape_left_out(each, currency=wish.currency, rates=local.rates, on=on)
-                whole = replace(whole, rejected=tuple(told))
+                whole["rejected"] = tuple(told)
             write_json(whole)
     if not as_json:
         tell(plan, wish, answered.assumptions, top=top, why=why, explain=explain)

@@ -11,8 +11,9 @@ from teraflock.client.hosts import Hosts
 from teraflock.client.images import Images
 from teraflock.client.instances import Instances
 from teraflock.client.operator import Operator
+from teraflock.client.planner import Planner
 from teraflock.client.tenants import Tenants
 
 
-class Client(Instances, Images, Hosts, Tenants, Bills, Events, Operator):
+class Client(Instances, Images, Hosts, Tenants, Bills, Events, Operator, Planner):
     """Used by one thread at a time."""

@@ -57,8 +57,15 @@ class RejectedOfferShape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RejectionShape(msgspec.Struct, frozen=True, kw_only=True):
-    offer: RejectedOfferShape | OfferShape
-    """Offers alike taken together, or, where every one is asked for, the one offer."""
+    offer: RejectedOfferShape
+    code: str
+    reason: str
+
+
+class LeftOutShape(msgspec.Struct, frozen=True, kw_only=True):
+    """One offer that was not chosen, where every one is asked for."""
+
+    offer: OfferShape
     code: str
     reason: str
 
@@ -93,10 +100,10 @@ def shape_plan(answered: Answered, *, top: int, rates: Rates) -> PlanShape:
 
 def shape_left_out(
     offers: Iterable[LeftOut], *, currency: str, rates: Rates, on: date
-) -> Iterator[RejectionShape]:
+) -> Iterator[LeftOutShape]:
     for each in offers:
         offer = shape_offer(each.offer, currency=currency, per="hour", rates=rates, on=on)
-        yield RejectionShape(offer=offer, code=each.code, reason=each.reason)
+        yield LeftOutShape(offer=offer, code=each.code, reason=each.reason)
 
 
 def _choice(rank: int, choice: Choice, rates: Rates, on: date) -> ChoiceShape:
