@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from teraflock.base.errors import BadInput
+from teraflock.base.errors import BadInput, UnknownName
 from teraflock.base.quantities import Whole, Word, check_between
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ class WorkloadWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return self.tensor_parallel or 1
 
 
-def known_model(name: str) -> str:
-    """The id of a model that is known by name. For the API: a name that a tenant sends must not open a file."""
+def without_files(name: str) -> str:
+    """A model's name that stands for no file, known or not. For the API: what a tenant sends must not open a file."""
     from teraflock.workload.zoo import entry
 
     if name.lower().endswith(FILES):
@@ -50,7 +50,12 @@ def known_model(name: str) -> str:
             f"`{name}` is a file, and the server knows models by name only",
             hint="`tera estimate --models` lists the names; `tera estimate FILE` reads files on your own machine",
         )
-    return entry(name).name
+    try:
+        return entry(name).name
+    except UnknownName:
+        if "/" in name:
+            raise  # it would be looked for among the files
+        return name
 
 
 def check_total(words: WorkloadWords) -> None:

@@ -22,7 +22,7 @@ from teraflock.plan.answer import answer as plan
 from teraflock.plan.task import Task
 from teraflock.wire.estimate import EstimateRequest, shape_estimate
 from teraflock.wire.plan import PlanRequest, shape_plan
-from teraflock.workload.words import known_model
+from teraflock.workload.words import without_files
 
 LENGTH_BYTES: Final = 4
 MEMORY_BYTES_MAX: Final = 8 << 30
@@ -81,14 +81,14 @@ def _answered(task: Task, files: PlannerFiles) -> Answer:
 
 def _estimate(task: Task, files: PlannerFiles) -> dict[str, Any]:
     words = msgspec.json.decode(task.words, type=EstimateRequest)
-    words = msgspec.structs.replace(words, model=known_model(words.model))
+    words = msgspec.structs.replace(words, model=without_files(words.model))
     return shape_estimate(estimate(*understood(words, files.own_cards())))
 
 
 def _plan(task: Task, files: PlannerFiles) -> object:
     words = msgspec.json.decode(task.words, type=PlanRequest)
     if words.model is not None:
-        words = msgspec.structs.replace(words, model=known_model(words.model))
+        words = msgspec.structs.replace(words, model=without_files(words.model))
     rates = files.rates()
     servers = files.servers() if task.with_costs else ()
     answered = plan(words, files.database(), rates, SystemClock(), servers=servers)
