@@ -49,8 +49,10 @@ class PlannerPool:
         """End all processes, also those that compute."""
         with self._lock:
             self._is_closed = True
-            processes = [*self._idle, *self._running]
-        for process in processes:
+            for process in self._running:
+                process.kill()  # the thread that waits for it cleans up
+            idle, self._idle = self._idle, []
+        for process in idle:
             _end(process)
 
     @contextmanager
@@ -58,18 +60,30 @@ class PlannerPool:
         with self._lock:
             if self._is_closed:
                 raise Unavailable("The server ends", hint="Try again in a moment")
-            process = self._idle.pop() if self._idle else self._started()
+            process = self._taken()
             self._running.add(process)
         try:
             yield process
         except BaseException:
-            _end(process)
+            process.kill()  # what it would still say is no answer to the next question
+            process.wait()
             raise
         finally:
             with self._lock:
                 self._running.discard(process)
-                if process.poll() is None:
+                is_of_use = process.poll() is None and not self._is_closed
+                if is_of_use:
                     self._idle.append(process)
+            if not is_of_use:
+                _end(process)
+
+    def _taken(self) -> "subprocess.Popen[bytes]":
+        while self._idle:
+            process = self._idle.pop()
+            if process.poll() is None:
+                return process
+            _end(process)  # it was killed while it waited
+        return self._started()
 
     def _started(self) -> "subprocess.Popen[bytes]":
         command = [sys.executable, "-m", "teraflock.app.planner.worker", self._home]
