@@ -115,9 +115,9 @@ class WarmOffers:
         return None
 
     def _build(self, state: _State) -> None:
-        from teraflock.offer.index.service import OfferIndex  # here: numpy is for servers alone
-
         try:
+            from teraflock.offer.index.service import OfferIndex  # here: numpy is for servers alone
+
             with self._database().read() as tx:
                 stored = source_store.catalog(tx)
                 index = OfferIndex(self._each(tx), state.rates, state.on)
