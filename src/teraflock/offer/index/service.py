@@ -1,6 +1,6 @@
 """Questions answered from memory, as `question/store.py` and `rules.matches` would.
 
-The index is a value: it is built from one state of the offers, for the rates of one day, and never changes.
+The index is a value: it is built from one state of the offers, for the rates of one day, and its answers never change.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from teraflock.base.exchange import Rates
 from teraflock.offer.index.columns import CLUSTER, Columns, Numbers
 from teraflock.offer.index.model import Distinct, Shape, Terms
-from teraflock.offer.model import Offer, Query
+from teraflock.offer.model import WITH_GPU, Offer, Query, Sort
 from teraflock.offer.rules import limit_per_month, only_kinds, place_text, sort_key, weights
 
 Mask = npt.NDArray[np.bool_]
@@ -24,20 +24,20 @@ class OfferIndex:
         self._on = on
         self._weights = weights(rates, on)
         self._columns = Columns(offers, self._weights)
+        self._measures: dict[Sort, Numbers] = {}
         self._describe()
 
     def search(self, query: Query, *, limit: int) -> tuple[Offer, ...]:
         """The first `limit` offers that fit, in the order of `rules.sort_key`."""
         assert query.as_of is None, "past prices are in the store alone"
-        lists = self._lists(query)
+        lists, by_price = self._lists(query), query.sort == "price"
+        if by_price and only_kinds(query):
+            lists = [each[:limit] for each in lists]  # the first of all are among the first of each
+        rows = _merged(lists, in_order=by_price)
         if not only_kinds(query):
-            rows = self._fitting(_merged(lists), query)
-        elif query.sort == "price":
-            rows = _merged([each[:limit] for each in lists])  # the first of all are among the first of each
-        else:
-            rows = _merged(lists)
+            rows = self._fitting(rows, query)
         offers = self._columns.offers(self._first(rows, query, limit))
-        if query.sort != "price":
+        if not by_price:
             offers.sort(key=sort_key(query, self._weights))
         return tuple(offers[:limit])
 
@@ -55,6 +55,8 @@ class OfferIndex:
         self._ram = _figures(shape.ram_usable for shape in shapes)
         self._rows_of_gpu = _rows_by(gpu_of[self._columns.shape_codes], len(self._gpu_numbers))
         self._rows_of_kind = _rows_by(kind_of[self._columns.shape_codes], len(self._kind_numbers))
+        with_gpu = [self._rows_of_kind[i] for kind, i in self._kind_numbers.items() if kind in WITH_GPU]
+        self._with_gpu = _merged(with_gpu, in_order=True)  # what is asked for when no GPU is named
         self._folded = [place_text(place.region, place.zone) for place in self._columns.places.values]
 
     def _lists(self, query: Query) -> list[Numbers]:
@@ -62,7 +64,9 @@ class OfferIndex:
         numbers, by = (
             (self._gpu_numbers, self._rows_of_gpu) if query.gpus else (self._kind_numbers, self._rows_of_kind)
         )
-        lists = [by[numbers[name]] for name in _names(query) if name in numbers]
+        is_usual = not query.gpus and query.kinds == WITH_GPU
+        names = _names(query)
+        lists = [self._with_gpu] if is_usual else [by[numbers[name]] for name in names if name in numbers]
         return lists if query.refused else [self._unrefused(rows) for rows in lists]
 
     def _unrefused(self, rows: Numbers) -> Numbers:
@@ -122,29 +126,38 @@ class OfferIndex:
         """Rows among which the first `limit` surely are; by price, exactly those."""
         if query.sort == "price":
             return rows[:limit]
-        units = {
-            "price-per-gpu": self._count,
-            "price-per-tflops": self._tflops * self._count,
-            "price-per-gb": self._memory * self._count,
-        }[query.sort][self._columns.shape_codes[rows]]
-        priced = np.array([term.standing == "priced" for term in self._columns.terms.values], np.bool_)
-        measurable = priced[self._columns.term_codes[rows]] & (units > 0)
-        values = self._columns.values[rows][measurable] / units[measurable]
-        if len(values) < limit:
+        if len(rows) <= limit:
             return rows
+        values = self._measure(query.sort)[rows]
         edge = np.partition(values, limit - 1)[limit - 1]
-        first: Numbers = rows[measurable][values <= edge * (1 + CLUSTER)]
+        first: Numbers = rows[values <= edge * (1 + CLUSTER)]  # infinite where not so many have the measure
         return first
+
+    def _measure(self, sort: Sort) -> Numbers:
+        """What each row is sorted by, infinite where it has no such figure. Kept once it was asked for."""
+        if sort not in self._measures:
+            units = {
+                "price-per-gpu": self._count,
+                "price-per-tflops": self._tflops * self._count,
+                "price-per-gb": self._memory * self._count,
+            }[sort][self._columns.shape_codes]
+            priced = np.array([term.standing == "priced" for term in self._columns.terms.values], np.bool_)
+            measurable = priced[self._columns.term_codes] & (units > 0)
+            values = np.full(len(units), np.inf)
+            np.divide(self._columns.values, units, out=values, where=measurable)
+            self._measures[sort] = values
+        return self._measures[sort]
 
 
 def _names(query: Query) -> Sequence[str]:
     return tuple(dict.fromkeys(query.gpus or query.kinds))
 
 
-def _merged(lists: Sequence[Numbers]) -> Numbers:
+def _merged(lists: Sequence[Numbers], *, in_order: bool) -> Numbers:
     if len(lists) == 1:
         return lists[0]
-    return np.sort(np.concatenate(lists)) if lists else np.empty(0, np.uint32)
+    rows: Numbers = np.concatenate(lists) if lists else np.empty(0, np.uint32)
+    return np.sort(rows) if in_order else rows
 
 
 def _numbered(names: Iterable[str]) -> tuple[Mapping[str, int], Numbers]:
