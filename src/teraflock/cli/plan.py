@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 from teraflock.app.local import Local
 from teraflock.app.price_book import read_book
 from teraflock.cli.lazy import LazyGroup
-from teraflock.cli.offers.filters import OneOf
+from teraflock.cli.offers.filters import Suggested
 from teraflock.cli.offers.footer import rate_text
 from teraflock.cli.output import remark, write_json
 from teraflock.cli.plan_telling import tell
@@ -126,14 +126,14 @@ class _Plan(LazyGroup):
 @click.option("--budget", metavar="AMOUNT", help="At most so much: `200`, or `200USD`.")
 @click.option("--provider", multiple=True, metavar="NAME", help="A cloud; may be repeated.")
 @click.option("--region", multiple=True, metavar="TEXT", help="Part of a region's name; may be repeated.")
-@click.option("--mode", multiple=True, type=OneOf("mode", MODES), help="How it is bought; may be repeated.")
+@click.option("--mode", multiple=True, type=Suggested(MODES), help="How it is bought; may be repeated.")
 @click.option("--disk", type=float, default=0.0, metavar="GB", help="A disk of this size, kept throughout.")
 @click.option(
     "--egress", type=float, default=0.0, metavar="GB", help="What leaves the cloud, with `--egress-price`."
 )
 @click.option("--egress-price", metavar="AMOUNT", help="Price of a GB that leaves, in `--currency`.")
 @click.option("--currency", default="USD", show_default=True, metavar="CODE", help="Currency of the plan.")
-@click.option("--sort", type=OneOf("order", SORTS), default="cost", show_default=True, help="What is best.")
+@click.option("--sort", type=Suggested(SORTS), default="cost", show_default=True, help="What is best.")
 @click.option("--top", type=int, default=TOP, show_default=True, help="Show the best so many.")
 @click.option(
     "--why", is_flag=True, help="List all that was not chosen, with its reason; with --json offer by offer."

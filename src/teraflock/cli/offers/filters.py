@@ -44,6 +44,13 @@ class OneOf(click.Choice[str]):
         return str(value)
 
 
+class Suggested(click.Choice[str]):
+    """Words for help and completion. `offer.words` and `plan.words` check them with all others, as for the API."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return str(value)
+
+
 _OPTIONS: Final = (
     click.option("--gpu", multiple=True, metavar="NAME", help="A card by any of its names; may be repeated.",
                  shell_complete=_complete_gpu),
@@ -55,11 +62,11 @@ _OPTIONS: Final = (
     click.option("--provider", multiple=True, metavar="NAME", help="A cloud; may be repeated.",
                  shell_complete=_complete_provider),
     click.option("--region", multiple=True, metavar="TEXT", help="Part of a region's or zone's name; may be repeated."),
-    click.option("--mode", multiple=True, type=OneOf("mode", MODES), help="How it is bought; may be repeated."),
+    click.option("--mode", multiple=True, type=Suggested(MODES), help="How it is bought; may be repeated."),
     click.option("--source", multiple=True, metavar="NAME", help="What was imported under this name; may be repeated."),
     click.option("--price-max", metavar="AMOUNT", help="For the instance, in `--currency` per `--per`."),
-    click.option("--sort", type=OneOf("order", SORTS), default="price", show_default=True, help="What is cheapest."),
-    click.option("--per", type=OneOf("period", PERIODS), default="hour", show_default=True,
+    click.option("--sort", type=Suggested(SORTS), default="price", show_default=True, help="What is cheapest."),
+    click.option("--per", type=Suggested(PERIODS), default="hour", show_default=True,
                  help="Period of the prices shown; a month is 730 hours."),
     click.option("--currency", default="USD", show_default=True, metavar="CODE", help="Currency of the prices shown."),
     click.option("--as-of", metavar="DATE", help="Prices as they stood on that day, such as `2022-12-31`."),
