@@ -48,6 +48,10 @@ class Work(StrEnum):
     """Reads the database: on SQLite faster than handing it to a thread."""
     WRITE = "write"
     """Waits for a commit, so in a thread."""
+    LOOKUP = "lookup"
+    """Reads what lies elsewhere than in the server's database: in a thread."""
+    COMPUTE = "compute"
+    """Takes a processor for a while: in a process of its own, of which there are few."""
     LONG = "long"
     """Waits for an engine: in a thread of its own, of which there are few."""
 

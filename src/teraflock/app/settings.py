@@ -112,6 +112,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How many commands may be run inside instances over the API at a time. One in eight is kept for operators."""
     execs_per_organisation: Positive = 32
     """How many commands of one organisation may be run at a time; at most half of all."""
+    planners: Annotated[int, Meta(ge=1, le=64)] = 2
+    """Processes that compute estimates and plans. One organisation uses at most half of them, but always one."""
     default_organisation_quota: str = (
         "projects=20 instances=100 vcpus=1000 ram=4TB disk=20TB images=500GB gpus=16"
     )
