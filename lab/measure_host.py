@@ -1,6 +1,6 @@
-"""Measures what a host takes to issue steps: `python -m recording.measure_host JOBS OUT`, on a GPU.
+"""Measures what a host takes to issue steps: `python -m lab.measure_host JOBS OUT`, on a GPU.
 
-Jobs as `recording/ways.py` writes them, so small that the GPU waits; those of one model share a process. A probe runs
+Jobs as `lab/ways.py` writes them, so small that the GPU waits; those of one model share a process. A probe runs
 between any two steps: a step was undisturbed where the probes around it were quick. Needs PyTorch with CUDA,
 torchvision and transformers, and nothing else.
 """
@@ -17,9 +17,9 @@ from typing import Any
 
 import torch
 
-from recording.measure import build, drawing, each_of, make_step
-from recording.probe import UNDISTURBED_MICROSECONDS, probe
-from recording.rows import append_line
+from lab.measure import build, drawing, each_of, make_step
+from lab.probe import UNDISTURBED_MICROSECONDS, probe
+from lab.rows import append_line
 
 WARM = 4
 QUICK_WANTED = 25

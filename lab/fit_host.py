@@ -11,7 +11,7 @@ from copy import copy
 import numpy as np
 import numpy.typing as npt
 
-from recording.evidence import IN_CONTEXT, Run
+from lab.evidence import IN_CONTEXT, Run
 from teraflock.estimate.host import issued
 from teraflock.estimate.speed import Measured, mean_nearness, seconds_h200, timed_h200
 from teraflock.estimate.step import SERIAL, matrix_seconds, optimizer_works

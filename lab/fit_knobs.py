@@ -1,8 +1,8 @@
-"""Fits what a locked clock does: `python -m recording.fit_knobs KNOBS` writes to estimate/data/cards.json.
+"""Fits what a locked clock does: `python -m lab.fit_knobs KNOBS` writes to estimate/data/cards.json.
 
 KNOBS is `h200_knobs.csv`, which is not part of the project: whole steps on one H200 with its SM clock locked, its power
 limited, or a share of its SMs (MPS). Every clock is left out in turn; the split was frozen before the first fit. Shares
-of SMs only judge: `recording/fit_split.py` has fitted them on operations. What a shortage of power does was set by hand
+of SMs only judge: `lab/fit_split.py` has fitted them on operations. What a shortage of power does was set by hand
 (`CardModel.power`), between what the two power limits here say (0.3 for convolutions, 0.4 for matrix products, 0.1 for
 the rest) and what public steps on cards short of power say, which is about twice as much.
 """
@@ -17,7 +17,7 @@ from statistics import median
 import msgspec
 from msgspec.structs import replace
 
-from recording.fit_cards import write
+from lab.fit_cards import write
 from teraflock.catalog.cards import card
 from teraflock.catalog.model import Card, Slice
 from teraflock.estimate.bounds import CardModel, card_model

@@ -1,4 +1,4 @@
-"""Fits what bounds operations: `python -m recording.fit_split` writes to estimate/data/cards.json.
+"""Fits what bounds operations: `python -m lab.fit_split` writes to estimate/data/cards.json.
 
 `measured/fit_shares.jsonl.gz` has 36 steps on an H200 with all of its 132 SMs and with 66, 32 and 14 of them beside
 the whole bandwidth, operation by operation. For each kind of operation one number is sought: how much of its time above
@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from recording.evidence import Run, operations
-from recording.fit_cards import write
-from recording.rows import read_lines
+from lab.evidence import Run, operations
+from lab.fit_cards import write
+from lab.rows import read_lines
 from teraflock.estimate.bounds import CardModel, card_model, sm_kind
 from teraflock.estimate.operation import Work
 from teraflock.estimate.scaled import Scaled

@@ -1,4 +1,4 @@
-"""Draws workloads to measure: `python -m recording.draw SEED COUNT > JOBS`, one job of `recording/measure.py` per line.
+"""Draws workloads to measure: `python -m lab.draw SEED COUNT > JOBS`, one job of `lab/measure.py` per line.
 
 Drawn over the whole zoo by a seed, so that nobody chooses what the estimate is judged by: anywhere, or with `--usual`
 where people are, at batches of powers of two, the model's own images, SGD for images and AdamW for text. What holds:
@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from recording.jobs import workload_of
-from recording.rows import as_job, read_lines, read_rows
+from lab.jobs import workload_of
+from lab.rows import as_job, read_lines, read_rows
 from teraflock.base.errors import BadInput
 from teraflock.catalog.cards import card
 from teraflock.estimate.answer import answer

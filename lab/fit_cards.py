@@ -1,4 +1,4 @@
-"""Fits how much longer older generations take: `python -m recording.fit_cards PUBLIC_STEPS TRACES` writes to
+"""Fits how much longer older generations take: `python -m lab.fit_cards PUBLIC_STEPS TRACES` writes to
 estimate/data/cards.json.
 
 The split was frozen before the first fit: every card of the table is left out in turn, and its rows are judged by what
@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from recording.public import PublicStep, public_steps
+from lab.public import PublicStep, public_steps
 from teraflock.estimate.bounds import CLASSES, DATA, CardModel, card_model
 from teraflock.estimate.cards import peaks
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recording.evidence import FILES, IN_CONTEXT, ROW_FILES, Run
-from recording.fit_host import Array, Replay, fit_host
-from recording.held_out import FOLDS, Evidence, Fitted, Told, folds_of_models, told_twice
+from lab.evidence import FILES, IN_CONTEXT, ROW_FILES, Run
+from lab.fit_host import Array, Replay, fit_host
+from lab.held_out import FOLDS, Evidence, Fitted, Told, folds_of_models, told_twice
 from teraflock.estimate.step import HOSTED_SHARE
 
 

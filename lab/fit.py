@@ -1,6 +1,6 @@
-"""Fits what `estimate/` knows of the H200: `python -m recording.fit` writes estimate/data/h200.json.
+"""Fits what `estimate/` knows of the H200: `python -m lab.fit` writes estimate/data/h200.json.
 
-It reads the files of `recording/measured/` named fit; those named judge are never opened. Needs numpy.
+It reads the files of `lab/measured/` named fit; those named judge are never opened. Needs numpy.
 """
 
 import json
@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from recording.evidence import host_runs, operations, row_runs, runs
-from recording.fit_curves import fit_matrix, fit_workspace, placed
-from recording.fit_host import KINDS, PACES, Replay
-from recording.fit_width import fit_width
-from recording.held_out import Evidence, Fitted
+from lab.evidence import host_runs, operations, row_runs, runs
+from lab.fit_curves import fit_matrix, fit_workspace, placed
+from lab.fit_host import KINDS, PACES, Replay
+from lab.fit_width import fit_width
+from lab.held_out import Evidence, Fitted
 
 OUT = Path(__file__).parent.parent / "src/teraflock/estimate/data/h200.json"
 

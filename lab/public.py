@@ -1,7 +1,7 @@
 """Whole steps on other cards, from public tables: `public_steps.csv`, which is not part of the project.
 
 A row counts if its note begins with `ok`: of the others a reason is known why an honest estimate may miss. Models that
-the zoo does not have are left out, unless a folder holds their traces (`recording/public_models.py`).
+the zoo does not have are left out, unless a folder holds their traces (`lab/public_models.py`).
 """
 
 import csv

@@ -1,4 +1,4 @@
-"""Records the zoo: `python -m recording.record [NAME…] -o FOLDER` with PyTorch (CPU) and transformers.
+"""Records the zoo: `python -m lab.record [NAME…] -o FOLDER` with PyTorch (CPU) and transformers.
 
 Each entry is run once under FakeTensorMode with batch, sequence, image size and LoRA rank as symbols; what comes out
 is one trace per variant (task, precision, checkpointing, LoRA).
@@ -16,7 +16,7 @@ from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
-from recording.lora import add_lora
+from lab.lora import add_lora
 from teraflock.workload.trace import Mark, Trace, write_trace
 from teraflock.workload.tracing.cuda import CudaChoices
 from teraflock.workload.tracing.eager import transformers_eager
@@ -173,13 +173,13 @@ IMAGE_FIXED = ("swin_t",)
 
 
 def entries() -> dict[str, tuple[Any, dict[str, int], tuple[str, ...]]]:
-    from recording import language, others, vision
+    from lab import language, others, vision
 
     found: dict[str, tuple[Any, dict[str, int], tuple[str, ...]]] = {}
     for name, make in language.MODELS.items():
         found[name] = (build_language(make), {"batch": 6, "seq": 112}, LANGUAGE_VARIANTS)
-    for name, (make, pixels) in vision.MODELS.items():
-        found[name] = (build_vision(make, pixels), {"batch": 6, "image": pixels}, VISION_VARIANTS)
+    for name, (make_sized, pixels) in vision.MODELS.items():
+        found[name] = (build_vision(make_sized, pixels), {"batch": 6, "image": pixels}, VISION_VARIANTS)
         if name in IMAGE_FIXED:
             found[name] = (found[name][0], {"batch": 6}, VISION_VARIANTS)
     found.update(others.MODELS)

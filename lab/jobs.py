@@ -1,4 +1,4 @@
-"""The workload that a job of `recording/measure.py`, or a row of a table of measured steps, stands for."""
+"""The workload that a job of `lab/measure.py`, or a row of a table of measured steps, stands for."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,7 @@
-"""Records what public tables measured and the zoo does not have: `python -m recording.public_models FOLDER`.
+"""Records what public tables measured and the zoo does not have: `python -m lab.public_models FOLDER`.
 
 Further torchvision classifiers, and BERT as it was fine-tuned for question answering before PyTorch had fused
-attention. Only `recording/fit_cards.py` reads these traces. Needs PyTorch (CPU), torchvision and transformers.
+attention. Only `lab/fit_cards.py` reads these traces. Needs PyTorch (CPU), torchvision and transformers.
 """
 
 import logging
@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from recording.record import HALF, Variant, build_vision, record
+from lab.record import HALF, Variant, build_vision, record
 from teraflock.workload.trace import write_trace
 from teraflock.workload.tracing.eager import transformers_eager
 

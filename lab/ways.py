@@ -1,4 +1,4 @@
-"""What to measure of the host: `python -m recording.ways > JOBS`, for `recording/measure_host.py`.
+"""What to measure of the host: `python -m lab.ways > JOBS`, for `lab/measure_host.py`.
 
 Every model of the zoo in each way that changes what the host does, at a batch so small that the GPU waits for it.
 """

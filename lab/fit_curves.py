@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from recording.evidence import TINY, Run, Timed, tensors
+from lab.evidence import TINY, Run, Timed, tensors
 from teraflock.estimate.speed import (
     DOUBT,
     NEAR,

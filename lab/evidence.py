@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from recording.jobs import workload_of
-from recording.probe import UNDISTURBED_MICROSECONDS
-from recording.rows import as_job, read_lines, read_rows
+from lab.jobs import workload_of
+from lab.probe import UNDISTURBED_MICROSECONDS
+from lab.rows import as_job, read_lines, read_rows
 from teraflock.base.errors import BadInput
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Shaped, Work, work

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from recording.evidence import Run
-from recording.fit_curves import Placed, fit_curves
-from recording.fit_host import PACES, Array, Replay, fit_host
+from lab.evidence import Run
+from lab.fit_curves import Placed, fit_curves
+from lab.fit_host import PACES, Array, Replay, fit_host
 from teraflock.estimate.speed import Measured
 from teraflock.estimate.step import HOSTED_SHARE
 

@@ -1,5 +1,5 @@
 """Measured steps as a table: the columns of `truth/h200.csv`, `image_size` where it is not the model's own, and how
-quick the host was (`recording/probe.py`).
+quick the host was (`lab/probe.py`).
 
 Plain Python: it is read on machines that have PyTorch and nothing of ours.
 """

@@ -1,4 +1,4 @@
-"""Records families of models: `python -m recording.families [NAME…]` writes workload/data/families/NAME+VARIANT.family.
+"""Records families of models: `python -m lab.families [NAME…]` writes workload/data/families/NAME+VARIANT.family.
 
 A family is one architecture of Hugging Face with any widths and any number of layers. It is recorded once, with four
 layers and with widths that share no prime factor, so that every size in the trace can be read as a product of widths;
@@ -18,7 +18,7 @@ from unittest import mock
 
 import transformers as hf
 
-from recording.record import LANGUAGE_VARIANTS, Variant, build_language, record
+from lab.record import LANGUAGE_VARIANTS, Variant, build_language, record
 from teraflock.workload.family import Family, cut, write_family
 from teraflock.workload.tracing.eager import transformers_eager
 from teraflock.workload.tracing.recorder import Recorder

@@ -1,6 +1,6 @@
-"""Fits what `estimate/reach.py` knows: `python -m recording.reach FOLDER` writes estimate/data/reach.json.
+"""Fits what `estimate/reach.py` knows: `python -m lab.reach FOLDER` writes estimate/data/reach.json.
 
-FOLDER holds public latencies of single operators (`recording/operators.py`). `fit` takes the cards it may look at, so
+FOLDER holds public latencies of single operators (`lab/operators.py`). `fit` takes the cards it may look at, so
 that a judge can hold one out. Needs numpy.
 """
 
@@ -14,7 +14,7 @@ from statistics import fmean, median
 import msgspec
 import numpy as np
 
-from recording.operators import CARDS, OPERATORS, Latency, latencies
+from lab.operators import CARDS, OPERATORS, Latency, latencies
 from teraflock.catalog.cards import all_cards, card
 from teraflock.estimate.cards import MEASURED_ID
 from teraflock.estimate.reach import Curve, Effects, Reach, shape, shortage, trait, traits

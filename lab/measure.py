@@ -1,6 +1,6 @@
-"""Measures steps on the GPU at hand: `python -m recording.measure JOBS OUT`, JSON lines as in measured/README.md.
+"""Measures steps on the GPU at hand: `python -m lab.measure JOBS OUT`, JSON lines as in measured/README.md.
 
-Where OUT ends in `.csv` the rows are those of `truth/h200.csv` (`recording/rows.py`). Needs PyTorch with CUDA,
+Where OUT ends in `.csv` the rows are those of `truth/h200.csv` (`lab/rows.py`). Needs PyTorch with CUDA,
 torchvision and transformers, and nothing else. Each job runs in a process of its own, forked before CUDA is touched:
 peaks are never reset, so they cover building the model and all steps. A job that fails or hangs costs only its own row,
 and each row is on disk before the next job starts. With `--together N` so many jobs share a process, which saves
@@ -24,8 +24,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from recording.probe import probe
-from recording.rows import append_line, append_row
+from lab.probe import probe
+from lab.rows import append_line, append_row
 
 WARM, TIMED = 3, 10
 HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -49,7 +49,7 @@ PEAKS = ("live", "reserved", "device")
 
 
 def build(job: dict[str, Any]) -> tuple[Any, Callable[[], Any]]:
-    from recording import language, others
+    from lab import language, others
 
     variant = SimpleNamespace(task=job["task"], precision=job["precision"])
     if job["model"] in others.MODELS:
@@ -81,7 +81,7 @@ def _language(make: Any, job: dict[str, Any]) -> tuple[Any, Callable[[], Any]]:
     ids = torch.randint(0, 20000, (job["batch"], job["seq"]))
     net.config.use_cache = False
     if job["lora"]:
-        from recording.lora import add_lora
+        from lab.lora import add_lora
 
         add_lora(net, job["lora"])
         for each in net.parameters():
@@ -141,7 +141,7 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
 def drawing(job: dict[str, Any]) -> AbstractContextManager[Any]:
     """Generators draw noise in every step, where the model is. No other step may run under this: it sees every call
     of Python and takes a microsecond or two of each, 26 of every parameter that Adam steps."""
-    from recording import others
+    from lab import others
 
     return torch.device("cuda") if job["model"] in others.MODELS else nullcontext()
 

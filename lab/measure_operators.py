@@ -1,6 +1,6 @@
-"""Measures single operators on the GPU at hand, in the way of the public latencies that `recording/reach.py` reads.
+"""Measures single operators on the GPU at hand, in the way of the public latencies that `lab/reach.py` reads.
 
-`python -m recording.measure_operators SHAPES OUT`: a JSON object of shapes per operator in, JSON lines out. Plain
+`python -m lab.measure_operators SHAPES OUT`: a JSON object of shapes per operator in, JSON lines out. Plain
 fp32, forward, TF32 off, cudnn.benchmark on, CUDA events around each call, the mean of the 5 fastest of 25.
 """
 
