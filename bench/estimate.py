@@ -1,7 +1,7 @@
 """How near the estimate comes to what was measured on an H200, beside the bars of its issue; and how fast it answers.
 
 Judged on rows that were never fitted on: `lab/measured/judge*` and, where a checkout has them beside
-it, `../shared/truth/h200.csv` and `h200_fits.csv`. The split is frozen: see docs/estimate.md. Cards other than the H200
+it, `../shared/truth/h200.csv` and `h200_fits.csv`. The split is frozen: see lab/README.md. Cards other than the H200
 are judged by `bench/estimate_cards.py`.
 """
 

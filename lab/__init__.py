@@ -1,1 +1,1 @@
-"""Scripts that record the zoo's traces and fit the model of time. Not part of the package."""
+"""Records the traces of the zoo, measures steps on a GPU and fits the model of time. See lab/README.md."""

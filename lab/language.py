@@ -1,4 +1,4 @@
-"""The zoo's language models: Hugging Face transformers from a config, as docs/estimate.md lists them."""
+"""The zoo's language models: Hugging Face transformers from a config."""
 
 from typing import Any
 
