@@ -14,10 +14,11 @@ from teraflock.plan.rules import hours_text
 
 
 class NoPlan(TeraflockError):
-    """Understood, looked through, and nothing is left: an honest answer."""
+    """No offer satisfies the request."""
 
     code = "no_plan"
     exit_code = 3
+    remedy = "Relax a limit, such as `--deadline` or `--budget`. `--why` lists every offer with the reason."
 
 
 def tell(plan: Plan, wish: Wish, assumptions: Assumptions, *, top: int, why: bool, explain: bool) -> None:

@@ -68,7 +68,7 @@ NUMBER_MAX = 2**63 - 1
 """The largest number a column holds."""
 
 
-@routes.get("/v1/prices", scope=Scope.KEY)
+@routes.get("/v1/prices", scope=Scope.KEY, errors=("not_found",))
 def show_prices(call: Call) -> PricesAnswer:
     """What everything costs now."""
     return prices_answer(call.nouns.bills.prices.now())

@@ -26,7 +26,7 @@ from teraflock.wire.tenant import (
 routes = Routes("organisations")
 
 
-@routes.get("/v1/whoami", scope=Scope.KEY)
+@routes.get("/v1/whoami", scope=Scope.KEY, errors=("not_found",))
 def show_whoami(call: Call) -> WhoAmI:
     """Who stands behind the key in use, and what they may."""
     return who_am_i(call.actor, call.nouns.tenants.organisations.own(call.actor))
@@ -99,7 +99,7 @@ def rename_organisation(call: Call, organisation: str, body: OrganisationRename)
     scope=Scope.HOUSE,
     may=Permission.ORGANISATION_WRITE,
     status=202,
-    errors=("not_found", "conflict", "refused"),
+    errors=("not_found", "conflict", "refused", "bad_input"),
 )
 def delete_organisation(call: Call, query: OrganisationDeletion, organisation: str) -> OrganisationAnswer:
     """Delete an organisation; its bills and its audit log are kept.
@@ -119,7 +119,12 @@ def show_organisation_usage(call: Call, organisation: str) -> OrganisationUsage:
     return _usage(call, call.nouns.tenants.organisations.called(call.actor, organisation))
 
 
-@routes.put("/v1/organisations/{organisation}/quota", scope=Scope.HOUSE, may=Permission.ORGANISATION_WRITE)
+@routes.put(
+    "/v1/organisations/{organisation}/quota",
+    scope=Scope.HOUSE,
+    may=Permission.ORGANISATION_WRITE,
+    errors=("unknown_name",),
+)
 def set_organisation_quota(call: Call, organisation: str, body: OrganisationQuotaShape) -> OrganisationUsage:
     """Set the most an organisation may have at a time, over all its projects.
 

@@ -33,7 +33,7 @@ def list_projects(call: Call, query: PageInOrganisation) -> ProjectPage:
     may=Permission.PROJECT_WRITE,
     status=201,
     creates=True,
-    errors=("quota_reached",),
+    errors=("quota_reached", "suspended", "unknown_name"),
 )
 def make_project(call: Call, query: InOrganisation, body: ProjectRequest) -> ProjectAnswer:
     """Make a project.
@@ -61,7 +61,12 @@ def delete_project(call: Call, project: str) -> None:
     call.nouns.tenants.projects.remove(call.actor, call.project.id)
 
 
-@routes.put("/v1/projects/{project}/quota", scope=Scope.PROJECT, may=Permission.QUOTA_WRITE)
+@routes.put(
+    "/v1/projects/{project}/quota",
+    scope=Scope.PROJECT,
+    may=Permission.QUOTA_WRITE,
+    errors=("unknown_name",),
+)
 def set_quota(call: Call, project: str, body: QuotaShape) -> ProjectAnswer:
     """Set the most a project may have at a time.
 
