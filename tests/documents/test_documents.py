@@ -36,6 +36,14 @@ def test_the_map_names_every_folder() -> None:
     assert sorted(folders) == sorted(re.findall(r"^      (\w+)/ ", text, re.MULTILINE))
 
 
+def test_the_map_names_files_that_exist() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    named = set(re.findall(r"`((?:\w+/)+\w+\.py)`", text))
+    assert len(named) > 20
+    there = (ROOT, ROOT / "src" / "teraflock")
+    assert sorted(name for name in named if not any((root / name).exists() for root in there)) == []
+
+
 def test_decisions_are_numbered_without_a_gap() -> None:
     numbers = sorted(int(path.name[:4]) for path in (ROOT / "docs" / "decisions").glob("*.md"))
     assert numbers == list(range(1, len(numbers) + 1))
