@@ -1,7 +1,7 @@
 """How near the estimate comes to what was measured on an H200, beside the bars of its issue; and how fast it answers.
 
-Judged on rows that were never fitted on: `recording/measured/judge*` and, where a checkout has them beside
-it, `../shared/truth/h200.csv` and `h200_fits.csv`. The split is frozen: see docs/estimate.md. Cards other than the H200
+Judged on rows that were never fitted on: `lab/measured/judge*` and, where a checkout has them beside
+it, `../shared/truth/h200.csv` and `h200_fits.csv`. The split is frozen: see lab/README.md. Cards other than the H200
 are judged by `bench/estimate_cards.py`.
 """
 
@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from recording.jobs import workload_of
-from recording.probe import SHARED_MICROSECONDS
-from recording.rows import as_job, read_lines, read_rows
+from lab.jobs import workload_of
+from lab.probe import SHARED_MICROSECONDS
+from lab.rows import as_job, read_lines, read_rows
 
 from bench import estimate_cards, estimate_public
 from bench.figures import Figure, Section
@@ -32,7 +32,7 @@ from teraflock.workload.model import Workload
 from teraflock.workload.zoo import entry
 
 ROOT = Path(__file__).parents[1]
-MEASURED = ROOT / "recording/measured"
+MEASURED = ROOT / "lab/measured"
 TRUTH = ROOT.parent / "shared/truth"
 COLD_RUNS = 7
 
@@ -40,7 +40,7 @@ Row = tuple[Workload, dict[str, float]]
 
 
 def measure() -> Iterator[Section]:
-    yield _accuracy("rows of recording/measured/judge", list(own_rows("judge")))
+    yield _accuracy("rows of lab/measured/judge", list(own_rows("judge")))
     yield _accuracy(
         "Adafactor, LoRA ranks, generators, fp16: judge_more", list(own_rows("judge_more")), context=True
     )
@@ -53,7 +53,7 @@ def measure() -> Iterator[Section]:
     yield _accuracy("the same, nothing known of the host", drawn)
     if (TRUTH / "h200.csv").is_file():
         yield _accuracy("rows of truth/h200.csv", list(table_rows(TRUTH / "h200.csv")))
-    yield _fits("limits of recording/measured/judge_fits", list(own_fits()))
+    yield _fits("limits of lab/measured/judge_fits", list(own_fits()))
     if (TRUTH / "h200_fits.csv").is_file():
         yield _fits("limits of truth/h200_fits.csv", list(truth_fits()))
     if (TRUTH / "kernels").is_dir():
