@@ -11,7 +11,7 @@ from teraflock.catalog.cards import all_cards, card
 from teraflock.estimate.allocator import OutOfMemory
 from teraflock.estimate.answer import answer
 from teraflock.estimate.cards import refuses
-from teraflock.estimate.estimator import Estimator
+from teraflock.estimate.estimator import Estimator, finder_for
 from teraflock.estimate.fitting import fits_within
 from teraflock.estimate.memory import Scene, replay
 from teraflock.estimate.model import Question
@@ -71,6 +71,19 @@ def test_a_bare_replay_fits_where_the_whole_one_does(name: str, batch: int, lean
         fits = False
     scene = _scene(name, batch, lean)
     assert fits_within(scene, made.optimizer, cublas_bytes=made.cublas_bytes, limit_bytes=limit) == fits
+
+
+@pytest.mark.parametrize("model", ["llama-1b", "gpt2-large"])
+def test_a_search_for_a_batch_ends_at_once_where_not_even_one_sample_fits(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Estimator(Workload(model=model, batch=4, seq=512, optimizer="adamw"))
+    finder = finder_for(made, 0)
+    assert finder is not None
+    limit = finder.need_bytes(1) - 1
+    assert not finder.fits(1, limit)
+    monkeypatch.setattr(finder, "fits", lambda *_: pytest.fail("one sample is known not to fit"))
+    assert finder.largest(limit) == 0
 
 
 def test_a_lean_scene_is_one_whose_convolutions_take_no_workspace() -> None:
