@@ -17,7 +17,7 @@ from recording.jobs import workload_of
 from recording.probe import SHARED_MICROSECONDS
 from recording.rows import as_job, read_lines, read_rows
 
-from bench import estimate_cards, estimate_public
+from bench import estimate_cards, estimate_parts, estimate_public
 from bench.figures import Figure, Section
 from bench.processes import TERA, Run, run
 from teraflock.base.errors import BadInput
@@ -62,6 +62,7 @@ def measure() -> Iterator[Section]:
         yield from estimate_cards.measure(TRUTH / "kernels")
     if (TRUTH / "public_steps.csv").is_file():
         yield from estimate_public.measure(TRUTH)
+    yield from estimate_parts.measure(MEASURED)
     yield _speed()
 
 
@@ -202,17 +203,8 @@ def _wall(runs: list[Run], factor: float) -> tuple[float, ...]:
 
 def _hundred() -> str:
     """The first hundred of the drawn rows, as a table for `--from`."""
-    columns = (
-        "model",
-        "task",
-        "batch",
-        "seq",
-        "image_size",
-        "precision",
-        "optimizer",
-        "gradient_checkpointing",
-    )
-    columns = (*columns, "lora_rank")
+    columns = ["model", "task", "batch", "seq", "image_size", "precision", "optimizer"]
+    columns += ["gradient_checkpointing", "lora_rank"]
     drawn = [row for name in DRAWN for row in read_rows(MEASURED / f"{name}.csv")][:100]
     lines = [",".join(str(row.get(each) or "") for each in columns) for row in drawn]
     return "\n".join([",".join(columns), *lines, ""])
