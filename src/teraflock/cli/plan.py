@@ -28,7 +28,9 @@ from teraflock.wire.plan import shape_left_out, shape_plan
 TOP: Final = 10
 PLAIN: Final = "for"  # the name of planning itself among the commands of the group; nobody writes it
 
-SHARDED: Final = "what stays on each GPU of a sharded job is arithmetic; it was never measured"
+SHARDED: Final = (
+    "the memory of sharded jobs was checked with language models under PyTorch's FSDP; their time is computed"
+)
 
 TENSOR: Final = (
     "tensor parallelism is computed, not measured: two all-reduces per layer and pass, which nothing hides, at"
@@ -107,7 +109,7 @@ class _Plan(LazyGroup):
 @click.option(
     "--zero",
     type=click.IntRange(1, 3),
-    help="GPUs split optimizer state (1), gradients too (2), weights too (3). Computed, never measured.",
+    help="GPUs split optimizer state (1), gradients too (2), weights too (3).",
 )
 @click.option(
     "--tensor-parallel",
