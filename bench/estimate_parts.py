@@ -31,7 +31,7 @@ STAGES = {"ddp": 0, "zero1": 1, "zero2": 2, "zero3": 3}
 def measure(measured: Path) -> Iterator[Section]:
     shares = [row for row in read_lines(measured / "judge_shares.jsonl.gz") if row["sms"] < WHOLE]
     yield _steps("judge_shares: an H200 with fewer SMs and its whole bandwidth", shares, "min")
-    # the copies of a crowd take the same time to within 3 %
+    # one copy stands for its crowd: the copies differ by at most 7 %
     crowds = [row for row in read_lines(measured / "judge_crowds.jsonl.gz") if not row["rank"]]
     yield _steps("judge_crowds: processes that share an H200 as busy slices do", crowds, "median")
     yield _sharded(list(read_lines(measured / "judge_sharded.jsonl.gz")))
