@@ -48,7 +48,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     metrics_open: bool = False
 
 
-class Snapshots:
+class RequestReads:
     """A database whose reads within one request see one state, and cost one transaction in all."""
 
     def __init__(self, database: Database) -> None:
@@ -78,7 +78,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     database: Database
     clock: Clock
     nouns_on: Callable[[Database], Nouns]
-    snapshots: Snapshots
+    snapshots: RequestReads
     """The database, as `nouns` see it."""
     nouns: Nouns
     simulated: bool

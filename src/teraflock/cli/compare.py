@@ -9,7 +9,7 @@ import click
 from teraflock.app.local import Local
 from teraflock.base.money import HOURS_PER_MONTH, decimal_text, divided
 from teraflock.catalog.providers import Fact, provider_facts
-from teraflock.cli.offer.filters import Asked, OneOf, filter_options, query_from
+from teraflock.cli.offer.filters import OfferWords, OneOf, filter_options, query_from
 from teraflock.cli.output import remark, write_csv, write_json
 from teraflock.offer.rules import in_currency
 from teraflock.offer.service import Cheapest, OfferService
@@ -35,7 +35,7 @@ Examples:
     "--format", "form", type=OneOf("format", FORMATS), default="markdown", show_default=True, help="How."
 )
 def command(form: str, **words: Any) -> None:
-    asked = Asked(**words)
+    asked = OfferWords(**words)
     with Local() as local:
         service = local.offers()
         currency = local.currency(asked.currency)

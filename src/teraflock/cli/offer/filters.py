@@ -16,7 +16,7 @@ from teraflock.offer.rules import LARGEST_STORED
 Command = Callable[..., Any]
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class OfferWords(msgspec.Struct, frozen=True, kw_only=True):
     """The words of the user, as click hands them over."""
 
     gpu: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def filter_options(command: Command) -> Command:
-    """Give a command all options of `Asked`."""
+    """Give a command all options of `OfferWords`."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -92,7 +92,7 @@ _OPTIONS: Final = (
 )  # fmt: skip
 
 
-def query_from(asked: Asked, known_providers: Callable[[], list[str]]) -> Query:
+def query_from(asked: OfferWords, known_providers: Callable[[], list[str]]) -> Query:
     """The question the words mean. What nobody knows is an error with the nearest names."""
     from teraflock.catalog.names import find_kinds
 
@@ -162,7 +162,7 @@ def _whole(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= COUNT_DIGITS_MAX
 
 
-def _price_max(asked: Asked) -> PriceLimit:
+def _price_max(asked: OfferWords) -> PriceLimit:
     per: Period = asked.per  # type: ignore[assignment]  # click has checked the choice
     text = asked.price_max or ""
     try:

@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 from teraflock.app.local import Local
 from teraflock.base.money import decimal_text
 from teraflock.cli.chart import Range, ranges
-from teraflock.cli.offer.filters import Asked, filter_options, query_from
+from teraflock.cli.offer.filters import OfferWords, filter_options, query_from
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.offer.service import Point
 
@@ -27,7 +27,7 @@ Examples:
 @filter_options
 @click.option("--json", "as_json", is_flag=True, help="A JSON list of objects on stdout.")
 def command(as_json: bool, **words: Any) -> None:
-    asked = Asked(**words)
+    asked = OfferWords(**words)
     with Local() as local:
         service = local.offers()
         currency = local.currency(asked.currency)

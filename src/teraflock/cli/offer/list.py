@@ -13,7 +13,7 @@ from teraflock.base.exchange import Rates
 from teraflock.base.money import Period, decimal_text, micros_per
 from teraflock.base.quantities import memory_text
 from teraflock.cli.lazy import LazyGroup
-from teraflock.cli.offer.filters import Asked, filter_options, query_from
+from teraflock.cli.offer.filters import OfferWords, filter_options, query_from
 from teraflock.cli.offer.footer import UNSURE_PRICE, footer
 from teraflock.cli.output import columns, gpus_text, remark, write_csv, write_json
 from teraflock.cli.table import Column, render
@@ -80,7 +80,7 @@ def command(
         return
     if as_json and as_csv:
         raise BadInput("`--json` and `--csv` cannot be had at once")
-    asked = Asked(**words)
+    asked = OfferWords(**words)
     with Local() as local:
         service = local.offers()
         currency = local.currency(asked.currency)
