@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: help up down purge doctor test corpus check format bench lock clean
+.PHONY: help up down purge doctor test test-long corpus check format bench lock clean
 
 help:  ## this list
-	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):[^#]*## /  make \1\t/' | expand -t 16
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 18
 
 $(READY): requirements/dev.lock pyproject.toml scripts/setup
 	@sh scripts/setup $(VENV)
@@ -30,9 +30,13 @@ purge: $(BIN)/tera  ## remove all that it made on this machine; asks, YES=1 does
 doctor: $(BIN)/tera  ## check everything, and say what to repair
 	@$(BIN)/tera doctor
 
-test: $(READY)  ## set up, and run the whole test suite
+test: $(READY)  ## set up, and run the tests on all cores, except the long ones
 	@sh scripts/postgres
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto -m "not long"
+
+test-long: $(READY)  ## run the long tests: simulations, walks over every fault, large property tests
+	@sh scripts/postgres
+	$(BIN)/python -m pytest -n auto -m "long"
 
 corpus: $(READY)  ## trace every script of tests/corpus, with PyTorch in an environment of its own
 	@sh scripts/setup-trace $(VENV) .venv-trace

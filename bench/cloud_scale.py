@@ -13,7 +13,8 @@ from typing import Final
 
 from bench.figures import Figure, Section
 from teraflock.base.clock import SystemClock
-from teraflock.drivers.simulated.open import open_simulated
+from teraflock.drivers.opening import Opening
+from teraflock.drivers.registry import open_site
 from teraflock.image.service import ImageService
 from teraflock.instance.engines import Engines
 from teraflock.instance.orders import Order, ShapeWish
@@ -40,8 +41,9 @@ class Server:
         self.database = open_database(f"sqlite:///{home / 'cloud.db'}", clock)
         self.tenants = TenantService(self.database, clock)
         mark = self.tenants.install().installation_id
-        words = {"TERA_SIMULATED_HOSTS": f"{HOSTS}x{GPUS}xV100", "TERA_SIMULATED_BOOT_SECONDS": BOOT_SECONDS}
-        self.engine = open_simulated(home, words, clock, mark=mark)
+        options = {"hosts": f"{HOSTS}x{GPUS}xV100", "boot_seconds": BOOT_SECONDS}
+        opening = Opening(name="simulated", options=options, folder=home, mark=mark, clock=clock)
+        self.engine = open_site("simulated", opening)
         engines = Engines([self.engine])
         self.loops = Loops(self.database, clock, engines, alone=True)
         self.instances = InstanceService(self.database, clock, engines, wake=self.loops.wake)

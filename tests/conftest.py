@@ -1,10 +1,16 @@
-"""Databases for tests: each test gets a fresh one, once for each engine. And how properties are tried."""
+"""Databases for tests: each test gets a fresh one, once for each engine. And how the tests are run."""
 
+import os
+import shutil
+import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests import distribution
 from tests.postgres_server import NoServer, PostgresServer
 
 from teraflock.base.clock import SystemClock
@@ -14,6 +20,40 @@ from teraflock.storage.open import open_database
 # A machine that is busy is no fault of the code: no test fails for taking long.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
+
+# Bytecode is kept whatever the environment says: hundreds of tests start `tera` anew, and each worker loads all tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+# A shell ignores SIGINT in what it starts in the background, and children inherit that: tests of Ctrl-C would wait.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for mark in item.iter_markers("long"):
+            if not mark.args:
+                raise pytest.UsageError(f'{item.nodeid}: say why it is long: `long("reason")`')
+    items.sort(key=lambda item: distribution.order(item.nodeid))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    used = os.times()
+    own, children = used.user + used.system, used.children_user + used.children_system
+    terminalreporter.line(
+        f"processor time: {own + children:.0f} s; of daemons that outlive their parent nothing is known"
+    )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    return distribution.scheduler(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    return distribution.workers()
 
 
 @pytest.fixture(scope="session")
@@ -28,13 +68,27 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-def sqlite_address(tmp_path: Path) -> str:
+def migrated() -> None:
+    """Whoever asks for this gets databases that have all their tables from the start: copies are quicker."""
+
+
+@pytest.fixture(scope="session")
+def sqlite_with_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sqlite") / "tera.db"
+    open_database(str(path), SystemClock()).close()
+    return path
+
+
+@pytest.fixture
+def sqlite_address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if "migrated" in request.fixturenames:
+        shutil.copyfile(request.getfixturevalue("sqlite_with_tables"), tmp_path / "tera.db")
     return f"sqlite:///{tmp_path / 'tera.db'}"
 
 
 @pytest.fixture
-def postgres_address(postgres_server: PostgresServer) -> Iterator[str]:
-    with postgres_server.fresh_schema() as address:
+def postgres_address(request: pytest.FixtureRequest, postgres_server: PostgresServer) -> Iterator[str]:
+    with postgres_server.fresh(migrated="migrated" in request.fixturenames) as address:
         yield address
 
 
@@ -46,7 +100,7 @@ def database_address(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def database(database_address: str) -> Iterator[Database]:
+def database(migrated: None, database_address: str) -> Iterator[Database]:
     """A database with all its tables, once for each engine."""
     database = open_database(database_address, SystemClock())
     yield database

@@ -165,6 +165,8 @@ def _furnished(house: House) -> Tenants:
     _expire(house.cloud.at.folder / "cloud.db", ids["expired"])
     told = made("POST", "/v1/announcements", operator, {"text": "Welcome"})
     ids["announcement"] = told["id"]
+    clouds = {"name": "clouds", "kind": "simulated", "options": {"style": "cloud"}}
+    made("POST", "/v1/sites", operator, clouds)
     house.settle()
     launch = {"name": "web", "shape": {"gpu": "V100"}, "access": "jupyter", "labels": {"team": "red"}}
     ids["instance"] = made("POST", "/v1/instances", owner, launch)["items"][0]["id"]

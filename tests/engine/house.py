@@ -62,8 +62,10 @@ class House:
         _check_machine(program)
         remove_stale()
         self.folder = FOLDERS / f"{PREFIX}{name}{os.getpid()}"
-        self.folder.mkdir()
-        (self.folder / "owner").write_text(f"{os.getpid()} {started(os.getpid())}")
+        new = FOLDERS / f"new-{self.folder.name}"  # others remove a folder that has no owner
+        new.mkdir()
+        (new / "owner").write_text(f"{os.getpid()} {started(os.getpid())}")
+        new.rename(self.folder)
         self._first = self._begin()
         self.inside_pid = _children(self._first.pid)[0]
         self.outside_pid = _children(self.inside_pid)[0]

@@ -4,12 +4,15 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from tests.engine import house as houses
 from tests.engine.house import FOLDERS, House, NoHouse, _processes_of
 
+SECONDS_MAX = 60  # a test that fails should end
 OWNER = """
 import sys
 from tests.engine.house import House
@@ -39,9 +42,7 @@ def test_a_killed_run_takes_its_engine_along_and_the_next_removes_its_folder() -
     owner.wait()
     owner.stdin.close()
     owner.stdout.close()
-    with subprocess.Popen(["tail", "--pid", pids[0], "-f", "/dev/null"]) as waiting:
-        waiting.wait()
-    assert not any(alive(pid) for pid in pids)
+    ended(pids)
     assert Path(folder).is_dir()
     mine = House("after-")
     try:
@@ -52,6 +53,22 @@ def test_a_killed_run_takes_its_engine_along_and_the_next_removes_its_folder() -
         mine.close()
     assert not mine.folder.exists()
     assert not _processes_of(mine.folder)
+
+
+def test_a_process_that_nobody_reaps_has_ended() -> None:
+    """Where the first process of a machine reaps no orphans, those of a killed run remain as zombies."""
+    with subprocess.Popen(["sleep", "infinity"]) as child:
+        assert alive(str(child.pid))
+        os.kill(child.pid, signal.SIGKILL)
+        ended([str(child.pid)])
+
+
+def ended(pids: Sequence[str]) -> None:
+    """Wait until none of them runs."""
+    until = time.monotonic() + SECONDS_MAX
+    while any(alive(pid) for pid in pids):
+        assert time.monotonic() < until, "a process goes on running"
+        time.sleep(0.01)
 
 
 def alive(pid: str) -> bool:

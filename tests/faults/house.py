@@ -6,14 +6,17 @@ Nothing runs by itself: a test says whose turn it is. So whatever happens, happe
 from collections.abc import Callable
 from datetime import timedelta
 from random import Random
+from typing import Any
 
 from teraflock.base.clock import Clock, FixedClock
+from teraflock.drivers.simulated.cloud import SimulatedCloud
 from teraflock.drivers.simulated.engine import SimulatedEngine
 from teraflock.drivers.simulated.faults import Killed
 from teraflock.drivers.simulated.fleet import fleet
 from teraflock.drivers.simulated.trouble import Trouble
-from teraflock.drivers.simulated.world import World
+from teraflock.drivers.simulated.world import MemoryWorld, World
 from teraflock.image.service import ImageService
+from teraflock.instance.driver import ComputeDriver
 from teraflock.instance.engines import Engines
 from teraflock.instance.model import Instance
 from teraflock.instance.service import InstanceService
@@ -31,6 +34,8 @@ from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.service import TenantService
 
 HOSTS = "2x2xV100,1x0"
+SKY = "sky"
+TYPES = "gpu=1xV100@east:0.90/0.30,west:1.00/0.40; cpu=0@east:0.05"
 ROUNDS_MAX = 200
 BOOT_SECONDS = 0.4
 
@@ -109,7 +114,18 @@ class Worker:
 
 
 class House:
-    def __init__(self, database: Database, world: World, clock: FixedClock, *, seed: int = 0) -> None:
+    """Own hosts and, where a world for it is given, a simulated cloud called `sky`."""
+
+    def __init__(
+        self,
+        database: Database,
+        world: World,
+        clock: FixedClock,
+        *,
+        seed: int = 0,
+        sky: World | None = None,
+        **of_sky: Any,
+    ) -> None:
         self.database = database
         self.world = world
         self.clock = clock
@@ -119,7 +135,22 @@ class House:
         self.engine = SimulatedEngine(
             world, clock, fleet(HOSTS), mark=self.tenant.mark, boot_seconds=BOOT_SECONDS
         )
-        self.engines = Engines([self.engine])
+        self.sky_world = sky or MemoryWorld()
+        self.sky_trouble = Trouble(self.sky_world)
+        self.sky = SimulatedCloud(
+            self.sky_world,
+            clock,
+            **{
+                "types": TYPES,
+                "site": SKY,
+                "mark": self.tenant.mark,
+                "boot_seconds": BOOT_SECONDS,
+                "launch_seconds": 5,
+                **of_sky,
+            },
+        )
+        drivers: list[ComputeDriver] = [self.engine, self.sky] if sky else [self.engine]
+        self.engines = Engines(drivers, for_all=[SKY])
         self.service = InstanceService(database, clock, self.engines, random_bytes=self.random_bytes)
         self.images = ImageService(
             database, clock, publish=self.service.publish, random_bytes=self.random_bytes
@@ -151,6 +182,7 @@ class House:
         """No more trouble, and time: until nothing is due and nothing drifts any more."""
         self.trouble.no_more_faults()
         self.trouble.engine_comes_back()
+        self.sky_trouble.all_is_well()
         for report in fleet(HOSTS):
             self.trouble.host_comes_back(report.name, rebooted=False)
             self.trouble.pool_is_full(report.name, full=False)

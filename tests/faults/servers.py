@@ -23,7 +23,7 @@ from teraflock.instance.service import InstanceService
 from teraflock.wire.instance import LaunchRequest
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["tests.faults.servers", "teraflock.drivers.simulated.open"])
+FORKS.set_forkserver_preload(["tests.faults.servers", "teraflock.drivers.simulated.site"])
 DEATH_SECONDS_MAX = 60.0
 REST_SECONDS_MAX = 10.0
 """What the house promises: so long after a restart all is in line again."""

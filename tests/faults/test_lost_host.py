@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import pytest
 from tests.faults.checker import charged_on_lost_hosts, faults
 from tests.faults.house import House
+from tests.long import sampled
 
 from teraflock.base.clock import FixedClock
 from teraflock.drivers.simulated.faults import FOREVER, Fault, Kind, When
@@ -138,7 +139,9 @@ def lose_at(house: House, point: str) -> str:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize(("operation", "point"), WALK, ids=[point for _, point in WALK])
+@pytest.mark.parametrize(
+    ("operation", "point"), sampled(WALK, every=12, because="every point", id=lambda case: str(case[1]))
+)
 def test_a_host_lost_there_is_not_charged_and_leaves_nothing_wrong(
     house: House, operation: Operation, point: str, ending: str
 ) -> None:

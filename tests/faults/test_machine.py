@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 from tests.faults.machine import HouseMachine, fresh_sqlite
+from tests.long import counted
 from tests.postgres_server import PostgresServer
 
 from teraflock.base.clock import FixedClock
@@ -27,14 +29,16 @@ def live(open_fresh: Callable[[FixedClock], Database], *, lives: int, steps: int
     )
 
 
-def test_random_lives_on_sqlite() -> None:
-    live(fresh_sqlite, lives=40, steps=40)
+@pytest.mark.parametrize("lives", counted(6, 40, because="many lives"))
+def test_random_lives_on_sqlite(lives: int) -> None:
+    live(fresh_sqlite, lives=lives, steps=40)
 
 
-def test_random_lives_on_postgres(postgres_server: PostgresServer) -> None:
-    with ExitStack() as schemas:
+@pytest.mark.parametrize("lives", counted(2, 10, because="many lives"))
+def test_random_lives_on_postgres(postgres_server: PostgresServer, lives: int) -> None:
+    with ExitStack() as databases:
 
         def fresh(clock: FixedClock) -> Database:
-            return open_database(schemas.enter_context(postgres_server.fresh_schema()), clock)
+            return open_database(databases.enter_context(postgres_server.fresh(migrated=True)), clock)
 
-        live(fresh, lives=10, steps=30)
+        live(fresh, lives=lives, steps=30)

@@ -11,6 +11,7 @@ import pytest
 from tests.faults.checker import faults
 from tests.faults.house import HOSTS, House, Worker
 from tests.faults.test_lost_host import SCENES, WALK, ask, launched, one
+from tests.long import sampled
 
 from teraflock.base.clock import FixedClock, microseconds
 from teraflock.bill.verify.service import verify
@@ -276,7 +277,9 @@ def test_the_next_outage_after_the_clock_was_set_back_is_not_charged(house: Hous
     assert is_sound(house)
 
 
-@pytest.mark.parametrize(("operation", "point"), WALK, ids=[point for _, point in WALK])
+@pytest.mark.parametrize(
+    ("operation", "point"), sampled(WALK, every=12, because="every point", id=lambda case: str(case[1]))
+)
 def test_a_power_cut_there_is_not_charged_and_leaves_nothing_wrong(
     house: House, operation: Operation, point: str
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.faults.house import House
+from tests.long import sampled
 from tests.unit.bill.world import RATES
 
 from teraflock.base.clock import FixedClock
@@ -106,7 +107,9 @@ VERBS: dict[Operation, tuple[object, ...]] = {
 }
 
 
-@pytest.mark.parametrize("point", [point for operation in ENDS for point in points(operation)])
+@pytest.mark.parametrize(
+    "point", sampled((point for each in ENDS for point in points(each)), every=6, because="every point")
+)
 def test_whoever_dies_when_each_byte_is_counted_once(lab: Lab, point: str) -> None:
     """Sent before the end, after the last reading; killed at the point; and once more where it runs again."""
     lab.send(3 * MB)

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from tests.faults.servers import HOMES, Site
+from tests.long import sampled
 
 from teraflock.drivers.simulated.faults import Fault, Kind, When
 from teraflock.instance.model import Operation
@@ -91,6 +92,7 @@ SCENES: dict[Operation, tuple[Callable[[Site], None], Callable[[Site], object], 
 }
 """For each operation: what is there before, what is asked for, and the fault that makes it turn back."""
 
+CALLS = ("prepare", "create", "start", "expose", "ready", "stop", "resize", "delete")
 WALK = [(operation, point) for operation in Operation for point in points(operation)]
 
 
@@ -107,7 +109,9 @@ def test_every_operation_is_walked() -> None:
     assert len(WALK) >= 2 * len(Operation)
 
 
-@pytest.mark.parametrize(("operation", "point"), WALK, ids=[point for _, point in WALK])
+@pytest.mark.parametrize(
+    ("operation", "point"), sampled(WALK, every=16, because="every point", id=lambda case: str(case[1]))
+)
 def test_a_server_killed_there_leaves_nothing_wrong(site: Site, operation: Operation, point: str) -> None:
     set_up, wish, turn_back = SCENES[operation]
     set_up(site)
@@ -129,9 +133,7 @@ def test_a_server_killed_there_leaves_nothing_wrong(site: Site, operation: Opera
     assert list(site.engine.sightings()) == []
 
 
-@pytest.mark.parametrize(
-    "call", ["prepare", "create", "start", "expose", "ready", "stop", "resize", "delete"]
-)
+@pytest.mark.parametrize("call", sampled(CALLS, every=4, because="every call"))
 @pytest.mark.parametrize("when", When)
 def test_a_server_killed_in_the_middle_of_a_call(site: Site, call: str, when: When) -> None:
     """The engine has done nothing, half or all of it, and nobody wrote down which."""

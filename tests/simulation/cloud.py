@@ -13,11 +13,11 @@ from random import Random
 from typing import Any
 
 import msgspec
+from tests.simulation.crashing_database import CrashingDatabase
 from tests.simulation.intake import Intake
-from tests.simulation.mortal import Mortal
+from tests.simulation.observer import Observer, WatchedEngine
 from tests.simulation.oracle import Cover, Oracle, Price
 from tests.simulation.watch import Watch
-from tests.simulation.witness import WatchedEngine, Witness
 from tests.unit.bill.world import RATES, START
 
 from teraflock.base.clock import FixedClock
@@ -73,8 +73,8 @@ class Cloud:
         self.names: dict[str, str] = {}
         """Of projects, by their ids."""
         self.intake = Intake()
-        self.witness = Witness(self.oracle, self.names, lambda: self.now_us, self.intake.arrive_of)
-        self.count = self.witness.count
+        self.observer = Observer(self.oracle, self.names, lambda: self.now_us, self.intake.arrive_of)
+        self.count = self.observer.count
         self.sent_bytes: Counter[str] = Counter()
         """By instance: what its guest was told to send out of the house."""
         self.paid: Counter[str] = Counter()
@@ -86,7 +86,7 @@ class Cloud:
         """What stood still when a new process first looked: instances, and the number of their last event."""
         inner = database or MemoryDatabase()
         migrate(inner, self.clock)
-        self.database = Mortal(inner, self.witness.look, self.witness.saw)
+        self.database = CrashingDatabase(inner, self.observer.look, self.observer.saw)
         self._named = 0
         tenants = TenantService(self.database, self.clock, self.random_bytes)
         self.mark = tenants.install().installation_id
@@ -124,7 +124,7 @@ class Cloud:
         """Everything that lives in memory, new. SQLite's one process takes over whatever was in hand."""
         self.database.live()
         around = (self.database, self.clock)
-        self.witness.began()
+        self.observer.began()
         engine = WatchedEngine(self.world, self.clock, fleet(HOSTS), mark=self.mark, boot_seconds=0.4)
         self._engine = engine
         self.engines = engines = Engines([engine])
@@ -198,9 +198,9 @@ class Cloud:
             self.hosts.turn()
         except Killed:
             if self.database.dies_after_commit:
-                self.witness.found_hosts(self._engine.read or ())
+                self.observer.found_hosts(self._engine.read or ())
             raise
-        self.witness.read_hosts(self._engine.read, self.database)
+        self.observer.read_hosts(self._engine.read, self.database)
         if self.hosts.has_looked:
             self._check_standing()
 

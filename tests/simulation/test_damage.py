@@ -217,13 +217,19 @@ def caught(patch: pytest.MonkeyPatch, live: Callable[[Cloud], None], seed: int) 
     return False
 
 
-@pytest.mark.parametrize("what", DAMAGE)
+WALKED = pytest.mark.long("up to six walks, seconds each")
+
+
+@pytest.mark.parametrize(
+    "what", [what if what in SCENES else pytest.param(what, marks=WALKED) for what in DAMAGE]
+)
 def test_damage_is_caught(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lives = {0: SCENES[what]} if what in SCENES else {seed: walked(seed) for seed in SEEDS}
     DAMAGE[what](monkeypatch)
     assert any(caught(monkeypatch, live, seed) for seed, live in lives.items())
 
 
+@WALKED
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_same_walk_undamaged_finds_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not caught(monkeypatch, walked(seed), seed)

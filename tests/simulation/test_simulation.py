@@ -1,4 +1,4 @@
-"""Seeded lives of a whole cloud, billed to the micro-unit. `TERA_SIMULATIONS` says how many, else some."""
+"""Seeded lives of a whole cloud, billed to the micro-unit. `TERA_SIMULATIONS` says how many the long part tries."""
 
 import os
 from collections import Counter
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
+from tests.long import counted, sampled
 from tests.simulation.cloud import Cloud
 from tests.simulation.intake import Intake, installed
 from tests.simulation.machine import CloudMachine
@@ -16,7 +17,7 @@ from tests.unit.bill.world import START
 from teraflock.base.clock import FixedClock
 from teraflock.storage.open import open_database
 
-LIVES = int(os.environ.get("TERA_SIMULATIONS", "16"))
+LIVES = counted(2, int(os.environ.get("TERA_SIMULATIONS", "16")), because="many lives")
 TRIED = (
     "launched", "kills", "clock steps", "price changes", "region changes", "budget stops", "away", "away in work",
     "changing", "gone", "renewals", "reversals", "upgrades", "refunds", "days of traffic", "charges in the north",
@@ -34,7 +35,7 @@ def _current() -> Intake:
     return CloudMachine.current
 
 
-@pytest.mark.parametrize("seed", POSTGRES_SEEDS)
+@pytest.mark.parametrize("seed", sampled(POSTGRES_SEEDS, every=3, because="seconds each"))
 def test_the_same_on_postgres(postgres_address: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     database = open_database(postgres_address, FixedClock(START))
     cloud = Cloud(database, seed=seed)
@@ -44,20 +45,22 @@ def test_the_same_on_postgres(postgres_address: str, seed: int, monkeypatch: pyt
     database.close()
 
 
-def test_whatever_happens_every_second_is_charged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("lives", LIVES)
+def test_whatever_happens_every_second_is_charged_once(monkeypatch: pytest.MonkeyPatch, lives: int) -> None:
     installed(monkeypatch, _current)
     CloudMachine.totals = {}
     run_state_machine_as_test(
         CloudMachine,
         settings=settings(
-            max_examples=LIVES, stateful_step_count=STEPS, deadline=None, derandomize=True, print_blob=False,
+            max_examples=lives, stateful_step_count=STEPS, deadline=None, derandomize=True, print_blob=False,
             suppress_health_check=list(HealthCheck),
         ),
     )  # fmt: skip
     _print(CloudMachine.totals)
-    assert CloudMachine.totals["moves"] > LIVES
+    assert CloudMachine.totals["moves"] > lives
 
 
+@pytest.mark.long("ten lives, seconds each")
 def test_seeded_lives_leave_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """What hypothesis draws is its own affair; these lives are always the same, and try all there is."""
     totals: Counter[str] = Counter()

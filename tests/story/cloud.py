@@ -1,9 +1,13 @@
 """A cloud for stories: `tera up` with the simulated engine, in a home of its own, on a port of its own."""
 
+import secrets
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 from tests.story.tera import Done, Tera
+
+PORTS = range(10_000, 32_768)
 
 
 class Cloud(Tera):
@@ -32,7 +36,9 @@ class Cloud(Tera):
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
+    """Below the ports that systems give to outgoing connections: nobody takes it before the server does."""
+    while True:
+        port = secrets.choice(PORTS)
+        with socket.socket() as found, suppress(OSError):
+            found.bind(("127.0.0.1", port))
+            return port

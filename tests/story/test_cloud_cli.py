@@ -239,15 +239,18 @@ def test_up_again_does_nothing_twice(cloud: Cloud) -> None:
 
 def test_events_are_followed_each_once_until_ctrl_c(cloud: Cloud) -> None:
     cloud.ok("launch", "--name", "before", "--wait")
-    following = cloud.start("events", "--follow", "--json", "--limit", "2")
-    assert following.stdout is not None
-    first = [json.loads(following.stdout.readline()) for _ in range(2)]
-    cloud.ok("launch", "--name", "during", "--wait", "--no-wait")
-    seen = first
-    while (seen[-1]["details"].get("name"), seen[-1]["details"].get("to")) != ("during", "running"):
-        seen.append(json.loads(following.stdout.readline()))
-    following.send_signal(signal.SIGINT)
-    following.communicate(timeout=30)
+    with cloud.start("events", "--follow", "--json", "--limit", "2") as following:
+        try:
+            assert following.stdout is not None
+            first = [json.loads(following.stdout.readline()) for _ in range(2)]
+            cloud.ok("launch", "--name", "during", "--wait", "--no-wait")
+            seen = first
+            while (seen[-1]["details"].get("name"), seen[-1]["details"].get("to")) != ("during", "running"):
+                seen.append(json.loads(following.stdout.readline()))
+            following.send_signal(signal.SIGINT)
+            following.communicate(timeout=30)
+        finally:
+            following.kill()
     assert following.returncode == 0
     assert len({each["id"] for each in seen}) == len(seen)
     assert {each["details"]["name"] for each in seen[2:]} == {"during"}

@@ -21,6 +21,8 @@ from teraflock.drivers.lxd.rest import Client
 from teraflock.instance.model import Operation
 from teraflock.reconcile.rehearsal import points
 
+pytestmark = pytest.mark.long("a server and an engine of its own; tests/engine has each act on its own")
+
 
 class RealCloud(Cloud):
     """Someone on the machine of the containers."""

@@ -29,9 +29,10 @@ def loaded_by(arguments: list[str], home: Path) -> set[str]:
         "try: m.run()\n"
         "finally: print('\\n'.join(sys.modules), file=sys.stderr)\n"
     )
+    kept = {name: value for name, value in os.environ.items() if name != "COLUMNS"}  # set by pytest-xdist
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, "TERA_HOME": str(home)},
+        env={**kept, "TERA_HOME": str(home)},
         capture_output=True,
         text=True,
         check=True,

@@ -19,7 +19,7 @@ DOMAIN = (
 """From the top of the way of the data to its end: each may import those before it."""
 
 EDGES = {
-    "drivers": set[str](),
+    "drivers": {"host"},
     "host": set[str](),
     "wire": set[str](),
     "words": {"wire"},

@@ -48,6 +48,10 @@ class Work(StrEnum):
     """Reads the database: on SQLite faster than handing it to a thread."""
     WRITE = "write"
     """Waits for a commit, so in a thread."""
+    LOOKUP = "lookup"
+    """Reads what lies elsewhere than in the server's database: in a thread."""
+    COMPUTE = "compute"
+    """Takes a processor for a while: in a process of its own, of which there are few."""
     LONG = "long"
     """Waits for an engine: in a thread of its own, of which there are few."""
 
@@ -63,6 +67,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     work: Work
     creates: bool
     """Takes an `Idempotency-Key`."""
+    locks: bool
+    """It creates with `write_with_locks`: its answer is kept in the same kind of transaction."""
     secret: bool
     """Its answer holds a secret, so it is sealed where it is kept for a retry."""
     stream: bool
@@ -123,6 +129,7 @@ class Routes:
         status: int = 200,
         work: Work = Work.WRITE,
         creates: bool = False,
+        locks: bool = False,
         secret: bool = False,
         stream: bool = False,
         media_type: str = "application/json",
@@ -147,6 +154,7 @@ class Routes:
                 status=status,
                 work=work,
                 creates=creates,
+                locks=locks,
                 secret=secret,
                 stream=stream,
                 in_pieces=in_pieces,

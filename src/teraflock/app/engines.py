@@ -1,102 +1,130 @@
-"""The engines of a server, from its settings. The one place that knows which drivers there are."""
+"""The sites of a server: one from the setting `engine`, more from the setting `sites`, and those in the database."""
 
 import logging
-import threading
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from teraflock.app.settings import Place, Settings
+from teraflock.app.settings import NO_ENGINE, Place, Settings
 from teraflock.base.clock import Clock
 from teraflock.base.errors import TeraflockError
-from teraflock.base.quantities import GIB
-from teraflock.instance.driver import ComputeDriver
+from teraflock.drivers.opening import Opening
+from teraflock.drivers.registry import kind, open_site
 from teraflock.instance.engines import Engines
+from teraflock.instance.site.model import SiteRecord
 
 if TYPE_CHECKING:
     from teraflock.drivers.lxd.driver import Lxd
 
 LOG: Final = logging.getLogger("teraflock.engines")
 FOLDER: Final = "engine"
-IMAGE_FOLDER: Final = "images"
-DRIVER_FOLDER: Final = "nvidia"
-CARDS_FOLDER: Final = "cards"
-SET_UP_AGAIN_SECONDS: Final = 5.0
+SITE_OF_LXD: Final = "local"
+"""What the site of the setting `engine` is called where that is LXD."""
+OPEN: Final = "open"
+"""The option of every site that lets all tenants rent machines there."""
+KIND: Final = "kind"
 
 
 def engine_mark(installation_id: str) -> str:
-    """What all that an installation makes on an engine bears: its id without the prefix."""
+    """Marks everything that an installation makes at its sites: its id without the prefix."""
     return installation_id.partition("_")[2]
 
 
-def open_engines(at: Place, settings: Settings, installation_id: str, clock: Clock) -> Engines:
+def open_engines(
+    at: Place, settings: Settings, installation_id: str, clock: Clock, kept: Iterable[SiteRecord] = ()
+) -> Engines:
+    """Open all sites. One of the settings that cannot be opened is an error; one of the database is left out, and its
+    reason shown by `tera site list`."""
+    engines = Engines(())
+    for record in of_settings(settings):
+        _add(engines, at, record, installation_id, clock)
+    for record in kept:
+        add_kept(engines, at, record, installation_id, clock)
+    return engines
+
+
+def add_kept(engines: Engines, at: Place, record: SiteRecord, installation_id: str, clock: Clock) -> None:
+    """Open a site of the database, or note why it cannot be."""
+    try:
+        _add(engines, at, record, installation_id, clock)
+    except TeraflockError as error:
+        LOG.warning("the site %s cannot be opened: %s", record.name, error.sentence)
+        engines.note_broken(record, error.sentence)
+
+
+def synchronise(
+    engines: Engines,
+    at: Place,
+    settings: Settings,
+    kept: Sequence[SiteRecord],
+    installation_id: str,
+    clock: Clock,
+) -> None:
+    """Bring the sites of a running server to what the database says."""
+    fixed = {record.name for record in of_settings(settings)}
+    for record in kept:
+        if record.name not in fixed and engines.records.get(record.name) != record:
+            add_kept(engines, at, record, installation_id, clock)
+    for name in set(engines.records) - fixed - {record.name for record in kept}:
+        engines.drop(name)
+
+
+def check_record(record: SiteRecord) -> None:
+    """Refuse a kind that does not exist, and options that its driver does not take."""
+    options = {name: value for name, value in record.options.items() if name != OPEN}
+    kind(record.kind).check(record.name, options)
+
+
+def of_settings(settings: Settings) -> Iterator[SiteRecord]:
+    """The sites that the settings name, the one of `engine` first."""
+    if settings.engine == "lxd":
+        yield SiteRecord(name=SITE_OF_LXD, kind="lxd", options=_lxd_options(settings))
+    elif settings.engine == "simulated":
+        yield SiteRecord(name="simulated", kind="simulated", options=_simulated_options(settings))
+    elif settings.engine != NO_ENGINE:
+        yield SiteRecord(name=settings.engine, kind=settings.engine)
+    for name, options in settings.sites.items():
+        others = {key: value for key, value in options.items() if key != KIND}
+        yield SiteRecord(name=name, kind=options[KIND], options=others)
+
+
+def lxd_driver(at: Place, settings: Settings, installation_id: str, clock: Clock) -> "Lxd":
+    """The driver of the setting `engine`, where that is LXD. Nothing is set up by it."""
+    from teraflock.drivers.lxd.site import driver_of  # only the engine that is used is loaded
+
+    record = SiteRecord(name=SITE_OF_LXD, kind="lxd", options=_lxd_options(settings))
+    return driver_of(_opening(at, record, installation_id, clock))
+
+
+def _add(engines: Engines, at: Place, record: SiteRecord, installation_id: str, clock: Clock) -> None:
+    driver = open_site(record.kind, _opening(at, record, installation_id, clock))
+    engines.put(driver, record, for_all=record.options.get(OPEN) == "true")
+
+
+def _opening(at: Place, record: SiteRecord, installation_id: str, clock: Clock) -> Opening:
     folder = at.folder / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    if settings.engine == "simulated":
-        return Engines([_simulated(folder, settings, installation_id, clock)])
-    return Engines([_lxd(folder, settings, installation_id, clock)])
+    options = {name: value for name, value in record.options.items() if name != OPEN}
+    mark = engine_mark(installation_id)
+    return Opening(name=record.name, options=options, folder=folder, mark=mark, clock=clock)
 
 
-def _simulated(folder: Path, settings: Settings, installation_id: str, clock: Clock) -> ComputeDriver:
-    from teraflock.drivers.simulated.open import open_simulated  # only the engine that is used is loaded
-
-    words = {
-        "TERA_SIMULATED_HOSTS": settings.simulated_hosts,
-        "TERA_SIMULATED_BOOT_SECONDS": str(settings.simulated_boot_seconds),
-        "TERA_SIMULATED_FAULTS": settings.simulated_faults,
+def _lxd_options(settings: Settings) -> Mapping[str, str]:
+    given = {
+        "socket": settings.lxd_socket,
+        "pool_gb": settings.pool_gb,
+        "pool_source": settings.pool_source,
+        "guests_reach_out": settings.guests_reach_out,
+        "guest_user_namespaces": settings.guest_user_namespaces,
+        "guest_io_uring": settings.guest_io_uring,
+        "guest_bpf": settings.guest_bpf,
+        "mould_stock": settings.mould_stock,
     }
-    return open_simulated(folder, words, clock, mark=engine_mark(installation_id))
+    return {name: str(value) for name, value in given.items()}
 
 
-def _lxd(folder: Path, settings: Settings, installation_id: str, clock: Clock) -> "Lxd":
-    driver = lxd_driver(folder, settings, installation_id, clock)
-    _set_up(driver.set_up)
-    return driver
-
-
-def lxd_driver(folder: Path, settings: Settings, installation_id: str, clock: Clock) -> "Lxd":
-    """The driver as the settings want it; nothing is set up by it."""
-    import os
-
-    from teraflock.drivers.lxd import daemon, nvidia  # as above
-    from teraflock.drivers.lxd.confinement import Surface
-    from teraflock.drivers.lxd.driver import Lxd
-    from teraflock.drivers.lxd.hand_over import HandOver
-    from teraflock.drivers.lxd.setup import PoolWish
-    from teraflock.host.cleaning import clean
-    from teraflock.host.inspect import host_report
-
-    socket = Path(settings.lxd_socket) if settings.lxd_socket else daemon.find(os.environ)
-    if socket is None:
-        raise daemon.NoEngine(
-            "No LXD or Incus answers on this machine",
-            hint="`make up` sets one up; `TERA_ENGINE=simulated` runs without",
-        )
-    return Lxd(
-        socket,
-        engine_mark(installation_id),
-        report=host_report,
-        image_cache=folder / IMAGE_FOLDER,
-        driver_folder=None if nvidia.engine_brings_it(socket) else folder / DRIVER_FOLDER,
-        now=lambda: int(clock.now().timestamp()),
-        pool=PoolWish(size_bytes=settings.pool_gb * GIB, source=settings.pool_source),
-        way_out=settings.guests_reach_out,
-        surface=Surface(
-            user_namespaces=settings.guest_user_namespaces,
-            io_uring=settings.guest_io_uring,
-            bpf=settings.guest_bpf,
-        ),
-        hand_over=HandOver(folder / CARDS_FOLDER, clean),
-        stock=settings.mould_stock,
-    )
-
-
-def _set_up(set_up: Callable[[], None]) -> None:
-    """Now if the engine answers, else as soon as it does: a server answers even while its engine is away."""
-    try:
-        set_up()
-    except TeraflockError as error:
-        LOG.warning("the engine is not set up yet: %s", error.sentence)
-        thread = threading.Timer(SET_UP_AGAIN_SECONDS, _set_up, (set_up,))
-        thread.daemon = True
-        thread.start()
+def _simulated_options(settings: Settings) -> Mapping[str, str]:
+    return {
+        "hosts": settings.simulated_hosts,
+        "boot_seconds": str(settings.simulated_boot_seconds),
+        "faults": settings.simulated_faults,
+    }

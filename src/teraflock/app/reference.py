@@ -84,7 +84,9 @@ def _sentences(struct: type[msgspec.Struct]) -> dict[str, str]:
 
 
 def _default(value: object) -> str:
-    return f"`{str(value).lower() if isinstance(value, bool) else value}`" if value != "" else "empty"
+    return (
+        f"`{str(value).lower() if isinstance(value, bool) else value}`" if value not in ("", {}) else "empty"
+    )
 
 
 def _choices(kind: object) -> str:

@@ -7,6 +7,7 @@ What holds:
 """
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -25,6 +26,8 @@ LOG_FILE: Final = "server.log"
 ACCESS_LOG_FILE: Final = "access.log"
 OPERATOR_KEY_FILE: Final = "operator.key"
 
+NO_ENGINE: Final = "none"
+SITE_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 Positive = Annotated[int, Meta(ge=1)]
 
 
@@ -39,8 +42,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """File with the private key of `tls_cert`."""
     database: str = ""
     """`postgresql://user@host/name`, or the path of an SQLite file. Empty: `cloud/cloud.db` in the home folder."""
-    engine: Literal["lxd", "simulated"] = "lxd"
-    """What runs instances: LXD or Incus on this machine, or nothing real."""
+    engine: str = "lxd"
+    """The first site: `lxd` (LXD or Incus on this machine), `simulated` (nothing real), or `none` (only `sites`)."""
+    sites: Mapping[str, Mapping[str, str]] = {}
+    """More sites by name, as tables with a `kind` and the options of its driver; in the environment as JSON, such as
+    `{"sky": {"kind": "simulated", "style": "cloud"}}`. Sites can also be added with `tera site add`."""
     lxd_socket: str = ""
     """Unix socket of LXD or Incus. Empty: where they usually lie."""
     pool_gb: Annotated[int, Meta(ge=4, le=1 << 20)] = 64
@@ -106,6 +112,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How many commands may be run inside instances over the API at a time. One in eight is kept for operators."""
     execs_per_organisation: Positive = 32
     """How many commands of one organisation may be run at a time; at most half of all."""
+    planners: Annotated[int, Meta(ge=1, le=64)] = 2
+    """Processes that compute estimates and plans. One organisation uses at most half of them, but always one."""
     default_organisation_quota: str = (
         "projects=20 instances=100 vcpus=1000 ram=4TB disk=20TB images=500GB gpus=16"
     )
@@ -232,8 +240,10 @@ _TYPES: Final = {field.name: field.type for field in msgspec.structs.fields(Sett
 
 def _converted(name: str, value: object, where: str, *, strict: bool) -> object:
     try:
+        if not strict and name == "sites" and isinstance(value, str):
+            return msgspec.json.decode(value, type=dict[str, dict[str, str]])
         return msgspec.convert(value, _TYPES[name], strict=strict)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, msgspec.DecodeError) as error:
         raise BadInput(
             f"The setting `{name}` {where} cannot be taken: {str(error).rstrip('.')}",
             hint="docs/settings.md says what each setting may be",
@@ -251,6 +261,7 @@ def _check(settings: Settings) -> None:
                 f"The file of the setting `{name}` cannot be read: {path}", hint="Look at its path and rights"
             )
     _check_quotas(settings)
+    _check_sites(settings)
     if settings.trusted_proxies:
         from teraflock.api.addresses import networks_of  # only where there are some
 
@@ -260,6 +271,26 @@ def _check(settings: Settings) -> None:
             f"Without TLS the server answers on this machine only, not on `{settings.listen}`",
             hint="Set `tls_cert` and `tls_key`, or `insecure = true` where a proxy in front speaks TLS",
         )
+
+
+def _check_sites(settings: Settings) -> None:
+    from teraflock.drivers.registry import kinds
+
+    known = (*kinds(), NO_ENGINE)
+    if settings.engine not in known:
+        raise BadInput(
+            f"The setting `engine` cannot be `{settings.engine[:40]}`", hint=f"One of: {', '.join(known)}"
+        )
+    for name, options in settings.sites.items():
+        if not SITE_NAME.fullmatch(name):
+            raise BadInput(
+                f"`{name[:60]}` cannot be the name of a site", hint="Up to 40 of `a-z`, `0-9` and `-`"
+            )
+        if options.get("kind") not in kinds():
+            raise BadInput(
+                f"The site `{name}` needs a `kind`",
+                hint=f"One of: {', '.join(kinds())}; docs/settings.md has an example",
+            )
 
 
 def _check_quotas(settings: Settings) -> None:

@@ -13,12 +13,14 @@ from teraflock.api.limits import RequestRates
 from teraflock.api.metrics import Metrics
 from teraflock.api.openapi import document_bytes
 from teraflock.api.refusals import RequestLog
-from teraflock.api.services import Bounds, Nouns, RequestReads, Services
-from teraflock.app.engines import open_engines
+from teraflock.api.services import Bounds, Nouns, Planner, RequestReads, Services
+from teraflock.app.engines import check_record, open_engines, synchronise
 from teraflock.app.home import RATES_NAME
 from teraflock.app.house.keeper import EngineKeeper
 from teraflock.app.house.places import Places
 from teraflock.app.local import SHIPPED_RATES, filled_up, load_rates
+from teraflock.app.planner.files import PlannerFiles
+from teraflock.app.planner.pool import PlannerPool
 from teraflock.app.server_log import access_log
 from teraflock.app.settings import ACCESS_LOG_FILE, Place, Settings
 from teraflock.base.clock import Clock, SystemClock
@@ -26,6 +28,7 @@ from teraflock.base.exchange import Rates
 from teraflock.bill.budget.admission import admission
 from teraflock.bill.service import BillService
 from teraflock.fleet import store as fleet
+from teraflock.fleet.memory import FleetMemory
 from teraflock.fleet.model import DiskLimits, Host
 from teraflock.fleet.placement import Policy
 from teraflock.fleet.service import FleetService
@@ -34,6 +37,9 @@ from teraflock.instance import store as instances
 from teraflock.instance.engines import Engines
 from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
+from teraflock.instance.site import store as sites
+from teraflock.instance.site.service import SiteService
+from teraflock.offer.index.warm import WarmOffers
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.loops import Loops
 from teraflock.reconcile.organisations import OrganisationLoop
@@ -51,6 +57,7 @@ FORGET_SECONDS: Final = 3600.0
 BILLS_SECONDS: Final = 2.0
 ORGANISATIONS_SECONDS: Final = 2.0
 ENGINE_SECONDS: Final = 2.0
+SITES_SECONDS: Final = 2.0
 
 RandomBytes = Callable[[int], bytes]
 
@@ -80,7 +87,11 @@ class Cloud:
             self.database.write_alone(instances.move_labels)
             if self.installed.secret:
                 _keep_secret(at, self.installed.secret)
-            self.engines = engines or open_engines(at, settings, self.installed.installation_id, self.clock)
+            with self.database.read() as tx:
+                kept = sites.records(tx)
+            self.engines = engines or open_engines(
+                at, settings, self.installed.installation_id, self.clock, kept
+            )
         except BaseException:
             self.database.close()
             raise
@@ -93,6 +104,8 @@ class Cloud:
             fault=dies_at(settings.faults),
         )
         self.rates = house_rates(at)
+        self.planner_files = PlannerFiles(str(at.home), self.clock)
+        self.planner_pool = PlannerPool(str(at.home))
         self.services = self._services(random_bytes)
         self.loops.also("bills", BillLoop(self.services.nouns.bills, self.clock).turn, BILLS_SECONDS)
         nouns = self.services.nouns
@@ -110,11 +123,15 @@ class Cloud:
         if self.settings.loops:
             self.loops.start()
         threading.Thread(target=self._forget, name="forget", daemon=True).start()
+        threading.Thread(target=self._follow_sites, name="sites", daemon=True).start()
 
     def stop(self) -> None:
         self._ending.set()
         if self._started and self.settings.loops:
             self.loops.stop()
+        self.planner_pool.close()
+        self.services.planner.offers.close()
+        self.planner_files.close()
         self.database.close()
         for handler in self.services.access.handlers if self.services.access else ():
             handler.close()
@@ -123,12 +140,15 @@ class Cloud:
         settings = self.settings
         policy = Policy(vcpu_overcommit=settings.vcpu_overcommit, disk_overcommit=settings.disk_overcommit)
 
+        memory = FleetMemory(self.clock)
+
         def nouns_on(database: Database, wake: Callable[[], None] = lambda: None) -> Nouns:
             by_instance = InstanceService(
                 database,
                 self.clock,
                 self.engines,
                 policy=policy,
+                memory=memory,
                 random_bytes=random_bytes,
                 wake=wake,
                 admits=admission(self.clock),
@@ -148,6 +168,9 @@ class Cloud:
                 instances=by_instance,
                 operator=OperatorService(database, self.clock, by_instance, random_bytes),
                 fleet=FleetService(database, self.clock, policy=policy, random_bytes=random_bytes),
+                sites=SiteService(
+                    database, self.clock, self.engines, check_record=check_record, random_bytes=random_bytes
+                ),
                 images=ImageService(
                     database, self.clock, publish=by_instance.publish, random_bytes=random_bytes, wake=wake
                 ),
@@ -163,6 +186,7 @@ class Cloud:
             simulated=any(engine.simulated for engine in self.engines),
             reads_inline=not self.is_postgres,
             news=News(self.database, self.clock),
+            planner=self._planner(),
             request_rates=RequestRates(
                 settings.rate_per_second,
                 settings.rate_burst,
@@ -180,12 +204,22 @@ class Cloud:
                 threads=settings.threads,
                 execs_max=settings.execs_max,
                 execs_per_organisation=settings.execs_per_organisation,
+                planners=settings.planners,
                 metrics_open=settings.metrics_open,
             ),
             wake=self.loops.wake,
             openapi=document_bytes,
             seconds=time.monotonic,
             processor_seconds=time.thread_time,
+        )
+
+    def _planner(self) -> Planner:
+        files = self.planner_files
+        return Planner(
+            offers=WarmOffers(files.database, files.rates, self.clock),
+            rates=files.rates,
+            own_cards=files.own_cards,
+            compute=self.planner_pool.compute,
         )
 
     def _metrics(self) -> Metrics:
@@ -234,6 +268,20 @@ class Cloud:
 
     def _waiting(self) -> dict[str, float]:
         return {"": float(getattr(self.database, "works_waiting", 0))}
+
+    def synchronise_sites(self) -> None:
+        """Open the sites that were added to the database since, and forget those that were removed."""
+        with self.database.read() as tx:
+            kept = sites.records(tx)
+        synchronise(self.engines, self.at, self.settings, kept, self.installed.installation_id, self.clock)
+
+    def _follow_sites(self) -> None:
+        while not self._ending.wait(SITES_SECONDS):
+            try:
+                self.synchronise_sites()
+            except Exception:
+                if not self._ending.is_set():
+                    LOG.exception("the sites of the database cannot be read")
 
     def _forget(self) -> None:
         while not self._ending.is_set():

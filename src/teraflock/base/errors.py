@@ -19,7 +19,7 @@ An error has a stable `code`, a public sentence, a `hint` (what to do next) and 
 the log, which never reaches a response: it may hold what belongs to another tenant.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 
@@ -96,6 +96,13 @@ def unknown_name(kind: str, name: str, known: Iterable[str], *, see: str = "") -
     if see:
         hint = f"{hint} {see}".strip()
     return UnknownName(f"No {kind} is known by the name `{name}`", hint=hint)
+
+
+def one_of(kind: str, word: str, words: Sequence[str]) -> None:
+    """Refuse a word that is not among the few that are known."""
+    if word not in words:
+        there_are = f"There are {', '.join(f'`{each}`' for each in words)}"
+        raise unknown_name(kind, word, words, see=there_are)
 
 
 def not_found(kind: str, name: str, known: Iterable[str], *, see: str = "") -> NotFound:

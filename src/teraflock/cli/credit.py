@@ -1,7 +1,7 @@
 """`tera credits`: what was given to a project, and what is left of it."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -14,9 +14,6 @@ from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import remark, write_json
 from teraflock.cli.table import write_list
 from teraflock.words.credit import fields
-
-if TYPE_CHECKING:
-    pass
 
 HELP: Final = """Credits of a project: drawn before anything else, the next to expire first.
 

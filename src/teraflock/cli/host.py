@@ -1,6 +1,6 @@
 """`tera host`: the servers of the cloud, and what this machine has."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -13,9 +13,6 @@ from teraflock.cli.output import emphasised, write_json
 from teraflock.cli.table import write_list
 from teraflock.wire.host import HostChange
 from teraflock.words.host import facts, fields, state_text
-
-if TYPE_CHECKING:
-    pass
 
 HELP: Final = """The servers of the cloud: what they have and what of it is free.
 
@@ -69,17 +66,18 @@ def inspect(as_json: bool) -> None:
         write_facts(card_facts(card))
 
 
-@command.command("list", help="All hosts, what they have, and what of it is held.")
+@command.command("list", help="List our own hosts: what they have, and what of it is held.")
+@click.option("--rented", is_flag=True, help="List rented hosts instead. Each was made for one instance.")
+@click.option("--all", "is_all", is_flag=True, help="List both kinds.")
 @json_option
-def list_hosts(as_json: bool) -> None:
+def list_hosts(rented: bool, is_all: bool, as_json: bool) -> None:
+    kind = "all" if is_all else "rented" if rented else "own"
     with connected() as client:
-        found = sorted(client.hosts.list(), key=lambda host: host.name)
-    write_list(
-        found,
-        fields(SystemClock().now()),
-        as_json=as_json,
-        empty="No host yet; the server registers those of its engine when it starts",
-    )
+        found = sorted(client.hosts.list(kind=kind), key=lambda host: (host.kind, host.name))
+    empty = "No host yet; the server registers those of its engine when it starts"
+    if rented:
+        empty = "No host is rented"
+    write_list(found, fields(SystemClock().now()), as_json=as_json, empty=empty)
 
 
 @command.command(help="One host with its cards.")

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -15,9 +15,6 @@ from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import remark, write_json
 from teraflock.cli.table import write_list
 from teraflock.words.invoice import FIELDS
-
-if TYPE_CHECKING:
-    pass
 
 HELP: Final = """Invoices of a project.
 

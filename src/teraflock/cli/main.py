@@ -86,6 +86,7 @@ HOUSE: Final[dict[str, tuple[str, str]]] = {
     "doctor": ("teraflock.cli.doctor", "Check everything, and say what to repair"),
     "backup": ("teraflock.cli.backup", "Back up the installation, and restore it"),
     "host": ("teraflock.cli.host", "Servers: what they have, what is free, what they cost"),
+    "site": ("teraflock.cli.site", "Engines and cloud accounts: list, check, add"),
     "completion": ("teraflock.cli.completion", "Shell completion for bash, zsh or fish"),
 }
 SECTIONS: Final = {"Plan": PLAN, "Run": RUN, "Costs": COSTS, "Tenants": TENANTS, "House": HOUSE}

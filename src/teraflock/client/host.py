@@ -7,11 +7,12 @@ from teraflock.wire.host import HostAnswer, HostChange, HostPage
 class Hosts(Noun):
     in_project = False
 
-    def page(self, *, after: str = "", limit: int = PAGE) -> HostPage:
-        return self._get(HostPage, "hosts", after=after, limit=limit)
+    def page(self, *, after: str = "", limit: int = PAGE, kind: str = "own") -> HostPage:
+        """`kind` is `own`, `rented` or `all`."""
+        return self._get(HostPage, "hosts", after=after, limit=limit, kind=kind)
 
-    def list(self) -> tuple[HostAnswer, ...]:
-        return pages(lambda after: self.page(after=after))
+    def list(self, *, kind: str = "own") -> tuple[HostAnswer, ...]:
+        return pages(lambda after: self.page(after=after, kind=kind))
 
     def get(self, ref: str) -> HostAnswer:
         return self._get(HostAnswer, "hosts", ref)

@@ -17,8 +17,8 @@ class Noun:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def _get(self, kind: type[Answer], *path: str, **query: object) -> Answer:
-        return self._transport.get(path_of(*path), kind, **self._query(query))
+    def _get(self, answer: type[Answer], /, *path: str, **query: object) -> Answer:
+        return self._transport.get(path_of(*path), answer, **self._query(query))
 
     def _act(
         self, method: Method, kind: type[Answer], *path: str, body: object = None, **query: object

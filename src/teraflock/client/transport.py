@@ -62,8 +62,8 @@ class Transport:
             self._connection.close()
             self._connection = None
 
-    def get(self, path: str, kind: type[Answer], **query: object) -> Answer:
-        return self.decoded(self.request("GET", path, query=query), kind)
+    def get(self, path: str, answer: type[Answer], /, **query: object) -> Answer:
+        return self.decoded(self.request("GET", path, query=query), answer)
 
     def create(
         self,

@@ -1,4 +1,5 @@
-"""What runs instances: one folder for each engine, all behind the protocol in `instance/driver.py`.
+"""What runs instances: one folder for each kind of engine or cloud, all behind the protocol in `instance/driver.py`.
 
-A driver knows its engine and the domain, never another driver; only `app/` knows which driver is in use.
+Every folder declares itself in its `site.py` (`DRIVER`), and `registry.py` finds it there. To add one, copy
+`_template/`. A driver knows its engine and the domain, never another driver.
 """

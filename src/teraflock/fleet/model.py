@@ -58,12 +58,21 @@ class HostReport(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[GpuReport, ...] = ()
 
 
+class HostKind(StrEnum):
+    OWN = "own"
+    """It has capacity, and we place instances on it."""
+    RENTED = "rented"
+    """Made for one instance, and given back with it."""
+
+
 class HostState(StrEnum):
     READY = "ready"
     DRAINING = "draining"
     """Keeps what it has, gets nothing new."""
     AWAY = "away"
     """Did not answer, twice in a row."""
+    GONE = "gone"
+    """A rented host that was given back. Its row stays for bills and audits."""
 
 
 class Gpu(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +85,13 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int
     healthy: bool
     instance_id: str | None
+
+
+class HostCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What a host costs us."""
+
+    micros_per_hour: int
+    currency: str
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,9 +113,25 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     registered_at: datetime
     seen_at: datetime
     gpus: tuple[Gpu, ...] = ()
+    kind: HostKind = HostKind.OWN
+    type: str = ""
+    """Of a rented host: the provider's machine type."""
+    zone: str = ""
+    remote_id: str = ""
+    """Of a rented host: the provider's id, once it is known."""
+    login: str = "root"
+    token: str = ""
+    """The launch token that was last used to rent it."""
+    token_at: datetime | None = None
+    made_at: datetime | None = None
+    """When the provider said that it exists."""
+    gone_at: datetime | None = None
+    cost: HostCost | None = None
     vcpus_held: int = 0
     ram_bytes_held: int = 0
     disk_bytes_held: int = 0
+    alike: int = 1
+    """How many hosts this one stands for, where alike ones are read as one."""
 
 
 class Idle(msgspec.Struct, frozen=True):

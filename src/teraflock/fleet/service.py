@@ -8,9 +8,9 @@ from ipaddress import IPv4Network
 from msgspec.structs import replace
 
 from teraflock.base.clock import Clock
-from teraflock.base.errors import BadInput, NotFound
+from teraflock.base.errors import BadInput, NotFound, Refused
 from teraflock.fleet import store
-from teraflock.fleet.model import Host, HostState, Idle
+from teraflock.fleet.model import Host, HostKind, HostState, Idle
 from teraflock.fleet.placement import Policy
 from teraflock.fleet.shapes import NamedShape, count_free, named_shapes
 from teraflock.storage.database import Database, Transaction
@@ -38,9 +38,9 @@ class FleetService:
         self._policy = policy or Policy()
         self._audit = Audit(clock, random_bytes)
 
-    def hosts(self, *, after: str = "", limit: int) -> tuple[Host, ...]:
+    def hosts(self, *, after: str = "", limit: int, kind: HostKind | None = HostKind.OWN) -> tuple[Host, ...]:
         with self._database.read() as tx:
-            return store.hosts(tx, after=after, limit=limit)
+            return store.hosts(tx, after=after, limit=limit, kind=kind)
 
     def host(self, ref: str) -> Host:
         with self._database.read() as tx:
@@ -50,7 +50,7 @@ class FleetService:
         """`draining` keeps what runs there and lets nothing new in; `ready` opens it again."""
 
         def work(tx: Transaction) -> Host:
-            host = _found(tx, ref)
+            host = _own(tx, ref)
             store.set_state(tx, host.id, state)
             self._audit.record(tx, actor, f"host.{state}", host.id, name=host.name)
             return replace(host, state=state)
@@ -62,7 +62,7 @@ class FleetService:
         wanted = checked_networks(networks)
 
         def work(tx: Transaction) -> Host:
-            host = _found(tx, ref)
+            host = _own(tx, ref)
             store.set_allow_out(tx, host.id, wanted)
             self._audit.record(
                 tx, actor, "host.allow-out", host.id, name=host.name, networks=" ".join(wanted)
@@ -111,4 +111,14 @@ def _found(tx: Transaction, ref: str) -> Host:
     host = store.host(tx, ref)
     if host is None:
         raise NotFound(f"There is no host `{ref[:80]}`", hint="`tera host list` lists them")
+    return host
+
+
+def _own(tx: Transaction, ref: str) -> Host:
+    host = _found(tx, ref)
+    if host.kind == HostKind.RENTED:
+        raise Refused(
+            f"`{host.name}` is a rented host: it serves one instance and is given back with it",
+            hint="Delete the instance instead",
+        )
     return host

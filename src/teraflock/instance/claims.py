@@ -1,6 +1,7 @@
 """Setting parts of hosts aside for instances, inside the transaction that asks for them.
 
-A claim succeeds whole or raises; two instances never hold one card, for a card's row has room for one name.
+A claim succeeds whole or raises; two instances never hold one card, for a card's row has room for one name. Whoever
+takes something of a host locks the host first and looks after that whether there is room.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,14 +11,15 @@ from msgspec.structs import replace
 from teraflock.base.errors import BadInput, Conflict
 from teraflock.base.quantities import GIB, bytes_text
 from teraflock.fleet import store as fleet
-from teraflock.fleet.model import GpuKind, Host, HostId, HostState
+from teraflock.fleet.memory import FleetMemory
+from teraflock.fleet.model import GpuKind, Host, HostId, HostKind, HostState
 from teraflock.fleet.placement import Need, Policy, Room, choose_many
 from teraflock.fleet.shapes import count_free, named_shapes
 from teraflock.instance import store
 from teraflock.instance.model import Held, HeldGpu, HeldPort, Instance, InstanceId, Shape
 from teraflock.instance.orders import need_of, shape_text
 from teraflock.network.rules import free_ports
-from teraflock.storage.database import Transaction
+from teraflock.storage.database import Overtaken, Transaction
 from teraflock.tenant.model import Project, Quota
 from teraflock.tenant.quota import rules as quotas
 from teraflock.tenant.quota.rules import Amounts
@@ -67,21 +69,65 @@ def _both(tx: Transaction, project: Project, instead: str) -> Iterator[tuple[Quo
         yield wall, used, f"organisation `{name}`", hint
 
 
-def place(tx: Transaction, policy: Policy, need: Need, count: int, *, only: str | None = None) -> list[Room]:
-    """A host for each of `count` alike. Nothing is written: `take` does that."""
+def place(
+    tx: Transaction,
+    policy: Policy,
+    memory: FleetMemory,
+    need: Need,
+    count: int,
+    *,
+    only: str | None = None,
+    site: str = "",
+) -> list[Room]:
+    """A host for each of `count` alike, locked. Nothing is written: `take` does that.
+
+    Which hosts have room is looked up without a lock, and again on the locked ones. Where others were quicker and a
+    second look would have to wait for one more lock, the whole work starts anew.
+    """
     if only:
         _check_takes_new(tx, only)
-    rooms = fleet.rooms(tx, policy, only=_host_id(tx, only) if only else None)
-    chosen = choose_many(rooms, need, count)
-    if chosen is None:
+    host_id = _host_id(tx, only) if only else None
+    if count == 1 and host_id is None and not site:
+        chosen = _lock_one(tx, policy, memory, need)
+    else:
+        chosen = _lock_many(tx, policy, need, count, host_id, site)
+    if not chosen:
         raise _no_room(tx, policy, need, count)
+    return chosen
+
+
+def _lock_one(tx: Transaction, policy: Policy, memory: FleetMemory, need: Need) -> list[Room]:
+    for fresh in (False, True):
+        candidates = memory.candidates(tx, policy, need, limit=fleet.CANDIDATES_MAX, fresh=fresh)
+        if not candidates:
+            return []
+        locked = fleet.lock_one_host(tx, candidates, waits=not fresh)
+        rooms = fleet.rooms(tx, policy, only=locked) if locked else []
+        if rooms and rooms[0].fits(need):
+            memory.take(rooms[0].host_id, need)
+            return rooms
+    raise Overtaken("the room was taken by others")
+
+
+def _lock_many(
+    tx: Transaction, policy: Policy, need: Need, count: int, only: HostId | None, site: str
+) -> list[Room]:
+    chosen = choose_many(fleet.rooms(tx, policy, only=only, site=site), need, count)
+    if chosen is None:
+        return []
+    fleet.lock_hosts(tx, [room.host_id for room in chosen])
+    locked = {room.host_id: fleet.rooms(tx, policy, only=room.host_id) for room in chosen}
+    for id in (room.host_id for room in chosen):
+        if not locked[id] or not locked[id][0].fits(need):
+            raise Overtaken("the room was taken by others")
+        locked[id][0].take(need)
     return chosen
 
 
 def _host_id(tx: Transaction, ref: str) -> HostId:
     host = fleet.host(tx, ref)
-    if host is None:
-        raise BadInput(f"No host is known by the name `{ref}`", hint="Leave the host out: one is chosen then")
+    if host is None or host.kind != HostKind.OWN:
+        raise BadInput(f"There is no host `{ref}`", hint="Leave `--host` out to have one chosen")
     return host.id
 
 
@@ -108,7 +154,8 @@ def _no_room(tx: Transaction, policy: Policy, need: Need, count: int) -> Excepti
     hosts = fleet.hosts(tx, limit=HOSTS_MAX)
     if not hosts:
         return NoCapacity(
-            "There is no host yet", hint="`tera doctor` says why; `make up` registers this machine"
+            "There is no host yet",
+            hint="`tera doctor` says why; `make up` registers this machine. To rent one: `--site NAME --type TYPE`",
         )
     empty = fleet.rooms(tx, policy, ready=False, empty=True)
     if not any(room.fits(need) for room in empty):
@@ -188,18 +235,22 @@ def take(tx: Transaction, id: InstanceId, host_id: HostId, shape: Shape, guest_p
 def take_cards(tx: Transaction, id: InstanceId, host_id: HostId, gpu: str, count: int) -> tuple[HeldGpu, ...]:
     if not count:
         return ()
-    slots = fleet.take_gpus(tx, host_id, gpu, count, id)
-    if len(slots) < count:
+    taken = fleet.take_gpus(tx, host_id, gpu, count, id)
+    if len(taken) < count:
         raise NoCapacity(
-            f"{len(slots)} of {count} cards `{gpu}` are free on its host", hint="`tera shapes` shows more"
+            f"{len(taken)} of {count} cards `{gpu}` are free on its host", hint="`tera shapes` shows more"
         )
-    return tuple(HeldGpu(slot, GpuKind(kind), gpu) for slot, kind in fleet.kinds_of(tx, host_id, slots))
+    return tuple(HeldGpu(slot, GpuKind(kind), gpu) for slot, kind in taken)
 
 
 def take_back(tx: Transaction, policy: Policy, instance: Instance) -> Held:
     """For one that stood still: its processors, memory and cards again, on the host that has its disk."""
     assert instance.host_id is not None, "what stands still has a host"
+    fleet.lock_hosts(tx, [instance.host_id])
     shape, held = instance.shape, instance.held
+    if instance.spec.rental is not None:  # its host is its own
+        cards = take_cards(tx, instance.id, instance.host_id, shape.gpu, shape.gpus)
+        return replace(held, vcpus=shape.vcpus, ram_bytes=shape.ram_bytes, gpus=cards)
     need = replace(need_of(shape), disk_bytes=max(0, shape.disk_bytes - held.disk_bytes))
     _check_room_on(tx, policy, instance, need, shape)
     return replace(
@@ -214,6 +265,7 @@ def take_back(tx: Transaction, policy: Policy, instance: Instance) -> Held:
 def take_more(tx: Transaction, policy: Policy, instance: Instance, shape: Shape) -> Held:
     """For a change of shape: what is needed besides what it holds. Cards of the old kind stay until the end."""
     assert instance.host_id is not None, "what runs has a host"
+    fleet.lock_hosts(tx, [instance.host_id])
     held = instance.held
     same = sum(1 for card in held.gpus if card.gpu == shape.gpu)
     need = Need(

@@ -7,17 +7,25 @@ What holds of every engine:
 - a call returns when the engine has taken the work, not when the guest is up: `ready` says that, and is asked again;
 - what an engine cannot do, its `capabilities` do not name; the service refuses it before anything is touched.
 
-The protocol fits public clouds as well as own servers. For EC2: `create` and `start` of a new instance are RunInstances
-with the id as client token and tag, `look` is DescribeInstances by tag, a capacity error is `NoRoom`, a spot
-interruption shows as `leaving_at` in a sighting two minutes before, and there is no LIVE_RESIZE (a type changes while
-it stands still) and no PLACEMENT (the cloud chooses its hosts).
+The protocol fits public clouds as well as own servers. An engine without PLACEMENT rents a machine for each instance:
+- `Machine.rental` says what to rent. `create` first looks for the instance's mark, so that a machine whose launch was
+  not confirmed is found and not rented twice; a machine of an older token is given back first;
+- the token is stored before `create` is called. `Rental.asked_at` says when it was first used: where listings lag and
+  the cloud ignores tokens, the driver raises `EngineBusy` until the machine shows or `GRACE` has passed;
+- `create` returns what the cloud decided (`Made`), `ready` returns where the guest is reached (`Endpoint`);
+- `NoRoom` makes the next place be tried, `OverQuota` and `NoMoney` end the launch, and `BadCredentials` ends nothing:
+  an account that cannot be read says nothing about its machines.
+
+For EC2: `create` is RunInstances with the token as client token and the id as tag, `start` of a new instance does
+nothing, `look` is DescribeInstances by tag, a capacity error is `NoRoom`, and a spot interruption shows as `leaving_at`
+in a sighting two minutes before.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import ClassVar, Protocol
+from typing import ClassVar, Final, Protocol
 
 import msgspec
 
@@ -26,10 +34,20 @@ from teraflock.fleet.model import GpuKind, HostReport
 from teraflock.instance.model import InstanceId
 from teraflock.tenant.model import ProjectId
 
+GRACE: Final = timedelta(seconds=60)
+"""How long a listing may lack a machine that was just made."""
+BOOT_TIME_MAX: Final = timedelta(seconds=90)
+PATIENCE: Final = timedelta(seconds=120)
+"""How long own servers take to boot a guest, and how long a launch waits for one that does not answer."""
+
 
 class Capability(StrEnum):
     PLACEMENT = "placement"
-    """We choose the host and keep its books; otherwise the engine does."""
+    """We choose the host and record what is free on it. Without it, the engine rents a machine for each instance."""
+    CREATE_STOPPED = "create-stopped"
+    """`create` makes a machine that is stopped; otherwise it runs, and costs money, from then on."""
+    BIDS = "bids"
+    """Rents machines to whoever bids most."""
     LIVE_RESIZE = "live-resize"
     """Processors, memory and a growing disk change while the guest runs."""
     STOP = "stop"
@@ -83,6 +101,29 @@ class NoRoom(EngineRefused):
     )
 
 
+class OverQuota(EngineRefused):
+    """The account may not have more of this."""
+
+    code = "over_quota"
+    for_tenant: ClassVar[str] = "The operator's account at this site has reached its limit. Ask the operator"
+
+
+class NoMoney(EngineRefused):
+    """The account's balance does not cover it."""
+
+    code = "no_money"
+    for_tenant: ClassVar[str] = "The operator's account at this site cannot pay for it. Ask the operator"
+
+
+class BadCredentials(Unavailable):
+    """The site does not accept our credentials. Its machines may be running: nothing is concluded about them."""
+
+    code = "bad_credentials"
+    for_tenant: ClassVar[str] = (
+        "Its site cannot be reached now. This continues by itself when the operator mends it"
+    )
+
+
 class DoesNotBoot(EngineRefused):
     """The guest came up and went down again, or never answered."""
 
@@ -97,6 +138,8 @@ class Handle(msgspec.Struct, frozen=True):
     instance_id: InstanceId
     host: str
     """The host's name as the engine knows it; empty where the engine places."""
+    remote_id: str = ""
+    """The engine's own id of a rented machine, once it is known. Only a shortcut: the instance's mark is enough."""
 
 
 class GpuSlot(msgspec.Struct, frozen=True):
@@ -109,6 +152,7 @@ class Port(msgspec.Struct, frozen=True):
     """A port of the host that leads to a port of the guest."""
 
     host_port: int
+    """0: the engine chooses it, and `ready` returns it."""
     guest_port: int
 
 
@@ -124,6 +168,62 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     """What the names of its guests end in: `vision.internal`."""
 
 
+class Rental(msgspec.Struct, frozen=True, kw_only=True):
+    """What to rent for a machine."""
+
+    type: str
+    """The provider's name of the machine type."""
+    region: str
+    zone: str = ""
+    """Empty: any."""
+    mode: str = "on-demand"
+    """`on-demand`, `spot` or `bid`."""
+    bid_micros_per_hour: int | None = None
+    """For the whole machine, in the currency of the type's price."""
+    price_limit_micros_per_hour: int | None = None
+    """Refuse a machine that costs more."""
+    currency: str = ""
+    """Of the two above."""
+    token: str = ""
+    """The same for every attempt of one launch at one place, and never used for another: `id.generation.candidate`."""
+    asked_at: datetime | None = None
+    """When the engine was first asked with this token; None: it never was."""
+
+
+class MachineType(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be rented in one region."""
+
+    name: str
+    region: str
+    gpu: str = ""
+    """The catalog's id of the card; empty: it has none."""
+    gpus: int = 0
+    gpu_memory_bytes: int = 0
+    vcpus: int
+    ram_bytes: int
+    disk_bytes: int
+    prices: Mapping[str, int]
+    """Micro-units per hour by mode. A mode that is missing cannot be had."""
+    currency: str
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    """What an engine decided when it made a machine."""
+
+    remote_id: str
+    zone: str = ""
+    price_micros_per_hour: int | None = None
+    """What it costs us; None: the engine does not say."""
+    currency: str = ""
+
+
+class Endpoint(msgspec.Struct, frozen=True):
+    """Where a port of the guest is reached from outside."""
+
+    address: str
+    port: int
+
+
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """All an engine needs to make one instance, and to bring it back to what it should be."""
 
@@ -131,6 +231,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     hostname: str
     image: str
     """The id of an image the engine holds."""
+    recipe: str = ""
+    """What the image was built from: an engine without BUILDS boots its nearest. Empty: made from an instance."""
     vcpus: int
     ram_bytes: int
     disk_bytes: int
@@ -146,6 +248,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     jupyter_token: str = ""
     user_data: str = ""
     environment: Mapping[str, str] = {}
+    rental: Rental | None = None
+    """On an engine without PLACEMENT."""
 
     @property
     def id(self) -> InstanceId:
@@ -178,6 +282,8 @@ class Sighting(msgspec.Struct, frozen=True, kw_only=True):
     """When the engine takes it back."""
     started_at: datetime | None = None
     """When the guest that runs was last started. None where it does not run, or the engine does not tell."""
+    made: Made | None = None
+    """Of a rented machine, as it is now: its price may have changed."""
 
 
 class Sent(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,6 +299,12 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
     ready: bool
     host_key: str = ""
     """The guest's public SSH key, `ssh-ed25519 AAAA…`, where it has one."""
+    endpoints: Mapping[int, Endpoint] = {}
+    """By port of the guest, where the engine decides it."""
+    user: str = "root"
+    """Who logs in."""
+    doing: str = ""
+    """What it waits for, such as `pulling the image`. Shown to the tenant."""
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
@@ -244,8 +356,21 @@ class ComputeDriver(Protocol):
     @property
     def capabilities(self) -> frozenset[Capability]: ...
 
+    @property
+    def patience(self) -> timedelta:
+        """How long a launch waits for an engine that does not answer."""
+        ...
+
+    def boot_time_max(self, machine: Machine) -> timedelta:
+        """How long the guest may take to answer after its start."""
+        ...
+
+    def types(self) -> Sequence[MachineType]:
+        """What can be rented, as last read; empty with PLACEMENT. Makes no call."""
+        ...
+
     def hosts(self) -> Sequence[HostReport]:
-        """The hosts as they are now. `EngineDown` where none can be asked."""
+        """The hosts as they are now; none without PLACEMENT. `EngineDown` where none can be asked."""
         ...
 
     def allow_out(self, host: str, networks: tuple[str, ...]) -> None:
@@ -256,8 +381,8 @@ class ComputeDriver(Protocol):
         """Bring the project's network to the machine's host."""
         ...
 
-    def create(self, machine: Machine) -> None:
-        """Make it, standing still."""
+    def create(self, machine: Machine) -> Made | None:
+        """Make it, stopped. An engine that only makes running machines may start it; `start` then does nothing."""
         ...
 
     def start(self, handle: Handle) -> None: ...

@@ -1,21 +1,51 @@
-"""The engines there are, by the name of their site."""
+"""The engines and cloud accounts of a server, by the name of their site. Sites may be added while it runs."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from teraflock.instance.driver import Capability, ComputeDriver, EngineDown
+from teraflock.instance.site.model import SiteRecord
 
 
 class Engines:
-    def __init__(self, drivers: Iterable[ComputeDriver]) -> None:
+    def __init__(self, drivers: Iterable[ComputeDriver], *, for_all: Iterable[str] = ()) -> None:
+        """`for_all` names the sites where every tenant may rent machines."""
         self._by_site = {driver.site: driver for driver in drivers}
+        self.for_all = frozenset(for_all)
+        self.records: Mapping[str, SiteRecord] = {}
+        """How each site was defined."""
+        self.broken: Mapping[str, str] = {}
+        """Sites that could not be opened, and why."""
 
     def __iter__(self) -> Iterator[ComputeDriver]:
-        return iter(self._by_site.values())
+        return iter(tuple(self._by_site.values()))
+
+    def __contains__(self, site: object) -> bool:
+        return site in self._by_site
+
+    def put(self, driver: ComputeDriver, record: SiteRecord, *, for_all: bool = False) -> None:
+        """Add a site, or replace it."""
+        self._by_site = {**self._by_site, driver.site: driver}
+        self.records = {**self.records, driver.site: record}
+        self.broken = {name: why for name, why in self.broken.items() if name != driver.site}
+        self.for_all = self.for_all | {driver.site} if for_all else self.for_all - {driver.site}
+
+    def note_broken(self, record: SiteRecord, problem: str) -> None:
+        self.records = {**self.records, record.name: record}
+        self.broken = {**self.broken, record.name: problem}
+
+    def drop(self, site: str) -> None:
+        """Forget a site. It is then like one that does not answer."""
+        self._by_site = {name: driver for name, driver in self._by_site.items() if name != site}
+        self.records = {name: record for name, record in self.records.items() if name != site}
+        self.broken = {name: why for name, why in self.broken.items() if name != site}
+        self.for_all -= {site}
 
     def at(self, site: str) -> ComputeDriver:
-        """The engine of a site. A site whose engine was taken out of the settings is as one that does not answer."""
+        """The engine of a site. A site that was removed from the settings is like one that does not answer."""
         if site not in self._by_site:
-            raise EngineDown(f"No engine is set up for the site `{site}`", hint="See `tera doctor`")
+            raise EngineDown(
+                f"The site `{site}` is not set up", hint="See `tera site list` and `tera doctor`"
+            )
         return self._by_site[site]
 
     def can(self, site: str, capability: Capability) -> bool:

@@ -1,8 +1,8 @@
 """From an instance's row to what an engine is told about it. Pure."""
 
-from teraflock.fleet.model import Host
-from teraflock.instance.driver import GpuSlot, Handle, Machine, Network, Port
-from teraflock.instance.model import Instance, Operation
+from teraflock.fleet.model import Host, HostKind
+from teraflock.instance.driver import GpuSlot, Handle, Machine, Network, Port, Rental
+from teraflock.instance.model import Instance, Operation, guest_ports
 from teraflock.network.rules import gateway, subnet
 from teraflock.tenant.model import ProjectId
 
@@ -18,7 +18,43 @@ def network_of(project: ProjectId, number: int, name: str = "") -> Network:
     )
 
 
-def machine_of(instance: Instance, host_name: str, network: Network) -> Machine:
+def handle_of(instance: Instance, host: Host | None) -> Handle:
+    """How its engine is asked about an instance. An engine that places by itself is given no host."""
+    if host is None or host.kind == HostKind.RENTED:
+        return Handle(instance.id, "", host.remote_id if host else "")
+    return Handle(instance.id, host.name)
+
+
+def token_of(instance: Instance) -> str:
+    """Another one for every launch and every place, the same one for every attempt."""
+    return f"{instance.id}.{instance.generation}.{instance.candidate}"
+
+
+def rental_of(instance: Instance, host: Host) -> Rental | None:
+    wanted = instance.spec.rental
+    if wanted is None:
+        return None
+    token = token_of(instance)
+    return Rental(
+        type=wanted.type,
+        region=host.region,
+        zone=wanted.zone,
+        mode=instance.spec.mode,
+        bid_micros_per_hour=wanted.bid_micros_per_hour,
+        price_limit_micros_per_hour=wanted.price_limit_micros_per_hour,
+        currency=wanted.currency,
+        token=token,
+        asked_at=host.token_at if host.token == token else None,
+    )
+
+
+def _ports(instance: Instance) -> tuple[Port, ...]:
+    if instance.spec.rental is not None:
+        return tuple(Port(0, guest_port) for guest_port in guest_ports(instance.access))
+    return tuple(Port(port.host_port, port.guest_port) for port in instance.held.ports)
+
+
+def machine_of(instance: Instance, host: Host, network: Network) -> Machine:
     """The machine as the operation under way wants it: while a resize is undone, as it was before."""
     shape, slots = instance.shape, {card.slot for card in instance.held.gpus}
     request, progress = instance.request, instance.progress
@@ -29,34 +65,22 @@ def machine_of(instance: Instance, host_name: str, network: Network) -> Machine:
         slots = set(request.slots_before if undoing else request.slots_after)
     spec = instance.spec
     return Machine(
-        handle=Handle(instance.id, host_name),
+        handle=handle_of(instance, host),
         hostname=instance.name,
         image=spec.image_id,
+        recipe=spec.recipe,
         vcpus=shape.vcpus,
         ram_bytes=shape.ram_bytes,
         disk_bytes=shape.disk_bytes,
         gpus=tuple(GpuSlot(card.slot, card.kind) for card in instance.held.gpus if card.slot in slots),
         network=network,
         address=instance.address or "",
-        ports=tuple(Port(port.host_port, port.guest_port) for port in instance.held.ports),
+        ports=_ports(instance),
         authorized_keys=spec.authorized_keys,
         command=spec.command,
         command_run=instance.command_run,
         jupyter_token=spec.jupyter_token,
         user_data=spec.user_data,
         environment=spec.environment,
+        rental=rental_of(instance, host),
     )
-
-
-class Places:
-    """Where hosts are, remembered: the site and name of a host never change."""
-
-    def __init__(self) -> None:
-        self._by_id: dict[str, tuple[str, str]] = {}
-
-    def learn(self, host: Host) -> None:
-        self._by_id[host.id] = (host.site, host.name)
-
-    def of(self, host_id: str) -> tuple[str, str] | None:
-        """The site and the name."""
-        return self._by_id.get(host_id)

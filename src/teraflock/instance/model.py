@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal, NewType
+from typing import Final, Literal, NewType
 
 import msgspec
 
@@ -22,6 +22,15 @@ class Access(StrEnum):
     """Runs one program, keeps its log and exit code, and stops."""
 
 
+SSH_PORT: Final = 22
+JUPYTER_PORT: Final = 8888
+
+
+def guest_ports(access: Access) -> tuple[int, ...]:
+    """The ports of a guest that are reached from outside."""
+    return (SSH_PORT, JUPYTER_PORT) if access == Access.JUPYTER else (SSH_PORT,)
+
+
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
     gpu: str = ""
     """The catalog's id of the card, or of a slice; empty: none."""
@@ -29,6 +38,29 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     vcpus: int
     ram_bytes: int
     disk_bytes: int
+
+
+class RestartPolicy(StrEnum):
+    """What happens to an instance that stopped by itself, or is no longer on its engine."""
+
+    NEVER = "never"
+    """It is stopped; where its disk is lost too, it has failed."""
+    SAME_HOST = "same-host"
+    """It is started again, or made again on its host; a rented one in the same region."""
+    ELSEWHERE = "elsewhere"
+    """The same, but where its disk is lost it may be made on another host, or in another region."""
+
+
+class RentalSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tenant rents, as it was ordered."""
+
+    type: str
+    regions: tuple[str, ...]
+    """Where it may be, in the order in which they are tried."""
+    zone: str = ""
+    bid_micros_per_hour: int | None = None
+    price_limit_micros_per_hour: int | None = None
+    currency: str = ""
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,8 +72,15 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str] = {}
     jupyter_token: str = ""
     image_id: str = ""
+    recipe: str = ""
+    """Of the image; empty: it was made from an instance."""
     mode: str = "on-demand"
-    """How it is paid: `on-demand` or `spot`. A purchase for months or years stands in the books."""
+    """How it is paid: `on-demand`, `spot` or `bid`. Purchases for months or years are recorded in the bill."""
+    rental: RentalSpec | None = None
+    """None: it runs on one of our hosts."""
+    restart_policy: RestartPolicy = RestartPolicy.SAME_HOST
+    keeps_disk: bool = True
+    """Whether its site can stop it and keep its disk. One that cannot be stopped is deleted instead."""
     time_limit_seconds: int | None = None
     """How long it may run after each start."""
     delete_when_done: bool = False
@@ -90,6 +129,12 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     undoing: bool = False
     attempts: int = 0
     """How often the next step was tried without success."""
+    tries: int = 0
+    """How many places were tried before this one."""
+    try_next: bool = False
+    """There was no room: once this launch is undone, the next place is tried."""
+    doing: str = ""
+    """What the step under way waits for, as the engine says it."""
 
 
 class HeldGpu(msgspec.Struct, frozen=True):
@@ -136,7 +181,11 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     spec: Spec
     wanted_at: datetime
     """When the tenant, or a rule, last said what is wanted."""
+    site: str = ""
+    """The engine or account that runs it."""
     host_id: HostId | None = None
+    candidate: int = 0
+    """Counts the places that were tried for it, each one of `spec.rental.regions`, in turn."""
     address: str | None = None
     host_key: str = ""
     problem: str = ""
@@ -197,6 +246,19 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """A pattern: `*` stands for any text, `?` for one character."""
 
 
+class Rented(msgspec.Struct, frozen=True, kw_only=True):
+    """The machine that was rented for an instance."""
+
+    type: str
+    region: str
+    zone: str
+    user: str
+    """Who logs in."""
+    remote_id: str = ""
+    endpoints: Mapping[int, tuple[str, int]] = {}
+    """By port of the guest: the address and port where it is reached, once they are known."""
+
+
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """An instance, and what of its host a tenant may see."""
 
@@ -204,6 +266,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     host_name: str | None
     host_address: str | None
     simulated: bool
+    rented: Rented | None = None
+    """None: it is on one of our hosts, or on none."""
 
 
 class Located(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from teraflock.catalog.names import find_cards
 from teraflock.fleet.model import Host
 from teraflock.fleet.placement import Need
 from teraflock.fleet.shapes import DISK_BYTES, RAM_BYTES_PER_VCPU, card_need, named_shapes
-from teraflock.instance.model import Access, Shape
+from teraflock.instance.model import Access, RestartPolicy, Shape
 
 NAME: Final = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 LABEL_KEY: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?")
@@ -23,7 +23,7 @@ SSH_KEY: Final = re.compile(
     r"(ssh-(ed25519|rsa)|ecdsa-sha2-nistp(256|384|521)|sk-(ssh-ed25519|ecdsa-sha2-nistp256)@openssh\.com)"
     r" [A-Za-z0-9+/]+=*( [^\r\n\0]*)?"
 )
-MODES: Final = ("on-demand", "spot")
+MODES: Final = ("on-demand", "spot", "bid")
 LABELS_MAX: Final = 64
 TIME_LIMIT_SECONDS_MIN: Final = 1
 TIME_LIMIT_SECONDS_MAX: Final = 366 * 86_400
@@ -59,6 +59,16 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     delete_when_done: bool = False
     instances: int = 1
     host: str | None = None
+    site: str = ""
+    """Empty: wherever one of our hosts has room."""
+    type: str = ""
+    """The machine type to rent."""
+    region: str = ""
+    zone: str = ""
+    bid_micros_per_hour: int | None = None
+    price_limit_micros_per_hour: int | None = None
+    restart_policy: RestartPolicy | None = None
+    """None: `same-host` on one of our hosts, `never` on a rented machine, where making it again costs money."""
 
 
 def check(order: Order) -> None:
@@ -84,9 +94,38 @@ def check(order: Order) -> None:
             hint="Set `access` to `command`, or run it once the instance is up",
         )
     if order.mode not in MODES:
-        raise BadInput(f"`{order.mode[:40]}` is no way to pay", hint=f"One of: {', '.join(MODES)}")
+        raise BadInput(f"Unknown mode `{order.mode[:40]}`", hint=f"One of: {', '.join(MODES)}")
+    _check_place(order)
     _check_end(order)
     _check_texts(order)
+
+
+def _check_place(order: Order) -> None:
+    if order.type and not order.site:
+        raise BadInput("A machine type needs a site", hint="Name the site that rents it out: `--site NAME`")
+    if order.type and order.host:
+        raise BadInput(
+            "`--host` names one of our hosts and `--type` rents a machine", hint="Leave one of them out"
+        )
+    if order.type and order.shape != ShapeWish():
+        raise BadInput(
+            f"The machine type `{order.type[:40]}` fixes GPUs, vCPUs, memory and disk",
+            hint="Leave out the shape, or `--type`",
+        )
+    only_rented = {
+        "--region": order.region,
+        "--zone": order.zone,
+        "--bid": order.bid_micros_per_hour,
+        "--max-price": order.price_limit_micros_per_hour,
+    }
+    if not order.type and (given := [name for name, value in only_rented.items() if value]):
+        raise BadInput(
+            f"`{given[0]}` is for rented machines", hint="Choose one with `--site NAME --type TYPE`"
+        )
+    if (order.mode == "bid") != (order.bid_micros_per_hour is not None):
+        raise BadInput(
+            "A bid needs `--mode bid` and the price you offer", hint="`--mode bid --bid 1.20`, per hour"
+        )
 
 
 def _check_end(order: Order) -> None:
@@ -232,7 +271,7 @@ def card_named(name: str, hosts: Sequence[Host], count: int) -> str:
     for host in hosts:
         for gpu in {each.gpu for each in host.gpus}:
             here.setdefault(gpu, 0)
-            here[gpu] += sum(1 for each in host.gpus if each.gpu == gpu) >= count
+            here[gpu] += host.alike * (sum(1 for each in host.gpus if each.gpu == gpu) >= count)
     if name in here:
         return name
     try:

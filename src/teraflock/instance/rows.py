@@ -32,6 +32,7 @@ NAMES: Final = (
     "request", "operation", "step", "undoing", "operation_since_us", "attempts", "generation", "sequence", "due_at_us",
     "settled", "hold", "notice", "problem_operator",
     "labels", "command_run", "stop_at_us", "stop_told", "user_data_waits", "user_data_exit_code",
+    "site", "candidate", "tries", "try_next", "doing",
 )  # fmt: skip
 _SPEC: Final = msgspec.json.Decoder(Spec)
 _HOLD: Final = msgspec.json.Decoder(Hold)
@@ -88,6 +89,11 @@ def values_of(instance: Instance) -> dict[str, Any]:
         "stop_told": int(instance.stop_told),
         "user_data_waits": int(instance.user_data_waits),
         "user_data_exit_code": instance.user_data_exit_code,
+        "site": instance.site,
+        "candidate": instance.candidate,
+        "tries": progress.tries if progress else 0,
+        "try_next": int(progress.try_next) if progress else 0,
+        "doing": progress.doing if progress else "",
     }
 
 
@@ -98,6 +104,7 @@ def instance_from(row: Row, gpus: tuple[HeldGpu, ...], ports: tuple[HeldPort, ..
         created_by, running_since_us, gone_at_us, request, operation, step, undoing, since_us, attempts, generation,
         sequence, due_at_us, settled, hold, notice, problem_operator,
         labels, command_run, stop_at_us, stop_told, user_data_waits, user_data_exit_code,
+        site, candidate, tries, try_next, doing,
     ) = row  # fmt: skip
     progress = (
         Progress(
@@ -106,6 +113,9 @@ def instance_from(row: Row, gpus: tuple[HeldGpu, ...], ports: tuple[HeldPort, ..
             step=step,
             undoing=bool(undoing),
             attempts=attempts,
+            tries=tries,
+            try_next=bool(try_next),
+            doing=doing,
         )
         if operation
         else None
@@ -153,6 +163,8 @@ def instance_from(row: Row, gpus: tuple[HeldGpu, ...], ports: tuple[HeldPort, ..
         stop_told=bool(stop_told),
         user_data_waits=bool(user_data_waits),
         user_data_exit_code=user_data_exit_code,
+        site=site,
+        candidate=candidate,
     )
 
 

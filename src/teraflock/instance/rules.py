@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from teraflock.instance.model import Held, Instance, Operation, Progress, Request
+from teraflock.instance.model import Held, Instance, Operation, Progress, Request, RestartPolicy
 from teraflock.instance.states import BILLABLE, MOVES, Phase, Wanted
 
 
@@ -158,9 +158,41 @@ def ended(instance: Instance, at: datetime) -> Instance:
     """The instance when its command or its time is over: it is to stop, or to be deleted if that was asked for."""
     if instance.wanted == Wanted.GONE:
         return instance
-    wanted = Wanted.GONE if instance.spec.delete_when_done else Wanted.STOPPED
+    wanted = Wanted.GONE if instance.spec.delete_when_done else end_of(instance)
     first = instance.wanted_at if instance.wanted == Wanted.STOPPED else asked_at(instance, at)
     return replace(instance, wanted=wanted, wanted_at=first)  # what was asked first counts
+
+
+def end_of(instance: Instance) -> Wanted:
+    """How an instance is ended that may not run on: stopped, or deleted where its site cannot keep its disk."""
+    return Wanted.STOPPED if instance.spec.keeps_disk else Wanted.GONE
+
+
+def with_next_place(instance: Instance, now: datetime) -> Instance:
+    """The launch begun anew at the next place, after it was undone at one without room."""
+    assert instance.progress is not None, "only a launch under way moves on"
+    before = instance.progress
+    progress = Progress(operation=before.operation, since=now, tries=before.tries + 1)
+    return replace(instance, candidate=instance.candidate + 1, progress=progress, due_at=now)
+
+
+def is_last_place(instance: Instance) -> bool:
+    """Whether a launch has tried all places that it may. One that is made again may have to stay where it was."""
+    rental, progress = instance.spec.rental, instance.progress
+    stays = instance.request is not None and instance.spec.restart_policy != RestartPolicy.ELSEWHERE
+    return rental is None or progress is None or stays or progress.tries + 1 >= len(rental.regions)
+
+
+def region_of(instance: Instance) -> str:
+    """Where an instance is rented, or is tried to be."""
+    rental = instance.spec.rental
+    return rental.regions[instance.candidate % len(rental.regions)] if rental else ""
+
+
+def given_up(instance: Instance, problem: str) -> Instance:
+    """The instance whose machine and disk are lost, and which may not be made again."""
+    failed = replace(moved(instance, Phase.FAILED), problem=problem, problem_operator="", request=None)
+    return _settled(holding(replace(failed, running_since=None)))
 
 
 def asked_at(instance: Instance, now: datetime) -> datetime:

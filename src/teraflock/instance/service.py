@@ -15,7 +15,8 @@ from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput, Conflict, NotFound, Refused
 from teraflock.base.ids import new_id
 from teraflock.fleet import store as fleet
-from teraflock.fleet.model import Host
+from teraflock.fleet.memory import FleetMemory
+from teraflock.fleet.model import Host, HostKind
 from teraflock.fleet.placement import Policy
 from teraflock.image import store as images
 from teraflock.instance import launching, store
@@ -37,6 +38,7 @@ from teraflock.instance.model import (
     InstanceId,
     Log,
     Operation,
+    RentalSpec,
     Request,
     Shape,
     Snapshot,
@@ -44,15 +46,17 @@ from teraflock.instance.model import (
     View,
 )
 from teraflock.instance.orders import Order, ShapeWish, changed_shape, check, check_labels, check_name
-from teraflock.instance.rules import asked_at, holding, settled
+from teraflock.instance.renting import choose
+from teraflock.instance.rules import asked_at, end_of, holding, settled
 from teraflock.instance.snapshot import store as snapshots
 from teraflock.instance.states import Phase, Wanted
 from teraflock.instance.telling import operated
-from teraflock.storage.database import Database, Row, Transaction
+from teraflock.storage.database import Database, Overtaken, Row, Transaction
 from teraflock.storage.events import record_event
 from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, By, OrganisationId, Project, ProjectId
 from teraflock.tenant.organisation.rules import check_active
+from teraflock.tenant.project.claim import claimed
 from teraflock.tenant.project.store import project_of_any_organisation
 from teraflock.tenant.quota.rules import Amounts
 from teraflock.tenant.quota.store import count_projects
@@ -72,6 +76,7 @@ class InstanceService:
         engines: Engines,
         *,
         policy: Policy | None = None,
+        memory: FleetMemory | None = None,
         random_bytes: Callable[[int], bytes] = os.urandom,
         wake: Callable[[], None] = lambda: None,
         admits: Callable[[Transaction, ProjectId], None] = lambda tx, project_id: None,
@@ -81,6 +86,7 @@ class InstanceService:
         self._clock = clock
         self._engines = engines
         self._policy = policy or Policy()
+        self._memory = memory or FleetMemory(clock)
         self._random_bytes = random_bytes
         self._wake = wake
         self._admits = admits
@@ -125,18 +131,27 @@ class InstanceService:
 
     # Acts
 
+    def to_rent(self, project: Project, order: Order) -> tuple[Shape, RentalSpec]:
+        """What an order would rent, and where."""
+        with self._database.read() as tx:
+            launching.check_site(tx, self._engines, project, order)
+        return choose(order, self._engines.at(order.site).types())
+
     def launch(self, actor: Actor, project: Project, order: Order) -> tuple[Instance, ...]:
         check(order)
 
         def work(tx: Transaction) -> tuple[Instance, ...]:
             now = self._clock.now()
+            fresh = claimed(tx, project)
             check_active(tx, project.organisation_id)
             made = launching.launch(
                 tx,
                 actor,
-                _still_there(tx, project),
+                fresh,
                 order,
+                engines=self._engines,
                 policy=self._policy,
+                memory=self._memory,
                 now=now,
                 random_bytes=self._random_bytes,
             )
@@ -145,7 +160,7 @@ class InstanceService:
             self._admits(tx, project.id)
             return made
 
-        made = self._database.write_alone(work)
+        made = self._database.write_with_locks(work)
         self._wake()
         return made
 
@@ -153,7 +168,7 @@ class InstanceService:
         """With a reason it is the operator's stop, which the tenant cannot undo."""
 
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
-            self._check_can(tx, instance, Capability.STOP, "be stopped and keep its disk")
+            self._check_can(instance, Capability.STOP, "be stopped and keep its disk")
             if instance.phase in (Phase.FAILED, Phase.GONE) or instance.wanted == Wanted.GONE:
                 raise _cannot("be stopped", instance)
             held = replace(instance, hold=Hold(reason=reason, since=now)) if reason else instance
@@ -167,16 +182,23 @@ class InstanceService:
         return self._change(actor, project, ref, "stop", change, reason)
 
     def suspend(self, actor: Actor, project: Project, ref: str, reason: str) -> Instance:
-        """Stop what a suspended organisation runs. No hold: resuming the organisation lifts it."""
+        """End what a suspended organisation runs. No hold: resuming the organisation lifts it."""
 
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
             if instance.phase == Phase.FAILED or instance.wanted != Wanted.RUNNING:
                 return instance
-            after = replace(instance, wanted=Wanted.STOPPED, wanted_at=now)
+            after = replace(instance, wanted=end_of(instance), wanted_at=now)
             not_begun = instance.phase == Phase.STOPPED and instance.progress is None
             return holding(after) if not_begun else after
 
         return self._change(actor, project, ref, "suspend", change, reason)
+
+    def end(self, actor: Actor, project: Project, ref: str) -> Instance:
+        """Stop an instance that may not run on, or delete it where its site cannot keep its disk."""
+        with self._database.read() as tx:
+            instance = _found(tx, project.id, ref).instance
+        act = self.stop if end_of(instance) == Wanted.STOPPED else self.delete
+        return act(actor, project, ref)
 
     def release(self, actor: Actor, project: Project, ref: str, reason: str) -> Instance:
         """Lift the operator's hold: the tenant may start it again."""
@@ -204,6 +226,7 @@ class InstanceService:
                 return instance
             if instance.phase != Phase.STOPPED or instance.progress:
                 raise _cannot("be started", instance)
+            self._check_can(instance, Capability.STOP, "be started again")
             store.remove_output(tx, instance.id)  # a command begins anew, with an empty log
             return replace(
                 instance,
@@ -219,7 +242,7 @@ class InstanceService:
                 stop_told=False,
             )
 
-        return self._change(actor, project, ref, "start", change, reason)
+        return self._change(actor, project, ref, "start", change, reason, grows=True)
 
     def restart(self, actor: Actor, project: Project, ref: str) -> Instance:
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
@@ -260,29 +283,34 @@ class InstanceService:
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
             if instance.phase not in (Phase.RUNNING, Phase.STOPPED) or instance.progress or instance.request:
                 raise _cannot("be resized", instance)
+            if instance.spec.rental is not None:
+                raise Refused(
+                    f"`{instance.name}` runs on a rented machine, whose size is fixed",
+                    hint="Launch another one with the type you need: `tera launch --site NAME --type TYPE`",
+                )
             check_active(tx, project.organisation_id)
-            shape = changed_shape(instance.shape, wish, fleet.outlines(tx))
+            shape = changed_shape(instance.shape, wish, fleet.kinds_of_hosts(tx))
             if shape == instance.shape:
                 return instance
             if shape.disk_bytes < instance.shape.disk_bytes:
                 raise BadInput(
                     "A disk can grow but not shrink", hint="Make a new instance with a smaller disk"
                 )
-            check_quota(tx, _still_there(tx, project), shape, 1, instead_of=instance.shape)
+            check_quota(tx, _as_it_is(tx, project), shape, 1, instead_of=instance.shape)
             if instance.phase == Phase.STOPPED:
                 check_host_could(tx, self._policy, instance, shape)
                 grown = replace(instance.held, disk_bytes=shape.disk_bytes)
                 return replace(instance, shape=shape, held=grown)  # fitted at the next start
             return self._resized(tx, instance, shape)
 
-        return self._change(actor, project, ref, "resize", change)
+        return self._change(actor, project, ref, "resize", change, grows=True)
 
     def needs_restart(self, project: ProjectId, ref: str, wish: ShapeWish) -> bool:
         """Whether a resize would restart the instance: told before it is done."""
         with self._database.read() as tx:
             instance = _found(tx, project, ref).instance
-            shape = changed_shape(instance.shape, wish, fleet.outlines(tx))
-            return instance.phase == Phase.RUNNING and self._restarts(tx, instance, shape)
+            shape = changed_shape(instance.shape, wish, fleet.kinds_of_hosts(tx))
+            return instance.phase == Phase.RUNNING and self._restarts(instance, shape)
 
     def snapshot(self, actor: Actor, project: Project, ref: str, name: str) -> Snapshot:
         check_name(name)
@@ -290,7 +318,7 @@ class InstanceService:
 
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
             check_active(tx, project.organisation_id)
-            self._check_can(tx, instance, Capability.SNAPSHOTS, "be kept as a snapshot")
+            self._check_can(instance, Capability.SNAPSHOTS, "be kept as a snapshot")
             if instance.phase not in (Phase.RUNNING, Phase.STOPPED) or instance.progress or instance.request:
                 raise _cannot("be kept as a snapshot", instance)
             for each in snapshots.of_instance(tx, instance.id):
@@ -300,7 +328,7 @@ class InstanceService:
                     )
                 if each.name == name:
                     snapshots.remove(tx, each.id)  # nothing of it is on the engine: its step was undone
-            check_snapshots_quota(tx, _still_there(tx, project))
+            check_snapshots_quota(tx, _as_it_is(tx, project))
             snapshots.insert(
                 tx,
                 Snapshot(
@@ -314,7 +342,7 @@ class InstanceService:
             )
             return replace(instance, request=Request(operation=Operation.SNAPSHOT, subject=id))
 
-        instance = self._change(actor, project, ref, "snapshot", change)
+        instance = self._change(actor, project, ref, "snapshot", change, grows=True)
         with self._database.read() as tx:
             return next(each for each in snapshots.of_instance(tx, instance.id) if each.id == id)
 
@@ -335,7 +363,7 @@ class InstanceService:
         with self._database.read() as tx:
             view = _found(tx, project.id, ref)
             found = _snapshot(tx, view.instance, snapshot)
-            driver = self._driver(tx, view.instance)
+            driver = self._driver(view.instance)
         if view.instance.progress or view.instance.request:
             raise _cannot("lose a snapshot", view.instance)
         driver.delete_snapshot(_handle(view), found.id)
@@ -356,18 +384,24 @@ class InstanceService:
 
         def work(tx: Transaction) -> Host:
             host = fleet.host(tx, host_ref)
-            if host is None:
-                raise NotFound(f"There is no host `{host_ref[:80]}`", hint="`tera host list` lists them")
+            if host is None or host.kind != HostKind.OWN:
+                raise NotFound(f"There is no own host `{host_ref[:80]}`", hint="`tera host list` lists them")
             if host.region == region:
                 return host
             now = self._clock.now()
+            instances = store.lock_on_host_in_all_projects(tx, host.id)
+            fleet.lock_hosts(tx, [host.id])
+            if {each.id for each in store.on_host_in_all_projects(tx, host.id)} != {
+                each.id for each in instances
+            }:
+                raise Overtaken("an instance came or went meanwhile")
             fleet.set_region(tx, host.id, region)
-            for instance in store.on_host_in_all_projects(tx, host.id):
+            for instance in instances:
                 store.tell_held(tx, instance, now=now, random_bytes=self._random_bytes)
             self._audit.record(tx, actor, "host.region", host.id, name=host.name, region=region)
             return replace(host, region=region)
 
-        return self._database.write(work)
+        return self._database.write_with_locks(work)
 
     # Inside a guest
 
@@ -384,8 +418,8 @@ class InstanceService:
         """Who ran which program is in the audit log; its words are not, for they may hold secrets."""
         with self._database.read() as tx:
             view = _found(tx, project, ref)
-            self._check_can(tx, view.instance, Capability.EXEC, "run commands")
-            driver = self._driver(tx, view.instance)
+            self._check_can(view.instance, Capability.EXEC, "run commands")
+            driver = self._driver(view.instance)
         if view.instance.phase != Phase.RUNNING:
             raise _cannot("run a command", view.instance)
         if by is not None:
@@ -401,10 +435,10 @@ class InstanceService:
         """The way to open entries of the instance's disk, running or stopped."""
         with self._database.read() as tx:
             view = _found(tx, project, ref)
-            self._check_can(tx, view.instance, Capability.FILES, "hand out files")
+            self._check_can(view.instance, Capability.FILES, "hand out files")
             if view.instance.phase not in (Phase.RUNNING, Phase.STOPPED):
                 raise _cannot("hand out files", view.instance)
-            driver = self._driver(tx, view.instance)
+            driver = self._driver(view.instance)
         return lambda path: driver.file(_handle(view), path)
 
     def _user_data_log(self, project: ProjectId, ref: str) -> Log:
@@ -412,7 +446,7 @@ class InstanceService:
         with self._database.read() as tx:
             view = _found(tx, project, ref)
             instance = view.instance
-            driver = self._driver(tx, instance) if instance.phase in (Phase.RUNNING, Phase.STOPPED) else None
+            driver = self._driver(instance) if instance.phase in (Phase.RUNNING, Phase.STOPPED) else None
         if not instance.spec.user_data:
             raise Conflict(
                 f"`{instance.name}` was launched without user-data", hint="`tera logs` shows its console"
@@ -431,7 +465,7 @@ class InstanceService:
         with self._database.read() as tx:
             view = self._found_or_deleted(tx, project, ref)
             instance, kept = view.instance, store.output(tx, view.instance.id)
-            driver = self._driver(tx, instance) if instance.host_id else None
+            driver = self._driver(instance) if instance.host_id else None
         if source == "command" and instance.access != Access.COMMAND:
             raise Conflict(
                 f"`{instance.name}` was launched without a command", hint="`tera logs` shows its console"
@@ -450,10 +484,12 @@ class InstanceService:
     # What the acts share
 
     def _marked(self, view: View) -> View:
-        """What has no host any more was simulated if the engines are."""
-        return (
-            view if view.host_name else replace(view, simulated=any(each.simulated for each in self._engines))
-        )
+        """An instance without a host was simulated if its site is; one of an unknown site, if any site is."""
+        if view.host_name:
+            return view
+        site = view.instance.site
+        simulated = any(each.simulated for each in self._engines if not site or each.site == site)
+        return replace(view, simulated=simulated)
 
     def _found_or_deleted(self, tx: Transaction, project: ProjectId, ref: str) -> View:
         """Also by the name of one that deleted itself a while ago: its log and exit code can still be read."""
@@ -464,17 +500,30 @@ class InstanceService:
     def publish(self, tx: Transaction, actor: Actor, project: Project, ref: str, image_id: str) -> Instance:
         """Ask for an image of the instance's disk; called by whoever makes the image's row."""
         instance, now = _found(tx, project.id, ref).instance, self._clock.now()
-        self._check_can(tx, instance, Capability.IMAGES_FROM_INSTANCES, "be made an image")
+        self._check_can(instance, Capability.IMAGES_FROM_INSTANCES, "be made an image")
         if instance.phase not in (Phase.RUNNING, Phase.STOPPED) or instance.progress or instance.request:
             raise _cannot("be made an image", instance)
         request = Request(operation=Operation.PUBLISH, subject=image_id)
         return self._put(tx, actor, project, instance, replace(instance, request=request), "publish", now)
 
     def _change(
-        self, actor: Actor, project: Project, ref: str, action: str, change: Change, reason: str = ""
+        self,
+        actor: Actor,
+        project: Project,
+        ref: str,
+        action: str,
+        change: Change,
+        reason: str = "",
+        *,
+        grows: bool = False,
     ) -> Instance:
+        """`grows`: it may use more of the project's quota or budget."""
+
         def work(tx: Transaction) -> Instance:
             now = self._clock.now()
+            if grows:
+                claimed(tx, project)
+            store.lock(tx, project.id, ref)
             before = _found(tx, project.id, ref).instance
             after = change(tx, before, now)
             if after is before:
@@ -485,7 +534,7 @@ class InstanceService:
                 self._admits(tx, project.id)
             return stored
 
-        changed = self._database.write_alone(work)
+        changed = self._database.write_with_locks(work)
         self._wake()
         return changed
 
@@ -517,7 +566,7 @@ class InstanceService:
             store.put(tx, before, after, now=self._clock.now(), random_bytes=self._random_bytes)
 
     def _resized(self, tx: Transaction, instance: Instance, shape: Shape) -> Instance:
-        restarts = self._restarts(tx, instance, shape)
+        restarts = self._restarts(instance, shape)
         held = take_more(tx, self._policy, instance, shape)
         alike = [card.slot for card in held.gpus if card.gpu == shape.gpu]
         request = Request(
@@ -528,23 +577,23 @@ class InstanceService:
         )
         return replace(instance, shape=shape, held=held, request=request)
 
-    def _restarts(self, tx: Transaction, instance: Instance, shape: Shape) -> bool:
+    def _restarts(self, instance: Instance, shape: Shape) -> bool:
         other_cards = (shape.gpu, shape.gpus) != (instance.shape.gpu, instance.shape.gpus)
-        return other_cards or not self._can(tx, instance, Capability.LIVE_RESIZE)
+        return other_cards or not self._engines.can(instance.site, Capability.LIVE_RESIZE)
 
-    def _driver(self, tx: Transaction, instance: Instance) -> ComputeDriver:
-        host = fleet.host(tx, instance.host_id or "")
-        if host is None:
+    def _driver(self, instance: Instance) -> ComputeDriver:
+        if instance.host_id is None:
             raise _cannot("be reached", instance)
-        return self._engines.at(host.site)
+        return self._engines.at(instance.site)
 
-    def _can(self, tx: Transaction, instance: Instance, capability: Capability) -> bool:
-        host = fleet.host(tx, instance.host_id or "")
-        return host is not None and self._engines.can(host.site, capability)
-
-    def _check_can(self, tx: Transaction, instance: Instance, capability: Capability, what: str) -> None:
-        if instance.host_id and not self._can(tx, instance, capability):
-            raise Refused(f"`{instance.name}` cannot {what}: the engine that runs it has no such thing")
+    def _check_can(self, instance: Instance, capability: Capability, what: str) -> None:
+        """Refuse what its site does not support. A site that is not set up any more does not answer."""
+        if instance.host_id and not self._engines.can(instance.site, capability):
+            self._engines.at(instance.site)
+            raise Refused(
+                f"`{instance.name}` cannot {what}: its site `{instance.site}` does not support it",
+                hint="`tera site show` lists what a site supports",
+            )
 
 
 def _held(instance: Instance, hold: Hold) -> Refused:
@@ -565,14 +614,9 @@ def _wants_more(before: Instance, after: Instance) -> bool:
     return before.wanted != Wanted.RUNNING or larger or after.shape.gpu != before.shape.gpu
 
 
-def _still_there(tx: Transaction, project: Project) -> Project:
-    """The project as it is now: since it was looked up it may have been removed, or its quota changed."""
-    fresh = project_of_any_organisation(tx, project.id)
-    if fresh is None:
-        raise NotFound(
-            f"There is no project `{project.name}` any more", hint="`tera project list` lists them"
-        )
-    return fresh
+def _as_it_is(tx: Transaction, project: Project) -> Project:
+    """A claimed project with the quota it has now."""
+    return project_of_any_organisation(tx, project.id) or project
 
 
 def _found(tx: Transaction, project: ProjectId, ref: str) -> View:
@@ -592,7 +636,9 @@ def _snapshot(tx: Transaction, instance: Instance, ref: str) -> Snapshot:
 
 
 def _handle(view: View) -> Handle:
-    return Handle(InstanceId(view.instance.id), view.host_name or "")
+    """How its engine is asked about an instance."""
+    id = InstanceId(view.instance.id)
+    return Handle(id, "", view.rented.remote_id) if view.rented else Handle(id, view.host_name or "")
 
 
 def _check_idle(instance: Instance, phase: Phase, what: str) -> None:

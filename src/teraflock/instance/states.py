@@ -28,7 +28,7 @@ class Phase(StrEnum):
     STOPPED = "stopped"
     """Its disk is kept; cards, processors and memory are free for others."""
     FAILED = "failed"
-    """Could not be launched and was undone: nothing of it is left but its row and the reason."""
+    """Could not be launched, or was lost and may not be made again. Only its row and the reason are left."""
     DELETING = "deleting"
     GONE = "gone"
 
@@ -36,7 +36,14 @@ class Phase(StrEnum):
 MOVES: Final[Mapping[Phase, Set[Phase]]] = {
     Phase.QUEUED: {Phase.STARTING, Phase.DELETING},
     Phase.STARTING: {Phase.RUNNING, Phase.STOPPED, Phase.FAILED, Phase.DELETING},
-    Phase.RUNNING: {Phase.CHANGING, Phase.STARTING, Phase.AWAY, Phase.STOPPING, Phase.DELETING},
+    Phase.RUNNING: {
+        Phase.CHANGING,
+        Phase.STARTING,
+        Phase.AWAY,
+        Phase.STOPPING,
+        Phase.FAILED,
+        Phase.DELETING,
+    },
     Phase.CHANGING: {Phase.RUNNING, Phase.AWAY, Phase.STOPPED, Phase.DELETING},
     Phase.AWAY: {
         Phase.RUNNING,
@@ -44,10 +51,11 @@ MOVES: Final[Mapping[Phase, Set[Phase]]] = {
         Phase.STARTING,
         Phase.STOPPING,
         Phase.STOPPED,
+        Phase.FAILED,
         Phase.DELETING,
     },
     Phase.STOPPING: {Phase.STOPPED, Phase.DELETING},
-    Phase.STOPPED: {Phase.STARTING, Phase.STOPPING, Phase.DELETING},
+    Phase.STOPPED: {Phase.STARTING, Phase.STOPPING, Phase.FAILED, Phase.DELETING},
     Phase.FAILED: {Phase.DELETING},
     Phase.DELETING: {Phase.GONE},
     Phase.GONE: frozenset(),

@@ -11,7 +11,7 @@ A stop and a delete have no way back: they are tried until they succeed.
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final, TypeAlias
 
 import msgspec
@@ -22,13 +22,14 @@ from teraflock.instance.driver import (
     DoesNotBoot,
     EngineMissing,
     Machine,
+    Made,
+    Readiness,
     Sent,
 )
 from teraflock.instance.model import Operation
 
-BOOT_TIME_MAX: Final = timedelta(seconds=90)
-"""From the last step before it until the guest answers. Engines that take longer say so by `Pending` sightings."""
 READY_AGAIN_SECONDS: Final = 0.05
+READY_AGAIN_SECONDS_MAX: Final = 15.0
 READY_AGAIN_PARTS: Final = 8
 """Whatever takes long is asked less often: after an eighth of the time it took so far."""
 
@@ -44,7 +45,10 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
-    host_key: str = ""
+    made: Made | None = None
+    """What the engine decided about a machine that was made."""
+    readiness: Readiness | None = None
+    """Of a guest that answers."""
     kept_bytes: int = 0
     """What a snapshot adds to what is kept."""
     sent: Sent | None = None
@@ -55,6 +59,8 @@ class Wait(msgspec.Struct, frozen=True):
     """Not yet: run me again."""
 
     seconds: float
+    doing: str = ""
+    """What it waits for."""
 
 
 Outcome: TypeAlias = Done | Wait
@@ -80,12 +86,10 @@ def _call(call: Callable[[ComputeDriver, Task], object]) -> Act:
 
 
 _prepare: Final = _call(lambda driver, task: driver.prepare(task.machine))
-_create: Final = _call(lambda driver, task: driver.create(task.machine))
 _start: Final = _call(lambda driver, task: driver.start(task.machine.handle))
 _expose: Final = _call(lambda driver, task: driver.expose(task.machine))
 _hide: Final = _call(lambda driver, task: driver.hide(task.machine.handle))
 _stop: Final = _call(lambda driver, task: driver.stop(task.machine.handle, force=False))
-_unplug: Final = _call(lambda driver, task: driver.stop(task.machine.handle, force=True))
 _delete: Final = _call(lambda driver, task: driver.delete(task.machine.handle))
 _fit: Final = _call(lambda driver, task: driver.resize(task.machine))
 _drop_snapshot: Final = _call(lambda driver, task: driver.delete_snapshot(task.machine.handle, task.subject))
@@ -94,17 +98,30 @@ _publish: Final = _call(lambda driver, task: driver.publish(task.machine.handle,
 _drop_image: Final = _call(lambda driver, task: driver.delete_image(task.subject))
 
 
+def _create(driver: ComputeDriver, task: Task) -> Outcome:
+    return Done(made=driver.create(task.machine))
+
+
+def _unplug(driver: ComputeDriver, task: Task) -> Outcome:
+    """On an engine that cannot stop a machine, the delete that follows ends it."""
+    if Capability.STOP in driver.capabilities:
+        driver.stop(task.machine.handle, force=True)
+    return Done()
+
+
 def _ready(driver: ComputeDriver, task: Task) -> Outcome:
     readiness = driver.ready(task.machine)
     if readiness.ready:
-        return Done(host_key=readiness.host_key)
-    if task.now - task.since > BOOT_TIME_MAX:
+        return Done(readiness=readiness)
+    time_max = driver.boot_time_max(task.machine)
+    if task.now - task.since > time_max:
         raise DoesNotBoot(
-            f"The guest did not answer within {BOOT_TIME_MAX.seconds} seconds",
+            f"The guest did not answer within {round(time_max.total_seconds())} seconds",
             hint="`tera logs` shows its console; try another image",
         )
     waited = (task.now - task.since).total_seconds()
-    return Wait(max(READY_AGAIN_SECONDS, waited / READY_AGAIN_PARTS))
+    seconds = min(max(READY_AGAIN_SECONDS, waited / READY_AGAIN_PARTS), READY_AGAIN_SECONDS_MAX)
+    return Wait(seconds, readiness.doing)
 
 
 def _unfit(driver: ComputeDriver, task: Task) -> Outcome:

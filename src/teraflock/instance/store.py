@@ -11,8 +11,8 @@ from typing import Final
 import msgspec
 
 from teraflock.base.clock import microseconds
-from teraflock.fleet.model import GpuKind, HostId
-from teraflock.fleet.store import place_of, release_gpus, release_ports
+from teraflock.fleet.model import GpuKind, HostId, HostKind
+from teraflock.fleet.store import give_back, place_of, release_gpus, release_ports
 from teraflock.instance.model import (
     Filter,
     HeldGpu,
@@ -20,6 +20,7 @@ from teraflock.instance.model import (
     Instance,
     InstanceId,
     Located,
+    Rented,
     View,
 )
 from teraflock.instance.rows import NAMES, instance_from, labels_text, values_of
@@ -34,14 +35,19 @@ from teraflock.tenant.quota.rules import Amounts
 COLUMNS: Final = ", ".join(NAMES)
 _FROM_I: Final = ", ".join(f"i.{name}" for name in NAMES)
 _VIEW: Final = (
-    f"SELECT {_FROM_I}, h.name, h.address, h.simulated FROM instance i LEFT JOIN host h ON h.id = i.host_id"
+    f"SELECT {_FROM_I}, h.kind, h.type, h.region, h.zone, h.login, h.remote_id, h.endpoints, h.name,"
+    " h.address, h.simulated"
+    " FROM instance i LEFT JOIN host h ON h.id = i.host_id"
 )
+_OF_HOST: Final = 10
+"""How many columns of a view are its host's."""
 _INSERT: Final = (
     f"INSERT INTO instance ({COLUMNS}, lease_owner) VALUES ({', '.join(':' + name for name in NAMES)}, '')"
 )
 _FIXED: Final = ("id", "project_id", "name", "image", "access", "spec", "created_at_us", "created_by")
 _CHANGES: Final = ", ".join(f"{name} = :{name}" for name in NAMES if name not in _FIXED)
 _UPDATE: Final = f"UPDATE instance SET {_CHANGES}, version = version + 1 WHERE id = :id"
+_ENDPOINTS: Final = msgspec.json.Decoder(dict[int, tuple[str, int]])
 EVERYTHING: Final = Filter()
 VIEWS_KEPT: Final = 4096  # a few kB each
 
@@ -53,7 +59,7 @@ def insert(tx: Transaction, instance: Instance, *, now: datetime, random_bytes: 
     """A new instance. What it holds on its host is taken by the caller, in the same transaction."""
     stored = msgspec.structs.replace(instance, sequence=1)
     tx.run(_INSERT, **values_of(stored))
-    _put_labels(tx, stored.id, stored.project_id, stored.labels)
+    _insert_labels(tx, stored.id, stored.project_id, stored.labels)
     place = place_of(tx, stored.host_id or "")
     record_event(tx, event_of("instance.moved", None, stored, 1, now, random_bytes, place=place))
     return stored
@@ -81,7 +87,7 @@ def put(
             tx,
             event_of(kind, before, stored, sequence, now, random_bytes, place=place, last_seen=last_seen),
         )
-    _give_back(tx, before, stored)
+    _give_back(tx, before, stored, now)
     if before.labels != stored.labels:
         _put_labels(tx, stored.id, stored.project_id, stored.labels)
     return stored
@@ -101,6 +107,10 @@ def tell_held(tx: Transaction, instance: Instance, *, now: datetime, random_byte
 
 def _put_labels(tx: Transaction, id: str, project: str, labels: Mapping[str, str]) -> None:
     tx.run("DELETE FROM instance_label WHERE instance_id = :id", id=id)
+    _insert_labels(tx, id, project, labels)
+
+
+def _insert_labels(tx: Transaction, id: str, project: str, labels: Mapping[str, str]) -> None:
     for key, value in labels.items():
         tx.run(
             "INSERT INTO instance_label (instance_id, project_id, key, value) VALUES (:id, :project, :key, :value)",
@@ -126,7 +136,9 @@ class _OldSpec(msgspec.Struct):
     labels: dict[str, str] = {}
 
 
-def _give_back(tx: Transaction, before: Instance, after: Instance) -> None:
+def _give_back(tx: Transaction, before: Instance, after: Instance, now: datetime) -> None:
+    if before.host_id and before.host_id != after.host_id:
+        give_back(tx, before.host_id, now)
     if before.held.gpus != after.held.gpus:
         release_gpus(tx, after.id, keep=[card.slot for card in after.held.gpus])
     if before.held.ports and not after.held.ports:
@@ -206,6 +218,16 @@ def find(tx: Transaction, project: ProjectId, ref: str) -> View | None:
         ref=ref,
     )
     return _views(tx, rows[:1])[0] if rows else None
+
+
+def lock(tx: Transaction, project: ProjectId, ref: str) -> None:
+    """Until the transaction ends nobody else changes the instance that `find` will find."""
+    tx.lock(
+        "SELECT id FROM instance WHERE project_id = :project AND (id = :ref OR (name = :ref AND phase <> 'gone'))"
+        " ORDER BY id",
+        project=project,
+        ref=ref,
+    )
 
 
 def find_deleted_by_itself(tx: Transaction, project: ProjectId, name: str, since: datetime) -> View | None:
@@ -332,15 +354,21 @@ def name_in_all_projects(tx: Transaction, id: str) -> str | None:
     return str(row[0]) if row else None
 
 
+def site_in_all_projects(tx: Transaction, id: str) -> str:
+    """Where an instance runs, or ran; empty where that is not known."""
+    row = tx.one("SELECT site FROM instance WHERE id = :id", id=id)
+    return str(row[0]) if row else ""
+
+
 def on_site_in_all_projects(tx: Transaction, site: str) -> list[Row]:
-    """Of all instances on a site's hosts: id, phase, wanted, host name, whether work is under way or the host is away
-    in the books, and their shape.
+    """Of all instances on a site's hosts: id, phase, wanted, host name (empty for a rented host), whether work is under
+    way or the host is recorded as away, their shape, and when a rented machine was made.
     """
     return tx.all(
-        "SELECT i.id, i.phase, i.wanted, h.name,"
+        "SELECT i.id, i.phase, i.wanted, CASE WHEN h.kind = 'own' THEN h.name ELSE '' END,"
         " CASE WHEN i.operation = '' AND i.settled = 1 AND h.state <> 'away' THEN 0 ELSE 1 END,"
-        " i.vcpus, i.ram_bytes, i.disk_bytes"
-        " FROM instance i JOIN host h ON h.id = i.host_id WHERE h.site = :site",
+        " i.vcpus, i.ram_bytes, i.disk_bytes, h.made_at_us"
+        " FROM instance i JOIN host h ON h.id = i.host_id WHERE i.site = :site AND h.site = :site",
         site=site,
     )
 
@@ -362,10 +390,17 @@ def on_host_in_all_projects(tx: Transaction, host_id: HostId) -> tuple[Instance,
     return instances_from(tx, tx.all(f"SELECT {COLUMNS} FROM instance WHERE host_id = :id", id=host_id))
 
 
+def lock_on_host_in_all_projects(tx: Transaction, host_id: HostId) -> tuple[Instance, ...]:
+    """As above; until the transaction ends nobody else changes them."""
+    rows = tx.lock(f"SELECT {COLUMNS} FROM instance WHERE host_id = :id ORDER BY id", id=host_id)
+    return instances_from(tx, rows)
+
+
 def away_in_work_in_all_projects(tx: Transaction, site: str) -> list[tuple[InstanceId, str]]:
-    """Instances that are away in the middle of an operation, and the names of their hosts."""
+    """Instances that are away in the middle of an operation, and the names of their hosts; empty for rented ones."""
     rows = tx.all(
-        "SELECT i.id, h.name FROM instance i JOIN host h ON h.id = i.host_id WHERE i.settled = 0"
+        "SELECT i.id, CASE WHEN h.kind = 'own' THEN h.name ELSE '' END"
+        " FROM instance i JOIN host h ON h.id = i.host_id WHERE i.settled = 0"
         " AND i.phase = 'away' AND i.operation <> '' AND h.site = :site ORDER BY i.id",
         site=site,
     )
@@ -469,11 +504,19 @@ def _views(tx: Transaction, rows: Sequence[Row]) -> tuple[View, ...]:
 
 
 def _view_from(row: Row, gpus: tuple[HeldGpu, ...], ports: tuple[HeldPort, ...]) -> View:
+    kind, type, region, zone, login, remote_id, endpoints, name, address, simulated = row[-_OF_HOST:]
+    rented = None
+    if kind == HostKind.RENTED:
+        reached = _ENDPOINTS.decode(endpoints) if endpoints else {}
+        rented = Rented(
+            type=type, region=region, zone=zone, user=login, remote_id=remote_id, endpoints=reached
+        )
     return View(
-        instance=instance_from(row[:-3], gpus, ports),
-        host_name=row[-3],
-        host_address=row[-2],
-        simulated=bool(row[-1]),
+        instance=instance_from(row[:-_OF_HOST], gpus, ports),
+        host_name=name,
+        host_address=address,
+        simulated=bool(simulated),
+        rented=rented,
     )
 
 

@@ -92,7 +92,7 @@ def event_of(
         "host": host_of(before, after),
         "region": region,
         "member": after.created_by,
-        "mode": after.spec.mode,
+        "mode": "spot" if after.spec.mode == "bid" else after.spec.mode,  # charged by the same price
         "labels": labels_text(after.labels),
         "wanted": after.wanted,
         "asked_at_us": microseconds(after.wanted_at),

@@ -70,7 +70,7 @@ def stopper(database: Database, instances: InstanceService) -> Callable[[str], N
             for view in views:
                 if view.instance.wanted == Wanted.RUNNING and view.instance.phase != Phase.FAILED:
                     try:
-                        instances.stop(house, project, view.instance.id)
+                        instances.end(house, project, view.instance.id)
                     except (Conflict, NotFound):
                         continue  # on its way already, or to be asked again in the next step
 

@@ -14,6 +14,7 @@ from teraflock.base.errors import TeraflockError
 from teraflock.fleet import store as fleet
 from teraflock.instance import store
 from teraflock.instance.driver import CommandState, ComputeDriver, Handle
+from teraflock.instance.machines import handle_of
 from teraflock.instance.model import Instance
 from teraflock.instance.rules import ended, settled
 from teraflock.instance.states import Phase
@@ -55,7 +56,7 @@ class CommandLoop:
             host = fleet.host(tx, instance.host_id or "")
         if host is None:
             return
-        seen = state(self._around.engines.at(host.site), Handle(instance.id, host.name))
+        seen = state(self._around.engines.at(instance.site), handle_of(instance, host))
         if seen is not None and seen.exit_code is not None:
             self._around.database.write(lambda tx: keep(tx, instance, seen))
             self._around.wake()

@@ -20,15 +20,17 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from teraflock.base.clock import at_microseconds
 from teraflock.base.errors import TeraflockError
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId, new_id
 from teraflock.fleet import store as fleet
 from teraflock.instance import store
-from teraflock.instance.driver import Capability, ComputeDriver, Handle, Seen, Sighting
-from teraflock.instance.model import Instance, InstanceId, Operation, Request
-from teraflock.instance.rules import returned, settled
+from teraflock.instance.driver import GRACE, Capability, ComputeDriver, Handle, Seen, Sighting
+from teraflock.instance.model import Instance, InstanceId, Operation, Request, RestartPolicy
+from teraflock.instance.rules import end_of, given_up, lost, region_of, returned, settled
 from teraflock.instance.states import Phase, Wanted
+from teraflock.reconcile import rentals
 from teraflock.reconcile.outage import UNWATCHED
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
@@ -36,6 +38,8 @@ from teraflock.storage.events import record_event
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
 Detail = str | int | float | bool | None
+RENTED: Final = frozenset({""})
+"""The one host of a site that places by itself: it answers when the site does."""
 REFIT_AGAIN: Final = timedelta(minutes=10)
 """How long what did not help is not tried again, as long as the engine shows the same."""
 
@@ -53,6 +57,9 @@ class Kept(msgspec.Struct, frozen=True):
     disk_bytes: int
     slots: tuple[str, ...] = ()
     """Of the cards it holds, sorted."""
+    is_rented: bool = False
+    made_at: datetime | None = None
+    """When its rented machine was made."""
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,15 +86,25 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
         return any((self.start, self.stop, self.remake, self.back, self.refit, self.exchange))
 
 
-def decide(kept: Iterable[Kept], seen: Mapping[str, Sighting], hosts_answering: frozenset[str]) -> Drift:
-    """Say what differs. Busy instances are left to their operation, and hosts that do not answer, or are away in the
-    books, to `hosts.py`."""
+def decide(
+    kept: Iterable[Kept],
+    seen: Mapping[str, Sighting],
+    hosts_answering: frozenset[str],
+    absent: frozenset[str] = frozenset(),
+) -> Drift:
+    """Say what differs. Busy instances are left to their operation, and hosts that do not answer, or are recorded as
+    away, to `hosts.py`. `absent` are the rented instances that may be taken for lost, should they not be seen again.
+    """
     start, stop, remake, back, refit, exchange, known = [], [], [], [], [], [], set()
     for each in kept:
         known.add(each.id)
         if each.busy or each.host not in hosts_answering:
             continue
         sighting = seen.get(each.id)
+        if each.is_rented and sighting is None and each.id not in absent:
+            continue  # listings lag: it is looked for once more
+        if each.is_rented and sighting is not None and sighting.seen == Seen.BROKEN:
+            sighting = None  # no start helps it: it is given back
         runs = sighting is not None and sighting.seen in (Seen.RUNNING, Seen.PENDING)
         if each.phase == Phase.AWAY and runs:
             back.append(each.id)
@@ -133,41 +150,69 @@ def has_other_cards(kept: Kept, sighting: Sighting) -> bool:
     return sighting.slots is not None and sighting.slots != kept.slots
 
 
+def missing(kept: Iterable[Kept], seen: Mapping[str, Sighting], now: datetime) -> frozenset[str]:
+    """The rented instances that a listing lacks, though their machines are old enough to be in it."""
+    return frozenset(
+        each.id
+        for each in kept
+        if each.is_rented and each.id not in seen and (each.made_at is None or now - each.made_at > GRACE)
+    )
+
+
 class DriftLoop:
     def __init__(self, around: Surroundings) -> None:
         self._around = around
+        self._missing: dict[str, frozenset[str]] = {}
+        """By site: what the last listing lacked."""
         self._told: set[str] = set()
         self._tried: dict[str, tuple[Sighting, datetime]] = {}
         """What the engine showed of an instance when it was last put right, and when that was."""
 
     def turn(self) -> None:
         for driver in self._around.engines:
-            try:
-                self._turn(driver)
-            except TeraflockError as error:
-                LOG.warning("%s cannot be looked at: %s", driver.site, error.sentence)
-            except Exception:
-                LOG.exception("looking at %s failed", driver.site)
+            self.turn_of(driver)
+
+    def turn_of(self, driver: ComputeDriver) -> None:
+        """Look at one site. What goes wrong there concerns no other."""
+        try:
+            self._turn(driver)
+        except TeraflockError as error:
+            LOG.warning("%s cannot be looked at: %s", driver.site, error.sentence)
+        except Exception:
+            LOG.exception("looking at %s failed", driver.site)
 
     def _turn(self, driver: ComputeDriver) -> None:
         before = self._kept(driver.site)
         seen = {str(sighting.instance_id): sighting for sighting in driver.sightings()}
-        answering = frozenset(report.name for report in driver.hosts())
+        places = Capability.PLACEMENT in driver.capabilities
+        answering = frozenset(report.name for report in driver.hosts()) if places else RENTED
+        absent = self._missing_again(driver.site, missing(before, seen, self._around.clock.now()))
         self._tell_leaving([sighting for sighting in seen.values() if sighting.leaving_at])
         self._forget_tried(seen)
-        if decide(before, seen, answering):
-            drift = self._confirmed(driver.site, before, seen, answering)
+        if decide(before, seen, answering, absent):
+            drift = self._confirmed(driver.site, before, seen, answering, absent)
             if drift := self._worth_trying(driver, drift, seen):
                 self._apply(driver, drift)
 
+    def _missing_again(self, site: str, now_missing: frozenset[str]) -> frozenset[str]:
+        """What two listings in a row lacked."""
+        before = self._missing.get(site, frozenset())
+        self._missing[site] = now_missing
+        return before & now_missing
+
     def _confirmed(
-        self, site: str, before: Sequence[Kept], seen: Mapping[str, Sighting], answering: frozenset[str]
+        self,
+        site: str,
+        before: Sequence[Kept],
+        seen: Mapping[str, Sighting],
+        answering: frozenset[str],
+        absent: frozenset[str],
     ) -> Drift:
         """What holds of a second reading too: what was made or finished while the engine was asked is no drift."""
         after = {each.id: each for each in self._kept(site)}
         kept = [each for each in before if after.get(each.id) == each]
         changed = (after.keys() | {each.id for each in before}) - {each.id for each in kept}
-        return decide(kept, {id: one for id, one in seen.items() if id not in changed}, answering)
+        return decide(kept, {id: one for id, one in seen.items() if id not in changed}, answering, absent)
 
     def _worth_trying(self, driver: ComputeDriver, drift: Drift, seen: Mapping[str, Sighting]) -> Drift:
         """Without limits that this engine cannot change while a guest runs, and what it did not put back just now."""
@@ -192,20 +237,25 @@ class DriftLoop:
             rows = store.on_site_in_all_projects(tx, site)
             slots = store.slots_on_site_in_all_projects(tx, site)
         return [
-            Kept(id, phase, wanted, host, bool(busy), vcpus, ram, disk, slots.get(id, ()))
-            for id, phase, wanted, host, busy, vcpus, ram, disk in rows
-        ]
+            Kept(
+                id, phase, wanted, host, bool(busy), vcpus, ram, disk, slots.get(id, ()), not host,
+                at_microseconds(made_at_us) if made_at_us is not None else None,
+            )
+            for id, phase, wanted, host, busy, vcpus, ram, disk, made_at_us in rows
+        ]  # fmt: skip
 
     def _apply(self, driver: ComputeDriver, drift: Drift) -> None:
-        remake = partial(_to_remake, now=self._around.clock.now())
+        now = self._around.clock.now()
 
         def work(tx: Transaction) -> None:
             for id in drift.back:
-                self._change(tx, id, "", partial(returned, now=self._around.clock.now()))
+                self._change(tx, id, "", partial(returned, now=now))
             for id in drift.start:
-                self._change(tx, id, "It stood still, though nobody asked for it; started again", _to_start)
+                self._change(tx, id, "It stopped, though nobody asked for it", _to_start)
             for id in drift.remake:
-                self._change(tx, id, "It was removed from its host by other hands, with its disk", remake)
+                self._change(
+                    tx, id, "It is no longer on its host, and its disk is lost", partial(_to_remake, now=now)
+                )
             for id in drift.stop:
                 self._change(tx, id, "It ran, though it was stopped; stopped again", _to_stop)
             for id in drift.refit:
@@ -230,9 +280,22 @@ class DriftLoop:
         after = replace(settled(change(before)), due_at=now)
         if after.settled and reason and after.request == before.request and after.phase == before.phase:
             return  # told already, and nothing to be done until it is wanted running
-        store.put(tx, before, after, now=now, random_bytes=self._around.random_bytes)
+        self._put(tx, before, after, now)
         if reason:
             self._tell(tx, before, "instance.drifted", {"name": before.name, "reason": reason})
+
+    def _put(self, tx: Transaction, before: Instance, after: Instance, now: datetime) -> None:
+        """Write a repair. A rented machine that is lost costs nobody anything since it was last listed."""
+        random_bytes = self._around.random_bytes
+        host = fleet.host(tx, before.host_id or "") if before.spec.rental else None
+        is_lost = after.phase == Phase.FAILED or _is_remade(after)
+        if host is not None and is_lost:
+            rentals.note_end(tx, before, host.id, now, random_bytes)
+            if after.host_id is not None:
+                fleet.move_rented(tx, host.id, region_of(after))
+            store.put(tx, before, lost(after), now=now, random_bytes=random_bytes, last_seen=host.seen_at)
+        else:
+            store.put(tx, before, after, now=now, random_bytes=random_bytes)
 
     def _tell_leaving(self, leaving: Sequence[Sighting]) -> None:
         """An engine takes something back: its project is told once, as long before as the engine says so."""
@@ -270,25 +333,49 @@ class DriftLoop:
             id = sighting.instance_id
             if phases.get(id) in (Phase.GONE, Phase.FAILED):
                 LOG.warning("%s is gone, but %s still had it: removed", id, driver.site)
-                driver.hide(Handle(id, sighting.host))
-                driver.stop(Handle(id, sighting.host), force=True)
-                driver.delete(Handle(id, sighting.host))
+                remove(driver, sighting)
             elif id not in phases and id not in self._told:
                 self._told.add(id)
                 LOG.warning("%s has %s, which this database does not know: left alone", driver.site, id)
 
 
+def remove(driver: ComputeDriver, sighting: Sighting) -> None:
+    """Remove something from an engine that belongs to no instance any more."""
+    handle = Handle(sighting.instance_id, sighting.host, sighting.made.remote_id if sighting.made else "")
+    driver.hide(handle)
+    if Capability.STOP in driver.capabilities:
+        driver.stop(handle, force=True)
+    driver.delete(handle)
+
+
 def _to_start(instance: Instance) -> Instance:
-    return replace(instance, request=Request(operation=Operation.START))
+    """Start it again, or leave it stopped where its policy says so."""
+    if instance.spec.restart_policy != RestartPolicy.NEVER:
+        return replace(instance, request=Request(operation=Operation.START))
+    return replace(instance, wanted=end_of(instance))
 
 
 def _to_remake(instance: Instance, now: datetime) -> Instance:
-    """With a new disk: the old one is lost. What stands still is made when it is wanted running."""
+    """With a new disk: the old one is lost. A stopped instance is made when it is wanted running. Where its policy does
+    not allow that, it has failed."""
+    policy = instance.spec.restart_policy
+    if policy == RestartPolicy.NEVER:
+        return given_up(
+            instance, f"It was lost at {now:%Y-%m-%d %H:%M} UTC with its disk: its host has it no more"
+        )
     notice = (
         f"Its disk was lost at {now:%Y-%m-%d %H:%M} UTC, with its snapshots. It gets a new disk from the image"
         f" `{instance.image}`"
     )
-    return replace(instance, request=Request(operation=Operation.LAUNCH), notice=notice)
+    moves = (
+        instance.spec.rental is not None and policy == RestartPolicy.ELSEWHERE and not _is_remade(instance)
+    )
+    candidate = instance.candidate + moves
+    return replace(instance, request=Request(operation=Operation.LAUNCH), notice=notice, candidate=candidate)
+
+
+def _is_remade(instance: Instance) -> bool:
+    return instance.request is not None and instance.request.operation == Operation.LAUNCH
 
 
 def _to_refit(instance: Instance) -> Instance:

@@ -23,11 +23,12 @@ from teraflock.fleet import store as fleet
 from teraflock.fleet.alarms import alarms
 from teraflock.fleet.model import Host, HostId, HostReport, HostState
 from teraflock.instance import store
-from teraflock.instance.driver import ComputeDriver
+from teraflock.instance.driver import Capability, ComputeDriver, Sighting
 from teraflock.instance.model import InstanceId
 from teraflock.instance.rules import lost, returned
+from teraflock.instance.site import store as sites
 from teraflock.instance.states import Phase
-from teraflock.reconcile import outage
+from teraflock.reconcile import outage, rentals
 from teraflock.reconcile import store as leases
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
@@ -47,6 +48,8 @@ class HostLoop:
         self._strikes: dict[tuple[str, str], int] = {}
         self._known: dict[str, Mapping[str, HostReport]] = {}
         """The last reports written, by site: what did not change is not written again."""
+        self._problems: dict[str, str] = {}
+        """By site, as recorded."""
 
     def take_over(self) -> None:
         """Nobody watched before its first turn, however short that time was."""
@@ -60,18 +63,82 @@ class HostLoop:
     def turn(self) -> None:
         self._turns += 1
         for driver in self._around.engines:
-            try:
-                reports = driver.hosts()
-            except Unavailable as error:
-                LOG.warning("%s does not answer: %s", driver.site, error.sentence)
-                reports = ()
-            except Exception:
-                LOG.exception("%s cannot tell of its hosts", driver.site)
-                continue
-            try:
-                self._keep(driver, reports)
-            except (TeraflockError, outage.Changed) as error:
-                LOG.warning("%s: what ran while nobody watched is not known yet: %s", driver.site, error)
+            self.turn_of(driver)
+
+    def turn_of(self, driver: ComputeDriver) -> None:
+        """Read one site. What goes wrong there concerns no other."""
+        try:
+            if Capability.PLACEMENT in driver.capabilities:
+                self._read_own(driver)
+            else:
+                self._read_rented(driver)
+        except (TeraflockError, outage.Changed) as error:
+            LOG.warning("%s: what ran while nobody watched is not known yet: %s", driver.site, error)
+        except Exception:
+            LOG.exception("%s cannot be read", driver.site)
+
+    def _read_own(self, driver: ComputeDriver) -> None:
+        reports: Sequence[HostReport] = ()
+        problem = ""
+        try:
+            reports = driver.hosts()
+        except Unavailable as error:
+            problem = error.sentence
+            LOG.warning("%s does not answer: %s", driver.site, problem)
+        self._note_state(driver.site, problem)
+        self._keep(driver, reports)
+
+    def _read_rented(self, driver: ComputeDriver) -> None:
+        """A site that places by itself answers when it lists its machines. One that does not answer says nothing about
+        them: they are neither away nor gone, and what ran meanwhile is settled when it answers again."""
+        try:
+            seen = {str(each.instance_id): each for each in driver.sightings()}
+        except Unavailable as error:
+            LOG.warning("%s does not answer: %s", driver.site, error.sentence)
+            self._note_state(driver.site, error.sentence)
+            return
+        self._note_state(driver.site, "")
+        site, now = driver.site, self._around.clock.now()
+        with self._around.database.read() as tx:
+            kept = fleet.rented_outlines(tx, site)
+            until = leases.watched_until(tx, site)
+            waiting = [id for id, _ in store.away_in_work_in_all_projects(tx, site)]
+        first = self._takes_over and site not in self._known
+        is_unwatched = first or until is None or until < now - outage.UNWATCHED
+        self._settle(driver, kept if is_unwatched else (), True)
+        self._around.database.write(lambda tx: self._write_rented(tx, site, kept, seen, waiting))
+        if waiting:
+            self._around.wake()
+        self._known[site] = {}
+
+    def _write_rented(
+        self,
+        tx: Transaction,
+        site: str,
+        kept: Sequence[Host],
+        seen: Mapping[str, Sighting],
+        waiting: Sequence[InstanceId],
+    ) -> None:
+        now, random_bytes = self._around.clock.now(), self._around.random_bytes
+        fleet.mark_rented_seen(tx, site, [host.name for host in kept if host.name in seen], now)
+        leases.note_watched(tx, site, now)
+        for host in kept:
+            made = seen[host.name].made if host.name in seen else None
+            if made is None or not host.remote_id or made.remote_id != host.remote_id:
+                continue  # it is being made: what `create` returns is recorded then
+            instance = store.by_id_in_all_projects(tx, InstanceId(host.name))
+            if instance is not None and instance.host_id == host.id:
+                rentals.note_machine(tx, instance, host.id, made, now, random_bytes)
+        for instance_id in waiting:
+            self._return(tx, instance_id, now)
+
+    def _note_state(self, site: str, problem: str) -> None:
+        """Record whether a site answers, where that changed."""
+        if self._problems.get(site) == problem:
+            return
+        now = self._around.clock.now()
+        self._around.database.write(lambda tx: sites.note_state(tx, site, problem, now))
+        self._problems[site] = problem
 
     def _keep(self, driver: ComputeDriver, reports: Sequence[HostReport]) -> None:
         here = {report.name: report for report in reports}

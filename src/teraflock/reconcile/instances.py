@@ -26,21 +26,24 @@ from msgspec.structs import replace
 
 from teraflock.base.errors import TeraflockError, Unavailable
 from teraflock.fleet import store as fleet
+from teraflock.fleet.model import Host, HostId, HostKind
 from teraflock.image import store as images
 from teraflock.image.model import ImageState
 from teraflock.instance import store
-from teraflock.instance.driver import ComputeDriver, EngineRefused, Network
-from teraflock.instance.machines import Places, machine_of, network_of
+from teraflock.instance.driver import PATIENCE, ComputeDriver, EngineRefused, Network, NoRoom
+from teraflock.instance.machines import machine_of, network_of
 from teraflock.instance.model import Instance, Operation, Progress
 from teraflock.instance.rules import (
     IllegalMove,
     begun,
     finished,
+    is_last_place,
     lost,
     next_operation,
     overtaken,
     retry_after,
     settled,
+    with_next_place,
 )
 from teraflock.instance.snapshot import store as snapshots
 from teraflock.instance.steps import (
@@ -55,16 +58,14 @@ from teraflock.instance.steps import (
     step_to_undo,
 )
 from teraflock.instance.telling import problem_texts
+from teraflock.reconcile import rentals, traffic
 from teraflock.reconcile import store as leases
-from teraflock.reconcile import traffic
 from teraflock.reconcile.hands import Hands
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
 LEASES_PER_TURN: Final = 200
-PATIENCE: Final = timedelta(seconds=120)
-"""How long a launch waits for an engine that does not answer before it is undone."""
 STAY_SECONDS_MAX: Final = 1.0
 """A step that says to wait is run again by the same thread for this long, unless others need it; then the row waits."""
 FAULTS_MAX: Final = 3
@@ -98,7 +99,8 @@ class InstanceLoop:
         self._crowded = crowded
         self._alive = alive
         self._hands = Hands()
-        self._places = Places()
+        self._hosts: dict[str, Host] = {}
+        """Own hosts by id: their sites and names never change."""
         self._networks: dict[str, Network] = {}
         """By project; they never change."""
 
@@ -115,7 +117,7 @@ class InstanceLoop:
         with self._around.database.read() as tx:  # most turns find nothing, and a read disturbs nobody
             if not leases.is_any_due_in_all_projects(tx, self._around.clock.now()):
                 return ()
-        leased = self._around.database.write(work)
+        leased = self._around.database.write_with_locks(work)
         self._hands.take(leased)
         return leased
 
@@ -164,7 +166,8 @@ class InstanceLoop:
         except _Slept:  # another may have gone on with this, and must not be disturbed
             return self._write(instance, _put_off)
         except Exception as error:
-            return self._write(instance, partial(_failed, step=step, error=error))
+            patience = self._patience(instance)
+            return self._write(instance, partial(_failed, step=step, error=error, patience=patience))
         return self._noted(instance, step, outcome) or self._write(
             instance, partial(_stepped, step=step, outcome=outcome), outcome
         )
@@ -184,7 +187,7 @@ class InstanceLoop:
         after = replace(progress, step=step.name, attempts=0, since=now)
         if _step_of(after) is None or not self._hands.hold(instance):
             return None
-        noted = self._around.database.write(
+        noted = self._around.database.write_with_locks(
             lambda tx: leases.note_step(tx, instance, self._worker, step.name, now)
         )
         return replace(instance, progress=after) if noted else None
@@ -209,19 +212,27 @@ class InstanceLoop:
         self._fault(f"{point}:before")
         if not (self._alive() and self._hands.hold(instance)):
             raise _Slept
+        rental = task.machine.rental
+        if rental is not None and step.name == "create" and not progress.undoing:
+            self._around.database.write(
+                lambda tx: fleet.note_token(tx, HostId(instance.host_id or ""), rental.token, task.now)
+            )
         outcome = act(driver, task)
         self._fault(f"{point}:after")
         return outcome
 
     def _task(self, instance: Instance, progress: Progress) -> tuple[ComputeDriver, Task]:
-        site, host_name = self._place(instance)
         task = Task(
-            machine=machine_of(instance, host_name, self._network(instance)),
+            machine=machine_of(instance, self._host(instance), self._network(instance)),
             subject=instance.request.subject if instance.request else "",
             since=progress.since,
             now=self._around.clock.now(),
         )
-        return self._around.engines.at(site), task
+        return self._around.engines.at(instance.site), task
+
+    def _patience(self, instance: Instance) -> timedelta:
+        engines = self._around.engines
+        return engines.at(instance.site).patience if instance.site in engines else PATIENCE
 
     def _write(
         self,
@@ -235,15 +246,23 @@ class InstanceLoop:
         thread's work on it is of the past.
         """
 
+        done = outcome if isinstance(outcome, Done) else Done()
+        # what was sent is money: it is kept only by a write that is serialisable with those of the biller
+        database = self._around.database
+        locks = done.sent is None
+        find, write = (
+            (leases.lock_held_by, database.write_with_locks) if locks else (leases.held_by, database.write)
+        )
+
         def work(tx: Transaction) -> Instance | None:
             now = self._around.clock.now()
-            fresh = leases.held_by(tx, instance.id, self._worker)
+            fresh = find(tx, instance.id, self._worker)
             if fresh is None or _point(fresh) != _point(instance) or not self._hands.hold(instance):
                 return None
-            done = outcome if isinstance(outcome, Done) else Done()
             if done.sent is not None:
                 traffic.keep(tx, [done.sent], now)
             after = change(fresh, now)
+            rentals.note(tx, fresh, after, done, now, self._around.random_bytes)
             if fresh.progress is not None and after.progress is None:
                 _close_books(tx, fresh, fresh.progress, done)
                 after = _with_snapshots(after, snapshots.kept_bytes(tx, after.id))
@@ -255,18 +274,17 @@ class InstanceLoop:
                 return None
             return self._begin(tx, stored, now)
 
-        return self._around.database.write(work)
+        return write(work)
 
-    def _place(self, instance: Instance) -> tuple[str, str]:
-        host_id = instance.host_id or ""
-        if self._places.of(host_id) is None:
+    def _host(self, instance: Instance) -> Host:
+        known = self._hosts.get(instance.host_id or "")
+        if known is None:
             with self._around.database.read() as tx:
-                host = fleet.host(tx, host_id)
-            assert host is not None, "an instance in work has a host"
-            self._places.learn(host)
-        place = self._places.of(host_id)
-        assert place is not None, "learned above"
-        return place
+                known = fleet.host(tx, instance.host_id or "")
+            assert known is not None, "an instance in work has a host, own or rented"
+            if known.kind == HostKind.OWN:
+                self._hosts[known.id] = known
+        return known
 
     def _network(self, instance: Instance) -> Network:
         project = instance.project_id
@@ -293,7 +311,9 @@ def _step_of(progress: Progress) -> Step | None:
     return next_step(progress.operation, progress.step)
 
 
-def _failed(fresh: Instance, now: datetime, *, step: Step | None, error: Exception) -> Instance:
+def _failed(
+    fresh: Instance, now: datetime, *, step: Step | None, error: Exception, patience: timedelta
+) -> Instance:
     """What follows from a step that raised: wait and try again, or begin to undo."""
     progress = fresh.progress
     assert progress is not None, "a step belongs to an operation"
@@ -301,8 +321,9 @@ def _failed(fresh: Instance, now: datetime, *, step: Step | None, error: Excepti
         LOG.error("%s: %s failed", fresh.id, step.name if step else progress.operation, exc_info=error)
     attempts = progress.attempts + 1
     problem, for_operator = problem_texts(error)
-    if not progress.undoing and step is not None and _gives_up(progress, error, attempts, now):
-        undoing = replace(progress, undoing=True, step=step.name, attempts=0)
+    if not progress.undoing and step is not None and _gives_up(progress, error, attempts, now, patience):
+        try_next = isinstance(error, NoRoom) and not is_last_place(fresh)
+        undoing = replace(progress, undoing=True, step=step.name, attempts=0, try_next=try_next, doing="")
         return replace(fresh, progress=undoing, problem=problem, problem_operator=for_operator, due_at=now)
     again = replace(fresh, progress=replace(progress, attempts=attempts), due_at=now + retry_after(attempts))
     return replace(again, problem=problem, problem_operator=for_operator) if attempts > 1 else again
@@ -313,21 +334,27 @@ def _stepped(fresh: Instance, now: datetime, *, step: Step | None, outcome: Outc
     progress = fresh.progress
     assert progress is not None, "a step belongs to an operation"
     if isinstance(outcome, Wait):
-        return replace(fresh, due_at=now + timedelta(seconds=outcome.seconds))
+        waiting = replace(progress, doing=outcome.doing)
+        return replace(fresh, progress=waiting, due_at=now + timedelta(seconds=outcome.seconds))
     if step is not None:
         name = step_before(progress.operation, step.name) if progress.undoing else step.name
-        progress = replace(progress, step=name, attempts=0, since=now)
-        fresh = replace(fresh, progress=progress, host_key=outcome.host_key or fresh.host_key)
-    return finished(fresh, now=now) if _step_of(progress) is None else fresh
+        progress = replace(progress, step=name, attempts=0, since=now, doing="")
+        host_key = outcome.readiness.host_key if outcome.readiness else ""
+        fresh = replace(fresh, progress=progress, host_key=host_key or fresh.host_key)
+    if _step_of(progress) is not None:
+        return fresh
+    return with_next_place(fresh, now) if progress.try_next else finished(fresh, now=now)
 
 
-def _gives_up(progress: Progress, error: Exception, attempts: int, now: datetime) -> bool:
+def _gives_up(
+    progress: Progress, error: Exception, attempts: int, now: datetime, patience: timedelta
+) -> bool:
     if progress.operation not in UNDOABLE:
         return False
     if isinstance(error, EngineRefused):
         return True
     if isinstance(error, Unavailable):
-        return progress.operation == Operation.LAUNCH and now - progress.since > PATIENCE
+        return progress.operation == Operation.LAUNCH and now - progress.since > patience
     return attempts >= FAULTS_MAX
 
 

@@ -19,7 +19,7 @@ from teraflock.storage.database import Transaction
 def make_ready(tx: Transaction, now: datetime, random_bytes: Callable[[int], bytes]) -> None:
     leases.let_go_all(tx)
     images.rebuild_all(tx)
-    for host in fleet.outlines(tx):
+    for host in (*fleet.outlines(tx), *fleet.rented_outlines(tx)):
         for instance in store.on_host_in_all_projects(tx, host.id):
             if (after := lost(instance)) is not instance:
                 store.put(

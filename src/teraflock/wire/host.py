@@ -22,7 +22,8 @@ class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     site: str
     name: str
-    state: Annotated[str, closed("ready", "draining", "away")]
+    state: Annotated[str, closed("ready", "draining", "away", "gone")]
+    """`gone`: a rented host that was given back."""
     address: str
     vcpus: int
     ram_bytes: int
@@ -41,6 +42,17 @@ class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
     simulated: bool
     region: str
     seen_at: datetime
+    kind: Annotated[str, closed("own", "rented")] = "own"
+    """`rented`: made for one instance, whose id is its name, and given back with it."""
+    type: str = ""
+    """Of a rented host: the provider's machine type."""
+    zone: str = ""
+    remote_id: str = ""
+    """Of a rented host: the provider's id."""
+    cost_micros_per_hour: int | None = None
+    """What it costs us; null: not known."""
+    cost_currency: str = ""
+    gone_at: datetime | None = None
 
 
 class HostPage(msgspec.Struct, frozen=True, kw_only=True):

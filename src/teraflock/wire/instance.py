@@ -34,6 +34,9 @@ OperationWord = Annotated[
         "restore-restart", "publish", "delete",
     ),
 ]  # fmt: skip
+ModeWord = Literal["on-demand", "spot", "bid"]
+RestartPolicyWord = Literal["never", "same-host", "elsewhere"]
+Micros = Annotated[int, Meta(ge=1, le=10**15)]
 LogSource = Literal["command", "console", "user-data"]
 TimeLimit = Annotated[int, Meta(ge=TIME_LIMIT_SECONDS_MIN, le=TIME_LIMIT_SECONDS_MAX)]
 
@@ -50,8 +53,8 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     authorized_keys: Annotated[tuple[Annotated[str, Meta(max_length=8192)], ...], Meta(max_length=32)] = ()
     labels: Annotated[Mapping[LabelKey, LabelValue], Meta(max_length=64)] = {}
     environment: Annotated[Mapping[VariableName, Word], Meta(max_length=64)] = {}
-    mode: Literal["on-demand", "spot"] = "on-demand"
-    """How it is paid; by the price book, spot is cheaper."""
+    mode: ModeWord = "on-demand"
+    """How it is paid: `spot` is cheaper and may be taken back; `bid` needs `bid_micros_per_hour`."""
     time_limit_seconds: TimeLimit | None = None
     """Stop it when it has run so long since its start."""
     delete_when_done: bool = False
@@ -59,6 +62,19 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     instances: Annotated[int, Meta(ge=1, le=INSTANCES_PER_LAUNCH_MAX)] = 1
     host: Ref | None = None
     """On this host only."""
+    site: Ref = ""
+    """At this site only. Left out: on any of our own hosts."""
+    type: Ref = ""
+    """The machine type to rent at `site`. It fixes the shape."""
+    region: Ref = ""
+    """Where to rent it. Left out: the cheapest region that has room."""
+    zone: Ref = ""
+    bid_micros_per_hour: Micros | None = None
+    """With mode `bid`: what to offer for the whole machine, in the currency of the type's price."""
+    max_price_micros_per_hour: Micros | None = None
+    """Rent no machine that costs more."""
+    restart_policy: RestartPolicyWord | None = None
+    """What to do when it stops by itself or is lost. Left out: `same-host`, or `never` for a rented machine."""
 
 
 class ChangeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -117,6 +133,15 @@ class UserDataAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Null while it runs, or where its end is not known."""
 
 
+class RentalAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The machine that is rented for an instance."""
+
+    type: str
+    region: str
+    zone: str
+    """Empty until the provider has chosen it."""
+
+
 class InstanceAnswer(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
@@ -154,6 +179,14 @@ class InstanceAnswer(msgspec.Struct, frozen=True, kw_only=True):
     notice: str = ""
     """What happened to it, such as the loss of its disk; shown until it is acknowledged."""
     hold: HoldAnswer | None = None
+    site: str = ""
+    """The engine or account that runs it."""
+    rental: RentalAnswer | None = None
+    """Null: it is on one of our own hosts, or on none."""
+    mode: Annotated[str, closed(*get_args(ModeWord))] = "on-demand"
+    restart_policy: Annotated[str, closed(*get_args(RestartPolicyWord))] = "same-host"
+    doing: str = ""
+    """What the step under way waits for, as its site says it."""
 
 
 class InstancePage(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,22 +2,28 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from teraflock.wire.field import Ref
+from teraflock.wire.instance import ModeWord
 from teraflock.wire.shape import ShapeRequest
 
 
 class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     shape: ShapeRequest = ShapeRequest()
-    mode: Literal["on-demand", "spot"] = "on-demand"
+    mode: ModeWord = "on-demand"
     instances: Annotated[int, Meta(ge=1, le=100)] = 1
     until: Annotated[datetime, Meta(tz=True)] | None = None
     """A deadline: what it costs up to then is told too. With a zone."""
     host: str = ""
     """On this host only: its prices and those of its region count."""
+    site: Ref = ""
+    type: Ref = ""
+    """A machine type to rent at `site`, instead of a shape."""
+    region: Ref = ""
 
 
 class QuoteAnswer(msgspec.Struct, frozen=True, kw_only=True):

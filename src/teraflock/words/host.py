@@ -40,6 +40,12 @@ def state_text(host: "HostAnswer") -> str:
     return f"{host.state} {SIMULATED}" if host.simulated else host.state
 
 
+def cost_text(host: "HostAnswer") -> str:
+    if host.cost_micros_per_hour is None:
+        return ""
+    return f"{host.cost_micros_per_hour / 10**6:.6g} {host.cost_currency} an hour"
+
+
 def _cards_text(host: "HostAnswer") -> str:
     kinds = Counter(gpu.gpu for gpu in host.gpus)
     return ", ".join(f"{count}× {name}" for name, count in kinds.items())
@@ -60,7 +66,10 @@ def _fill_percent(host: "HostAnswer") -> int:
 def facts(host: "HostAnswer", now: datetime) -> Iterator[tuple[str, str]]:
     yield "id", host.id
     yield "site", host.site
-    yield "region", host.region
+    yield "kind", f"rented, {host.type}" if host.kind == "rented" else ""
+    yield "region", host.zone or host.region
+    yield "cost", cost_text(host)
+    yield "provider's id", host.remote_id
     yield "address", host.address
     yield "vCPUs", f"{host.vcpus_held} of {host.vcpus} held"
     yield "memory", f"{bytes_text(host.ram_bytes_held)} of {bytes_text(host.ram_bytes)} held"

@@ -28,7 +28,7 @@ def fields(now: datetime, costs: "Mapping[str, CostAnswer]") -> "Fields[Instance
         Field("RAM", lambda each: bytes_text(each.shape.ram_bytes), right=True, worth=4),
         Field("SSH", lambda each: f"{each.ssh.host}:{each.ssh.port}" if each.ssh else "", worth=7),
         Field("ADDRESS", lambda each: each.private_address or "", worth=3),
-        Field("HOST", lambda each: each.host or "", flexible=True, worth=3),
+        Field("HOST", lambda each: each.host or rental_text(each), flexible=True, worth=3),
         Field("IMAGE", lambda each: each.image, flexible=True, worth=2),
         Field("AGE", lambda each: age_text(each.created_at, now), right=True, worth=5),
         Field("PRICE", lambda each: price_text(costs.get(each.id)), right=True, worth=5),
@@ -51,6 +51,11 @@ def state_text(instance: "InstanceAnswer") -> str:
     return " ".join(words)
 
 
+def rental_text(instance: "InstanceAnswer") -> str:
+    """Where a rented instance is: `sky/east`."""
+    return f"{instance.site}/{instance.rental.region}" if instance.rental else ""
+
+
 def facts(
     instance: "InstanceAnswer", now: datetime, cost: "CostAnswer | None" = None
 ) -> Iterator[tuple[str, str]]:
@@ -64,7 +69,8 @@ def facts(
     if instance.hold:
         since = f"{time_text(instance.hold.since)} UTC"
         yield "on hold", f"stopped by the {instance.hold.by} at {since}: {instance.hold.reason}"
-    yield "doing", " ".join(filter(None, [instance.operation, instance.step and f"after {instance.step}"]))
+    doing = [instance.operation, instance.step and f"after {instance.step}"]
+    yield "doing", ": ".join(filter(None, [" ".join(filter(None, doing)), instance.doing]))
     yield "id", instance.id
     yield "GPUs", f"{cards_text(shape)} ({shape.gpu_name})" if shape.gpus else ""
     yield "cards", ", ".join(each.slot for each in instance.gpus)
@@ -73,6 +79,11 @@ def facts(
     yield "disk", bytes_text(shape.disk_bytes)
     yield "image", instance.image
     yield "host", instance.host or ""
+    yield "site", instance.site
+    if instance.rental:
+        yield "rented", f"{instance.rental.type} in {instance.rental.zone or instance.rental.region}"
+    yield "mode", instance.mode if instance.mode != "on-demand" else ""
+    yield "restarts", instance.restart_policy
     yield "address", f"{instance.private_address} (within the project)" if instance.private_address else ""
     yield "SSH", ssh_text(instance)
     yield "Jupyter", instance.jupyter.url if instance.jupyter else ""

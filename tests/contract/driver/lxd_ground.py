@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.contract.driver.grounds import Ground, network
-from tests.engine import broken
+from tests.engine import broken_image
 from tests.engine.conftest import IMAGES
 from tests.engine.house import INSIDE_ADDRESS, House, mark_cgroups
 
@@ -65,7 +65,7 @@ def driver_in(house: House) -> Lxd:
 
 def _bring_broken(house: House) -> None:
     engine = Client(house.daemon.socket_path, project=f"tera-{INSTALLATION}")
-    file = broken.write(house.folder / "broken.tar")
+    file = broken_image.write(house.folder / "broken.tar")
     fingerprint = engine.post("images", body=file)["fingerprint"]
     engine.post("images", "aliases", body={"name": LxdSurroundings.image_broken, "target": fingerprint})
     engine.close()

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Literal
 
 from tests.contract.driver.grounds import Ground
 
 from teraflock.base.clock import FixedClock
+from teraflock.drivers.simulated.cloud import SimulatedCloud
 from teraflock.drivers.simulated.engine import SimulatedEngine
 from teraflock.drivers.simulated.fleet import fleet
 from teraflock.drivers.simulated.model import Guest
@@ -17,7 +17,9 @@ from teraflock.drivers.simulated.trouble import Trouble
 from teraflock.drivers.simulated.world import MemoryWorld, World
 from teraflock.instance.driver import Machine, Port
 
-FORMS = ("memory", "file", "cloud")
+FORMS = ("memory", "file", "cloud", "late-cloud")
+TYPES = "small=0@east:0.05"
+LISTING_SECONDS = 20.0
 
 
 class SimulatedSurroundings:
@@ -36,17 +38,26 @@ class SimulatedSurroundings:
 
     def port_answers(self, machine: Machine, port: Port) -> bool:
         with self.world.read() as turn:
-            found = turn.get(Guest, machine.id)
-        return found is not None and found.running and port in found.ports
+            found = [each for each in turn.every(Guest) if each.machine.id == machine.id]
+        return any(each.running and port in each.ports for each in found)
+
+
+def _cloud(world: World, clock: FixedClock, *, late: bool) -> SimulatedEngine:
+    return SimulatedCloud(
+        world, clock, types=TYPES, mark="contract", boot_seconds=0.8, listing_seconds=LISTING_SECONDS * late
+    )
 
 
 @contextmanager
 def simulated_ground(form: str, folder: Path) -> Iterator[Ground]:
     clock = FixedClock(datetime(2026, 11, 15, tzinfo=UTC))
     world: World = FileWorld(folder / "world.db") if form == "file" else MemoryWorld()
-    style: Literal["own", "cloud"] = "cloud" if form == "cloud" else "own"
     around = SimulatedSurroundings(form, world, clock)
-    driver = SimulatedEngine(world, clock, fleet("2x4xV100"), mark="contract", style=style, boot_seconds=0.8)
+    driver = (
+        SimulatedEngine(world, clock, fleet("2x4xV100"), mark="contract", boot_seconds=0.8)
+        if form in ("memory", "file")
+        else _cloud(world, clock, late=form == "late-cloud")
+    )
     driver.build_image(around.image, "base")
     driver.build_image(around.image_broken, "does-not-boot")
     try:

@@ -11,7 +11,7 @@ from teraflock.storage.open import open_database
 
 
 @pytest.fixture(params=["sqlite", "memory", "postgres"])
-def store(request: pytest.FixtureRequest) -> Iterator[Database]:
+def store(request: pytest.FixtureRequest, migrated: None) -> Iterator[Database]:
     """A database with the table `thing`, for what one thread can see."""
     address = ":memory:" if request.param == "memory" else request.getfixturevalue(f"{request.param}_address")
     database = open_database(address, SystemClock())

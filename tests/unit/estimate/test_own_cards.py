@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from teraflock.base.errors import BadInput, TeraflockError
 from teraflock.catalog.cards import card
 from teraflock.catalog.own import EXAMPLE, card_from
-from teraflock.cli.estimate.question import cards_from, question_from
-from teraflock.cli.workload import default_optimizer
 from teraflock.estimate.answer import answer
 from teraflock.estimate.cards import is_rocm, refuses, reservable_bytes, unsupported
 from teraflock.estimate.model import Question
+from teraflock.estimate.words import EstimateWords, cards_from, question_from
 from teraflock.workload.model import Workload
+from teraflock.workload.words import default_optimizer
 
 
 def tera(*words: str) -> subprocess.CompletedProcess[str]:
@@ -124,14 +124,8 @@ def test_a_tpu_is_not_estimated_and_the_sentence_says_so() -> None:
         cards_from(["TPU-v4"])
 
 
-OPTIONS = {
-    "epochs": None, "samples": None, "steps": None, "gpus": 1, "host": "shared", "expandable_segments": False,
-    "global_batch": None, "tensor_parallel": 1,
-}  # fmt: skip
-
-
 def test_gb_is_a_card_and_gib_is_what_pytorch_gets() -> None:
-    labelled, exact = question_from({**OPTIONS, "limits": ["11GB", "11GiB"]}, cards=()).limits
+    labelled, exact = question_from(EstimateWords(model="", memory_limit=("11GB", "11GiB")), cards=()).limits
     assert exact.size_bytes == 11 << 30
     assert labelled.size_bytes in {reservable_bytes(card(each)) for each in ("RTX2080Ti", "GTX1080Ti")}
 

@@ -11,11 +11,11 @@ from teraflock.instance.states import BILLABLE, LIVE, MOVES, ON_ENGINE, Phase
 ALLOWED = """
 queued    > starting deleting
 starting  > running stopped failed deleting
-running   > changing starting away stopping deleting
+running   > changing starting away stopping failed deleting
 changing  > running away stopped deleting
-away      > running changing starting stopping stopped deleting
+away      > running changing starting stopping stopped failed deleting
 stopping  > stopped deleting
-stopped   > starting stopping deleting
+stopped   > starting stopping failed deleting
 failed    > deleting
 deleting  > gone
 gone      >

@@ -24,6 +24,13 @@ def host_answer(host: Host) -> HostAnswer:
         simulated=host.simulated,
         region=host.region,
         seen_at=host.seen_at,
+        kind=host.kind,
+        type=host.type,
+        zone=host.zone,
+        remote_id=host.remote_id,
+        cost_micros_per_hour=host.cost.micros_per_hour if host.cost else None,
+        cost_currency=host.cost.currency if host.cost else "",
+        gone_at=host.gone_at,
     )
 
 

@@ -7,8 +7,16 @@ import msgspec
 from teraflock.api.convert.shape import shape_answer, wish_from
 from teraflock.api.query import InstancePageQuery
 from teraflock.instance.driver import Ran
-from teraflock.instance.launching import JUPYTER_PORT, SSH_PORT
-from teraflock.instance.model import Access, Filter, Instance, Log, View
+from teraflock.instance.model import (
+    JUPYTER_PORT,
+    SSH_PORT,
+    Access,
+    Filter,
+    Instance,
+    Log,
+    RestartPolicy,
+    View,
+)
 from teraflock.instance.orders import Order
 from teraflock.instance.rules import next_operation
 from teraflock.instance.states import Phase
@@ -21,6 +29,7 @@ from teraflock.wire.instance import (
     JupyterAnswer,
     LaunchRequest,
     LogAnswer,
+    RentalAnswer,
     SshAnswer,
     UserDataAnswer,
 )
@@ -44,6 +53,13 @@ def order_from(request: LaunchRequest) -> Order:
         delete_when_done=request.delete_when_done,
         instances=request.instances,
         host=request.host,
+        site=request.site,
+        type=request.type,
+        region=request.region,
+        zone=request.zone,
+        bid_micros_per_hour=request.bid_micros_per_hour,
+        price_limit_micros_per_hour=request.max_price_micros_per_hour,
+        restart_policy=RestartPolicy(request.restart_policy) if request.restart_policy else None,
     )
 
 
@@ -93,7 +109,7 @@ def instance_answer(view: View, *, enters: bool) -> InstanceAnswer:
         stop_at=instance.stop_at,
         delete_when_done=instance.spec.delete_when_done,
         labels=instance.labels,
-        host=view.host_name,
+        host=None if view.rented else view.host_name,
         private_address=instance.address,
         ssh=_ssh(view),
         jupyter=_jupyter(view) if enters else None,
@@ -101,7 +117,17 @@ def instance_answer(view: View, *, enters: bool) -> InstanceAnswer:
         created_at=instance.created_at,
         created_by=instance.created_by,
         running_since=instance.running_since,
+        site=instance.site,
+        rental=_rental(view),
+        mode=instance.spec.mode,
+        restart_policy=instance.spec.restart_policy,
+        doing=progress.doing if progress else "",
     )
+
+
+def _rental(view: View) -> RentalAnswer | None:
+    found = view.rented
+    return RentalAnswer(type=found.type, region=found.region, zone=found.zone) if found else None
 
 
 def _user_data(instance: Instance) -> UserDataAnswer | None:
@@ -134,22 +160,29 @@ def log_answer(log: Log) -> LogAnswer:
     )
 
 
-def _port(view: View, guest_port: int) -> int | None:
-    return next((port.host_port for port in view.instance.held.ports if port.guest_port == guest_port), None)
+def _endpoint(view: View, guest_port: int) -> tuple[str, int] | None:
+    """The address and port that lead to a port of the guest."""
+    if view.rented is not None:
+        return view.rented.endpoints.get(guest_port)
+    ports = {port.guest_port: port.host_port for port in view.instance.held.ports}
+    if guest_port not in ports or view.host_address is None:
+        return None
+    return view.host_address, ports[guest_port]
 
 
 def _ssh(view: View) -> SshAnswer | None:
-    port = _port(view, SSH_PORT)
-    if port is None or view.host_address is None:
+    found = _endpoint(view, SSH_PORT)
+    if found is None:
         return None
-    return SshAnswer(host=view.host_address, port=port, user=SSH_USER, host_key=view.instance.host_key)
+    user = view.rented.user if view.rented else SSH_USER
+    return SshAnswer(host=found[0], port=found[1], user=user, host_key=view.instance.host_key)
 
 
 def _jupyter(view: View) -> JupyterAnswer | None:
-    port, token = _port(view, JUPYTER_PORT), view.instance.spec.jupyter_token
-    if port is None or view.host_address is None or not token:
+    found, token = _endpoint(view, JUPYTER_PORT), view.instance.spec.jupyter_token
+    if found is None or not token:
         return None
-    return JupyterAnswer(url=f"http://{_bracketed(view.host_address)}:{port}/lab?token={token}")
+    return JupyterAnswer(url=f"http://{_bracketed(found[0])}:{found[1]}/lab?token={token}")
 
 
 def _bracketed(host: str) -> str:

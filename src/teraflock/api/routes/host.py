@@ -2,9 +2,9 @@
 
 from teraflock.api.call import Call, cut
 from teraflock.api.convert.host import host_answer
-from teraflock.api.query import Page
+from teraflock.api.query import HostPageQuery
 from teraflock.api.route import Routes, Scope
-from teraflock.fleet.model import HostState
+from teraflock.fleet.model import HostKind, HostState
 from teraflock.tenant.rules import Permission
 from teraflock.wire.host import HostAnswer, HostChange, HostPage
 
@@ -12,9 +12,11 @@ routes = Routes("hosts")
 
 
 @routes.get("/v1/hosts", scope=Scope.HOUSE, may=Permission.HOST_READ)
-def list_hosts(call: Call, query: Page) -> HostPage:
-    """All hosts with their cards and what is held on them."""
-    rows, last = cut(call.nouns.fleet.hosts(after=query.after, limit=query.limit + 1), query.limit)
+def list_hosts(call: Call, query: HostPageQuery) -> HostPage:
+    """List hosts with their cards and what is held on them: our own ones unless `kind` says otherwise."""
+    kind = None if query.kind == "all" else HostKind(query.kind)
+    found = call.nouns.fleet.hosts(after=query.after, limit=query.limit + 1, kind=kind)
+    rows, last = cut(found, query.limit)
     return HostPage(items=tuple(map(host_answer, rows)), next=last.id if last else None)
 
 

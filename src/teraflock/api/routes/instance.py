@@ -51,6 +51,7 @@ def list_instances(call: Call, query: InstancePageQuery) -> Annotated[bytes, Ins
     may=Permission.INSTANCE_WRITE,
     status=202,
     creates=True,
+    locks=True,
     errors=("quota_reached", "budget_reached", "no_room", "unknown_name"),
 )
 def launch_instances(call: Call, query: InProject, body: LaunchRequest) -> LaunchAnswer:

@@ -25,6 +25,7 @@ def list_snapshots(call: Call, query: InProject, instance: str) -> SnapshotList:
     may=Permission.INSTANCE_WRITE,
     status=202,
     creates=True,
+    locks=True,
     errors=("conflict", "refused"),
 )
 def make_snapshot(call: Call, query: InProject, instance: str, body: SnapshotRequest) -> SnapshotAnswer:

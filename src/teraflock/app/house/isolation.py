@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from teraflock.app.engines import FOLDER, lxd_driver
+from teraflock.app.engines import lxd_driver
 from teraflock.app.house.health import Finding, guarded, mind, ok, skipped, wrong
 from teraflock.app.house.places import Places
 from teraflock.app.settings import Settings, address_of
@@ -46,7 +46,7 @@ def _looked(places: Places, settings: Settings) -> list[Finding]:
     installation = _installation(places, settings)
     if not installation:
         return [skipped("isolation", "no installation yet; `make up` makes it")]
-    driver = lxd_driver(places.server.folder / FOLDER, settings, installation, SystemClock())
+    driver = lxd_driver(places.server, settings, installation, SystemClock())
     try:
         return [*judged(driver.probe(_targets(settings)), settings), *_running(driver.unconfined())]
     finally:

@@ -77,7 +77,13 @@ def price_of(client: "Client", request: "LaunchRequest", *, yes: bool) -> str:
     try:
         quote = client.quotes.get(
             QuoteRequest(
-                shape=request.shape, mode=request.mode, instances=request.instances, host=request.host or ""
+                shape=request.shape,
+                mode=request.mode,
+                instances=request.instances,
+                host=request.host or "",
+                site=request.site,
+                type=request.type,
+                region=request.region,
             )
         )
     except TeraflockError:

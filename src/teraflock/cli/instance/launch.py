@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import click
 
@@ -13,6 +13,7 @@ from teraflock.cli.instance import plan_file, ssh_files
 from teraflock.cli.instance.costs import price_of
 from teraflock.cli.instance.follow import follow, has_ended
 from teraflock.cli.instance.list import write_instances
+from teraflock.cli.money_words import parse_amount
 from teraflock.cli.options import json_option, project_option, wait_option, yes_option
 from teraflock.cli.output import called, remark, write_json
 from teraflock.cli.shape_options import shape_from, shape_options
@@ -26,6 +27,8 @@ from teraflock.wire.instance import (
     AccessWord,
     InstanceAnswer,
     LaunchRequest,
+    ModeWord,
+    RestartPolicyWord,
 )
 from teraflock.wire.shape import ShapeRequest
 from teraflock.words.instance import state_text
@@ -54,6 +57,7 @@ Examples:
   tera launch --name job --gpu A100 --wait -- python3 train.py --epochs 90
   tera launch --rm --time-limit 2h --wait --shell --command 'make && ./run'
   tera launch --name node --instances 8 --label team=vision
+  tera launch --site sky --type sim-1xv100 --mode spot --restart-policy elsewhere
   tera plan --gpus 4 --hours 100 --json > plan.json; tera launch --plan plan.json --wait
 """
 
@@ -90,8 +94,27 @@ Examples:
 @click.option(
     "--instances", type=click.IntRange(1, INSTANCES_PER_LAUNCH_MAX), default=1, show_default=True, metavar="N"
 )
-@click.option("--spot", is_flag=True, help="At the spot price: lower for GPUs, vCPU and RAM, not for disks.")
-@click.option("--host", metavar="NAME", help="On this host only.")
+@click.option(
+    "--mode",
+    type=click.Choice(list(get_args(ModeWord))),
+    help="How it is paid: `spot` costs less and may be taken back; `bid` offers a price. [default: on-demand]",
+)
+@click.option("--spot", is_flag=True, help="The same as `--mode spot`.")
+@click.option("--host", metavar="NAME", help="Place it on this host of our own.")
+@click.option(
+    "--site", default="", metavar="NAME", help="Run it at this site. [default: any of our own hosts]"
+)
+@click.option("--type", default="", metavar="TYPE", help="With --site: the machine type to rent.")
+@click.option("--region", default="", metavar="REGION", help="With --type. [default: the cheapest with room]")
+@click.option("--zone", default="", metavar="ZONE", help="With --type.")
+@click.option("--bid", metavar="PRICE", help="With --mode bid: your offer for the machine, per hour.")
+@click.option("--max-price", metavar="PRICE", help="With --type: rent nothing that costs more per hour.")
+@click.option(
+    "--restart-policy",
+    type=click.Choice(list(get_args(RestartPolicyWord))),
+    help="When it stops by itself or is lost: leave it, restart or re-create it in the same place, or anywhere."
+    " Re-creating a rented machine costs money. [default: same-host; never if rented]",
+)
 @click.option("--plan", "plan", type=click.Path(), metavar="FILE", help="A choice of `tera plan --json`.")
 @click.option("--choice", type=click.IntRange(1), metavar="N", help="With --plan: which. [default: best own]")
 @click.option("--idempotency-key", default="", metavar="TEXT", help="The same one launches once only.")
@@ -166,12 +189,25 @@ def request_from(words: dict[str, Any]) -> LaunchRequest:
         authorized_keys=ssh_files.public_keys(words["keys"], Path(home()), Path.home()),
         labels=labels,
         environment=parse_pairs(words["environment"], "--env"),
-        mode="spot" if words["spot"] else "on-demand",
+        mode=_mode(words["mode"], spot=words["spot"]),
         time_limit_seconds=_time_limit(words["time_limit"]),
         delete_when_done=_is_removed(words, access),
         instances=instances,
         host=words["host"],
+        site=words["site"],
+        type=words["type"],
+        region=words["region"],
+        zone=words["zone"],
+        bid_micros_per_hour=parse_amount(words["bid"]) if words["bid"] else None,
+        max_price_micros_per_hour=parse_amount(words["max_price"]) if words["max_price"] else None,
+        restart_policy=words["restart_policy"],
     )
+
+
+def _mode(mode: ModeWord | None, *, spot: bool) -> ModeWord:
+    if spot and mode not in (None, "spot"):
+        raise BadInput(f"`--spot` and `--mode {mode}` contradict each other", hint="Leave one of them out")
+    return "spot" if spot else mode or "on-demand"
 
 
 def _planned(shape: ShapeRequest, path: str, rank: int | None) -> tuple[ShapeRequest, int]:

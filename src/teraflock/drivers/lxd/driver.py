@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,6 +33,8 @@ from teraflock.drivers.lxd.rest import Client
 from teraflock.drivers.lxd.throwaway import Throwaway
 from teraflock.fleet.model import DiskLimits, GpuKind, HostReport
 from teraflock.instance.driver import (
+    BOOT_TIME_MAX,
+    PATIENCE,
     Capability,
     CommandState,
     DoesNotBoot,
@@ -39,6 +42,7 @@ from teraflock.instance.driver import (
     GuestFile,
     Handle,
     Machine,
+    MachineType,
     Network,
     Port,
     Ran,
@@ -71,6 +75,7 @@ class Lxd:
     capabilities = frozenset(
         {
             Capability.PLACEMENT,
+            Capability.CREATE_STOPPED,
             Capability.LIVE_RESIZE,
             Capability.STOP,
             Capability.SNAPSHOTS,
@@ -82,6 +87,7 @@ class Lxd:
         }
     )
     simulated = False
+    patience = PATIENCE
 
     def __init__(
         self,
@@ -140,6 +146,12 @@ class Lxd:
     def close(self) -> None:
         self._host.close()
         self._engine.close()
+
+    def boot_time_max(self, machine: Machine) -> timedelta:
+        return BOOT_TIME_MAX
+
+    def types(self) -> tuple[MachineType, ...]:
+        return ()
 
     def hosts(self) -> Sequence[HostReport]:
         self._host.get()

@@ -106,14 +106,14 @@ class Calls:
             self._kill()
         raise error(fault.kind)
 
-    def _find(self, call: Call, instance_id: str) -> Guest | None:
+    def _find(self, call: Call, handle: Handle) -> Guest | None:
         """The guest as it is now, if it is there and ours."""
-        found = call.turn.get(Guest, instance_id)
+        found = call.turn.get(Guest, handle.instance_id)
         return None if found is None or found.mark != self._mark else as_of(found, call.now)
 
     def _guest(self, call: Call, handle: Handle) -> Guest:
         """The same, for calls that need it whole and at rest."""
-        found = self._find(call, handle.instance_id)
+        found = self._find(call, handle)
         if found is None or found.host != handle.host:
             raise EngineMissing("The simulated engine does not have this instance")
         if not found.whole:

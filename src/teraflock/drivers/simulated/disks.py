@@ -57,7 +57,7 @@ class Disks(Calls):
 
     def console(self, handle: Handle) -> bytes:
         with self._asking("console", handle) as call:
-            found = self._find(call, handle.instance_id)
+            found = self._find(call, handle)
         return b"" if found is None else found.console[-LOG_BYTES_MAX:]
 
     def snapshot(self, handle: Handle, snapshot_id: str) -> int:
@@ -85,7 +85,7 @@ class Disks(Calls):
 
     def delete_snapshot(self, handle: Handle, snapshot_id: str) -> None:
         with self._changing("delete_snapshot", handle) as call:
-            found = self._find(call, handle.instance_id)
+            found = self._find(call, handle)
             if found is not None and snapshot_id in found.snapshots and not call.half:
                 kept = {name: disk for name, disk in found.snapshots.items() if name != snapshot_id}
                 call.turn.put(msgspec.structs.replace(found, snapshots=kept))

@@ -1,12 +1,12 @@
 """The simulated engine: `ComputeDriver` over a world that is only written down.
 
-Two styles. `own` behaves as one's own servers do: we place, limits change live, a guest is up soon. `cloud` behaves as
-a public cloud: it places by itself, a launch takes minutes and may fail half way, the size changes only at rest, and an
-instance may be taken back after a notice. How long things take is by the clock that was handed in.
+It behaves like servers of our own: we place, limits change live, and a guest is up soon. `cloud.py` behaves like a
+public cloud. How long things take is measured by the clock that is passed in.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Literal, NoReturn
+from datetime import timedelta
+from typing import Final, NoReturn
 
 import msgspec
 
@@ -37,20 +37,24 @@ from teraflock.drivers.simulated.networks import Networks
 from teraflock.drivers.simulated.world import World
 from teraflock.fleet.model import HostReport
 from teraflock.instance.driver import (
+    BOOT_TIME_MAX,
+    PATIENCE,
     Capability,
     DoesNotBoot,
     EngineMissing,
     EngineRefused,
     Handle,
     Machine,
+    MachineType,
+    Made,
     NoRoom,
     Readiness,
     Sent,
     Sighting,
 )
+from teraflock.instance.model import InstanceId
 
-OWN: Final = frozenset(Capability) - {Capability.NOTICE}
-CLOUD: Final = frozenset(Capability) - {Capability.PLACEMENT, Capability.LIVE_RESIZE, Capability.BUILDS}
+OWN: Final = frozenset(Capability) - {Capability.NOTICE, Capability.BIDS}
 DOES_NOT_BOOT: Final = "does-not-boot"
 """A recipe of this name, or an image of this id, makes guests that go down at once."""
 
@@ -64,17 +68,12 @@ class SimulatedEngine(Disks, Networks):
         *,
         site: str = "simulated",
         mark: str = "",
-        style: Literal["own", "cloud"] = "own",
         boot_seconds: float = 0.0,
-        launch_seconds: float = 90.0,
         kill: Callable[[], NoReturn] = raise_killed,
     ) -> None:
-        """`launch_seconds` is how long a cloud takes until the guest begins to boot."""
-        super().__init__(world, clock, () if style == "cloud" else hosts, mark=mark, kill=kill)
+        super().__init__(world, clock, hosts, mark=mark, kill=kill)
         self._site = site
-        self._is_cloud = style == "cloud"
         self._boot_seconds = boot_seconds
-        self._launch_seconds = launch_seconds if self._is_cloud else 0.0
 
     @property
     def site(self) -> str:
@@ -86,7 +85,17 @@ class SimulatedEngine(Disks, Networks):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        return CLOUD if self._is_cloud else OWN
+        return OWN
+
+    @property
+    def patience(self) -> timedelta:
+        return PATIENCE
+
+    def boot_time_max(self, machine: Machine) -> timedelta:
+        return BOOT_TIME_MAX
+
+    def types(self) -> Sequence[MachineType]:
+        return ()
 
     def hosts(self) -> Sequence[HostReport]:
         with self._asking("hosts") as call:
@@ -105,26 +114,31 @@ class SimulatedEngine(Disks, Networks):
             self._known(host)
         self._allowed_out[host] = networks
 
-    def create(self, machine: Machine) -> None:
+    def create(self, machine: Machine) -> Made | None:
         with self._changing("create", machine.handle) as call:
             self._known(machine.handle.host)
-            found = self._find(call, machine.id)
+            found = self._find(call, machine.handle)
             if found is not None:
                 not_busy(found, call.now)
             if found is not None and found.whole:
                 if found.host != machine.handle.host:
                     raise EngineRefused("The simulated instance is on another host already")
-                return
+                return None
             call.turn.put(self._made(call, machine))
             taken = address_key(self._mark, machine.network, machine.address)
             call.turn.put(AddressTaken(key=taken, instance_id=machine.id))
+        return None
 
     def _made(self, call: Call, machine: Machine) -> Guest:
         there = call.turn.get(NetworkThere, network_key(self._mark, machine.network, machine.handle.host))
         if there is None or not there.whole:
             raise EngineRefused("The simulated host does not have the project's network")
         taken = call.turn.get(AddressTaken, address_key(self._mark, machine.network, machine.address))
-        if taken is not None and taken.instance_id != machine.id and self._find(call, taken.instance_id):
+        if (
+            taken is not None
+            and taken.instance_id != machine.id
+            and self._find(call, Handle(InstanceId(taken.instance_id), machine.handle.host))
+        ):
             raise EngineRefused(f"The address {machine.address} is another simulated instance's")
         image = self._image(call, machine.image)
         if image is None or not image.whole:
@@ -144,10 +158,9 @@ class SimulatedEngine(Disks, Networks):
             if found.running:
                 return
             self._alone_with_cards(call, found)
-            began_at = later(call.now, self._launch_seconds)
-            up_at = later(began_at, self._boot_seconds)
+            up_at = later(call.now, self._boot_seconds)
             fails_at = call.now + (up_at - call.now) / 2 if call.fails_later else None
-            call.turn.put(started(found, began_at, up_at, fails_at))
+            call.turn.put(started(found, call.now, up_at, fails_at))
 
     def expose(self, machine: Machine) -> None:
         with self._changing("expose", machine.handle) as call:
@@ -176,13 +189,13 @@ class SimulatedEngine(Disks, Networks):
 
     def hide(self, handle: Handle) -> None:
         with self._changing("hide", handle) as call:
-            found = self._find(call, handle.instance_id)
+            found = self._find(call, handle)
             if found is not None and found.ports:
                 call.turn.put(msgspec.structs.replace(found, ports=()))
 
     def stop(self, handle: Handle, *, force: bool) -> None:
         with self._changing("stop", handle) as call:
-            found = self._find(call, handle.instance_id)
+            found = self._find(call, handle)
             if found is None or not found.whole:
                 return
             not_busy(found, call.now)
@@ -224,7 +237,7 @@ class SimulatedEngine(Disks, Networks):
 
     def look(self, handle: Handle) -> Sighting | None:
         with self._asking("look", handle) as call:
-            found = self._find(call, handle.instance_id)
+            found = self._find(call, handle)
         return None if found is None else sighting(found, call.now)
 
     def sightings(self) -> Iterable[Sighting]:
@@ -235,7 +248,7 @@ class SimulatedEngine(Disks, Networks):
 
     def sent(self, handle: Handle) -> Sent | None:
         with self._asking("sent", handle) as call:
-            found = self._find(call, handle.instance_id)
+            found = self._find(call, handle)
         return None if found is None else sent(found)
 
     def all_sent(self) -> Iterable[Sent]:
@@ -257,7 +270,7 @@ class SimulatedEngine(Disks, Networks):
         if machine.disk_bytes < old.disk_bytes:
             raise EngineRefused("A disk cannot become smaller")
         if found.running and Capability.LIVE_RESIZE not in self.capabilities:
-            raise EngineRefused("The simulated cloud changes the size of an instance only at rest")
+            raise EngineRefused("The simulated cloud resizes only stopped instances")
         if found.running and machine.gpus != old.gpus:
             raise EngineRefused("The cards of a simulated instance change only at rest")
         if machine.disk_bytes > old.disk_bytes:

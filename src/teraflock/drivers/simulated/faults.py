@@ -13,7 +13,16 @@ from typing import Final, NoReturn
 import msgspec
 
 from teraflock.base.errors import BadInput, TeraflockError
-from teraflock.instance.driver import DoesNotBoot, EngineBusy, EngineDown, EngineRefused, NoRoom
+from teraflock.instance.driver import (
+    BadCredentials,
+    DoesNotBoot,
+    EngineBusy,
+    EngineDown,
+    EngineRefused,
+    NoMoney,
+    NoRoom,
+    OverQuota,
+)
 
 FOREVER: Final = 1 << 30
 ANY: Final = "*"
@@ -33,6 +42,9 @@ class Kind(StrEnum):
     BUSY = "busy"
     REFUSED = "refused"
     NO_ROOM = "no-room"
+    OVER_QUOTA = "over-quota"
+    NO_MONEY = "no-money"
+    BAD_CREDENTIALS = "bad-credentials"
     DOES_NOT_BOOT = "does-not-boot"
     LATER = "later"
     """A start is taken, and turns out to have failed half way to the guest's answer."""
@@ -79,6 +91,9 @@ ERRORS: Final[Mapping[Kind, TeraflockError]] = {
     Kind.BUSY: EngineBusy("The simulated engine is busy with this instance", hint="Try again in a moment"),
     Kind.REFUSED: EngineRefused("The simulated engine refused, as it was told to"),
     Kind.NO_ROOM: NoRoom("The simulated host's storage pool is full", hint="Delete what is not needed"),
+    Kind.OVER_QUOTA: OverQuota("The simulated account has reached its limit"),
+    Kind.NO_MONEY: NoMoney("The simulated account has no money left"),
+    Kind.BAD_CREDENTIALS: BadCredentials("The simulated cloud does not accept the account's credentials"),
     Kind.DOES_NOT_BOOT: DoesNotBoot("The simulated guest went down again right after its start"),
 }
 

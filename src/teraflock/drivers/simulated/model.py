@@ -53,10 +53,14 @@ class Guest(msgspec.Struct, frozen=True, kw_only=True):
     starts: int = 0
     sent_bytes: int = 0
     """Out of the house, since its last start: the counter begins anew then."""
+    remote_id: str = ""
+    """Of a rented machine: the cloud's own id. There may be two machines for one instance, as in a real cloud."""
+    listed_at: datetime | None = None
+    """When listings begin to show it."""
 
     @property
     def key(self) -> str:
-        return self.machine.handle.instance_id
+        return self.remote_id or self.machine.handle.instance_id
 
     @property
     def host(self) -> str:
@@ -111,11 +115,25 @@ class Weather(msgspec.Struct, frozen=True, kw_only=True):
     full: frozenset[str] = frozenset()
     """Hosts whose pool has no room left."""
     faults: tuple[Fault, ...] = ()
+    locked_out: bool = False
+    """The account's credentials are not accepted."""
+    broke: bool = False
+    """The account has no money."""
+    machines_max: int | None = None
+    """The account's quota."""
+    sold_out: frozenset[str] = frozenset()
+    """Regions without room."""
+    prices: Mapping[str, int] = {}
+    """Prices that changed, see `price_key`."""
     key: str = "weather"
     host: str = ""
 
 
 Thing: TypeAlias = Guest | NetworkThere | AddressTaken | Image | Births | Weather
+
+
+def price_key(type: str, region: str, mode: str) -> str:
+    return f"{type}@{region}/{mode}"
 
 
 def network_key(mark: str, network: Network, host: str) -> str:

@@ -11,8 +11,8 @@ import msgspec
 
 from teraflock.drivers.simulated.faults import Fault
 from teraflock.drivers.simulated.life import at_rest
-from teraflock.drivers.simulated.model import AddressTaken, Guest, Weather
-from teraflock.drivers.simulated.world import World, weather
+from teraflock.drivers.simulated.model import AddressTaken, Guest, Weather, price_key
+from teraflock.drivers.simulated.world import Turn, World, weather
 from teraflock.instance.driver import EngineMissing
 
 
@@ -61,7 +61,8 @@ class Trouble:
 
     def deleted_by_hand(self, instance_id: str) -> None:
         with self._world.write() as turn:
-            turn.remove(Guest, instance_id)
+            for found in _guests(turn, instance_id):
+                turn.remove(Guest, found.key)
             for taken in turn.every(AddressTaken):
                 if taken.instance_id == instance_id:
                     turn.remove(AddressTaken, taken.key)
@@ -90,13 +91,56 @@ class Trouble:
         """The engine gives notice, and has it no more from then on."""
         self._change_guest(instance_id, lambda found: msgspec.structs.replace(found, leaving_at=at))
 
+    # Clouds
+
+    def locked_out(self, *, is_so: bool = True) -> None:
+        """The account's credentials are not accepted."""
+        self._change(lambda under: msgspec.structs.replace(under, locked_out=is_so))
+
+    def runs_out_of_money(self, *, is_so: bool = True) -> None:
+        self._change(lambda under: msgspec.structs.replace(under, broke=is_so))
+
+    def quota(self, machines_max: int | None) -> None:
+        self._change(lambda under: msgspec.structs.replace(under, machines_max=machines_max))
+
+    def sold_out(self, *regions: str) -> None:
+        """These regions have no room; all others do."""
+        self._change(lambda under: msgspec.structs.replace(under, sold_out=frozenset(regions)))
+
+    def price_changes(self, type: str, region: str, mode: str, micros_per_hour: int, now: datetime) -> None:
+        """From now on, for machines that run too. Whoever bids less loses the machine at once."""
+        key = price_key(type, region, mode)
+        self._change(
+            lambda under: msgspec.structs.replace(under, prices={**under.prices, key: micros_per_hour})
+        )
+        with self._world.write() as turn:
+            for found in turn.every(Guest):
+                rental = found.machine.rental
+                if rental is None or price_key(rental.type, rental.region, rental.mode) != key:
+                    continue
+                if (rental.bid_micros_per_hour or micros_per_hour) < micros_per_hour:
+                    turn.put(msgspec.structs.replace(found, leaving_at=now))
+
+    def all_is_well(self) -> None:
+        """No fault is left; prices stay as they are."""
+        self._change(lambda under: Weather(prices=under.prices))
+
     def _change(self, change: Callable[[Weather], Weather]) -> None:
         with self._world.write() as turn:
             turn.put(change(weather(turn)))
 
     def _change_guest(self, instance_id: str, change: Callable[[Guest], Guest]) -> None:
         with self._world.write() as turn:
-            found = turn.get(Guest, instance_id)
-            if found is None:
+            guests = _guests(turn, instance_id)
+            if not guests:
                 raise EngineMissing("The simulated engine does not have this instance")
-            turn.put(change(found))
+            for found in guests:
+                turn.put(change(found))
+
+
+def _guests(turn: Turn, instance_id: str) -> list[Guest]:
+    """By the instance; a rented machine is kept under an id of its own."""
+    found = turn.get(Guest, instance_id)
+    if found is not None:
+        return [found]
+    return [each for each in turn.every(Guest) if each.machine.handle.instance_id == instance_id]

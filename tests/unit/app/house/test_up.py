@@ -129,7 +129,9 @@ def test_a_secret_is_its_owners_from_the_first_moment(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("content", ["", "x", "-1", "1", f"{os.getpid()}"])
+@pytest.mark.parametrize(
+    "content", ["", "x", "-1", "1", f"{os.getpid()}"], ids=["empty", "word", "negative", "first", "own"]
+)
 def test_a_pid_that_is_anybodys_is_not_ours(tmp_path: Path, content: str) -> None:
     places = Places(tmp_path)
     places.cloud.mkdir()

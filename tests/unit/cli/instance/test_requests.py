@@ -24,6 +24,7 @@ NOTHING: dict[str, Any] = {
     "access": None, "line": None, "words": (), "user_data": None, "keys": (KEY,), "labels": (), "environment": (),
     "instances": 1, "spot": False, "host": None, "plan": None, "choice": None,
     "shell": False, "time_limit": None, "removed": False,
+    "mode": None, "site": "", "type": "", "region": "", "zone": "", "bid": "", "max_price": "", "restart_policy": None,
 }  # fmt: skip
 
 

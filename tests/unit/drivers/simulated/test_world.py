@@ -11,13 +11,20 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.unit.drivers.simulated.worlds import FIRST_HOST, NETWORK, SECOND_HOST, Bench, bench, machine
+from tests.unit.drivers.simulated.worlds import (
+    FIRST_HOST,
+    NETWORK,
+    SECOND_HOST,
+    Bench,
+    bench,
+    machine,
+    opened,
+)
 
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput, UnknownName
 from teraflock.drivers.simulated.faults import Fault, Kind
 from teraflock.drivers.simulated.fleet import fleet
-from teraflock.drivers.simulated.open import open_simulated
 from teraflock.drivers.simulated.store import FileWorld
 from teraflock.drivers.simulated.trouble import Trouble
 from teraflock.drivers.simulated.world import MemoryWorld
@@ -176,7 +183,7 @@ def test_a_cloud_takes_minutes_and_places_by_itself() -> None:
 def test_a_cloud_may_fail_half_way() -> None:
     table = Bench(MemoryWorld(), style="cloud")
     one = machine(1, host="")
-    table.trouble.faults(Fault(call="start", kind=Kind.LATER))
+    table.trouble.faults(Fault(call="create", kind=Kind.LATER))
     table.launch(one)
     assert seen(table) == {"ins_0001": Seen.PENDING}
     table.wait(46)
@@ -204,11 +211,9 @@ def test_a_cloud_takes_back_after_a_notice() -> None:
 def test_a_world_outlives_a_process_that_is_killed(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path\n"
-        "from tests.unit.drivers.simulated.worlds import machine\n"
+        "from tests.unit.drivers.simulated.worlds import machine, opened\n"
         "from teraflock.base.clock import SystemClock\n"
-        "from teraflock.drivers.simulated.open import open_simulated\n"
-        "engine = open_simulated(Path(sys.argv[1]), {'TERA_SIMULATED_FAULTS': 'create:half:killed@ins_0002',"
-        " 'TERA_SIMULATED_HOSTS': '1x1xT4'}, SystemClock())\n"
+        "engine = opened(Path(sys.argv[1]), SystemClock(), faults='create:half:killed@ins_0002', hosts='1x1xT4')\n"
         "engine.build_image('base', 'base')\n"
         "for number in (1, 2, 3):\n"
         "    engine.prepare(machine(number)); engine.create(machine(number))\n"
@@ -217,7 +222,7 @@ def test_a_world_outlives_a_process_that_is_killed(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, str(tmp_path)]
     killed = subprocess.run(command, env=environment, capture_output=True, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    engine = open_simulated(tmp_path, {"TERA_SIMULATED_HOSTS": "1x1xT4"}, SystemClock())
+    engine = opened(tmp_path, SystemClock(), hosts="1x1xT4")
     found = {sighting.instance_id: sighting.seen for sighting in engine.sightings()}
     assert found == {"ins_0001": Seen.STOPPED, "ins_0002": Seen.BROKEN}
     again = subprocess.run(command, env=environment, capture_output=True, check=False)
@@ -263,5 +268,5 @@ def test_a_card_nobody_knows() -> None:
 
 
 def test_settings_that_make_no_sense(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="BOOT_SECONDS"):
-        open_simulated(tmp_path, {"TERA_SIMULATED_BOOT_SECONDS": "soon"}, SystemClock())
+    with pytest.raises(BadInput, match="boot_seconds"):
+        opened(tmp_path, SystemClock(), boot_seconds="soon")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.engine.conftest import IMAGES, MIB, NETWORKS, MachineMaker, launched, seen_as
 from tests.engine.house import House
+from tests.long import sampled
 
 from teraflock.drivers.lxd import confinement, guest, names
 from teraflock.drivers.lxd.driver import Lxd, new_host_key
@@ -71,7 +72,9 @@ def test_a_make_that_nobody_waits_for_any_more_is_made_whole(
     launched(driver, machine)
 
 
-@pytest.mark.parametrize("milliseconds", [0, 20, 40, 70, 110, 160, 230])
+@pytest.mark.parametrize(
+    "milliseconds", sampled([0, 20, 40, 70, 110, 160, 230], every=4, because="kills a daemon again and again")
+)
 def test_a_daemon_killed_in_the_middle_of_a_make_or_an_end(
     driver: Lxd, client: Client, house: House, a_machine: MachineMaker, milliseconds: int
 ) -> None:

@@ -10,7 +10,7 @@ from teraflock.storage.database import Database, Transaction
 T = TypeVar("T")
 
 
-class Mortal:
+class CrashingDatabase:
     """`look` reads inside each write, at its end; what it read is handed to `saw` once that is committed."""
 
     def __init__(
@@ -30,6 +30,9 @@ class Mortal:
 
     def write(self, work: Callable[[Transaction], T], /) -> T:
         return self._until_killed(self._inner.write, work)
+
+    def write_with_locks(self, work: Callable[[Transaction], T], /) -> T:
+        return self._until_killed(self._inner.write_with_locks, work)
 
     def write_alone(self, work: Callable[[Transaction], T], /) -> T:
         return self._until_killed(self._inner.write_alone, work)

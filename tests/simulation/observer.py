@@ -48,7 +48,7 @@ class WatchedEngine(SimulatedEngine):
             raise
 
 
-class Witness:
+class Observer:
     def __init__(
         self,
         oracle: Oracle,

@@ -18,7 +18,7 @@ HEADER = ",".join(NEEDED) + "\n"
 ROW = "aws,T4,1,on-demand,9,USD,hour\n"
 
 
-class Held:
+class PausedImport:
     """The import has read its first file, and waits for the second."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", pipe: int) -> None:
@@ -43,18 +43,19 @@ class Held:
 
 
 @contextmanager
-def held_import(tera: Tera, folder: Path, price: str) -> Iterator[Held]:
+def paused_import(tera: Tera, folder: Path, price: str) -> Iterator[PausedImport]:
     own(folder / "a.csv", [{"instance_type": f"new{i}", "price": price} for i in range(ROWS_BEFORE)])
     os.mkfifo(folder / "b.csv")
     process = tera.start("offers", "import", "mine", folder)
-    held = Held(process, _opened_by_both(folder / "b.csv", process))
+    paused = PausedImport(process, _opened_by_both(folder / "b.csv", process))
     try:
-        yield held
+        yield paused
     finally:
-        held.end()
+        paused.end()
         with suppress(subprocess.TimeoutExpired):
             process.wait(SECONDS_MAX)
         process.kill()
+        process.wait()
         for stream in (process.stdout, process.stderr):
             if stream:
                 stream.close()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.story.held import held_import
+from tests.story.paused_import import paused_import
 from tests.story.tera import SECONDS_MAX, Tera, checked, finished
 from tests.unit.offer.catalogs import own
 from tests.unit.offer.web import Web, body, web_server
@@ -47,13 +47,13 @@ def sound(home: Path) -> bool:
 
 def test_ctrl_c_stops_an_import_at_once_and_leaves_nothing_of_it(owner: Tera, tmp_path: Path) -> None:
     folder = tmp_path / "new"
-    with held_import(owner, folder, "5") as held:
-        held.write(10)
-        held.process.send_signal(signal.SIGINT)
+    with paused_import(owner, folder, "5") as paused:
+        paused.write(10)
+        paused.process.send_signal(signal.SIGINT)
         with pytest.raises(BrokenPipeError):
-            held.write(200_000)
-        held.end()
-        done = finished(held.process)
+            paused.write(200_000)
+        paused.end()
+        done = finished(paused.process)
     assert (done.code, done.out) == (130, "")
     assert "error: Stopped" in done.err
     assert mine(owner) == [1, 2]
@@ -63,10 +63,10 @@ def test_ctrl_c_stops_an_import_at_once_and_leaves_nothing_of_it(owner: Tera, tm
 def test_kill_9_in_an_import_leaves_the_old_offers_whole(owner: Tera, tmp_path: Path) -> None:
     everything = owner.offers("--all")
     folder = tmp_path / "new"
-    with held_import(owner, folder, "5") as held:
-        held.write(10)
-        held.process.kill()
-        held.process.wait()
+    with paused_import(owner, folder, "5") as paused:
+        paused.write(10)
+        paused.process.kill()
+        paused.process.wait()
     assert owner.offers("--all") == everything
     assert sound(owner.home)
     shutil.rmtree(folder)
@@ -75,20 +75,20 @@ def test_kill_9_in_an_import_leaves_the_old_offers_whole(owner: Tera, tmp_path: 
 
 
 def test_who_reads_while_an_import_runs_sees_the_old_catalog(owner: Tera, tmp_path: Path) -> None:
-    with held_import(owner, tmp_path / "new", "5") as held:
+    with paused_import(owner, tmp_path / "new", "5") as paused:
         assert mine(owner) == [1, 2]
-        held.write(1)
-        held.end()
-        assert finished(held.process).code == 0
+        paused.write(1)
+        paused.end()
+        assert finished(paused.process).code == 0
     assert len(owner.offers("--source", "mine", "--all")) == 2501
 
 
 def test_two_imports_at_once_leave_one_whole_catalog(owner: Tera, tmp_path: Path) -> None:
-    with held_import(owner, tmp_path / "new", "5") as held:
+    with paused_import(owner, tmp_path / "new", "5") as paused:
         other = owner.start("offers", "import", "mine", catalog(tmp_path / "other.csv", 3))
-        held.write(1)
-        held.end()
-        assert finished(held.process).code == 0
+        paused.write(1)
+        paused.end()
+        assert finished(paused.process).code == 0
         assert finished(other).code == 0
     assert len(owner.offers("--source", "mine", "--all")) in (3, 2501)
     sources = {source["name"]: source for source in owner.ok("offers", "sources", "--json").json}

@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from tests.faults.servers import HOMES, Site
+from tests.long import sampled
 
 from teraflock.instance.orders import Order
 
@@ -22,7 +23,7 @@ def site(postgres_address: str) -> Iterator[Site]:
         site.close()
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", sampled(POINTS, every=3, because="waits until a lease ends"))
 def test_a_survivor_finishes_what_the_other_began(site: Site, point: str) -> None:
     site.ask("launch", Order(name="one", instances=INSTANCES))
     assert site.death(site.serve(dies_at=point)) == -signal.SIGKILL

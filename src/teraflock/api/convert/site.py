@@ -1,0 +1,57 @@
+"""Sites on the wire."""
+
+from teraflock.instance.driver import Capability, MachineType
+from teraflock.instance.site.model import SiteCheck, SiteRecord, SiteView
+from teraflock.wire.site import MachineTypeAnswer, SiteAnswer, SiteCheckAnswer, SiteRequest
+
+
+def record_from(request: SiteRequest) -> SiteRecord:
+    return SiteRecord(name=request.name, kind=request.kind, options=request.options)
+
+
+def site_answer(view: SiteView, *, types: bool = False) -> SiteAnswer:
+    driver = view.driver
+    state = "broken" if view.problem else "ready" if driver is not None and view.since else "unknown"
+    return SiteAnswer(
+        name=view.record.name,
+        kind=view.record.kind,
+        defined_in="database" if view.is_kept else "settings",
+        state=state,
+        problem=view.problem,
+        since=view.since,
+        simulated=driver is not None and driver.simulated,
+        rents=driver is not None and Capability.PLACEMENT not in driver.capabilities,
+        capabilities=tuple(sorted(driver.capabilities)) if driver else (),
+        hosts=view.hosts,
+        instances=view.instances,
+        open=view.for_all,
+        organisations=view.organisations,
+        options=view.record.options,
+        types=tuple(map(_type_answer, driver.types())) if driver and types else (),
+    )
+
+
+def check_answer(check: SiteCheck) -> SiteCheckAnswer:
+    return SiteCheckAnswer(
+        name=check.name,
+        ok=not check.problem,
+        problem=check.problem,
+        hint=check.hint,
+        hosts=check.hosts,
+        machines=check.machines,
+        types=check.types,
+    )
+
+
+def _type_answer(each: MachineType) -> MachineTypeAnswer:
+    return MachineTypeAnswer(
+        name=each.name,
+        region=each.region,
+        gpu=each.gpu,
+        gpus=each.gpus,
+        vcpus=each.vcpus,
+        ram_bytes=each.ram_bytes,
+        disk_bytes=each.disk_bytes,
+        prices_micros_per_hour=each.prices,
+        currency=each.currency,
+    )

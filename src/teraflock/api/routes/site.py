@@ -1,0 +1,72 @@
+"""Sites: engines and cloud accounts. For operators."""
+
+from teraflock.api.call import Call
+from teraflock.api.convert.site import check_answer, record_from, site_answer
+from teraflock.api.route import Routes, Scope, Work
+from teraflock.tenant.rules import Permission
+from teraflock.wire.site import SiteAnswer, SiteCheckAnswer, SiteList, SiteRequest
+
+routes = Routes("sites")
+
+
+@routes.get("/v1/sites", scope=Scope.HOUSE, may=Permission.HOST_READ)
+def list_sites(call: Call) -> SiteList:
+    """List all sites and whether they answer."""
+    return SiteList(items=tuple(map(site_answer, call.nouns.sites.sites())))
+
+
+@routes.post(
+    "/v1/sites",
+    scope=Scope.HOUSE,
+    may=Permission.HOST_WRITE,
+    status=201,
+    creates=True,
+    errors=("conflict", "bad_input", "unknown_name"),
+)
+def add_site(call: Call, body: SiteRequest) -> SiteAnswer:
+    """Define a site. The server opens it within seconds."""
+    return site_answer(call.nouns.sites.add(call.actor, record_from(body)))
+
+
+@routes.get("/v1/sites/{site}", scope=Scope.HOUSE, may=Permission.HOST_READ)
+def show_site(call: Call, site: str) -> SiteAnswer:
+    """Show one site, with the machine types that can be rented there."""
+    return site_answer(call.nouns.sites.site(site), types=True)
+
+
+@routes.delete(
+    "/v1/sites/{site}", scope=Scope.HOUSE, may=Permission.HOST_WRITE, errors=("conflict", "refused")
+)
+def remove_site(call: Call, site: str) -> None:
+    """Forget a site that has no instances. Only one that was added here; settings are changed on the server."""
+    call.nouns.sites.remove(call.actor, site)
+
+
+@routes.post("/v1/sites/{site}/check", scope=Scope.HOUSE, may=Permission.HOST_READ, work=Work.LONG)
+def check_site(call: Call, site: str) -> SiteCheckAnswer:
+    """Ask a site what it has. Nothing is changed there."""
+    return check_answer(call.nouns.sites.check(site))
+
+
+@routes.put(
+    "/v1/sites/{site}/organisations/{organisation}",
+    scope=Scope.HOUSE,
+    may=Permission.HOST_WRITE,
+    errors=("refused",),
+)
+def allow_site(call: Call, site: str, organisation: str) -> SiteAnswer:
+    """Let an organisation rent machines at a site."""
+    id = call.nouns.tenants.organisations.show(call.actor, organisation).id
+    return site_answer(call.nouns.sites.allow(call.actor, site, id, may=True))
+
+
+@routes.delete(
+    "/v1/sites/{site}/organisations/{organisation}",
+    scope=Scope.HOUSE,
+    may=Permission.HOST_WRITE,
+    errors=("refused",),
+)
+def deny_site(call: Call, site: str, organisation: str) -> SiteAnswer:
+    """Let an organisation rent no more machines at a site. What it has there runs on."""
+    id = call.nouns.tenants.organisations.show(call.actor, organisation).id
+    return site_answer(call.nouns.sites.allow(call.actor, site, id, may=False))

@@ -1,0 +1,33 @@
+"""Finds drivers: every folder beside this file that has a `site.py`, except those whose names begin with `_`."""
+
+import importlib
+import os
+from typing import Final
+
+from teraflock.base.errors import unknown_name
+from teraflock.drivers.opening import DriverKind, Opening
+from teraflock.instance.driver import ComputeDriver
+
+FOLDER: Final = os.path.dirname(__file__)  # noqa: PTH120 -- settings are read at every start
+DECLARED_IN: Final = "site"
+
+
+def kinds() -> tuple[str, ...]:
+    """The names of all kinds of sites, without loading them."""
+    names = (entry.name for entry in os.scandir(FOLDER) if entry.is_dir() and not entry.name.startswith("_"))
+    return tuple(sorted(name for name in names if os.path.exists(f"{FOLDER}/{name}/{DECLARED_IN}.py")))  # noqa: PTH110
+
+
+def kind(name: str) -> DriverKind:
+    """The declaration of one kind; loads its driver."""
+    if name not in kinds():
+        raise unknown_name("kind of site", name, kinds())
+    declared = importlib.import_module(f"teraflock.drivers.{name}.{DECLARED_IN}").DRIVER
+    assert isinstance(declared, DriverKind), f"drivers/{name}/{DECLARED_IN}.py declares no DRIVER"
+    return declared
+
+
+def open_site(kind_name: str, opening: Opening) -> ComputeDriver:
+    found = kind(kind_name)
+    found.check(opening.name, opening.options)
+    return found.open(opening)

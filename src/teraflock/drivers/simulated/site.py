@@ -1,0 +1,75 @@
+"""Opens simulated sites. Nothing real runs there, and everything they show says so."""
+
+from typing import Final
+
+from teraflock.base.errors import BadInput
+from teraflock.drivers.opening import DriverKind, Opening, truth
+from teraflock.drivers.simulated import faults
+from teraflock.drivers.simulated.cloud import SimulatedCloud
+from teraflock.drivers.simulated.engine import SimulatedEngine
+from teraflock.drivers.simulated.fleet import fleet
+from teraflock.drivers.simulated.model import Weather
+from teraflock.drivers.simulated.store import FileWorld
+from teraflock.drivers.simulated.types import TYPES
+
+HOSTS: Final = "4x8xV100,2x0"
+BOOT_SECONDS: Final = 0.5
+LAUNCH_SECONDS: Final = 20.0
+WORLD_NAME: Final = "simulated-world.db"
+"""Of the site that is called `simulated`; the others have their names in theirs."""
+
+
+def world_name(site: str) -> str:
+    return WORLD_NAME if site == "simulated" else f"simulated-{site}.db"
+
+
+def _open(opening: Opening) -> SimulatedEngine:
+    """An engine whose world is a file in the folder. Faults that kill end this very process."""
+    style = opening.options.get("style") or "own"
+    if style not in ("own", "cloud"):
+        raise BadInput(f"`{style}` is not a style of simulated sites", hint="Write `own` or `cloud`")
+    wanted = faults.parse(opening.options.get("faults", ""))
+    hosts = fleet(opening.options.get("hosts") or HOSTS)
+    boot_seconds = opening.option("boot_seconds", BOOT_SECONDS, float)
+    world = FileWorld(opening.folder / world_name(opening.name))
+    with world.write() as turn:
+        if turn.get(Weather, "weather") is None:
+            turn.put(Weather(faults=wanted))
+    if style == "own":
+        return SimulatedEngine(
+            world,
+            opening.clock,
+            hosts,
+            site=opening.name,
+            mark=opening.mark,
+            boot_seconds=boot_seconds,
+            kill=faults.kill_this_process,
+        )
+    return SimulatedCloud(
+        world,
+        opening.clock,
+        types=opening.options.get("types") or TYPES,
+        site=opening.name,
+        mark=opening.mark,
+        boot_seconds=boot_seconds,
+        launch_seconds=opening.option("launch_seconds", LAUNCH_SECONDS, float),
+        listing_seconds=opening.option("listing_seconds", 0.0, float),
+        tokens=opening.option("tokens", True, truth),
+        kill=faults.kill_this_process,
+    )
+
+
+DRIVER: Final = DriverKind(
+    summary="Nothing real: hosts or a cloud that exist only in a file, for trying things out",
+    options={
+        "style": "`own`: hosts that we place on. `cloud`: machine types to rent",
+        "hosts": "With `own`: the fleet, such as `4x8xV100,2x0`",
+        "types": "With `cloud`: machine types, such as `gpu-1=1xA100-80@east:1.29/0.45`",
+        "boot_seconds": "How long a guest takes to answer once it boots",
+        "launch_seconds": "With `cloud`: how long a machine takes before it boots",
+        "listing_seconds": "With `cloud`: how long listings lack a new machine",
+        "tokens": "With `cloud`: whether launch tokens are honoured, `true` or `false`",
+        "faults": "What goes wrong, such as `create:after:engine-down`; put into a new world once",
+    },
+    open=_open,
+)

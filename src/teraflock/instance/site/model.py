@@ -1,0 +1,50 @@
+"""A site: one engine or one cloud account."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import msgspec
+
+from teraflock.instance.driver import ComputeDriver
+
+
+class SiteRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A site as the settings or the database define it."""
+
+    name: str
+    kind: str
+    """The folder of its driver."""
+    options: Mapping[str, str] = {}
+
+
+class SiteState(msgspec.Struct, frozen=True, kw_only=True):
+    problem: str
+    """Empty: it answers."""
+    since: datetime
+
+
+class SiteView(msgspec.Struct, frozen=True, kw_only=True):
+    """All that an operator sees of a site."""
+
+    record: SiteRecord
+    is_kept: bool
+    """It is defined in the database, not in the settings."""
+    driver: ComputeDriver | None
+    """None: it could not be opened, or not yet."""
+    problem: str
+    since: datetime | None
+    for_all: bool
+    organisations: tuple[str, ...]
+    hosts: int
+    instances: int
+
+
+class SiteCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """What a site answered."""
+
+    name: str
+    problem: str = ""
+    hint: str = ""
+    hosts: int = 0
+    machines: int = 0
+    types: int = 0

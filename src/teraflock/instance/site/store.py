@@ -1,0 +1,89 @@
+"""All SQL about sites."""
+
+from datetime import datetime
+
+import msgspec
+
+from teraflock.base.clock import at_microseconds, microseconds
+from teraflock.instance.site.model import SiteRecord, SiteState
+from teraflock.storage.database import Transaction
+from teraflock.tenant.model import OrganisationId
+
+
+def records(tx: Transaction) -> tuple[SiteRecord, ...]:
+    rows = tx.all("SELECT name, kind, options FROM site ORDER BY name")
+    return tuple(
+        SiteRecord(name=name, kind=kind, options=msgspec.json.decode(options, type=dict[str, str]))
+        for name, kind, options in rows
+    )
+
+
+def insert(tx: Transaction, record: SiteRecord, now: datetime) -> None:
+    tx.run(
+        "INSERT INTO site (name, kind, options, created_at_us) VALUES (:name, :kind, :options, :now)",
+        name=record.name,
+        kind=record.kind,
+        options=msgspec.json.encode(record.options).decode(),
+        now=microseconds(now),
+    )
+
+
+def remove(tx: Transaction, name: str) -> None:
+    tx.run("DELETE FROM site WHERE name = :name", name=name)
+    tx.run("DELETE FROM site_use WHERE site = :name", name=name)
+    tx.run("DELETE FROM site_state WHERE site = :name", name=name)
+
+
+def set_use(tx: Transaction, name: str, organisation: OrganisationId, *, may: bool) -> None:
+    tx.run("DELETE FROM site_use WHERE site = :name AND organisation_id = :id", name=name, id=organisation)
+    if may:
+        tx.run("INSERT INTO site_use (site, organisation_id) VALUES (:name, :id)", name=name, id=organisation)
+
+
+def uses(tx: Transaction) -> dict[str, tuple[str, ...]]:
+    """Which organisations may rent at each site."""
+    found: dict[str, tuple[str, ...]] = {}
+    for site, organisation in tx.all("SELECT site, organisation_id FROM site_use ORDER BY organisation_id"):
+        found[site] = (*found.get(site, ()), organisation)
+    return found
+
+
+def counts(tx: Transaction) -> dict[str, tuple[int, int]]:
+    """The hosts that each site has now, and its instances."""
+    hosts = _counted(tx, "SELECT site, COUNT(*) FROM host WHERE gone_at_us IS NULL GROUP BY site")
+    instances = _counted(
+        tx, "SELECT site, COUNT(*) FROM instance WHERE phase NOT IN ('gone', 'failed') GROUP BY site"
+    )
+    return {site: (hosts.get(site, 0), instances.get(site, 0)) for site in {*hosts, *instances}}
+
+
+def _counted(tx: Transaction, sql: str) -> dict[str, int]:
+    return {row[0]: int(row[1]) for row in tx.all(sql)}
+
+
+def names_for(tx: Transaction, organisation: OrganisationId) -> frozenset[str]:
+    """Where an organisation may rent machines."""
+    rows = tx.all("SELECT site FROM site_use WHERE organisation_id = :id", id=organisation)
+    return frozenset(row[0] for row in rows)
+
+
+def states(tx: Transaction) -> dict[str, SiteState]:
+    rows = tx.all("SELECT site, problem, since_us FROM site_state")
+    return {
+        site: SiteState(problem=problem, since=at_microseconds(since_us)) for site, problem, since_us in rows
+    }
+
+
+def note_state(tx: Transaction, site: str, problem: str, now: datetime) -> bool:
+    """Record whether a site answers; whether that changed."""
+    known = tx.one("SELECT problem FROM site_state WHERE site = :site", site=site)
+    if known and known[0] == problem:
+        return False
+    tx.run(
+        "INSERT INTO site_state (site, problem, since_us) VALUES (:site, :problem, :now)"
+        " ON CONFLICT (site) DO UPDATE SET problem = excluded.problem, since_us = excluded.since_us",
+        site=site,
+        problem=problem,
+        now=microseconds(now),
+    )
+    return True

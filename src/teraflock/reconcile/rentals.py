@@ -1,0 +1,98 @@
+"""What is recorded about rented hosts: the machine, where it is reached, and what it costs us.
+
+The cost is in the host's row, and every change of it is an `instance.cost` event of the installation, which no tenant
+sees. Nothing here decides; `drift.py` and `instances.py` do.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+
+import msgspec
+from msgspec.structs import replace
+
+from teraflock.base.events import Event
+from teraflock.base.ids import EventId, new_id
+from teraflock.fleet import store as fleet
+from teraflock.fleet.model import Host, HostCost, HostId
+from teraflock.instance.driver import Made, Readiness
+from teraflock.instance.model import SSH_PORT, Instance
+from teraflock.instance.rules import region_of
+from teraflock.instance.steps import Done
+from teraflock.storage.database import Transaction
+from teraflock.storage.events import record_event
+
+RandomBytes = Callable[[int], bytes]
+
+
+def note(
+    tx: Transaction, before: Instance, after: Instance, done: Done, now: datetime, random_bytes: RandomBytes
+) -> None:
+    """Record what a step found out about the rented host of an instance."""
+    if before.spec.rental is None or before.host_id is None:
+        return
+    if done.made is not None:
+        note_machine(tx, before, before.host_id, done.made, now, random_bytes)
+    if after.candidate != before.candidate or after.host_id is None:
+        note_end(tx, before, before.host_id, now, random_bytes)
+    if after.candidate != before.candidate:
+        fleet.move_rented(tx, before.host_id, region_of(after))
+    if done.readiness is not None and after.host_id is not None:
+        _reached(tx, after.host_id, done.readiness, now)
+
+
+def note_machine(
+    tx: Transaction, instance: Instance, host_id: HostId, made: Made, now: datetime, random_bytes: RandomBytes
+) -> None:
+    """Record which machine a rented host is and what it costs us, where that is new."""
+    host = fleet.host(tx, host_id)
+    assert host is not None, "a host's row outlives its instance"
+    is_new = host.remote_id != made.remote_id
+    if is_new or host.zone != made.zone:
+        fleet.note_made(tx, host_id, remote_id=made.remote_id, zone=made.zone, now=now)
+    if made.price_micros_per_hour is None:
+        return
+    cost = HostCost(micros_per_hour=made.price_micros_per_hour, currency=made.currency)
+    if is_new or host.cost != cost:
+        fleet.set_cost(tx, host_id, cost)
+        _tell(tx, instance, replace(host, remote_id=made.remote_id, zone=made.zone), cost, now, random_bytes)
+
+
+def note_end(
+    tx: Transaction, instance: Instance, host_id: HostId, now: datetime, random_bytes: RandomBytes
+) -> None:
+    """Record that a machine is gone and costs nothing from now on; nothing where none was ever known."""
+    host = fleet.host(tx, host_id)
+    if host is not None and host.remote_id and host.cost is not None:
+        over = replace(host.cost, micros_per_hour=0)
+        _tell(tx, instance, host, over, now, random_bytes)
+
+
+def _tell(
+    tx: Transaction, instance: Instance, host: Host, cost: HostCost, now: datetime, random_bytes: RandomBytes
+) -> None:
+    details: dict[str, str | int | float | bool | None] = {
+        "host": host.id,
+        "site": host.site,
+        "type": host.type,
+        "region": host.region,
+        "zone": host.zone,
+        "remote_id": host.remote_id,
+        "cost_micros_per_hour": cost.micros_per_hour,
+        "cost_currency": cost.currency,
+    }
+    id = EventId(new_id("evt", now, random_bytes))
+    record_event(
+        tx, Event(id=id, at=now, kind="instance.cost", subject=instance.id, project="", details=details)
+    )
+
+
+def _reached(tx: Transaction, host_id: HostId, readiness: Readiness, now: datetime) -> None:
+    found = {port: (each.address, each.port) for port, each in sorted(readiness.endpoints.items())}
+    fleet.set_endpoints(
+        tx,
+        host_id,
+        address=found[SSH_PORT][0] if SSH_PORT in found else "",
+        login=readiness.user,
+        endpoints=msgspec.json.encode(found).decode(),
+        now=now,
+    )

@@ -1,0 +1,96 @@
+"""An instance on a rented machine, from its launch to its end: service, loops, engine, meter. On both databases."""
+
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+from tests.faults.house import SKY, House
+
+from teraflock.base.clock import FixedClock
+from teraflock.drivers.simulated.world import MemoryWorld
+from teraflock.fleet import store as fleet
+from teraflock.fleet.model import Host, HostKind, HostState
+from teraflock.instance.model import View
+from teraflock.instance.orders import Order
+from teraflock.instance.states import Phase
+from teraflock.meter.service import MeterService
+from teraflock.storage.database import Database
+
+START = datetime(2026, 11, 15, tzinfo=UTC)
+ORDER = Order(name="one", site=SKY, type="gpu")
+
+
+@pytest.fixture
+def house(database: Database) -> House:
+    return House(database, MemoryWorld(), FixedClock(START), sky=MemoryWorld())
+
+
+def ask(house: House, act: str, *words: object) -> None:
+    getattr(house.service, act)(house.tenant.actor, house.tenant.project, *words)
+
+
+def one(house: House) -> View:
+    (view,) = house.service.page(house.tenant.project.id, limit=9, gone=True)
+    return view
+
+
+def rented(house: House) -> list[Host]:
+    with house.database.read() as tx:
+        return list(fleet.hosts(tx, limit=99, kind=HostKind.RENTED))
+
+
+def costs(house: House) -> list[tuple[int, str]]:
+    """The changes of what the machines cost us, in their order."""
+    with house.database.read() as tx:
+        rows = tx.all("SELECT details, project_id FROM event WHERE kind = 'instance.cost' ORDER BY id")
+    assert all(project == "" for _, project in rows), "no tenant sees what a machine costs us"
+    told = [msgspec.json.decode(details) for details, _ in rows]
+    return [(each["cost_micros_per_hour"], each["remote_id"]) for each in told]
+
+
+def test_a_launch_rents_a_machine_and_a_delete_gives_it_back(house: House) -> None:
+    ask(house, "launch", ORDER)
+    assert list(house.sky.sightings()) == [], "nothing is rented by the request itself"
+    house.settle()
+    view = one(house)
+    assert (view.instance.phase, view.instance.site) == (Phase.RUNNING, SKY)
+    assert view.simulated
+    assert view.rented is not None
+    assert (view.rented.type, view.rented.region, view.rented.user) == ("gpu", "east", "ubuntu")
+    assert view.rented.endpoints[22][1] == 22
+    assert view.instance.host_key.startswith("ssh-ed25519 ")
+    (host,) = rented(house)
+    assert (host.id, host.state, host.zone) == (view.instance.host_id, HostState.READY, "east-a")
+    assert [gpu.instance_id for gpu in host.gpus] == [view.instance.id]
+    assert host.cost is not None
+    assert (host.cost.micros_per_hour, host.cost.currency) == (900_000, "USD")
+    with house.database.read() as tx:
+        assert host.id not in [each.id for each in fleet.hosts(tx, limit=99)]
+    ask(house, "delete", "one")
+    house.settle()
+    assert one(house).instance.phase == Phase.GONE
+    assert list(house.sky.sightings()) == []
+    (host,) = rented(house)
+    assert host.state == HostState.GONE
+    assert host.gone_at is not None
+    assert costs(house) == [(900_000, host.remote_id), (0, host.remote_id)]
+
+
+def test_a_rented_instance_is_metered_while_it_runs(house: House) -> None:
+    ask(house, "launch", ORDER)
+    house.settle()
+    began = one(house).instance.running_since
+    assert began is not None
+    for _ in range(100):
+        house.wait(10)
+        house.workers[0].look()
+    ask(house, "delete", "one")
+    ended = house.clock.now()
+    house.settle()
+    MeterService(house.database, house.clock).turn()
+    with house.database.read() as tx:
+        rows = tx.all("SELECT from_us, until_us, gpu, gpus, region FROM meter_interval")
+    assert [(us_from, us_until) for us_from, us_until, *_ in rows] == [
+        (int(began.timestamp() * 1e6), int(ended.timestamp() * 1e6))
+    ]
+    assert [tuple(row[2:]) for row in rows] == [("V100-SXM2", 1, "east")]

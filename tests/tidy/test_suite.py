@@ -1,0 +1,77 @@
+"""No test is lost: `make test` and `make test-long` run all of them together, CI runs both, also in the background."""
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.distribution import group, order
+
+ROOT = Path(__file__).parents[2]
+
+
+def recipe(target: str) -> str:
+    """What `make` runs for a target, as written in the Makefile."""
+    found = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert found, target
+    return found[1]
+
+
+def test_make_test_and_make_test_long_select_opposite_tests() -> None:
+    fast, long = recipe("test"), recipe("test-long")
+    assert '-m "not long"' in fast
+    assert fast.replace("not long", "long") == long
+
+
+def test_ci_runs_both_parts_and_the_checks() -> None:
+    lines = (ROOT / ".ci/run").read_text().splitlines()
+    assert [line for line in lines if line.startswith("make ")] == [
+        "make test",
+        "make test-long",
+        "make check",
+    ]
+
+
+def test_a_long_test_says_why(pytester_folder: Path) -> None:
+    (pytester_folder / "test_it.py").write_text(
+        "import pytest\n@pytest.mark.long\ndef test_it() -> None: ...\n"
+    )
+    done = run_pytest(str(pytester_folder), "-c", str(ROOT / "pyproject.toml"), "-p", "tests.conftest")
+    assert done.returncode != 0
+    assert "say why it is long" in done.stdout + done.stderr
+
+
+def test_ctrl_c_is_tested_in_the_background_too() -> None:
+    """A shell starts background jobs with SIGINT ignored."""
+    test = "tests/unit/storage/test_group_commit.py::test_a_caller_that_is_interrupted_withdraws_its_work"
+    done = run_pytest(test, ignoring=signal.SIGINT)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_tests_of_a_folder_share_their_engine_and_start_first() -> None:
+    shared = group("tests/engine/test_life.py::test_a[lxd]")
+    assert group("tests/engine/test_attacks.py::test_b[lxd]") == shared
+    contract = "tests/contract/driver/test_life.py::test_c"
+    assert group(f"{contract}[lxd-1]") == group("tests/contract/driver/test_fuzz.py::test_d[lxd]") != shared
+    assert group(f"{contract}[memory]") == "tests/contract/driver/test_life.py"
+    assert sorted([f"{contract}[memory]", f"{contract}[lxd-1]"], key=order)[0] == f"{contract}[lxd-1]"
+
+
+@pytest.fixture
+def pytester_folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "tests"
+    folder.mkdir()
+    return folder
+
+
+def run_pytest(*words: str, ignoring: signal.Signals | None = None) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=(lambda: signal.signal(ignoring, signal.SIG_IGN)) if ignoring else None,
+    )
