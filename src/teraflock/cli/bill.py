@@ -38,7 +38,10 @@ GROUPS: Final = (
 
 
 class UnsoundBooks(TeraflockError):
+    """`tera bill verify` found a difference between the books and the events."""
+
     code = "unsound_books"
+    remedy = "Look at the differences that the command lists."
 
 
 @click.group(cls=NamingGroup, help=HELP, invoke_without_command=True)

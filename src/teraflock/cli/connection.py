@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 class NoServer(Unavailable):
+    """`tera` knows no server to talk to."""
+
     code = "no_server"
+    remedy = "Run `make up`, or set `TERA_SERVER` and `TERA_KEY`."
 
 
 def connection() -> "Connection":

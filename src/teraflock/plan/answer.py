@@ -22,7 +22,9 @@ from teraflock.plan.service import plan as make_plan
 from teraflock.plan.words import PlanWords, assumptions_from, job_from, wish_from
 from teraflock.storage.database import Database
 
-SHARDED: Final = "what stays on each GPU of a sharded job is arithmetic; it was never measured"
+SHARDED: Final = (
+    "the memory of sharded jobs was checked with language models under PyTorch's FSDP; their time is computed"
+)
 
 TENSOR: Final = (
     "tensor parallelism is computed, not measured: two all-reduces per layer and pass, which nothing hides, at"

@@ -7,10 +7,11 @@ from teraflock.plan.model import Plan, Rejection
 
 
 class NoPlan(TeraflockError):
-    """The request was understood, every offer was looked at, and none fits."""
+    """No offer satisfies the request."""
 
     code = "no_plan"
     exit_code = 3
+    remedy = "Relax a limit, such as `--deadline` or `--budget`. `--why` lists every offer with the reason."
 
 
 def no_plan(plan: Plan, advice: list[str], network: str = "") -> NoPlan:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from teraflock.app.planner.pool import PlannerPool, TookTooLong
+from teraflock.app.planner.pool import PlannerPool, TooMuchWork
 from teraflock.base.errors import BadInput, Unavailable, UnknownName
 from teraflock.plan.task import Task
 
@@ -95,7 +95,7 @@ def asked_while_stopped(pool: PlannerPool, act: Callable[[], None]) -> list[Exce
 
 def test_what_takes_too_long_is_ended(tmp_path: Path) -> None:
     pool = PlannerPool(str(tmp_path), seconds_max=0.001)  # less than it takes to start
-    with pytest.raises(TookTooLong):
+    with pytest.raises(TooMuchWork):
         pool.compute(estimate())
     assert pool._idle == []
     assert pool._running == set()

@@ -17,7 +17,7 @@ routes = Routes("estimates")
     "/v1/estimates",
     scope=Scope.KEY,
     work=Work.COMPUTE,
-    errors=("unknown_name", "took_too_long", "unavailable"),
+    errors=("unknown_name", "too_much_work", "unavailable"),
 )
 def estimate_workload(call: Call, body: EstimateRequest) -> Annotated[bytes, Estimate]:
     """Estimate memory, largest batch and step time of a workload on each GPU.

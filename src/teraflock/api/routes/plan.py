@@ -13,7 +13,7 @@ routes = Routes("plans")
 
 
 @routes.post(
-    "/v1/plans", scope=Scope.KEY, work=Work.COMPUTE, errors=("unknown_name", "took_too_long", "unavailable")
+    "/v1/plans", scope=Scope.KEY, work=Work.COMPUTE, errors=("unknown_name", "too_much_work", "unavailable")
 )
 def make_plan(call: Call, body: PlanRequest) -> Annotated[bytes, PlanShape]:
     """Plan a job, or a machine for some hours, over all offers.

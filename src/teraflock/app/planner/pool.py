@@ -22,8 +22,11 @@ SECONDS_MAX: Final = 20.0
 """For one answer, which usually takes a fraction of a second. Clients wait 30."""
 
 
-class TookTooLong(BadInput):
-    code = "took_too_long"
+class TooMuchWork(BadInput):
+    """The estimate or plan would take longer than the server computes for one request."""
+
+    code = "too_much_work"
+    remedy = "Ask for less at a time. The hint says what."
 
 
 class PlannerPool:
@@ -102,7 +105,7 @@ class PlannerPool:
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
             if not selector.select(self._seconds_max):
-                raise TookTooLong(
+                raise TooMuchWork(
                     f"This takes longer than the {self._seconds_max:g} s the server gives to one answer",
                     hint="Ask about fewer GPUs or machines, or run `tera` on your own machine",
                 )

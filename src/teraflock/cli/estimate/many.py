@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from teraflock.workload.model import Workload
 
 ROWS_PER_WORKER_MIN: Final = 12  # below, starting a process costs more than it saves
-ROWS_PER_CHUNK: Final = 4
+ROWS_PER_CHUNK: Final = 2
+"""Few, so that no processor waits long for the last rows of another."""
 
 
 def answer_many(source: str, words: EstimateWords, own_cards: "Sequence[Card]") -> None:
@@ -33,9 +34,23 @@ def answer_many(source: str, words: EstimateWords, own_cards: "Sequence[Card]") 
     else:
         from concurrent.futures import ProcessPoolExecutor
 
+        _load()
         with ProcessPoolExecutor(workers) as pool:
             sys.stdout.buffer.writelines(pool.map(answered, rows, chunksize=ROWS_PER_CHUNK))
     sys.stdout.flush()
+
+
+def _load() -> None:
+    """Read what every row needs, so that the workers inherit it."""
+    from teraflock.catalog.cards import all_cards
+    from teraflock.estimate import answer  # noqa: F401
+    from teraflock.estimate.cards import known_peaks, reservable_bytes
+    from teraflock.estimate.speed import measured
+
+    measured()
+    for card in all_cards():
+        known_peaks(card)
+        reservable_bytes(card)
 
 
 def _line(words: EstimateWords, own_cards: "Sequence[Card]", row: "tuple[Workload, str, str]") -> bytes:

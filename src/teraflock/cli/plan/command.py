@@ -84,7 +84,7 @@ class _Plan(LazyGroup):
 @click.option(
     "--zero",
     type=int,
-    help="GPUs split optimizer state (1), gradients too (2), weights too (3). Computed, never measured.",
+    help="GPUs split optimizer state (1), gradients too (2), weights too (3).",
 )
 @click.option(
     "--tensor-parallel",
