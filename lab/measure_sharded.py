@@ -20,7 +20,8 @@ def layers(net: Any) -> list[Any]:
     import torch
 
     lists: list[Any] = [each for each in net.modules() if isinstance(each, torch.nn.ModuleList)]
-    return list(max(lists, key=lambda each: len(each))) if lists else []
+    longest: Any = max((list(each) for each in lists), key=len, default=[])
+    return list(longest)
 
 
 def shared(net: Any, job: dict[str, Any]) -> tuple[Any, Any]:
