@@ -210,7 +210,7 @@ def test_an_import_by_another_process_is_seen_at_once(
         {"batch": 64, "gpus": 9},
         {"batch": 64, "gpu": ["Z100"]},
         {"batch": 64, "precision": "fp7"},
-        {"batch": 64, "host": "mine"},
+        {"batch": 64, "cpu": "mine"},
         {"batch": 64, "epochs": 3},
         {"batch": 64, "gpu": ["TPU-v4"]},
         {"batch": 64, "seq": 128},

@@ -65,7 +65,7 @@ class Planner(msgspec.Struct, frozen=True, kw_only=True):
     """Estimates and plans: JSON to JSON, in a process that is ended if it takes too long."""
 
 
-class Snapshots:
+class RequestReads:
     """A database whose reads within one request see one state, and cost one transaction in all."""
 
     def __init__(self, database: Database) -> None:
@@ -96,7 +96,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     database: Database
     clock: Clock
     nouns_on: Callable[[Database], Nouns]
-    snapshots: Snapshots
+    snapshots: RequestReads
     """The database, as `nouns` see it."""
     nouns: Nouns
     simulated: bool

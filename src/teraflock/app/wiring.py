@@ -13,7 +13,7 @@ from teraflock.api.limits import RequestRates
 from teraflock.api.metrics import Metrics
 from teraflock.api.openapi import document_bytes
 from teraflock.api.refusals import RequestLog
-from teraflock.api.services import Bounds, Nouns, Planner, Services, Snapshots
+from teraflock.api.services import Bounds, Nouns, Planner, RequestReads, Services
 from teraflock.app.engines import check_record, open_engines, synchronise
 from teraflock.app.home import RATES_NAME
 from teraflock.app.house.keeper import EngineKeeper
@@ -176,7 +176,7 @@ class Cloud:
                 ),
             )
 
-        snapshots = Snapshots(self.database)
+        snapshots = RequestReads(self.database)
         return Services(
             database=self.database,
             clock=self.clock,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from teraflock.base.errors import Unavailable
 from teraflock.cli.output import remark
-from teraflock.cli.words import SIMULATED
+from teraflock.words.text import SIMULATED
 
 if TYPE_CHECKING:
     from teraflock.app.house.connection import Connection

@@ -26,7 +26,8 @@ class EstimateWords(WorkloadWords, frozen=True, kw_only=True, forbid_unknown_fie
     """Watts to which the GPU is limited."""
     gpus: Whole | None = None
     memory_limit: Words = ()
-    host: Word = SHARED
+    cpu: Word = SHARED
+    """Whose CPU cores issue the steps: `shared` with others, or your `own`."""
     expandable_segments: bool = False
 
 
@@ -59,7 +60,7 @@ def question_from(words: EstimateWords, *, cards: Sequence[Card]) -> Question:
         value: float | None = getattr(words, name)
         if value is not None and not 0 < value < float("inf"):
             raise BadInput(f"`--{name}` is a number above 0, not {value:g}")
-    one_of("host", words.host, HOSTS)
+    one_of("kind of CPU", words.cpu, HOSTS)
     if words.ways > 1:
         _refuse_slices(cards)
     return Question(
@@ -69,7 +70,7 @@ def question_from(words: EstimateWords, *, cards: Sequence[Card]) -> Question:
         tensor_parallel=words.ways,
         steps=words.steps,
         samples=samples,
-        host=words.host,
+        host=words.cpu,
         expandable_segments=words.expandable_segments,
     )
 

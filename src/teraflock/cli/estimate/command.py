@@ -7,6 +7,7 @@ import click
 from teraflock.base.errors import BadInput
 from teraflock.cli.output import remark, write_json
 
+OLD_CPU: Final = "teraflock.estimate.cpu"
 HELP: Final = """What a training or inference step needs on every GPU: memory, the largest batch, time.
 
 MODEL is a known name (`--models` lists them; `meta-llama/Llama-3.1-8B` is understood too), a Hugging Face
@@ -77,11 +78,19 @@ Examples:
     help="Ask about an amount of memory: 11GB is a card sold with 11 GB; 11GiB is what PyTorch itself may reserve.",
 )
 @click.option(
-    "--host",
+    "--cpu",
     default="shared",
     show_default=True,
     metavar="[shared|own]",
-    help="Whose cores issue the steps: others compute on them too, as on most rented servers, or nobody else does.",
+    callback=lambda ctx, _, value: ctx.meta.get(OLD_CPU, value),
+    help="CPU cores of the host: `shared` with others, as on most rented servers, or your `own`.",
+)
+@click.option(
+    "--host",
+    "old_cpu",
+    hidden=True,
+    expose_value=False,
+    callback=lambda ctx, _, value: _keep_old_cpu(ctx, value),
 )
 @click.option(
     "--steps",
@@ -147,7 +156,14 @@ def command(
         return
     from teraflock.cli.estimate.table import show
 
-    show(estimate, host=asked.host, advise=question.tensor_parallel == 1)
+    show(estimate, host=asked.cpu, advise=question.tensor_parallel == 1)
+
+
+def _keep_old_cpu(ctx: click.Context, value: str | None) -> None:
+    """`--host` was the name of `--cpu` and works for one release. click handles given options before defaults."""
+    if value is not None:
+        remark(f"`--host {value}` is deprecated; use `--cpu {value}`")
+        ctx.meta[OLD_CPU] = value
 
 
 def _refuse_words_for_a_trace(model: str) -> None:
