@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 HELP: Final = """What a training or inference step needs on every GPU: memory, the largest batch, time.
 
 MODEL is a known name (`--models` lists them; `meta-llama/Llama-3.1-8B` is understood too), a Hugging Face
-`config.json` (Llama, Mistral, Qwen2, Qwen3), or a trace that `tera trace` wrote. `--batch` counts the samples on each
-GPU. fp32 means PyTorch's defaults: convolutions may use TF32, matrix products do not.
+`config.json` (Llama, Mistral, Mixtral, Qwen, Gemma, Phi, BERT, RoBERTa, ViT, CLIP, T5, BART, Whisper), or a trace
+that `tera trace` wrote. `--batch` counts the samples on each GPU. fp32 means PyTorch's defaults: convolutions may use TF32, matrix products do not.
 
 \b
 Examples:

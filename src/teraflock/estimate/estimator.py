@@ -85,8 +85,9 @@ class Estimator:
         if not self.workload.kv_cache or self.is_trace:
             return 0
         size = 2 if self.workload.precision != "fp32" else 4
-        tokens = self.workload.batch * (self.workload.seq or 0)
-        return zoo.entry(self.workload.model).kv_elements_per_token * tokens * size // self.tensor_parallel
+        known = zoo.entry(self.workload.model)
+        elements = known.kv_elements_per_token * (self.workload.seq or 0) + known.kv_elements_fixed
+        return elements * self.workload.batch * size // self.tensor_parallel
 
     def gradient_bytes(self) -> int:
         scene = self.scene()
