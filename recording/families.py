@@ -2,9 +2,9 @@
 
 A family is one architecture of Hugging Face with any widths and any number of layers. It is recorded once, with four
 layers in each stack and with widths that share no prime factor, so that every size in the trace can be read as a
-product of widths; batch and sequence are symbols as in the zoo. Where each layer begins and ends, forward and backward, is marked, so that
-`workload/family.py` can write the trace of as many layers as a config asks for. What holds: the second and the third
-layer come out alike, or the recording fails.
+product of widths; batch and sequence are symbols as in the zoo. Where each layer begins and ends, forward and backward,
+is marked, so that `workload/family.py` can write the trace of as many layers as a config asks for. What holds: the
+second and the third layer come out alike, or the recording fails.
 """
 
 import argparse

@@ -94,7 +94,7 @@ def measured(step: Any, steps: int) -> dict[str, Any]:
 
 
 def served(case: dict[str, Any]) -> dict[str, Any]:
-    """One token for each user with all keys and values in a cache, under a CUDA graph; and the prefill of one prompt."""
+    """One token for each user with keys and values in a cache, under a CUDA graph; and the prefill of one prompt."""
     net = made(case["model"], torch.bfloat16).eval()
     config, users, context = net.config, case["users"], case["context"]
     head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads

@@ -17,7 +17,8 @@ HELP: Final = """What a training or inference step needs on every GPU: memory, t
 
 MODEL is a known name (`--models` lists them; `meta-llama/Llama-3.1-8B` is understood too), a Hugging Face
 `config.json` (Llama, Mistral, Mixtral, Qwen, Gemma, Phi, BERT, RoBERTa, ViT, CLIP, T5, BART, Whisper), or a trace
-that `tera trace` wrote. `--batch` counts the samples on each GPU. fp32 means PyTorch's defaults: convolutions may use TF32, matrix products do not.
+that `tera trace` wrote. `--batch` counts the samples on each GPU. fp32 means PyTorch's defaults: convolutions may use
+TF32, matrix products do not.
 
 \b
 Examples:
@@ -26,6 +27,8 @@ Examples:
   tera estimate resnet50 --batch 128 --memory-limit 11GiB --json
   tera estimate resnet50 --batch 64 --gpu 'H200 1g.18gb'
   tera estimate resnet50 --batch 64 --gpu H100 --power-limit 400
+  tera estimate llama-3.1-8b --batch 1 --seq 2048 --precision bf16 --load-in 4bit --lora-rank 16 --lora-targets all
+  tera estimate llama-3.1-8b --users 16 --context 8192 --gpu H100
   tera estimate config.json --batch 1 --seq 4096 --precision amp-bf16 --gpu H100
   tera estimate llama-8b --batch 1 --seq 2048 --precision bf16 --gpu H100 --tensor-parallel 4
   tera estimate job.trace --gpu all --plot memory.svg
@@ -50,10 +53,28 @@ Examples:
 @click.option(
     "--optimizer",
     default=None,
-    help="sgd, adam, adamw, adafactor, or none: forward and backward alone.  [default: sgd for images, adamw for text]",
+    help="sgd, adam, adamw, adafactor, adamw-8bit, paged-adamw, paged-adamw-8bit (bitsandbytes), or none: forward and"
+    " backward alone.  [default: sgd for images, adamw for text]",
 )
 @click.option("--gradient-checkpointing", is_flag=True, help="Recompute activations in the backward pass.")
-@click.option("--lora-rank", type=int, help="Train LoRA matrices of this rank on q and v, and nothing else.")
+@click.option("--lora-rank", type=int, help="Train LoRA matrices of this rank, and nothing else.")
+@click.option(
+    "--lora-targets",
+    help="Layers with LoRA: query-value, attention, or all linear layers.  [default: query-value]",
+)
+@click.option(
+    "--load-in",
+    help="Weights of 4bit (NF4, double quantization: QLoRA) or 8bit (LLM.int8()), as bitsandbytes keeps them.",
+)
+@click.option(
+    "--accumulate",
+    type=int,
+    help="Passes of `--batch` samples for each step of the optimizer: gradient_accumulation_steps of Trainer.",
+)
+@click.option("--users", type=int, help="Estimate serving: so many users at once, with a KV cache each.")
+@click.option(
+    "--context", type=int, help="With --users: tokens of each user, prompt and answer.  [default: 4096]"
+)
 @click.option("--task", default="train", show_default=True, help="train or infer.")
 @click.option("--kv-cache", is_flag=True, help="Inference that keeps keys and values of all tokens.")
 @click.option(
@@ -125,14 +146,15 @@ def command(model: str | None, **options: Any) -> None:
     from teraflock.estimate.answer import answer
 
     gc.disable()  # one answer and out: collecting the replay's blocks would only cost the cold start
+    if options["users"] is not None:
+        from teraflock.cli.estimate_serving import answer_serving
+
+        answer_serving(model, options, _cards(options))
+        return
+    if options["context"] is not None:
+        raise BadInput("`--context` needs `--users`", hint="For a step over so many tokens say `--seq`")
     workload = workload_from(model, {**options, "batch": _batch(options)})
-    cards = cards_from(
-        options["gpu_names"],
-        limits=options["limits"],
-        clock=options["clock"],
-        power_limit=options["power_limit"],
-    )
-    question = question_from(options, cards=cards)
+    question = question_from(options, cards=_cards(options))
     _refuse_all(question.cards, workload.precision)
     estimate = answer(workload, question)
     if options["plot"] is not None:
@@ -155,6 +177,15 @@ def command(model: str | None, **options: Any) -> None:
     from teraflock.cli.estimate_table import show
 
     show(estimate, host=options["host"], advise=question.tensor_parallel == 1)
+
+
+def _cards(options: dict[str, Any]) -> "Sequence[Card]":
+    return cards_from(
+        options["gpu_names"],
+        limits=options["limits"],
+        clock=options["clock"],
+        power_limit=options["power_limit"],
+    )
 
 
 def _batch(options: dict[str, Any]) -> int | None:
@@ -192,6 +223,7 @@ def _refuse_words_for_a_trace(model: str) -> None:
 
 OF_THE_ZOO: Final = (
     "seq", "image_size", "precision", "optimizer", "gradient_checkpointing", "lora_rank", "task", "kv_cache",
+    "lora_targets", "load_in", "accumulate", "users", "context",
 )  # fmt: skip
 
 

@@ -43,4 +43,7 @@ def workload_from(model: str, options: dict[str, Any]) -> "Workload":
         gradient_checkpointing=options["gradient_checkpointing"],
         lora_rank=options["lora_rank"],
         kv_cache=options["kv_cache"],
+        lora_targets=options.get("lora_targets") or "query-value",
+        load_in=options.get("load_in") or "",
+        accumulate=options.get("accumulate") or 1,
     )

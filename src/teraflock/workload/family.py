@@ -3,8 +3,8 @@
 A family is recorded with four layers (`recording/families.py`), or four in each of its stacks: an encoder and a
 decoder, or two encoders. It is kept in parts: those that come once, and loops of a part per layer, forward, backward
 and in the setting up. `expanded` writes the trace of a model with as many layers as asked for: the first and the last
-layer as they were recorded, and the second one for all between. A storage that is freed is named by the part it was born in, counted
-from the part that frees it, so it is found at any depth.
+layer as they were recorded, and the second one for all between. A storage that is freed is named by the part it was
+born in, counted from the part that frees it, so it is found at any depth.
 """
 
 import zlib

@@ -50,12 +50,12 @@ ENTRIES: Final[dict[str, Entry]] = {
     each.name: each
     for each in [
         *_image(
-            "alexnet vgg11 vgg16 vgg19 resnet18 resnet34 resnet50 resnet101 resnet152 resnext50_32x4d wide_resnet50_2 densenet121"
-            " googlenet mobilenet_v2 mobilenet_v3_large efficientnet_b0 convnext_tiny convnext_base vit_b_16 vit_l_16"
+            "alexnet vgg11 vgg16 vgg19 resnet18 resnet34 resnet50 resnet101 resnet152 resnext50_32x4d wide_resnet50_2"
+            " densenet121 googlenet mobilenet_v2 mobilenet_v3_large efficientnet_b0 convnext_tiny convnext_base vit_b_16 vit_l_16"
             " swin_t regnet_y_8gf squeezenet1_0 shufflenet_v2_x1_0"
         ),
         *_image("inception_v3", 299),
-        *_image("yolov8n yolov8s yolov8m yolov8l yolov8x", 640),
+        *_image("yolov8n yolov8s yolov8m", 640),
         *_image("efficientnet_b4", 380),
         Entry("bert-base", "text", 512, 2 * 12 * 768),
         Entry("bert-large", "text", 512, 2 * 24 * 1024),
@@ -135,7 +135,9 @@ def variant(workload: Workload) -> str:
     if workload.gradient_checkpointing:
         words.append("checkpoint")
     if workload.lora_rank:
-        words.append("lora")
+        words.append({"query-value": "lora"}.get(workload.lora_targets, f"lora-{workload.lora_targets}"))
+    if workload.load_in:
+        words.append(workload.load_in)
     return "+".join(words)
 
 
@@ -243,8 +245,10 @@ def _check_sizes(known: Entry, workload: Workload) -> None:
         )
     if workload.kv_cache:
         raise BadInput(f"{known.name} has no KV cache", hint="Leave `--kv-cache` out")
-    if workload.lora_rank or workload.gradient_checkpointing:
-        raise BadInput(f"LoRA and checkpointing are recorded for language models, and {known.name} is none")
+    if workload.lora_rank or workload.gradient_checkpointing or workload.load_in:
+        raise BadInput(
+            f"LoRA, checkpointing and quantized weights are for language models, and {known.name} is none"
+        )
 
 
 IMAGE_STEPS: Final = {"vit_b_16": 16, "vit_l_16": 16}
@@ -252,5 +256,5 @@ IMAGE_LEAST: Final = {"alexnet": 63, "inception_v3": 75}
 """Where the smallest size that runs is above the smallest taken at all."""
 IMAGE_FIXED: Final = {
     "swin_t", "biggan-128", "dcgan", "unet-diffusion-sd15", "unet-diffusion-sdxl",
-    "yolov8n", "yolov8s", "yolov8m", "yolov8l", "yolov8x",
+    "yolov8n", "yolov8s", "yolov8m",
 }  # fmt: skip
