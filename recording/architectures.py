@@ -254,10 +254,10 @@ def _two_sided() -> dict[str, Architecture]:
                 vocab_size=VOCAB, feed_forward_proj="gated-gelu" if gated else "relu", tie_word_embeddings=tied,
                 decoder_start_token_id=0,
             )  # fmt: skip
-            config.tie_word_embeddings = (
-                tied  # transformers 5 ties them always; the published weights are not
-            )
-            return hf.T5ForConditionalGeneration(config)
+            net = hf.T5ForConditionalGeneration(config)
+            if not tied:  # transformers 5 ties the head always; in the published weights it is apart
+                net.lm_head.weight = torch.nn.Parameter(torch.empty_like(net.lm_head.weight))
+            return net
 
         return make
 

@@ -28,8 +28,8 @@ from teraflock.workload.tracing.recorder import Recorder
 
 OUT = Path("src/teraflock/workload/data/families")
 LAYERS = 4
-QUANTIZED = ("llama", "qwen2-", "qwen3-", "phi3", "gemma3")
-"""Beginnings of the families that are recorded with quantized weights, too."""
+QUANTIZED = ("llama-gqa", "llama-tied-gqa", "qwen2-gqa", "qwen3-gqa")
+"""Families that are recorded with quantized weights, too."""
 MARKS, LAYERS_MAX = 1 << 20, 1 << 10
 
 
@@ -82,8 +82,8 @@ def build(architecture: Architecture, variant: Variant, sizes: Any, layers: int)
     for module in net.modules():
         if hasattr(module, "config"):
             module.config.use_cache = False
-    if variant.bits:
-        quantize(net, variant.bits, half)
+    if variant.quantized:
+        quantize(net, half)
     if variant.lora:
         add_lora(net, sizes["rank"], variant.targets)
     if variant.checkpointing:
@@ -153,7 +153,7 @@ def main() -> None:
     known = architectures()
     for name in options.names or known:
         variants = VISION_VARIANTS if known[name].reads == IMAGE else LANGUAGE_VARIANTS
-        if name.startswith(QUANTIZED):
+        if name in QUANTIZED:
             variants = (*variants, *QUANTIZED_VARIANTS)
         for text in options.variant or variants:
             path = OUT / f"{name}+{text}.family"

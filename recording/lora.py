@@ -1,7 +1,7 @@
 """LoRA as the zoo means it: frozen weights, and two thin trained matrices beside some of the linear layers.
 
-`quantize` puts weights of 4 or 8 bits in place of linear layers, which allocate as those of bitsandbytes do: NF4 with
-double quantization, or LLM.int8(). They are not computed with: only sizes and operations matter here.
+`quantize` puts weights of 4 bits in place of linear layers, which allocate as those of bitsandbytes do: NF4 with double
+quantization. They are not computed with: only sizes and operations matter here.
 """
 
 from typing import Any
@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 QUERY_VALUE = ("q_proj", "v_proj", "qkv_proj", "query", "value", "q_lin", "v_lin", "q", "v", "c_attn")
-ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj", "qkv_proj")
 HEADS = ("lm_head", "cls", "score", "gate")
 """Not among the linear layers that are quantized or get LoRA: heads, and the routers of experts."""
 BLOCK, BLOCKS = 64, 256
@@ -26,7 +25,7 @@ class Lora(torch.nn.Module):
         wide, out = (
             (base.in_features, base.out_features) if hasattr(base, "in_features") else (base.nx, base.nf)
         )
-        self.clones = quantized and base.bits == 4  # as peft does there
+        self.clones = quantized  # as peft does there
         # Left as they come: drawing first values takes the root of the rank, and would fix that symbol.
         self.a = torch.nn.Parameter(torch.empty(rank, wide, **like))
         self.b = torch.nn.Parameter(torch.empty(out, rank, **like))
@@ -47,64 +46,51 @@ def add_lora(net: Any, rank: Any, targets: str = "query-value") -> None:
             linear = isinstance(child, torch.nn.Linear | Quantized) or type(child).__name__ == "Conv1D"
             chosen = {
                 "query-value": name in QUERY_VALUE,
-                "attention": name in ATTENTION,
                 "all": name not in HEADS and name != "base",
             }[targets]
             if linear and chosen:
                 setattr(module, name, Lora(child, rank))
 
 
-def quantize(net: Any, bits: int, dtype: Any) -> None:
+def quantize(net: Any, dtype: Any) -> None:
     for module in list(net.modules()):
         for name, child in list(module.named_children()):
             if isinstance(child, torch.nn.Linear) and name not in HEADS:
-                setattr(module, name, Quantized(child, bits, dtype))
+                setattr(module, name, Quantized(child, dtype))
 
 
 class Quantized(torch.nn.Module):
-    def __init__(self, like: Any, bits: int, dtype: Any) -> None:
+    def __init__(self, like: Any, dtype: Any) -> None:
         super().__init__()
-        self.in_features, self.out_features, self.bits = like.in_features, like.out_features, bits
-        self.dtype = dtype
+        self.in_features, self.out_features, self.dtype = like.in_features, like.out_features, dtype
         count = like.in_features * like.out_features
-        shape = (count // 2, 1) if bits == 4 else (like.out_features, like.in_features)
-        packed = torch.empty(shape, dtype=torch.uint8 if bits == 4 else torch.int8)
-        self.weight = torch.nn.Parameter(packed, requires_grad=False)
-        if bits == 4:
-            self.register_buffer("scales", torch.empty(count // BLOCK, dtype=torch.uint8))
-            self.register_buffer("scales_of_scales", torch.empty(-(-count // BLOCK // BLOCKS)))
-        else:
-            self.register_buffer("scales", torch.empty(like.out_features))
+        self.weight = torch.nn.Parameter(torch.empty(count // 2, 1, dtype=torch.uint8), requires_grad=False)
+        self.register_buffer("scales", torch.empty(count // BLOCK, dtype=torch.uint8))
+        self.register_buffer("scales_of_scales", torch.empty(-(-count // BLOCK // BLOCKS)))
         self.bias = like.bias
 
     def forward(self, x: Any) -> Any:
         dtype = x.dtype
-        x = x.to(torch.bfloat16 if self.bits == 4 else torch.float16)
-        out = _Product.apply(x, self.weight, self.scales, self.out_features, self.bits)
+        out = _Product.apply(x.to(torch.bfloat16), self.weight, self.scales, self.out_features)
         if self.bias is not None:
             out = out + self.bias.to(out.dtype)
         return out.to(dtype)
 
 
 class _Product(torch.autograd.Function):
+    """The weights are unpacked for each product and again in the backward pass."""
+
     @staticmethod
-    def forward(ctx: Any, x: Any, packed: Any, scales: Any, out: int, bits: int) -> Any:
+    def forward(ctx: Any, x: Any, packed: Any, scales: Any, out: int) -> Any:
         ctx.save_for_backward(packed, scales)
-        ctx.sizes = out, x.shape[-1], bits, x.dtype
-        if bits == 4:
-            return torch.nn.functional.linear(x, _unpacked(packed, scales, out, x.shape[-1], x.dtype))
-        rows = x.reshape(-1, x.shape[-1])
-        small = rows.to(torch.int8)
-        torch.empty(rows.shape[0])
-        whole = torch.ops.teraflock.product_8bit(small, packed)
-        return whole.to(x.dtype).view(*x.shape[:-1], out)
+        ctx.sizes = out, x.shape[-1], x.dtype
+        return torch.nn.functional.linear(x, _unpacked(packed, scales, *ctx.sizes))
 
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> Any:
         packed, scales = ctx.saved_tensors
-        out, wide, bits, dtype = ctx.sizes
-        weight = _unpacked(packed, scales, out, wide, dtype) if bits == 4 else packed.to(dtype).mul_(1.0)
-        return torch.matmul(gradient.to(dtype), weight), None, None, None, None
+        weight = _unpacked(packed, scales, *ctx.sizes)
+        return torch.matmul(gradient.to(weight.dtype), weight), None, None, None
 
 
 def _unpacked(packed: Any, scales: Any, out: int, wide: int, dtype: Any) -> Any:
@@ -121,13 +107,3 @@ def _dequantize(
 @_dequantize.register_fake
 def _(packed: torch.Tensor, scales: torch.Tensor, out: int, wide: int, dtype: torch.dtype) -> torch.Tensor:
     return torch.empty(out, wide, dtype=dtype)
-
-
-@torch.library.custom_op("teraflock::product_8bit", mutates_args=())
-def _product_8bit(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    raise NotImplementedError
-
-
-@_product_8bit.register_fake
-def _(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    return torch.empty(left.shape[0], right.shape[0], dtype=torch.int32)

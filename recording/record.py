@@ -33,10 +33,10 @@ class Variant:
         self.text = text
         self.task, self.precision = words[0], words[1]
         self.checkpointing = "checkpoint" in words
-        targets = {"lora": "query-value", "lora-attention": "attention", "lora-all": "all"}
+        targets = {"lora": "query-value", "lora-all": "all"}
         self.targets = next((targets[word] for word in words if word in targets), "")
         self.lora = bool(self.targets)
-        self.bits = 4 if "4bit" in words else 8 if "8bit" in words else 0
+        self.quantized = "4bit" in words
         self.cache = "cache" in words
 
 
@@ -181,16 +181,12 @@ IMAGE_FIXED = ("swin_t",)
 
 
 QUANTIZED_VARIANTS = (
-    *(
-        f"train+{precision}{ckpt}+{words}"
-        for precision in ("bf16", "amp-bf16")
-        for ckpt in ("+checkpoint", "")
-        for words in ("lora-all+4bit", "lora+4bit", "lora-all", "lora-all+8bit", "lora+8bit", "lora-attention",
-                      "lora-attention+4bit", "lora-attention+8bit")
-    ),
+    "train+bf16+checkpoint+lora-all+4bit",
+    "train+bf16+checkpoint+lora+4bit",
+    "train+bf16+checkpoint+lora-all",
+    "train+bf16+lora-all+4bit",
     "infer+bf16+4bit",
-    "infer+bf16+8bit",
-)  # fmt: skip
+)
 """How decoders are fine-tuned and served beside the ways all models have."""
 
 

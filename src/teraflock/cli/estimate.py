@@ -60,11 +60,11 @@ Examples:
 @click.option("--lora-rank", type=int, help="Train LoRA matrices of this rank, and nothing else.")
 @click.option(
     "--lora-targets",
-    help="Layers with LoRA: query-value, attention, or all linear layers.  [default: query-value]",
+    help="Layers with LoRA: query-value, or all linear layers.  [default: query-value]",
 )
 @click.option(
     "--load-in",
-    help="Weights of 4bit (NF4, double quantization: QLoRA) or 8bit (LLM.int8()), as bitsandbytes keeps them.",
+    help="4bit: weights as bitsandbytes keeps them for QLoRA, NF4 with double quantization.",
 )
 @click.option(
     "--accumulate",

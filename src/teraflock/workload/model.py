@@ -11,8 +11,8 @@ Precision = Literal["fp32", "tf32", "amp-bf16", "amp-fp16", "bf16", "fp16"]
 Optimizer = Literal[
     "sgd", "adam", "adamw", "adafactor", "adamw-8bit", "paged-adamw", "paged-adamw-8bit", "none"
 ]
-LoraTargets = Literal["query-value", "attention", "all"]
-LoadIn = Literal["", "4bit", "8bit"]
+LoraTargets = Literal["query-value", "all"]
+LoadIn = Literal["", "4bit"]
 Task = Literal["train", "infer"]
 
 PRECISIONS: Final = get_args(Precision)

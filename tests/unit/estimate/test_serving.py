@@ -61,7 +61,7 @@ def test_as_many_users_fit_as_it_says() -> None:
 def test_prefill_grows_with_the_prompt() -> None:
     first = [served("llama-3.1-8b", 1, each).gpus[0].first_token_seconds.p50 for each in (2048, 8192)]
     assert first[1] / first[0] > 3
-    assert first[1] * 1e3 == pytest.approx(219.8, rel=0.15)
+    assert first[1] * 1e3 == pytest.approx(219.8, rel=0.25)
 
 
 @pytest.mark.parametrize(
