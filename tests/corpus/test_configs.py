@@ -39,7 +39,7 @@ def built(name: str) -> int:
     with torch.device("meta"):
         make = getattr(hf, HEADS[kind]) if kind in HEADS else hf.AutoModelForCausalLM.from_config
         net = make(config)
-    count = sum(each.numel() for each in net.parameters())
+    count: int = sum(each.numel() for each in net.parameters())
     if kind == "t5" and not words["tie_word_embeddings"] and net.lm_head.weight is net.shared.weight:
         # transformers 5 ties the head of every T5; in the published weights of T5 1.1 and Flan it is apart.
         count += net.lm_head.weight.numel()
