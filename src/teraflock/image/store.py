@@ -162,6 +162,12 @@ def to_build_in_all_projects(tx: Transaction) -> tuple[Image, ...]:
     return tuple(_image_from(row) for row in rows)
 
 
+def built_in_all_projects(tx: Transaction) -> tuple[Image, ...]:
+    """Images of recipes that every site should have."""
+    rows = tx.all(f"SELECT {_COLUMNS} FROM image WHERE state = 'ready' AND recipe <> '' ORDER BY id")
+    return tuple(_image_from(row) for row in rows)
+
+
 def _image_from(row: Row) -> Image:
     id, project_id, name, recipe, state, problem, size_bytes, source, created_at_us, created_by, sequence = (
         row

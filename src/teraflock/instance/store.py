@@ -348,12 +348,12 @@ def site_in_all_projects(tx: Transaction, id: str) -> str:
 
 def on_site_in_all_projects(tx: Transaction, site: str) -> list[Row]:
     """Of all instances on a site's hosts: id, phase, wanted, host name (empty for a rented host), whether work is under
-    way or the host is recorded as away, their shape, and when a rented machine was made.
+    way or the host is recorded as away, their shape, and of a rented machine when it was made and its provider's id.
     """
     return tx.all(
         "SELECT i.id, i.phase, i.wanted, CASE WHEN h.kind = 'own' THEN h.name ELSE '' END,"
         " CASE WHEN i.operation = '' AND i.settled = 1 AND h.state <> 'away' THEN 0 ELSE 1 END,"
-        " i.vcpus, i.ram_bytes, i.disk_bytes, h.made_at_us"
+        " i.vcpus, i.ram_bytes, i.disk_bytes, h.made_at_us, h.remote_id"
         " FROM instance i JOIN host h ON h.id = i.host_id WHERE i.site = :site AND h.site = :site",
         site=site,
     )
