@@ -161,7 +161,8 @@ class Witness:
         self._places[id] = (host, host_name, region)
         if phase == "gone":
             self._gone(id)
-        mode = "spot" if '"mode":"spot"' in spec else "on-demand"
+        is_spot = '"mode":"spot"' in spec or '"mode":"bid"' in spec  # a bid is charged as spot is
+        mode = "spot" if is_spot else "on-demand"
         held = Held(gpu, gpus, vcpus, ram, disk, kept, mode, host, region, labels)
         is_rented = '"rental":{' in spec
         if is_rented and phase == "running" and (before is None or before[2] != "running"):
