@@ -171,7 +171,7 @@ class Cloud:
             nouns_on=nouns_on,
             snapshots=snapshots,
             nouns=nouns_on(snapshots, self.loops.wake),
-            simulated=any(engine.simulated for engine in self.engines),
+            reality=lambda: self.engines.reality,
             reads_inline=not self.is_postgres,
             news=News(self.database, self.clock),
             request_rates=RequestRates(
