@@ -4,7 +4,6 @@ However it went: an instance has one machine at most, nothing is rented that nob
 forgotten. Clouds with and without launch tokens, with listings that lag and that do not.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,7 +13,7 @@ from msgspec.structs import replace
 from tests.faults.checker import faults
 from tests.faults.house import SKY, House
 
-from teraflock.base.clock import FixedClock
+from teraflock.base.clock import FixedClock, microseconds
 from teraflock.base.errors import Refused
 from teraflock.drivers.simulated.cloud import CLOUD
 from teraflock.drivers.simulated.faults import FOREVER, Fault, Kind, When
@@ -25,6 +24,7 @@ from teraflock.instance.driver import GRACE, Capability
 from teraflock.instance.model import Access, Instance, Operation, RestartPolicy
 from teraflock.instance.orders import Order
 from teraflock.instance.states import Phase
+from teraflock.meter.service import MeterService
 from teraflock.reconcile.rehearsal import points
 from teraflock.storage.memory import MemoryDatabase
 from teraflock.storage.migrate import migrate
@@ -69,35 +69,13 @@ def machines(house: House) -> list[Guest]:
 
 def wrong(house: House) -> list[str]:
     """What is wrong with the rented machines, told by the tables and the cloud's own world."""
-    found = [
-        each for each in faults(house.database, house.world, house.clock.now()) if "on the engine" not in each
-    ]
-    counts = Counter(each.machine.handle.instance_id for each in machines(house))
-    found += [f"{id} has {count} machines" for id, count in counts.items() if count > 1]
+    found = faults(house.database, house.world, house.clock.now(), house.sky_world)
     with house.database.read() as tx:
-        rows = tx.all(
-            "SELECT i.id, i.phase, h.remote_id, h.gone_at_us, h.made_at_us FROM host h"
-            " LEFT JOIN instance i ON i.host_id = h.id WHERE h.kind = 'rented'"
+        forgotten = tx.all(
+            "SELECT name FROM host WHERE kind = 'rented' AND gone_at_us IS NULL"
+            " AND id NOT IN (SELECT host_id FROM instance WHERE host_id IS NOT NULL)"
         )
-        live = {row[0]: row for row in rows if row[0]}
-        found += [
-            f"a rented host without an instance: {row}" for row in rows if not row[0] and row[3] is None
-        ]
-        found += [
-            f"{id}: told again" for id, count in tx.all(
-                "SELECT subject, COUNT(*) FROM event WHERE kind = 'instance.cost' GROUP BY subject"
-            ) if count > 9
-        ]  # fmt: skip
-    for each in machines(house):
-        row = live.get(each.machine.handle.instance_id)
-        if row is None:
-            found.append(f"{each.key} is rented for nobody")
-        elif row[2] != each.remote_id:
-            found.append(f"{each.key} is rented, and {row[2]} is recorded")
-    found += [
-        f"{id} runs without a machine" for id, row in live.items() if row[1] == "running" and id not in counts
-    ]
-    return found
+    return [*found, *(f"{row[0]}: a rented host that nobody has" for row in forgotten)]
 
 
 def launched(house: House) -> None:
@@ -427,3 +405,20 @@ def _work(house: House) -> None:
 def _kinds(house: House) -> list[str]:
     with house.database.read() as tx:
         return [row[0] for row in tx.all("SELECT kind FROM event ORDER BY id")]
+
+
+def test_an_instance_that_may_not_restart_is_charged_until_it_was_found_stopped() -> None:
+    house = built("prompt")
+    launched(house)
+    began = one(house).running_since
+    house.wait(1000)
+    house.workers[0].look()
+    house.sky_trouble.stopped_by_hand(one(house).id)
+    house.workers[0].look()
+    found = house.clock.now()
+    settle(house)
+    assert one(house).phase == Phase.STOPPED
+    MeterService(house.database, house.clock).catch_up()
+    with house.database.read() as tx:
+        rows = tx.all("SELECT from_us, until_us FROM meter_interval WHERE run_us IS NOT NULL")
+    assert [tuple(row) for row in rows] == [(microseconds(began or found), microseconds(found))]

@@ -98,6 +98,7 @@ class Cloud:
             alone=not self.is_postgres,
             random_bytes=random_bytes,
             fault=dies_at(settings.faults),
+            policy=policy_of(settings),
         )
         self.rates = house_rates(at)
         self.services = self._services(random_bytes)
@@ -129,7 +130,7 @@ class Cloud:
 
     def _services(self, random_bytes: RandomBytes) -> Services:
         settings = self.settings
-        policy = Policy(vcpu_overcommit=settings.vcpu_overcommit, disk_overcommit=settings.disk_overcommit)
+        policy = policy_of(settings)
 
         def nouns_on(database: Database, wake: Callable[[], None] = lambda: None) -> Nouns:
             by_instance = InstanceService(
@@ -268,6 +269,10 @@ class Cloud:
                 if not self._ending.is_set():
                     LOG.exception("old answers were not forgotten")
             self._ending.wait(FORGET_SECONDS)
+
+
+def policy_of(settings: Settings) -> Policy:
+    return Policy(vcpu_overcommit=settings.vcpu_overcommit, disk_overcommit=settings.disk_overcommit)
 
 
 def defaults_of(settings: Settings) -> Defaults:

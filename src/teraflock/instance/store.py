@@ -376,6 +376,16 @@ def on_host_in_all_projects(tx: Transaction, host_id: HostId) -> tuple[Instance,
     return instances_from(tx, tx.all(f"SELECT {COLUMNS} FROM instance WHERE host_id = :id", id=host_id))
 
 
+def on_lost_hosts_in_all_projects(tx: Transaction, seen_before: datetime) -> tuple[Instance, ...]:
+    """Instances that are away, at rest, on own hosts that no reading has found since a time."""
+    rows = tx.all(
+        f"SELECT {_FROM_I} FROM instance i JOIN host h ON h.id = i.host_id WHERE i.phase = 'away' AND i.operation = ''"
+        " AND h.kind = 'own' AND h.state = 'away' AND h.seen_at_us < :before ORDER BY i.id",
+        before=microseconds(seen_before),
+    )
+    return instances_from(tx, rows)
+
+
 def away_in_work_in_all_projects(tx: Transaction, site: str) -> list[tuple[InstanceId, str]]:
     """Instances that are away in the middle of an operation, and the names of their hosts; empty for rented ones."""
     rows = tx.all(
@@ -387,13 +397,13 @@ def away_in_work_in_all_projects(tx: Transaction, site: str) -> list[tuple[Insta
     return [(InstanceId(row[0]), row[1]) for row in rows]
 
 
-def ids_known_in_all_projects(tx: Transaction, ids: Sequence[str]) -> dict[str, str]:
-    """The phases of those of the ids that we know."""
+def ids_known_in_all_projects(tx: Transaction, ids: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """The phases and sites of those of the ids that we know."""
     known = {}
     for id in ids:
-        row = tx.one("SELECT phase FROM instance WHERE id = :id", id=id)
+        row = tx.one("SELECT phase, site FROM instance WHERE id = :id", id=id)
         if row:
-            known[id] = row[0]
+            known[id] = (row[0], row[1])
     return known
 
 

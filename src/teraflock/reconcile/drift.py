@@ -264,7 +264,7 @@ class DriftLoop:
             for id in drift.back:
                 self._change(tx, id, "", partial(returned, now=now))
             for id in drift.start:
-                self._change(tx, id, "It stopped, though nobody asked for it", _to_start)
+                self._change(tx, id, "It stopped, though nobody asked for it", partial(_to_start, now=now))
             for id in drift.remake:
                 self._change(
                     tx, id, "It is no longer on its host, and its disk is lost", partial(_to_remake, now=now)
@@ -341,13 +341,14 @@ class DriftLoop:
         if not strange:
             return
         with self._around.database.read() as tx:
-            phases = store.ids_known_in_all_projects(tx, [sighting.instance_id for sighting in strange])
+            known = store.ids_known_in_all_projects(tx, [sighting.instance_id for sighting in strange])
         for sighting in strange:
             id = sighting.instance_id
-            if phases.get(id) in (Phase.GONE, Phase.FAILED):
-                LOG.warning("%s is gone, but %s still had it: removed", id, driver.site)
+            phase, site = known.get(id, ("", ""))
+            if phase in (Phase.GONE, Phase.FAILED) or site not in ("", driver.site):
+                LOG.warning("%s is gone or elsewhere, but %s still had it: removed", id, driver.site)
                 remove(driver, sighting)
-            elif id not in phases and id not in self._told:
+            elif id not in known and id not in self._told:
                 self._told.add(id)
                 LOG.warning("%s has %s, which this database does not know: left alone", driver.site, id)
 
@@ -361,11 +362,11 @@ def remove(driver: ComputeDriver, sighting: Sighting) -> None:
     driver.delete(handle)
 
 
-def _to_start(instance: Instance) -> Instance:
+def _to_start(instance: Instance, now: datetime) -> Instance:
     """Start it again, or leave it stopped where its policy says so."""
     if instance.spec.restart_policy != RestartPolicy.NEVER:
         return replace(instance, request=Request(operation=Operation.START))
-    return replace(instance, wanted=end_of(instance))
+    return replace(instance, wanted=end_of(instance), wanted_at=now)
 
 
 def _to_remake(instance: Instance, now: datetime) -> Instance:

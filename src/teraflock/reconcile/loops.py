@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Final, Protocol
 
 from teraflock.base.clock import Clock
+from teraflock.fleet.placement import Policy
 from teraflock.instance.engines import Engines
 from teraflock.instance.model import Instance
 from teraflock.reconcile import store as leases
@@ -23,6 +24,7 @@ from teraflock.reconcile.drift import DriftLoop
 from teraflock.reconcile.hosts import HostLoop
 from teraflock.reconcile.images import ImageLoop
 from teraflock.reconcile.instances import LEASES_PER_TURN, InstanceLoop, no_faults
+from teraflock.reconcile.moving import MoveLoop
 from teraflock.reconcile.networks import NetworkLoop
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.reconcile.time_limits import TimeLimitLoop
@@ -50,6 +52,7 @@ DRIFT_REST_PARTS: Final = 9
 """Looking at all there is rests so many times as long as it took: in a large house too it is a tenth of the work."""
 REST_SECONDS_MAX: Final = 15.0
 NETWORKS_SECONDS: Final = 5.0
+MOVES_SECONDS: Final = 5.0
 STOP_SECONDS_MAX: Final = 5.0
 """How long the end waits for a site that does not answer."""
 
@@ -68,6 +71,7 @@ class Loops:
         alone: bool,
         random_bytes: Callable[[int], bytes] = os.urandom,
         fault: Callable[[str], None] = no_faults,
+        policy: Policy | None = None,
     ) -> None:
         self._database = database
         self._clock = clock
@@ -88,7 +92,12 @@ class Loops:
         self._waiting: set[str] = set()
         """The instances in hand for which there is no thread yet."""
         self.around = around = Surroundings(
-            database=database, clock=clock, engines=engines, random_bytes=random_bytes, wake=self.wake
+            database=database,
+            clock=clock,
+            engines=engines,
+            random_bytes=random_bytes,
+            policy=policy or Policy(),
+            wake=self.wake,
         )
         self.instances = InstanceLoop(
             around,
@@ -105,6 +114,7 @@ class Loops:
         self.time_limits = TimeLimitLoop(around)
         self.images = ImageLoop(around)
         self.networks = NetworkLoop(around)
+        self.moves = MoveLoop(around)
 
     def also(self, name: str, turn: Callable[[], None], seconds: float) -> None:
         """One more loop, to be started with the others."""
@@ -127,6 +137,7 @@ class Loops:
         self._run("images", self.images.turn, IMAGES_SECONDS)
         self._run("networks", self.networks.turn, NETWORKS_SECONDS)
         self._run("drift", self._drift_apart.turn, DRIFT_SECONDS, rest_parts=DRIFT_REST_PARTS)
+        self._run("moves", self.moves.turn, MOVES_SECONDS)
         self._run("commands", self.commands.turn, COMMANDS_SECONDS)
         self._run("time_limits", self.time_limits.turn, TIME_LIMITS_SECONDS)
         for name, turn, seconds in self._more:

@@ -12,7 +12,7 @@ from teraflock.drivers.simulated.fleet import fleet
 from teraflock.drivers.simulated.model import Guest
 from teraflock.drivers.simulated.trouble import Trouble
 from teraflock.drivers.simulated.world import MemoryWorld
-from teraflock.instance.model import Instance
+from teraflock.instance.model import Instance, RestartPolicy
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.site.model import SiteRecord
 from teraflock.instance.states import Phase
@@ -112,6 +112,40 @@ def test_an_image_made_on_one_site_is_launched_only_there(two: Two) -> None:
     assert two.launch(Order(name="two", image="mine")).site == "second"
     with pytest.raises(BadInput, match="was made on `second`"):
         two.launch(Order(image="mine", site="simulated"))
+
+
+@pytest.mark.parametrize("policy", RestartPolicy)
+def test_an_instance_on_a_lost_site_is_made_anew_elsewhere_if_it_may(two: Two, policy: RestartPolicy) -> None:
+    two.add()
+    two.house.settle()
+    made = two.launch(Order(name="one", site="second", restart_policy=policy))
+    two.house.settle()
+    two.trouble.engine_goes_down()
+    _look(two, minutes=4)
+    assert two.phase(made) == Phase.AWAY
+    _look(two, minutes=4)
+    moves = policy == RestartPolicy.ELSEWHERE
+    assert two.phase(made) == (Phase.RUNNING if moves else Phase.AWAY)
+    two.trouble.engine_comes_back()
+    two.house.settle()
+    assert two.phase(made) == Phase.RUNNING
+    view = two.house.service.view(made.project_id, made.id)
+    assert (view.instance.site, bool(view.instance.notice)) == (
+        ("simulated", True) if moves else ("second", False)
+    )
+    assert guests(two.world) == ([] if moves else [made.id]), "the old copy is removed when its site is back"
+    with two.house.database.read() as tx:
+        held = tx.all("SELECT DISTINCT host_id FROM host_port WHERE instance_id = :id", id=made.id)
+    assert [row[0] for row in held] == [view.instance.host_id]
+
+
+def _look(two: Two, *, minutes: int) -> None:
+    for _ in range(minutes * 6):
+        worker = two.house.workers[0]
+        worker.beat()
+        worker.look()
+        worker.turn()
+        two.house.wait(10)
 
 
 def test_an_instance_of_a_site_that_is_not_set_up_any_more_waits(two: Two) -> None:
