@@ -422,3 +422,18 @@ def test_an_instance_that_may_not_restart_is_charged_until_it_was_found_stopped(
     with house.database.read() as tx:
         rows = tx.all("SELECT from_us, until_us FROM meter_interval WHERE run_us IS NOT NULL")
     assert [tuple(row) for row in rows] == [(microseconds(began or found), microseconds(found))]
+
+
+def test_a_disk_that_was_lost_while_nobody_watched_is_charged_until_it_was_last_listed() -> None:
+    house = built("prompt")
+    stopped(house)
+    listed = house.clock.now()
+    house.workers[0].look()
+    house.sky_trouble.deleted_by_hand(one(house).id)
+    house.wait(5000)
+    settle(house)
+    assert one(house).phase == Phase.FAILED
+    MeterService(house.database, house.clock).catch_up()
+    with house.database.read() as tx:
+        rows = tx.all("SELECT until_us FROM meter_interval WHERE run_us IS NULL")
+    assert [row[0] for row in rows] == [microseconds(listed)]

@@ -21,7 +21,7 @@ from teraflock.base.events import Event
 from teraflock.base.ids import EventId, new_id
 from teraflock.fleet import store as fleet
 from teraflock.fleet.alarms import alarms
-from teraflock.fleet.model import Host, HostId, HostReport, HostState
+from teraflock.fleet.model import Host, HostId, HostKind, HostReport, HostState
 from teraflock.instance import store
 from teraflock.instance.driver import Capability, ComputeDriver, Sighting
 from teraflock.instance.model import InstanceId
@@ -217,7 +217,7 @@ class HostLoop:
         now, random_bytes = self._around.clock.now(), self._around.random_bytes
         if count := outage.settle(tx, found, from_at, now, random_bytes):
             LOG.warning("%s: %d guests did not run on while nobody watched", site, count)
-        names = [host.name for host in found.hosts]
+        names = [host.name for host in found.hosts if host.kind == HostKind.OWN or host.name in found.seen]
         fleet.mark_seen(tx, site, names, found.at, all_of_site=False)
 
     def _lost(
