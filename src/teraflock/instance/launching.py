@@ -30,6 +30,7 @@ from teraflock.instance.naming import new_name, numbered
 from teraflock.instance.orders import Order, need_of, shape_of
 from teraflock.instance.renting import choose
 from teraflock.instance.site import store as sites
+from teraflock.instance.site.rules import removed
 from teraflock.instance.states import Phase, Wanted
 from teraflock.network.rules import free_addresses
 from teraflock.storage.database import Transaction
@@ -74,8 +75,11 @@ def check_site(tx: Transaction, engines: Engines, project: Project, order: Order
     """Refuse a site that is not there and one that the project may not rent at in the same words."""
     site = order.site
     allowed = sites.names_for(tx, project.organisation_id) | engines.for_all
+    over = removed(engines.records, sites.records(tx))
     names = [
-        each.site for each in engines if each.site in allowed or Capability.PLACEMENT in each.capabilities
+        each.site
+        for each in engines
+        if (each.site in allowed or Capability.PLACEMENT in each.capabilities) and each.site not in over
     ]
     if site not in names:
         raise unknown_name(
