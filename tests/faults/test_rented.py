@@ -14,7 +14,7 @@ from tests.faults.checker import faults
 from tests.faults.house import SKY, House
 
 from teraflock.base.clock import FixedClock, microseconds
-from teraflock.base.errors import Refused
+from teraflock.base.errors import BadInput, Refused
 from teraflock.drivers.simulated.cloud import CLOUD
 from teraflock.drivers.simulated.faults import FOREVER, Fault, Kind, When
 from teraflock.drivers.simulated.life import as_of
@@ -437,3 +437,16 @@ def test_a_disk_that_was_lost_while_nobody_watched_is_charged_until_it_was_last_
     with house.database.read() as tx:
         rows = tx.all("SELECT until_us FROM meter_interval WHERE run_us IS NULL")
     assert [row[0] for row in rows] == [microseconds(listed)]
+
+
+def test_a_site_that_cannot_look_into_guests_runs_no_commands_and_waits_for_no_script() -> None:
+    clock, database = FixedClock(START), MemoryDatabase()
+    migrate(database, clock)
+    house = House(database, MemoryWorld(), clock, sky=MemoryWorld(), capabilities=CLOUD - {Capability.EXEC})
+    with pytest.raises(BadInput, match="cannot run a command"):
+        ask(house, "launch", replace(ORDER, access=Access.COMMAND, command=("true",)))
+    ask(house, "launch", replace(ORDER, user_data="#!/bin/sh\ntrue\n"))
+    settle(house)
+    assert (one(house).phase, one(house).user_data_waits) == (Phase.RUNNING, False)
+    with pytest.raises(Refused, match="does not support"):
+        house.service.run(house.tenant.project.id, "one", ("true",))

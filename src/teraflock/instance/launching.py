@@ -118,7 +118,12 @@ def _launch_rented(
     driver = engines.at(order.site)
     _site_of_image(tx, image, order.site)
     shape, rental = choose(order, driver.types())
-    keeps_disk = Capability.STOP in driver.capabilities
+    can = driver.capabilities
+    if order.access == Access.COMMAND and Capability.EXEC not in can:
+        raise BadInput(
+            f"The site `{order.site}` cannot run a command and keep its exit code",
+            hint="Leave `--command` out and use SSH, or give a script with `--user-data`",
+        )
     check_quota(tx, project, shape, order.instances)
     names = _names(tx, project, order, random_bytes)
     project = with_network(tx, actor, project)
@@ -126,7 +131,13 @@ def _launch_rented(
     for name in names:
         blank = _blank(actor, project, order, image, shape, name, now, random_bytes)
         policy = order.restart_policy or RestartPolicy.NEVER
-        spec = replace(blank.spec, rental=rental, keeps_disk=keeps_disk, restart_policy=policy)
+        spec = replace(
+            blank.spec,
+            rental=rental,
+            keeps_disk=Capability.STOP in can,
+            watches_guest=Capability.EXEC in can,
+            restart_policy=policy,
+        )
         made.append(_rent(tx, replace(blank, spec=spec), driver, now, random_bytes))
     return tuple(made)
 
