@@ -46,6 +46,9 @@ def faults(database: Database, world: World, now: datetime, sky: World | None = 
         addresses = {(taken.key, taken.instance_id) for taken in turn.every(AddressTaken)}
         images = {image.key for image in turn.every(Image)}
         networks = turn.every(NetworkThere)
+    if sky is not None:
+        with sky.read() as turn:  # images that were made from rented machines are there
+            images |= {image.key for image in turn.every(Image)}
     rented = _machines(sky, now) if sky else []
     counts = Counter(each.machine.handle.instance_id for each in rented)
     guests |= {each.machine.handle.instance_id: each for each in rented}
