@@ -305,13 +305,6 @@ class InstanceService:
 
         return self._change(actor, project, ref, "resize", change, grows=True)
 
-    def needs_restart(self, project: ProjectId, ref: str, wish: ShapeWish) -> bool:
-        """Whether a resize would restart the instance: told before it is done."""
-        with self._database.read() as tx:
-            instance = _found(tx, project, ref).instance
-            shape = changed_shape(instance.shape, wish, fleet.kinds_of_hosts(tx))
-            return instance.phase == Phase.RUNNING and self._restarts(instance, shape)
-
     def snapshot(self, actor: Actor, project: Project, ref: str, name: str) -> Snapshot:
         check_name(name)
         id = SnapshotId(new_id("snp", self._clock.now(), self._random_bytes))
