@@ -11,9 +11,10 @@ from heapq import nsmallest
 from typing import Final
 
 from teraflock.base.clock import Clock
+from teraflock.base.size import Size
 from teraflock.fleet import store
 from teraflock.fleet.model import Host, HostId
-from teraflock.fleet.placement import Need, Policy, Room
+from teraflock.fleet.placement import Policy, Room
 from teraflock.storage.database import Transaction
 
 AGE_MAX: Final = timedelta(seconds=1)
@@ -39,7 +40,7 @@ class FleetMemory:
         return self._kinds
 
     def candidates(
-        self, tx: Transaction, policy: Policy, need: Need, *, limit: int, fresh: bool = False
+        self, tx: Transaction, policy: Policy, need: Size, *, limit: int, fresh: bool = False
     ) -> list[HostId]:
         """Hosts that seem to have room, those that fit tightest first. None of them: the database has none."""
         now = self._clock.now()
@@ -50,13 +51,13 @@ class FleetMemory:
             self._rooms, self._rooms_read_at = rooms, now
         return self._tightest(need, limit)
 
-    def take(self, id: HostId, need: Need) -> None:
+    def take(self, id: HostId, need: Size) -> None:
         """A launch takes this: the next one should count with it."""
         with self._lock:
             if room := self._rooms.get(id):
                 room.take(need)
 
-    def _tightest(self, need: Need, limit: int) -> list[HostId]:
+    def _tightest(self, need: Size, limit: int) -> list[HostId]:
         with self._lock:
             fitting = (room for room in self._rooms.values() if room.fits(need))
             return [room.host_id for room in nsmallest(limit, fitting, key=lambda room: room.tightness(need))]

@@ -10,14 +10,15 @@ from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput, Conflict
 from teraflock.base.quantities import GIB, bytes_text
+from teraflock.base.size import Size
 from teraflock.fleet import store as fleet
 from teraflock.fleet.memory import FleetMemory
 from teraflock.fleet.model import GpuKind, Host, HostId, HostKind, HostState
-from teraflock.fleet.placement import Need, Policy, Room, choose_many
+from teraflock.fleet.placement import Policy, Room, choose_many
 from teraflock.fleet.shapes import count_free, named_shapes
 from teraflock.instance import store
-from teraflock.instance.model import Held, HeldGpu, HeldPort, Instance, InstanceId, Shape
-from teraflock.instance.orders import need_of, shape_text
+from teraflock.instance.model import Held, HeldGpu, HeldPort, Instance, InstanceId
+from teraflock.instance.orders import shape_text
 from teraflock.network.rules import free_ports
 from teraflock.storage.database import Overtaken, Transaction
 from teraflock.tenant.model import Project, Quota
@@ -36,10 +37,10 @@ class NoCapacity(Conflict):
 
 
 def check_quota(
-    tx: Transaction, project: Project, shape: Shape, count: int, *, instead_of: Shape | None = None
+    tx: Transaction, project: Project, shape: Size, count: int, *, instead_of: Size | None = None
 ) -> None:
     """Refuse what would take the project or its organisation over its quota, saying which and by how much."""
-    before = instead_of or Shape(vcpus=0, ram_bytes=0, disk_bytes=0)
+    before = instead_of or Size()
     kept = before.gpus if before.gpu == shape.gpu else 0
     more = Amounts(
         instances=0 if instead_of else count,
@@ -74,7 +75,7 @@ def place(
     tx: Transaction,
     policy: Policy,
     memory: FleetMemory,
-    need: Need,
+    need: Size,
     count: int,
     *,
     only: str | None = None,
@@ -97,7 +98,7 @@ def place(
     return chosen
 
 
-def _lock_one(tx: Transaction, policy: Policy, memory: FleetMemory, need: Need) -> list[Room]:
+def _lock_one(tx: Transaction, policy: Policy, memory: FleetMemory, need: Size) -> list[Room]:
     for fresh in (False, True):
         candidates = memory.candidates(tx, policy, need, limit=fleet.CANDIDATES_MAX, fresh=fresh)
         if not candidates:
@@ -111,7 +112,7 @@ def _lock_one(tx: Transaction, policy: Policy, memory: FleetMemory, need: Need) 
 
 
 def _lock_many(
-    tx: Transaction, policy: Policy, need: Need, count: int, only: HostId | None, site: str
+    tx: Transaction, policy: Policy, need: Size, count: int, only: HostId | None, site: str
 ) -> list[Room]:
     chosen = choose_many(fleet.rooms(tx, policy, only=only, site=site), need, count)
     if chosen is None:
@@ -141,17 +142,9 @@ def _check_takes_new(tx: Transaction, ref: str) -> None:
         )
 
 
-def _no_room(tx: Transaction, policy: Policy, need: Need, count: int) -> Exception:
+def _no_room(tx: Transaction, policy: Policy, need: Size, count: int) -> Exception:
     """Larger than any host, or only taken: the one never fits, the other may later."""
-    wanted = shape_text(
-        Shape(
-            gpu=need.gpu,
-            gpus=need.gpus,
-            vcpus=need.vcpus,
-            ram_bytes=need.ram_bytes,
-            disk_bytes=need.disk_bytes,
-        )
-    )
+    wanted = shape_text(need)
     hosts = fleet.hosts(tx, limit=HOSTS_MAX)
     if not hosts:
         return NoCapacity(
@@ -175,7 +168,7 @@ def _no_room(tx: Transaction, policy: Policy, need: Need, count: int) -> Excepti
     )
 
 
-def _beside_cards(rooms: Sequence[Room], need: Need) -> str:
+def _beside_cards(rooms: Sequence[Room], need: Size) -> str:
     """Where the cards are free and only the rest is not: how much of the rest goes with them."""
     with_cards = [room for room in rooms if need.gpus and room.free_gpus.get(need.gpu, 0) >= need.gpus]
     best = max(with_cards, key=lambda room: (room.ram_bytes, room.vcpus), default=None)
@@ -188,7 +181,7 @@ def _beside_cards(rooms: Sequence[Room], need: Need) -> str:
     return f"{cards} free with less beside: {words} (`--vcpus {vcpus} --ram {ram_gb}{smaller}`)"
 
 
-def _largest(empty: Sequence[Room], need: Need) -> str:
+def _largest(empty: Sequence[Room], need: Size) -> str:
     with_card = [room for room in empty if not need.gpus or room.free_gpus.get(need.gpu, 0)]
     if not with_card:
         return "No host has this card at all: `tera shapes` lists what there is"
@@ -219,7 +212,7 @@ def _free_now(rooms: Sequence[Room], hosts: Sequence[Host]) -> str:
     return f"Free now: {', '.join(names[-6:])}; `tera shapes` lists all"
 
 
-def take(tx: Transaction, id: InstanceId, host_id: HostId, shape: Shape, guest_ports: Sequence[int]) -> Held:
+def take(tx: Transaction, id: InstanceId, host_id: HostId, shape: Size, guest_ports: Sequence[int]) -> Held:
     """Set aside on one host all that a new instance needs."""
     numbers = free_ports(fleet.taken_ports(tx, host_id), len(guest_ports))
     for number, guest_port in zip(numbers, guest_ports, strict=True):
@@ -252,7 +245,7 @@ def take_back(tx: Transaction, policy: Policy, instance: Instance) -> Held:
     if instance.spec.rental is not None:  # its host is its own
         cards = take_cards(tx, instance.id, instance.host_id, shape.gpu, shape.gpus)
         return replace(held, vcpus=shape.vcpus, ram_bytes=shape.ram_bytes, gpus=cards)
-    need = replace(need_of(shape), disk_bytes=max(0, shape.disk_bytes - held.disk_bytes))
+    need = replace(shape, disk_bytes=max(0, shape.disk_bytes - held.disk_bytes))
     _check_room_on(tx, policy, instance, need, shape)
     return replace(
         held,
@@ -263,13 +256,13 @@ def take_back(tx: Transaction, policy: Policy, instance: Instance) -> Held:
     )
 
 
-def take_more(tx: Transaction, policy: Policy, instance: Instance, shape: Shape) -> Held:
+def take_more(tx: Transaction, policy: Policy, instance: Instance, shape: Size) -> Held:
     """For a change of shape: what is needed besides what it holds. Cards of the old kind stay until the end."""
     assert instance.host_id is not None, "what runs has a host"
     fleet.lock_hosts(tx, [instance.host_id])
     held = instance.held
     same = sum(1 for card in held.gpus if card.gpu == shape.gpu)
-    need = Need(
+    need = Size(
         gpu=shape.gpu,
         gpus=max(0, shape.gpus - same),
         vcpus=max(0, shape.vcpus - held.vcpus),
@@ -286,17 +279,17 @@ def take_more(tx: Transaction, policy: Policy, instance: Instance, shape: Shape)
     )
 
 
-def check_host_could(tx: Transaction, policy: Policy, instance: Instance, shape: Shape) -> None:
+def check_host_could(tx: Transaction, policy: Policy, instance: Instance, shape: Size) -> None:
     """For a disk that stands still and cannot move: refuse a shape that its host would not have with nothing on it."""
     empty = fleet.rooms(tx, policy, only=instance.host_id, ready=False, empty=True)
-    if not empty or not empty[0].fits(need_of(shape)):
+    if not empty or not empty[0].fits(shape):
         raise BadInput(
             f"Its host is too small for {shape_text(shape)}",
-            hint=_largest(empty, need_of(shape)) if empty else "",
+            hint=_largest(empty, shape) if empty else "",
         )
 
 
-def _check_room_on(tx: Transaction, policy: Policy, instance: Instance, need: Need, shape: Shape) -> None:
+def _check_room_on(tx: Transaction, policy: Policy, instance: Instance, need: Size, shape: Size) -> None:
     rooms = fleet.rooms(tx, policy, only=instance.host_id, ready=False)
     if rooms and shape.vcpus > rooms[0].threads:
         raise BadInput(

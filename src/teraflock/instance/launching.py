@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput, Conflict, unknown_name
 from teraflock.base.ids import new_id
+from teraflock.base.size import Size
 from teraflock.fleet import store as fleet
 from teraflock.fleet.memory import FleetMemory
 from teraflock.fleet.model import Gpu, GpuKind, Host, HostId, HostState
@@ -23,12 +24,11 @@ from teraflock.instance.model import (
     Instance,
     InstanceId,
     RestartPolicy,
-    Shape,
     Spec,
     guest_ports,
 )
 from teraflock.instance.naming import new_name, numbered
-from teraflock.instance.orders import Order, ShapeWish, need_of, shape_of
+from teraflock.instance.orders import Order, ShapeWish, shape_of
 from teraflock.instance.renting import choose
 from teraflock.instance.site import store as sites
 from teraflock.instance.site.rules import removed
@@ -65,7 +65,7 @@ def launch(
     names = _names(tx, project, order, random_bytes)
     project = with_network(tx, actor, project)
     addresses = free_addresses(project.network_number, store.taken_addresses(tx, project.id), order.instances)
-    rooms = place(tx, policy, memory, need_of(shape), order.instances, only=order.host, site=site)
+    rooms = place(tx, policy, memory, shape, order.instances, only=order.host, site=site)
     made = []
     for name, address, room in zip(names, addresses, rooms, strict=True):
         blank = _blank(actor, project, order, image, shape, name, now, random_bytes)
@@ -73,7 +73,7 @@ def launch(
     return tuple(made)
 
 
-def _shape(tx: Transaction, memory: FleetMemory, wish: ShapeWish) -> Shape:
+def _shape(tx: Transaction, memory: FleetMemory, wish: ShapeWish) -> Size:
     try:
         return shape_of(wish, memory.kinds(tx))
     except BadInput:  # unless there are new hosts
@@ -239,7 +239,7 @@ def _blank(
     project: Project,
     order: Order,
     image: Image,
-    shape: Shape,
+    shape: Size,
     name: str,
     now: datetime,
     random_bytes: Callable[[int], bytes],

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput, Conflict, NotFound, Refused
 from teraflock.base.ids import new_id
+from teraflock.base.size import Size
 from teraflock.fleet import store as fleet
 from teraflock.fleet.memory import FleetMemory
 from teraflock.fleet.model import Host, HostKind
@@ -40,7 +41,6 @@ from teraflock.instance.model import (
     Operation,
     RentalSpec,
     Request,
-    Shape,
     Snapshot,
     SnapshotId,
     View,
@@ -131,7 +131,7 @@ class InstanceService:
 
     # Acts
 
-    def to_rent(self, project: Project, order: Order) -> tuple[Shape, RentalSpec]:
+    def to_rent(self, project: Project, order: Order) -> tuple[Size, RentalSpec]:
         """What an order would rent, and where."""
         with self._database.read() as tx:
             launching.check_site(tx, self._engines, project, order)
@@ -304,13 +304,6 @@ class InstanceService:
             return self._resized(tx, instance, shape)
 
         return self._change(actor, project, ref, "resize", change, grows=True)
-
-    def needs_restart(self, project: ProjectId, ref: str, wish: ShapeWish) -> bool:
-        """Whether a resize would restart the instance: told before it is done."""
-        with self._database.read() as tx:
-            instance = _found(tx, project, ref).instance
-            shape = changed_shape(instance.shape, wish, fleet.kinds_of_hosts(tx))
-            return instance.phase == Phase.RUNNING and self._restarts(instance, shape)
 
     def snapshot(self, actor: Actor, project: Project, ref: str, name: str) -> Snapshot:
         check_name(name)
@@ -565,7 +558,7 @@ class InstanceService:
             after = replace(before, held=replace(before.held, snapshots_bytes=kept_bytes))
             store.put(tx, before, after, now=self._clock.now(), random_bytes=self._random_bytes)
 
-    def _resized(self, tx: Transaction, instance: Instance, shape: Shape) -> Instance:
+    def _resized(self, tx: Transaction, instance: Instance, shape: Size) -> Instance:
         restarts = self._restarts(instance, shape)
         held = take_more(tx, self._policy, instance, shape)
         alike = [card.slot for card in held.gpus if card.gpu == shape.gpu]
@@ -577,7 +570,7 @@ class InstanceService:
         )
         return replace(instance, shape=shape, held=held, request=request)
 
-    def _restarts(self, instance: Instance, shape: Shape) -> bool:
+    def _restarts(self, instance: Instance, shape: Size) -> bool:
         other_cards = (shape.gpu, shape.gpus) != (instance.shape.gpu, instance.shape.gpus)
         return other_cards or not self._engines.can(instance.site, Capability.LIVE_RESIZE)
 

@@ -468,11 +468,6 @@ def project_network(tx: Transaction, project: ProjectId) -> tuple[int, str]:
     return int(row[0]), str(row[1])
 
 
-def live_in_project(tx: Transaction, project: ProjectId) -> int:
-    row = tx.one("SELECT COUNT(*) FROM instance WHERE project_id = :id AND phase <> 'gone'", id=project)
-    return int(row[0]) if row else 0
-
-
 def count_by_phase_in_all_projects(tx: Transaction) -> dict[str, int]:
     return {row[0]: int(row[1]) for row in tx.all("SELECT phase, COUNT(*) FROM instance GROUP BY phase")}
 

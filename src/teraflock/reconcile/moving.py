@@ -17,7 +17,6 @@ from teraflock.fleet.placement import choose
 from teraflock.instance import store
 from teraflock.instance.claims import take
 from teraflock.instance.model import Instance, InstanceId, Operation, Request, RestartPolicy, guest_ports
-from teraflock.instance.orders import need_of
 from teraflock.instance.rules import settled
 from teraflock.instance.states import Phase, Wanted
 from teraflock.reconcile.surroundings import Surroundings
@@ -49,7 +48,7 @@ class MoveLoop:
             return False
         before = lost[id]
         rooms = [each for each in fleet.rooms(tx, self._around.policy) if each.site != before.site]
-        room = choose(rooms, need_of(before.shape))
+        room = choose(rooms, before.shape)
         if room is None:
             return False
         fleet.release_gpus(tx, before.id)

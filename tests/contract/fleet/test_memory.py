@@ -10,13 +10,13 @@ from tests.faults.house import House
 
 from teraflock.base.clock import FixedClock
 from teraflock.base.errors import BadInput
+from teraflock.base.size import Size
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import GpuKind, GpuReport, HostId, HostReport, HostState
-from teraflock.fleet.placement import Need
 from teraflock.instance.claims import NoCapacity
 from teraflock.instance.model import Instance
-from teraflock.instance.orders import Order, ShapeWish, need_of, shape_of
+from teraflock.instance.orders import Order, ShapeWish, shape_of
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.open import open_database
 
@@ -65,8 +65,8 @@ def test_a_host_that_was_drained_meanwhile_gets_nothing(house: House) -> None:
     assert launched(house).host_id != chosen
 
 
-def needed(tx: Transaction) -> Need:
-    return need_of(shape_of(CARD, fleet.kinds_of_hosts(tx)))
+def needed(tx: Transaction) -> Size:
+    return shape_of(CARD, fleet.kinds_of_hosts(tx))
 
 
 def test_a_new_kind_of_card_is_known_at_once(house: House) -> None:
