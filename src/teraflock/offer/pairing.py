@@ -1,7 +1,7 @@
-"""Spot beside on-demand: the check that needs two rows of a file.
+"""Compare the spot price of a machine with its on-demand price, which is in another row of the file.
 
-Layouts that put both prices in separate rows pass their rows through here. Spot rows wait until the whole file
-is read, since their on-demand twin may come later.
+Importers of layouts with separate rows use this module. It yields spot rows after all others, because the on-demand row
+of a machine may come after its spot row.
 """
 
 from collections.abc import Iterable, Iterator
