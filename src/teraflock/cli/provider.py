@@ -1,4 +1,4 @@
-"""`tera providers`: the clouds, and what is known of one."""
+"""`tera providers`: list providers, or show one in detail."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -17,9 +17,9 @@ from teraflock.cli.output import columns, emphasised, write_json
 from teraflock.cli.table import Column, render
 from teraflock.wire.provider import shape_provider
 
-HELP: Final = """Clouds that offer GPUs: how they bill, what spot means there, which traps they have.
+HELP: Final = """List providers of GPUs: how they bill, their spot terms and their pitfalls.
 
-With NAME, everything known of one. What nobody has confirmed says so, in the table with a `?`.
+With NAME, shows one provider in detail. Facts that are not confirmed are marked, in the table with a `?`.
 
 \b
 Examples:
@@ -34,7 +34,7 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
 @click.command(help=HELP)
 @click.argument("name", required=False, shell_complete=_complete)
-@click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(name: str | None, as_json: bool) -> None:
     chosen = [find_provider(name)] if name else list(all_providers())
     if as_json:
@@ -97,7 +97,7 @@ def _in_full(provider: Provider) -> Iterator[str]:
     yield emphasised(f"{provider.id}: {provider.name}")
     facts = provider_facts(provider.id)
     if facts is None:
-        yield "  Only its name is known; its offers say the rest"
+        yield "  No details are known besides its offers"
         return
     yield f"  {'product':<{_LABEL}} {facts.product}"
     for words, fact in _singles(facts):
@@ -142,8 +142,8 @@ def _told(fact: Fact, *, seconds: bool = False) -> str:
 
 
 _DOUBT: Final = {
-    "seed": "(says one document)",
-    "third-party": "(says a third party)",
+    "seed": "(from one document)",
+    "third-party": "(from a third party)",
     "unconfirmed": "(not confirmed)",
 }
 
