@@ -27,8 +27,8 @@ def test_an_import_prints_a_report(tera: Tera, tmp_path: Path) -> None:
     done = tera.ok("offers", "import", "skypilot", tmp_path / "catalog", "--as-of", "2026-08-22")
     figures = {line.split(maxsplit=1)[1]: int(line.split()[0]) for line in done.out.splitlines()[1:]}
     assert figures == {
-        "rows read": 4, "offers imported": 3, "with a price": 2, "price unknown": 0, "price refused": 1, "rejected": 1,
-        "new offers": 3, "changed prices": 0, "gone": 0,
+        "rows read": 4, "offers imported": 3, "with a price": 2, "price unknown": 0, "price refused": 1,
+        "rows rejected": 1, "new offers": 3, "changed prices": 0, "removed offers": 0,
     }  # fmt: skip
     assert "1: a GPU has no count (vast/vms.csv, line 4)" in done.err
     assert "1: the price is implausibly low (vast/vms.csv, line 3)" in done.err
@@ -103,7 +103,7 @@ def test_older_prices_are_refused(tera: Tera, tmp_path: Path) -> None:
 
 
 BROKEN = {
-    "short row": (b"provider,gpu,gpu_count,mode,price,currency,per\naws,T4,1\n", "has 3 columns instead of 7"),
+    "short row": (b"provider,gpu,gpu_count,mode,price,currency,per\naws,T4,1\n", "expected 7 columns, found 3"),
     "open quote": (b'provider,gpu,gpu_count,mode,price,currency,per\naws,"T4,1\n', "unexpected end of data"),
     "NUL": (b"provider,gpu,gpu_count,mode,price,currency,per\naws,T4\0,1,spot,1,USD,hour\n", "NUL"),
     "not UTF-8": (b"provider,gpu,gpu_count,mode,price,currency,per\n\xff\n", "not UTF-8 text"),

@@ -46,7 +46,7 @@ def test_all_providers_and_one(tera: Tera) -> None:
     assert [line.split()[0] for line in table[1:]] == list(clouds)
     full = tera.ok("providers", "Oracle").out
     assert full.startswith("oci: Oracle Cloud\n")
-    assert "traps" in full
+    assert "pitfalls" in full
 
 
 def test_rates_are_listed_replaced_and_reset(tera: Tera, tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_rates_are_listed_replaced_and_reset(tera: Tera, tmp_path: Path) -> None
     assert tera.offers(*question)[0]["price_micros"] == 585_600_000
     table = tera.ok("rates")
     assert "my bank" in table.out
-    assert "yours" in table.err
+    assert "These rates are imported" in table.err
     assert [rate for rate in tera.ok("rates", "--json").json if rate["currency"] == "EUR"] == [
         rate for rate in shipped if rate["currency"] == "EUR"
     ]

@@ -79,7 +79,7 @@ def test_the_old_catalog_stays_after_any_failure(tera: Tera, web: Web, tmp_path:
     for answer, sentence in (
         (cut_short(new[: len(new) // 2], len(new)), "was interrupted"),
         (chunked(new[: len(new) // 2], whole=False), "was interrupted"),
-        (body(new[:-30]), "prices.csv`, line 3 has "),
+        (body(new[:-30]), "prices.csv`, line 3: expected 22 columns"),
         (body(new.splitlines()[0]), "/prices.csv` can be imported"),
         (body(b"<html>Sorry</html>"), "has no column"),
         (status(500), "answered 500"),

@@ -37,7 +37,12 @@ Examples:
 @click.command(help=HELP)
 @filter_options
 @click.option(
-    "--format", "form", type=OneOf("format", FORMATS), default="markdown", show_default=True, help="How."
+    "--format",
+    "form",
+    type=OneOf("format", FORMATS),
+    default="markdown",
+    show_default=True,
+    help="Output format.",
 )
 def command(form: str, **words: Any) -> None:
     asked = OfferWords(**words)

@@ -49,7 +49,7 @@ _COLUMNS: Final = [
     Column("PROVIDER"),
     Column("NAME", flexible=True),
     Column("KIND", worth=4),
-    Column("BILLED BY", worth=8),
+    Column("BILLED PER", worth=8),
     Column("SPOT", flexible=True, worth=7),
     Column("NOTICE", worth=6),
     Column("DISK AFTER RECLAIM", flexible=True, worth=5),
@@ -77,7 +77,7 @@ def _short(fact: Fact | None) -> str:
     value = fact.value
     text = _period(value) if isinstance(value, int) and not isinstance(value, bool) else _value(value)
     words = text or fact.text
-    return words if fact.confirmed or _doubtful_itself(words) else f"{words} ?"
+    return words if fact.confirmed or _says_unconfirmed(words) else f"{words} ?"
 
 
 def _value(value: object) -> str:
@@ -102,14 +102,14 @@ def _in_full(provider: Provider) -> Iterator[str]:
     yield f"  {'product':<{_LABEL}} {facts.product}"
     for words, fact in _singles(facts):
         if fact:
-            yield f"  {words:<{_LABEL}} {_told(fact, seconds=words in _IN_SECONDS)}"
+            yield f"  {words:<{_LABEL}} {_fact_text(fact, seconds=words in _IN_SECONDS)}"
     for words, several in (
         ("costs while stopped", facts.stop_billing),
         ("commitments", facts.commitments),
-        ("traps", facts.traps),
+        ("pitfalls", facts.traps),
     ):
         for i, fact in enumerate(several):
-            yield f"  {words if i == 0 else '':<{_LABEL}} {_told(fact)}"
+            yield f"  {words if i == 0 else '':<{_LABEL}} {_fact_text(fact)}"
 
 
 _LABEL: Final = 20
@@ -117,9 +117,9 @@ _LABEL: Final = 20
 
 def _singles(facts: ProviderFacts) -> Iterator[tuple[str, Fact | None]]:
     yield "API", facts.api
-    yield "regions named", facts.regions
-    yield "billed by", facts.billing_step_seconds
-    yield "at least", facts.billing_minimum_seconds
+    yield "known regions", facts.regions
+    yield "billed per", facts.billing_step_seconds
+    yield "billed minimum", facts.billing_minimum_seconds
     yield "spot", facts.spot
     yield "bids", facts.bid
     yield "notice", facts.notice_seconds
@@ -127,10 +127,10 @@ def _singles(facts: ProviderFacts) -> Iterator[tuple[str, Fact | None]]:
     yield "resize", facts.resize
 
 
-_IN_SECONDS: Final = frozenset({"billed by", "at least", "notice"})
+_IN_SECONDS: Final = frozenset({"billed per", "billed minimum", "notice"})
 
 
-def _told(fact: Fact, *, seconds: bool = False) -> str:
+def _fact_text(fact: Fact, *, seconds: bool = False) -> str:
     value = fact.value
     text = (
         _period(value)
@@ -138,7 +138,7 @@ def _told(fact: Fact, *, seconds: bool = False) -> str:
         else _value(value)
     )
     words = ": ".join(part for part in (text, fact.text) if part)
-    return words if fact.confirmed or _doubtful_itself(words) else f"{words} {_DOUBT[fact.evidence]}"
+    return words if fact.confirmed or _says_unconfirmed(words) else f"{words} {_DOUBT[fact.evidence]}"
 
 
 _DOUBT: Final = {
@@ -148,5 +148,5 @@ _DOUBT: Final = {
 }
 
 
-def _doubtful_itself(words: str) -> bool:
+def _says_unconfirmed(words: str) -> bool:
     return "confirmed" in words or "found" in words

@@ -184,7 +184,7 @@ class _Tally:
         self._note(self._rejected, "rejected", reason, where)
 
     def take(self, offer: Offer, id: int, where: str) -> str:
-        """Count the offer and return the date since when it has this price. An unchanged price keeps its date."""
+        """Count the offer and return the start date of its price. An unchanged price keeps its date."""
         self._by_status[offer.standing] += 1
         self._currencies.add(offer.currency)
         if offer.standing == "refused":

@@ -370,7 +370,7 @@ def test_an_archive_that_is_too_large_unpacked_is_refused(
     monkeypatch.setattr(module, "BYTES_MAX", 10_000)
     assert len(content) < 10_000
     web.pages["/c.zip"] = body(content)
-    with pytest.raises(BrokenSource, match="too large when unpacked"):
+    with pytest.raises(BrokenSource, match="too large for a catalog when unpacked"):
         fetch(web.at("/c.zip"), into)
     assert sum(path.stat().st_size for path in into.rglob("*.csv")) < 200_000
 
@@ -380,7 +380,7 @@ def test_an_archive_with_too_many_files_is_refused(
 ) -> None:
     monkeypatch.setattr(module, "UNPACKED_FILES_MAX", 3)
     web.pages["/c.zip"] = body(zipped({f"{i}.csv": CSV for i in range(5)}))
-    with pytest.raises(BrokenSource, match="too large when unpacked"):
+    with pytest.raises(BrokenSource, match="too large for a catalog when unpacked"):
         fetch(web.at("/c.zip"), into)
 
 

@@ -82,17 +82,17 @@ def print_report(report: Report, *, as_json: bool) -> None:
     if as_json:
         write_json(report)
         return
-    click.echo(f"{report.source}: prices of {report.as_of}")
+    click.echo(f"{report.source}: prices from {report.as_of}")
     figures = [
         ("rows read", report.rows_read),
         ("offers imported", report.offers_taken),
         ("  with a price", report.priced),
         ("  price unknown", report.price_unknown),
         ("  price refused", sum(reason.rows for reason in report.refused)),
-        ("rejected", sum(reason.rows for reason in report.rejected)),
+        ("rows rejected", sum(reason.rows for reason in report.rejected)),
         ("new offers", report.new),
         ("changed prices", report.changed),
-        ("gone", report.gone),
+        ("removed offers", report.gone),
     ]
     width = max(len(f"{figure:,}") for _, figure in figures)
     for words, figure in figures:

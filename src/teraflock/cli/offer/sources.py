@@ -20,7 +20,7 @@ def command(as_json: bool) -> None:
     head = [
         Column("SOURCE"),
         Column("OFFERS", right=True),
-        Column("PRICES OF"),
+        Column("PRICE DATE"),
         Column("AGE", worth=6),
         Column("IMPORTED AT", worth=5),
         Column("FROM", flexible=True, worth=7),

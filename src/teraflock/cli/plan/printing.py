@@ -24,7 +24,7 @@ def print_plan(
             f"\n{len(shown)} of {len(plan.choices):,} options. * = no other option is both cheaper and faster"
         )
     if unpriced := _unpriced(plan):
-        remark(f"Suitable, but without a usable price: {unpriced}")
+        remark(f"Suitable, but the price is unknown or uncertain: {unpriced}")
     for warning in plan.warnings:
         remark(f"Note: {warning}")
     if any(choice.interruptions for choice in shown):

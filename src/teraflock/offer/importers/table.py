@@ -52,7 +52,7 @@ def _rows(name: str, file: Iterable[str], needed: set[str]) -> Iterator[tuple[in
             yield reader.line_num, dict(zip(header, cells, strict=True))
         elif cells:
             raise BrokenSource(
-                f"`{name}`, line {reader.line_num} has {len(cells)} columns instead of {width}",
+                f"`{name}`, line {reader.line_num}: expected {width} columns, found {len(cells)}",
                 hint="The file may be incomplete; download it again",
             )
 

@@ -86,7 +86,7 @@ def stored_prices(tx: Transaction, name: str) -> dict[int, StoredPrice]:
 
 
 def add(tx: Transaction, offers: Iterable[tuple[Offer, int, str]], import_number: int) -> None:
-    """Insert offers, each with its id and the date since when it has its price."""
+    """Insert offers, each with its id and the start date of its price."""
     batch: list[Row] = []
     for offer, id, since in offers:
         batch.append(row_from(offer, id, since, import_number))
