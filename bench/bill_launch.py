@@ -90,7 +90,7 @@ def _more(what: str, without: list[float], with_it: list[float], bar: float | No
 
 
 @contextmanager
-def metered_at_will() -> Iterator[Switch]:
+def switchable_metering() -> Iterator[Switch]:
     """Make every server that is created in this context meter only while the switch is on."""
     switch, here = Switch(), local()
     write, turn = GroupCommit.write, BillService.turn
@@ -121,7 +121,7 @@ def metered_at_will() -> Iterator[Switch]:
 
 def simulated() -> dict[str, list[float]]:
     taken: dict[str, list[float]] = {}
-    with metered_at_will() as switch, tempfile.TemporaryDirectory(prefix="bench-bill-") as folder:
+    with switchable_metering() as switch, tempfile.TemporaryDirectory(prefix="bench-bill-") as folder:
         cloud = Cloud(
             Place(Path(folder)),
             Settings(
@@ -208,7 +208,7 @@ def on_lxd() -> Section:
     without: list[float] = []
     with_it: list[float] = []
     try:
-        with metered_at_will() as switch, host.inside(), tempfile.TemporaryDirectory() as folder:
+        with switchable_metering() as switch, host.inside(), tempfile.TemporaryDirectory() as folder:
             bench = cloud_lxd.OnLxd(host, Path(folder))
             for turn in range(-1, LXD_ROUNDS):
                 for taken, on in ((without, False), (with_it, True)):

@@ -19,16 +19,16 @@ def spot_checked(rows: Iterable[Row | Rejected]) -> Iterator[Row | Rejected]:
             spots.append(row)
             continue
         if isinstance(row, Row) and row.price_micros and row.mode == "on-demand":
-            key = _twin(row)
+            key = _machine_key(row)
             on_demand[key] = max(_per_month(row), on_demand.get(key, 0))
         yield row
     for row in spots:
-        row.fault, flags = spot_faults(_per_month(row), on_demand.get(_twin(row)))
+        row.fault, flags = spot_faults(_per_month(row), on_demand.get(_machine_key(row)))
         row.flags += flags
         yield row
 
 
-def _twin(row: Row) -> tuple[object, ...]:
+def _machine_key(row: Row) -> tuple[object, ...]:
     return (
         row.provider,
         row.region,

@@ -217,13 +217,13 @@ def in_currency(
 
 def folded(offers: Iterable[Offer]) -> Iterator[Line]:
     """Merge adjacent offers that differ only in their place into one line. Lazy: reads one line ahead."""
-    for _, group in groupby(offers, key=_all_but_place):
+    for _, group in groupby(offers, key=_key_without_place):
         equal = list(group)
         places = dict.fromkeys(place for offer in equal for place in (offer.region or offer.zone).split("|"))
         yield Line(equal[0], tuple(places), len(equal))
 
 
-def _all_but_place(offer: Offer) -> tuple[object, ...]:
+def _key_without_place(offer: Offer) -> tuple[object, ...]:
     return (
         offer.provider, offer.instance_type, offer.gpu or offer.gpu_name, offer.gpu_count, offer.gpu_share, offer.vcpus,
         offer.ram_bytes, offer.mode, offer.term_months, offer.currency, offer.price_micros_per_month, offer.standing,

@@ -32,7 +32,7 @@ def faults(
 ) -> Iterator[str]:
     """List what is wrong with the plan. Empty if it is correct."""
     case = _Case(wish, estimate, assumptions, rates, on)
-    yield from _each_once(plan, shapes, wish)
+    yield from _coverage_faults(plan, shapes, wish)
     for number, choice in enumerate(plan.choices, start=1):
         for fault in _choice_faults(choice, case):
             yield f"choice {number} ({choice.shape.provider} {choice.shape.instance_type}): {fault}"
@@ -43,13 +43,13 @@ def faults(
             yield f"rejected {rejection.shape.provider} {rejection.shape.instance_type}: {fault}"
 
 
-class Worth(NamedTuple):
+class Computed(NamedTuple):
     """Time and cost of a job on a shape, as the checker computes them."""
 
     p50: float
     p90: float
     micros: float
-    apart: float
+    tolerance: float
     """The largest difference that rounding can cause: prices, disks and the sum are each rounded once."""
 
 
@@ -66,17 +66,20 @@ class _Case:
         self._on = on
         self._factors: dict[str, float] = {}
 
-    def worth(self, shape: Shape, instances: int) -> Worth | str:
+    def computed(self, shape: Shape, instances: int) -> Computed | str:
         """Return time and cost, or the reason why the work cannot run on the shape."""
         if self.wish.use != "job":
-            return Worth(self.wish.hours, self.wish.hours, *self._cost(shape, instances, self.wish.hours))
+            return Computed(self.wish.hours, self.wish.hours, *self._cost(shape, instances, self.wish.hours))
         found = self.estimate(shape, instances)
         if isinstance(found, Misfit):
             return found.reason
         p50, p90 = found.p50, found.p90
         if shape.mode in ("spot", "bid"):
-            p50, p90 = self._late(p50, shape, instances), self._late(p90, shape, instances)
-        return Worth(p50, p90, *self._cost(shape, instances, p50))
+            p50, p90 = (
+                self._with_interruptions(p50, shape, instances),
+                self._with_interruptions(p90, shape, instances),
+            )
+        return Computed(p50, p90, *self._cost(shape, instances, p50))
 
     def monthly(self, shape: Shape) -> float:
         """Return the monthly price of one machine in the plan's currency."""
@@ -86,7 +89,7 @@ class _Case:
             self._factors[shape.currency] = here / there
         return (shape.price_micros_per_month or 0) * self._factors[shape.currency]
 
-    def _late(self, hours: float, shape: Shape, instances: int) -> float:
+    def _with_interruptions(self, hours: float, shape: Shape, instances: int) -> float:
         """Add the time for checkpoints and interruptions."""
         assumed = self.assumptions
         often = instances * assumed.interruptions(shape.provider)
@@ -135,7 +138,7 @@ class _Case:
         return 0.0 if shape.mode == "owned" else self.wish.egress_gb * self.wish.egress_micros_per_gb
 
 
-def _each_once(plan: Plan, shapes: Sequence[Shape], wish: Wish) -> Iterator[str]:
+def _coverage_faults(plan: Plan, shapes: Sequence[Shape], wish: Wish) -> Iterator[str]:
     """Check that each given shape is either chosen at least once or rejected exactly once, and no other shape is."""
     # Compares by identity: hashing all shapes would take half of the time of the check.
     chosen = {id(choice.shape) for choice in plan.choices}
@@ -167,16 +170,18 @@ def _choice_faults(choice: Choice, case: _Case) -> Iterator[str]:
         yield "it misses the deadline"
     if wish.budget_micros is not None and cost.expected_micros > wish.budget_micros:
         yield "it is over the budget"
-    if fault := _unwanted(shape, choice.instances, wish):
+    if fault := _violation(shape, choice.instances, wish):
         yield fault
-    worth = case.worth(shape, choice.instances)
-    if isinstance(worth, str):
-        yield f"the work cannot run on it: {worth}"
+    computed = case.computed(shape, choice.instances)
+    if isinstance(computed, str):
+        yield f"the work cannot run on it: {computed}"
         return
-    if not _alike(choice.hours.p90, worth.p90) or not _alike(choice.hours.p50, worth.p50):
-        yield f"it takes {worth.p50:.4f} h, not {choice.hours.p50:.4f}"
-    elif not isinf(worth.micros) and not _alike(cost.expected_micros, worth.micros, worth.apart):
-        yield f"it costs {worth.micros:.0f}, not {cost.expected_micros}"
+    if not _is_close(choice.hours.p90, computed.p90) or not _is_close(choice.hours.p50, computed.p50):
+        yield f"it takes {computed.p50:.4f} h, not {choice.hours.p50:.4f}"
+    elif not isinf(computed.micros) and not _is_close(
+        cost.expected_micros, computed.micros, computed.tolerance
+    ):
+        yield f"it costs {computed.micros:.0f}, not {cost.expected_micros}"
 
 
 def _steps(hours: float, step_seconds: int) -> int:
@@ -184,11 +189,11 @@ def _steps(hours: float, step_seconds: int) -> int:
     return max(1, ceil(int(hours * 3.6e9 + 0.5) / (step_seconds * 1_000_000))) * step_seconds
 
 
-def _alike(one: float, other: float, apart: float = TOLERANCE) -> bool:
-    return one == other or abs(one - other) <= apart + TOLERANCE * abs(other)
+def _is_close(one: float, other: float, tolerance: float = TOLERANCE) -> bool:
+    return one == other or abs(one - other) <= tolerance + TOLERANCE * abs(other)
 
 
-def _unwanted(shape: Shape, instances: int, wish: Wish) -> str:
+def _violation(shape: Shape, instances: int, wish: Wish) -> str:
     """Return which of the user's conditions the shape violates. Empty if none."""
     gpus, memory = instances * (shape.gpu_count or 0), shape.gpu_memory_bytes or 0
     if (wish.providers and shape.provider not in wish.providers) or (
@@ -245,14 +250,16 @@ def _rejection_faults(rejection: Rejection, case: _Case) -> Iterator[str]:
     if shape.price_micros_per_month is None or (asked_memory and shape.gpu_memory_bytes is None):
         return
     for instances in range(wish.instances_min, wish.instances_max + 1):
-        if _unwanted(shape, instances, wish):
+        if _violation(shape, instances, wish):
             continue
-        worth = case.worth(shape, instances)
-        if not isinstance(worth, str) and _would_do(worth, wish):
+        computed = case.computed(shape, instances)
+        if not isinstance(computed, str) and _meets_limits(computed, wish):
             yield f"{instances} of it would meet the request, but it was rejected as `{rejection.code}`"
 
 
-def _would_do(worth: Worth, wish: Wish) -> bool:
+def _meets_limits(computed: Computed, wish: Wish) -> bool:
     """Return whether it meets deadline and budget by more than the rounding error."""
-    in_time = wish.deadline_hours is None or worth.p90 < wish.deadline_hours * (1 - TOLERANCE)
-    return in_time and (wish.budget_micros is None or worth.micros < wish.budget_micros - worth.apart)
+    in_time = wish.deadline_hours is None or computed.p90 < wish.deadline_hours * (1 - TOLERANCE)
+    return in_time and (
+        wish.budget_micros is None or computed.micros < wish.budget_micros - computed.tolerance
+    )

@@ -77,7 +77,7 @@ def _judged(
     if shape.doubtful:
         return Misfit("price_doubtful", "its price is uncertain: it may not cover the whole machine")
     choice = costing.costed(shape, instances, hours)
-    return too_late(choice, wish) or too_dear(choice, wish) or choice
+    return too_late(choice, wish) or over_budget(choice, wish) or choice
 
 
 def _nearest(misfits: Sequence[Misfit]) -> Misfit:
@@ -142,7 +142,7 @@ def too_late(choice: Choice, wish: Wish) -> Misfit | None:
     return Misfit("too_slow", f"misses the deadline by {hours_text(late)}", late) if late > 0 else None
 
 
-def too_dear(choice: Choice, wish: Wish) -> Misfit | None:
+def over_budget(choice: Choice, wish: Wish) -> Misfit | None:
     above = choice.cost.expected_micros - wish.budget_micros if wish.budget_micros is not None else 0
     if above <= 0:
         return None

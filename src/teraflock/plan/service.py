@@ -51,7 +51,7 @@ def plan(
             raise UnsoundPlan("The plan failed an internal check", context={"faults": broken[:10]})
         own = {server.name: server for server in servers}
         shown = tuple(_with_offer(tx, choice, regions, own) for choice in whole.choices[:top])
-        elsewhere = _elsewhere(shape_store.shapes(tx, ()), shapes) if regions else []
+        elsewhere = _other_regions(shape_store.shapes(tx, ()), shapes) if regions else []
         without_gpu = store.without_any_gpu(tx)
     return replace(
         whole,
@@ -96,7 +96,7 @@ def left_out(
 OTHER_REGION: Final = Misfit("other_region", "its region was not requested")
 
 
-def _elsewhere(everywhere: Sequence[Shape], here: Sequence[Shape]) -> list[Rejection]:
+def _other_regions(everywhere: Sequence[Shape], here: Sequence[Shape]) -> list[Rejection]:
     """Reject the offers in regions that were not requested, by shape."""
     found = {shape_store.shape_key(shape): shape.offers for shape in here}
     rest = ((shape, shape.offers - found.get(shape_store.shape_key(shape), 0)) for shape in everywhere)

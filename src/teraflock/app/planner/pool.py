@@ -41,7 +41,7 @@ class PlannerPool:
     def compute(self, task: Task) -> bytes:
         """Return the answer as JSON. Raise the error if the process reported one."""
         with self._process() as process:
-            answer = self._asked(process, task)
+            answer = self._ask(process, task)
         if answer.code:
             raise _error_of(answer)
         return answer.content
@@ -61,7 +61,7 @@ class PlannerPool:
         with self._lock:
             if self._is_closed:
                 raise Unavailable("The server is shutting down", hint="Try again in a moment")
-            process = self._taken()
+            process = self._idle_or_new()
             self._running.add(process)
         try:
             yield process
@@ -78,22 +78,22 @@ class PlannerPool:
             if not is_reusable:
                 _end(process)
 
-    def _taken(self) -> "subprocess.Popen[bytes]":
+    def _idle_or_new(self) -> "subprocess.Popen[bytes]":
         while self._idle:
             process = self._idle.pop()
             if process.poll() is None:
                 return process
             _end(process)  # it died while it was idle
-        return self._started()
+        return self._start()
 
-    def _started(self) -> "subprocess.Popen[bytes]":
+    def _start(self) -> "subprocess.Popen[bytes]":
         command = [sys.executable, "-m", "teraflock.app.planner.worker", self._home]
         # In its own session, so that Ctrl-C reaches only the server. The process ends when the server closes the pipe.
         return subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
         )
 
-    def _asked(self, process: "subprocess.Popen[bytes]", task: Task) -> Answer:
+    def _ask(self, process: "subprocess.Popen[bytes]", task: Task) -> Answer:
         assert process.stdin is not None
         assert process.stdout is not None
         try:

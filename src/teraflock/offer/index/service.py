@@ -69,9 +69,9 @@ class OfferIndex:
         is_usual = not query.gpus and query.kinds == WITH_GPU
         names = _names(query)
         lists = [self._with_gpu] if is_usual else [by[numbers[name]] for name in names if name in numbers]
-        return lists if query.refused else [self._unrefused(rows) for rows in lists]
+        return lists if query.refused else [self._without_refused(rows) for rows in lists]
 
-    def _unrefused(self, rows: Numbers) -> Numbers:
+    def _without_refused(self, rows: Numbers) -> Numbers:
         cut: Numbers = rows[: np.searchsorted(rows, self._columns.refused_from)]
         return cut
 
