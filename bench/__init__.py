@@ -1,5 +1,5 @@
-"""`make bench`: how fast the house is, beside the bars that its issues set and beside peers on the same data.
+"""`make bench`: measure how fast Teraflock is, compared with its targets and with similar tools on the same data.
 
-Measured, never asserted: a machine that others use too must not fail anybody's work. A module measures one noun, runs
-what it measures in processes of its own (so that one figure does not colour the next), and is named in `__main__`.
+Benchmarks never fail a build, because a shared machine may be busy. Each module measures one noun in separate
+processes, so that figures do not influence each other, and is listed in `__main__`.
 """

@@ -1,7 +1,7 @@
-"""`python -m bench [NAME …] [--json FILE]`: run the benchmarks, all or those named, and print what was measured.
+"""`python -m bench [NAME …] [--json FILE]`: run all benchmarks, or some by name, and print the figures.
 
-A bar that is missed is told and fails nothing. Only a benchmark that cannot run at all, for a fault of ours, ends
-with 1. To add a benchmark, write a module with a `measure` that yields sections, and name it in `BENCHMARKS`.
+A missed target is shown but is not an error. The exit code is 1 only if a benchmark cannot run because of a bug. To add
+a benchmark, write a module with a `measure` function that yields sections, and list it in `BENCHMARKS`.
 """
 
 import argparse
@@ -30,26 +30,26 @@ BENCHMARKS: Final = {
     "cloud_scale": "bench.cloud_scale",
     "launches": "bench.launches",
 }
-BUSY_LOAD: Final = 1.5  # a benchmark runs one thing at a time, and makes a load of one by itself
+BUSY_LOAD: Final = 1.5  # a benchmark itself causes a load of about one
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m bench", description="Measure, and print what was measured."
+        prog="python -m bench", description="Run benchmarks and print their figures."
     )
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)}; all if none is named"
+        "names", nargs="*", metavar="NAME", help=f"one of {', '.join(BENCHMARKS)}  [default: all]"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     asked = parser.parse_args()
     if unknown := [name for name in asked.names if name not in BENCHMARKS]:
-        parser.error(f"no such benchmark: {', '.join(unknown)} (there is {', '.join(BENCHMARKS)})")
+        parser.error(f"unknown benchmark: {', '.join(unknown)} (use one of {', '.join(BENCHMARKS)})")
     facts = machine()
     print("\n".join(f"{name:9}{fact}" for name, fact in facts.items()))
     measured = {name: _measured(name) for name in asked.names or BENCHMARKS}
     print(f"\nload     {load()} (at the end)")
     if os.getloadavg()[0] > BUSY_LOAD:
-        print("         Others were at work: the minima are nearer to what an idle machine shows")
+        print("         The machine was busy: the minima are closer to those of an idle machine")
     if asked.json:
         benchmarks = {name: plain(sections) for name, (sections, _) in measured.items()}
         text = json.dumps({"machine": facts, "benchmarks": benchmarks}, indent=2, ensure_ascii=False)
@@ -58,21 +58,19 @@ def main() -> int:
 
 
 def _measured(name: str) -> tuple[list[Section], bool]:
-    """The sections of one benchmark, printed, and whether it broke off: what it had by then still counts."""
+    """Run one benchmark and print its sections. Return the sections so far and whether it failed."""
     sections: list[Section] = []
     fault: Exception | None = None
     try:
         for section in import_module(BENCHMARKS[name]).measure():
             print(f"measured: {section.title}", file=sys.stderr)
             sections.append(section)
-    except (
-        Exception
-    ) as error:  # whatever it was: the figures so far are shown, and the next benchmark has its turn
+    except Exception as error:  # for any error: show the figures so far and continue with the next benchmark
         fault = error
     print(f"\n{name}\n{render(sections)}")
     if fault:
         words = str(fault) if isinstance(fault, Fault) else "".join(traceback.format_exception(fault))
-        print(f"\n`{name}` broke off: {words}", file=sys.stderr)
+        print(f"\n`{name}` failed: {words}", file=sys.stderr)
     return sections, fault is not None
 
 

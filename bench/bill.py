@@ -1,8 +1,8 @@
-"""How fast intervals are charged, and how fast a large bill is shown, beside the bars of the issue.
+"""Measure how fast intervals are charged and how fast a large bill is returned.
 
-Intervals are made up and put into the meter's table as the meter would: then the biller charges them, in a process of
-its own, whose peak is measured. Three sizes show whether time grows in line with them. A bill is asked for over HTTP,
-of a server in a process of its own.
+Generated intervals are inserted into the meter's table. The biller charges them in a separate process, whose peak
+memory is measured. Three sizes show whether the time grows linearly. Bills are requested over HTTP from a separate
+server process.
 """
 
 import http.client
@@ -60,15 +60,15 @@ def measure() -> Iterator[Section]:
                 what=f"{SIZES[-1]:,} intervals to {PROJECTS:,} projects", unit="s", samples=(largest["seconds"],),
                 bar=60.0,
             ),
-            Figure(what="of that, processor time", unit="s", samples=(largest["cpu_seconds"],)),
-            Figure(what="peak memory meanwhile", unit="MB", samples=(largest["peak_bytes"] / 1e6,), bar=500.0),
+            Figure(what="processor time", unit="s", samples=(largest["cpu_seconds"],)),
+            Figure(what="peak memory", unit="MB", samples=(largest["peak_bytes"] / 1e6,), bar=500.0),
             *(Figure(what=f"{size:,} intervals", unit="s", samples=(runs[size]["seconds"],)) for size in SIZES[:-1]),
             Figure(
-                what=f"processor time of an interval, of {SIZES[-1]:,} beside one of {SIZES[0]:,}", unit="×",
+                what=f"processor time per interval, {SIZES[-1]:,} compared with {SIZES[0]:,}", unit="×",
                 samples=((largest["cpu_seconds"] / SIZES[-1]) / (runs[SIZES[0]]["cpu_seconds"] / SIZES[0]),),
             ),
         ),
-        notes=("A file of SQLite; every charge with its entry in the ledger, in transactions of 10,000 intervals.",),
+        notes=("SQLite on disk. Every charge has its ledger entry. One transaction charges 10,000 intervals.",),
     )  # fmt: skip
     yield _shown()
     metered = run_task("bench.bill", "meter", "20000")
@@ -76,15 +76,15 @@ def measure() -> Iterator[Section]:
         title="metering",
         figures=(
             Figure(
-                what="the four events of a launch, metered", unit="ms", samples=(metered["ms_per_launch"],)
+                what="metering the four events of a launch", unit="ms", samples=(metered["ms_per_launch"],)
             ),
-            Figure(what="the proof of as many", unit="s", samples=(metered["verify_seconds"],)),
+            Figure(what="verifying the same number", unit="s", samples=(metered["verify_seconds"],)),
         ),
     )
 
 
 def _shown() -> Section:
-    """What a tenant waits for, from the request to the last byte of the answer."""
+    """Measure the time from the request to the last byte of the response."""
     asked = {
         "sums by card": "/v1/bill?month=2026-03",
         "by user": "/v1/bill?month=2026-03&by=user",
@@ -105,10 +105,10 @@ def _shown() -> Section:
         title=f"GET /v1/bill of a project with {LINES:,} lines, over HTTP",
         figures=(
             *(Figure(what=what, unit="ms", samples=taken[what], bar=100.0) for what in asked),
-            Figure(what="the whole month as FOCUS", unit="s", samples=(export[0] / 1000,)),
+            Figure(what="export of the whole month as FOCUS", unit="s", samples=(export[0] / 1000,)),
             Figure(what="peak memory of the server", unit="MB", samples=(peak_bytes / 1e6,)),
         ),
-        notes=("The answer holds sums, by what was asked for; the lines themselves come in pages.",),
+        notes=("The response has sums in the requested grouping. Lines are returned in pages.",),
     )
 
 
@@ -122,13 +122,13 @@ def _asked(server: str, key: str, path: str, times: int = 15) -> tuple[float, ..
         content = answer.read()
         samples.append(1000 * (time.perf_counter() - began))
         if answer.status != 200 or len(content) < 200:
-            raise Fault(f"{path} was answered with {answer.status}: {content[:200]!r}")
+            raise Fault(f"{path} returned {answer.status}: {content[:200]!r}")
     connection.close()
     return tuple(samples)
 
 
 def intervals(count: int, projects: Sequence[str]) -> Iterator[Interval]:
-    """Runs of minutes to hours, some with a resize, spread over a month."""
+    """Generate runs of minutes to hours, some with a resize, spread over a month."""
     at_us = microseconds(START)
     for index in range(count):
         card = CARDS[index % 4]
@@ -183,7 +183,7 @@ def charge(count: int) -> dict[str, float]:
 
 
 def fill(count: int, path: str) -> dict[str, int]:
-    """Give the first project of a server that is down so many lines."""
+    """Add `count` lines to the first project of a server that is not running."""
     clock = FixedClock(datetime(2026, 1, 1, tzinfo=UTC))
     database = open_database(path, clock)
     bills = BillService(database, clock, Rates([]))
@@ -202,7 +202,7 @@ def fill(count: int, path: str) -> dict[str, int]:
 
 
 def meter(count: int) -> dict[str, float]:
-    """The events of launches, read and made intervals of; then the books proved."""
+    """Meter the events of launches, then verify the bill."""
     with tempfile.TemporaryDirectory(prefix="bench-bill-") as folder:
         database, bills, clock = opened(folder)
         database.write(lambda tx: _launches(tx, count, clock))

@@ -1,11 +1,10 @@
-"""What metering and billing add to a launch: the same launches with and without them, in turns in one process.
+"""Measure what metering and billing add to a launch: the same launches with and without them, in turns in one process.
 
-Without is a house whose loops of the books and of traffic stand still and whose launches ask no budget. With is all of
-that at the prices of a book; what was left to be metered and charged is done at the end of each turn, and counted. A
-budget with a hard stop is looked at in every launch, and told by itself. Processor time is that of the whole process,
-the simulated engine too, but for our own asking whether it runs by now; where others are at work on the
-machine it is the steadier figure. Steadier still is what is counted of the books alone while they are on: processor
-time of their loops, of what these have the writer do, and of what launches ask of them; commits are not in it.
+Without billing, the bill and traffic loops do not run and launches check no budget. With billing, they run with a price
+book; the remaining metering and charging at the end of each turn counts too. A project with a budget and a hard stop is
+measured separately. Processor time is that of the whole process, including the simulated engine, but without polling
+for the state. On a busy machine it is steadier than wall time. Steadier still is the processor time of billing alone:
+its loops, their writes, and its checks during a launch, without commits.
 """
 
 import json
@@ -50,49 +49,49 @@ MORE_PERCENT_MAX: Final = 5.0
 class Switch:
     on = True
     used = 0.0
-    """Processor time of what it switches, so far."""
+    """Turns billing on and off, and counts its processor time."""
 
 
 def measure() -> Iterator[Section]:
     taken = run_task("bench.bill_launch", "simulated")
     yield Section(
-        title=f"metering beside launches on the simulated engine, {LAUNCHES} one after the other in a turn",
+        title=f"launches with metering on the simulated engine, {LAUNCHES} in sequence per turn",
         figures=(
-            Figure(what="a launch, not metered", unit="ms", samples=tuple(taken["without_ms"])),
+            Figure(what="a launch without metering", unit="ms", samples=tuple(taken["without_ms"])),
             Figure(what="metered", unit="ms", samples=tuple(taken["with_ms"])),
-            _more("metering adds, by the clock", taken["without_ms"], taken["with_ms"], MORE_PERCENT_MAX),
+            _more("added by metering, wall time", taken["without_ms"], taken["with_ms"], MORE_PERCENT_MAX),
             _more(
-                "metering adds, in processor time",
+                "added by metering, processor time",
                 taken["without_cpu_ms"],
                 taken["with_cpu_ms"],
                 MORE_PERCENT_MAX,
             ),
             Figure(
-                what="of the rest of its processor time, the books use", unit="%",
+                what="processor time of billing, compared with the rest", unit="%",
                 samples=tuple(
                     100 * own / (whole - own)
                     for own, whole in zip(taken["with_own_ms"], taken["with_cpu_ms"], strict=True)
                 ),
                 bar=MORE_PERCENT_MAX,
             ),
-            _more("with a budget too, by the clock", taken["without_ms"], taken["budget_ms"]),
-            _more("with a budget too, in processor time", taken["without_cpu_ms"], taken["budget_cpu_ms"]),
+            _more("added with a budget, wall time", taken["without_ms"], taken["budget_ms"]),
+            _more("added with a budget, processor time", taken["without_cpu_ms"], taken["budget_cpu_ms"]),
         ),
-        notes=("Guests answer at once: all that is measured is the house's own work.",),
+        notes=("Guests answer immediately, so only the work of the server is measured.",),
     )  # fmt: skip
     yield on_lxd()
 
 
 def _more(what: str, without: list[float], with_it: list[float], bar: float | None = None) -> Figure:
-    """Each turn beside the one without, in per cent."""
+    """Compare each turn with the one without billing, in percent."""
     pairs = zip(without, with_it, strict=True)
     samples = tuple(100 * (after / before - 1) for before, after in pairs)
     return Figure(what=what, unit="%", samples=samples, bar=bar)
 
 
 @contextmanager
-def metered_at_will() -> Iterator[Switch]:
-    """A house that is wired within this meters only while the switch is on."""
+def switchable_metering() -> Iterator[Switch]:
+    """Make every server that is created in this context meter only while the switch is on."""
     switch, here = Switch(), local()
     write, turn = GroupCommit.write, BillService.turn
 
@@ -122,22 +121,22 @@ def metered_at_will() -> Iterator[Switch]:
 
 def simulated() -> dict[str, list[float]]:
     taken: dict[str, list[float]] = {}
-    with metered_at_will() as switch, tempfile.TemporaryDirectory(prefix="bench-bill-") as folder:
+    with switchable_metering() as switch, tempfile.TemporaryDirectory(prefix="bench-bill-") as folder:
         cloud = Cloud(
             Place(Path(folder)),
             Settings(
                 engine="simulated", simulated_hosts="4x8xV100", simulated_boot_seconds=0.0, rate_per_second=0
             ),
         )
-        house = _House(cloud, switch)
-        for turn in range(-1, ROUNDS):  # the first only warms up
+        server = _Server(cloud, switch)
+        for turn in range(-1, ROUNDS):  # the first turn is a warm-up
             for words in ("without", "with", "budget"):
                 switch.on = words != "without"
-                house.set_budget(words == "budget")
+                server.set_budget(words == "budget")
                 switch.used = 0.0
-                seconds, used = house.launches(LAUNCHES)
+                seconds, used = server.launches(LAUNCHES)
                 own = switch.used
-                house.catch_up()  # what was not metered is no burden of the next
+                server.catch_up()  # so that unmetered launches do not slow down the next turn
                 if turn >= 0:
                     taken.setdefault(f"{words}_ms", []).append(1000 * seconds / LAUNCHES)
                     taken.setdefault(f"{words}_cpu_ms", []).append(1000 * used / LAUNCHES)
@@ -146,7 +145,7 @@ def simulated() -> dict[str, list[float]]:
     return taken
 
 
-class _House:
+class _Server:
     def __init__(self, cloud: Cloud, switch: Switch) -> None:
         self._switch = switch
         self._asking = 0.0
@@ -172,7 +171,7 @@ class _House:
         self._nouns.bills.turn()
 
     def launches(self, count: int) -> tuple[float, float]:
-        """One after the other, each until it runs, and then gone again; by the clock and in processor time."""
+        """Launch in sequence, wait until each runs, and delete it. Return wall and processor time."""
         order = Order(shape=ShapeWish(gpu="V100", vcpus=1, ram_bytes=1 << 30, disk_bytes=1 << 30))
         began, used = perf_counter(), process_time()
         self._asking = 0.0
@@ -198,19 +197,19 @@ def on_lxd() -> Section:
     from bench import cloud_lxd
     from teraflock.drivers.lxd import build, recipe
 
-    title = "metering beside launches on a real engine, until ssh answers"
+    title = "launches with metering on a real engine, until SSH answers"
     try:
         build.build(recipe.read("base"), cloud_lxd.IMAGES, created_at=1)
-        house = House("bench-")
+        host = House("bench-")
     except (NoHouse, build.BuildFailed) as reason:
         return Section(title=title, notes=(f"not measured: {reason}",))
-    mark_cgroups(house.folder, f"tera-{cloud_lxd.INSTALLATION}")
+    mark_cgroups(host.folder, f"tera-{cloud_lxd.INSTALLATION}")
     logging.getLogger("teraflock").setLevel(logging.ERROR)
     without: list[float] = []
     with_it: list[float] = []
     try:
-        with metered_at_will() as switch, house.inside(), tempfile.TemporaryDirectory() as folder:
-            bench = cloud_lxd.OnLxd(house, Path(folder))
+        with switchable_metering() as switch, host.inside(), tempfile.TemporaryDirectory() as folder:
+            bench = cloud_lxd.OnLxd(host, Path(folder))
             for turn in range(-1, LXD_ROUNDS):
                 for taken, on in ((without, False), (with_it, True)):
                     switch.on = on
@@ -219,18 +218,18 @@ def on_lxd() -> Section:
                         taken.append(1000 * seconds)
             bench.close()
     finally:
-        house.close()
+        host.close()
     return Section(
         title=title,
         figures=(
-            Figure(what="a launch, not metered", unit="ms", samples=tuple(without)),
+            Figure(what="a launch without metering", unit="ms", samples=tuple(without)),
             Figure(what="metered", unit="ms", samples=tuple(with_it)),
             Figure(
-                what="metering adds", unit="%", samples=(100 * (median(with_it) / median(without) - 1),),
+                what="added by metering", unit="%", samples=(100 * (median(with_it) / median(without) - 1),),
                 bar=MORE_PERCENT_MAX,
             ),
         ),
-        notes=("Its engine works for a second and more, and never twice alike: the medians are compared.",),
+        notes=("The engine takes a second or more, and its time varies, so medians are compared.",),
     )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
-"""How fast the server is up, how much memory it has idle, and how many requests one core answers.
+"""Measure the start time of the server, its memory when idle, and how many requests one core answers.
 
-A real server in a process of its own, with SQLite and the simulated engine; clients on loopback in another. Requests
-per second are told twice: by the clock, and per second of processor time the server used, which is what one core
-would answer if nobody else were at work on the machine. The floor is an empty Litestar handler, served alike.
+A real server runs in a separate process, with SQLite and the simulated engine. Clients run in another process on
+loopback. Requests per second are shown twice: by wall time, and per second of processor time of the server, which is
+what one core of an idle machine can answer. The baseline is an empty Litestar handler.
 """
 
 import os
@@ -39,7 +39,7 @@ def measure() -> Iterator[Section]:
         home = Path(folder)
         with serving(home) as (process, server):
             key = (home / "cloud" / "operator.key").read_text().strip()
-            _furnish(server, key)
+            _set_up(server, key)
             path = f"/v1/instances?limit={INSTANCES}"
             listing = [_load(process.pid, server, path, key) for _ in range(ROUNDS)]
             health = [_load(process.pid, server, "/v1/health", key) for _ in range(ROUNDS)]
@@ -50,10 +50,10 @@ def measure() -> Iterator[Section]:
         figures=(
             *_both("listing", listing, REQUESTS_PER_SECOND_MIN),
             *_both("/v1/health, no key", health),
-            *_both("floor: an empty Litestar handler", floor),
+            *_both("baseline: an empty Litestar handler", floor),
         ),
         notes=(
-            "the bar is for one core: see the figure per second of processor time where others are at work",
+            "The target is for one core. On a busy machine, use the figure per second of processor time.",
         ),
     )
 
@@ -62,7 +62,7 @@ def _both(what: str, rounds: list[tuple[float, float]], bar: float | None = None
     by_clock = tuple(each[0] for each in rounds)
     by_core = tuple(each[1] for each in rounds)
     return (
-        Figure(what=f"{what}, by the clock", unit=PER_SECOND, samples=by_clock, bar=bar, at_least=True),
+        Figure(what=f"{what}, wall time", unit=PER_SECOND, samples=by_clock, bar=bar, at_least=True),
         Figure(what=f"{what}, per core", unit=PER_SECOND, samples=by_core, bar=bar, at_least=True),
     )
 
@@ -75,19 +75,19 @@ def _starting() -> Section:
             with serving(Path(folder)) as (process, _):
                 seconds.append(time.perf_counter() - began)
                 used.append(_cpu_seconds(process.pid))
-                time.sleep(2.0)  # until its loops have turned
+                time.sleep(2.0)  # until its loops have run
                 resident.append(_resident_mb(process.pid))
     return Section(
-        title="A server on an empty home, simulated engine",
+        title="A server with an empty home, simulated engine",
         figures=(
             Figure(
-                what="from exec to the first answer",
+                what="from exec to the first response",
                 unit="s",
                 samples=tuple(seconds),
                 bar=FIRST_ANSWER_SECONDS_MAX,
             ),
-            Figure(what="processor time of that", unit="s", samples=tuple(used)),
-            Figure(what="resident, idle", unit="MB", samples=tuple(resident), bar=IDLE_MB_MAX),
+            Figure(what="processor time", unit="s", samples=tuple(used)),
+            Figure(what="resident memory, idle", unit="MB", samples=tuple(resident), bar=IDLE_MB_MAX),
         ),
     )
 
@@ -101,7 +101,7 @@ def serving(
         "TERA_HOME": str(home),
         "TERA_ENGINE": "simulated",
         "TERA_LISTEN": f"127.0.0.1:{port}",
-        "TERA_RATE_PER_SECOND": "1000000",  # counted at every request, but never reached
+        "TERA_RATE_PER_SECOND": "1000000",  # checked for every request, but never reached
         "TERA_RATE_BURST": "1000000",
         **(settings or {}),
     }
@@ -133,7 +133,7 @@ def _process(command: list[str], more: dict[str, str], port: int) -> Iterator[su
 
 
 def _wait_for_answer(process: subprocess.Popen[bytes], port: int) -> None:
-    """The first byte of an answer, asked for as soon as the socket is there."""
+    """Wait for the first byte of a response, polling as soon as the socket exists."""
     for _ in range(3000):
         if process.poll() is not None:
             assert process.stderr is not None
@@ -148,7 +148,7 @@ def _wait_for_answer(process: subprocess.Popen[bytes], port: int) -> None:
     raise Fault("the server did not answer")
 
 
-def _furnish(server: str, key: str) -> None:
+def _set_up(server: str, key: str) -> None:
     with Client(server, key) as client:
         client.images.create(ImageRequest(name="base", recipe="base"))
         while client.images.get("base").state != "ready":
@@ -163,11 +163,11 @@ def _furnish(server: str, key: str) -> None:
 
 
 def _load(pid: int, server: str, path: str, key: str) -> tuple[float, float]:
-    """Requests per second by the clock, and per second of the server's processor time."""
+    """Return requests per second of wall time, and per second of the server's processor time."""
     before = _cpu_seconds(pid)
-    told = run_task("bench.cloud_api_tasks", "load", server.rpartition(":")[2], path, key)
+    result = run_task("bench.cloud_api_tasks", "load", server.rpartition(":")[2], path, key)
     used = _cpu_seconds(pid) - before
-    return told["requests"] / told["seconds"], told["sent"] / used
+    return result["requests"] / result["seconds"], result["sent"] / used
 
 
 def _cpu_seconds(pid: int) -> float:

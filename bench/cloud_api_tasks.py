@@ -1,4 +1,4 @@
-"""What `bench.cloud_api` runs in processes of their own: the clients, and the empty handler that is the floor."""
+"""Separate processes of `bench.cloud_api`: the clients, and the empty handler that is the baseline."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ WARM: Final = 100
 
 
 def load(port: int, path: str, key: str) -> None:
-    """Ask on a few connections, one request after the other on each, and print how long it took."""
+    """Send requests on a few connections, one at a time on each, and print how long it took."""
     request = f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
 
     async def ask(times: int) -> None:

@@ -1,8 +1,8 @@
-"""Launch until SSH answers: ordered from the house, and by hand with the `lxc` command, in turns on one engine.
+"""Measure a launch until SSH answers: with Teraflock, and with the `lxc` command, in turns on one engine.
 
-Ours goes the whole way of an order: quota, placement, rows on disk, the loops with their journal, the driver; only the
-HTTP request before it is left out. Both make the same container (image, limits, keys, filters), and both are asked by
-one real `ssh` command in the end. By hand is what the engine's own client does: a container from the image, started.
+A launch with Teraflock includes quota, placement, database, loops and driver, but not the HTTP request. Both ways
+create the same container (image, limits, keys, filters) and check it with one `ssh` command. `lxc` only creates a
+container from the image and starts it.
 """
 
 import logging
@@ -47,7 +47,7 @@ ROUNDS: Final = 2
 ANSWER_SECONDS_MAX: Final = 240.0
 GIB: Final = 1 << 30
 RANGES_BY_HAND: Final = 3000
-"""Ranges of user ids for guests made by hand: none that ours would take meanwhile."""
+"""Ranges of user ids for guests created with `lxc`. Teraflock uses others."""
 STOCK: Final = 8
 MANY: Final = 216
 MANY_AT_ONCE: Final = 24
@@ -58,30 +58,32 @@ T = TypeVar("T")
 def measure() -> Iterator[Section]:
     try:
         file = build.build(recipe.read("base"), IMAGES, created_at=1)
-        house = House("bench-")
+        host = House("bench-")
     except (NoHouse, build.BuildFailed) as reason:
-        yield Section(title="launch until ssh answers", notes=(f"not measured: {reason}",))
+        yield Section(title="launch until SSH answers", notes=(f"not measured: {reason}",))
         return
-    mark_cgroups(house.folder, f"tera-{INSTALLATION}")
-    logging.getLogger("teraflock").setLevel(logging.ERROR)  # it tells of all that is made by hand
+    mark_cgroups(host.folder, f"tera-{INSTALLATION}")
+    logging.getLogger("teraflock").setLevel(
+        logging.ERROR
+    )  # it would warn about every guest created with `lxc`
     try:
-        with house.inside(), tempfile.TemporaryDirectory() as folder:
-            bench = OnLxd(house, Path(folder))
+        with host.inside(), tempfile.TemporaryDirectory() as folder:
+            bench = OnLxd(host, Path(folder))
             yield bench.one_after_the_other(file)
             yield bench.at_once()
             yield bench.many()
             bench.close()
     finally:
-        house.close()
+        host.close()
 
 
 class OnLxd:
-    def __init__(self, house: House, folder: Path) -> None:
+    def __init__(self, host: House, folder: Path) -> None:
         report = HostReport(
             name="here", address="198.51.100.1", vcpus=2, ram_bytes=64 * GIB, disk_bytes=1024 * GIB
         )
         self._driver = Lxd(
-            house.daemon.socket_path,
+            host.daemon.socket_path,
             INSTALLATION,
             report=lambda: report,
             image_cache=IMAGES,
@@ -91,7 +93,7 @@ class OnLxd:
             ranges_folder=folder / "ids",
             stock=STOCK,
         )
-        self._lxd = house.daemon.folder
+        self._lxd = host.daemon.folder
         self._login = Login(folder)
         self._driver.set_up()
         self._cloud = Cloud(Place(folder), Settings(rate_per_second=0), engines=Engines([self._driver]))
@@ -105,7 +107,7 @@ class OnLxd:
         self._image = self._nouns.images.image(self._project.id, "base").id
         self._driver.prepare(self._machine(0))
         while len(self._driver.moulds(self._image)) < STOCK:
-            sleep(5)  # as on a host that has been up for a minute; the stock is filled while nobody asks
+            sleep(5)  # like a host that has been up for a minute, with prepared guests
 
     def close(self) -> None:
         self._cloud.stop()
@@ -113,7 +115,7 @@ class OnLxd:
 
     def one_after_the_other(self, file: Path) -> Section:
         taken: dict[str, list[float]] = {"ours": [], "hand": []}
-        for turn in range(-1, TURNS):  # the first pair only warms the caches
+        for turn in range(-1, TURNS):  # the first pair is a warm-up
             machine = self._machine(abs(turn) + 1)
             hand = self._by_hand(machine)
             self._driver.delete(machine.handle)
@@ -122,7 +124,7 @@ class OnLxd:
                 taken["hand"].append(hand)
                 taken["ours"].append(ours)
         return _section(
-            f"launch until ssh answers (image of {file.stat().st_size >> 20} MiB, cached)", taken, 1.0
+            f"launch until SSH answers (image of {file.stat().st_size >> 20} MiB, cached)", taken, 1.0
         )
 
     def at_once(self) -> Section:
@@ -134,10 +136,10 @@ class OnLxd:
             taken["hand"].append(perf_counter() - began)
             _all(lambda machine: self._driver.delete(machine.handle), machines)
             taken["ours"].append(self.launched(AT_ONCE))
-        return _section(f"{AT_ONCE} launches at once, until the last answers", taken, 1.2)
+        return _section(f"{AT_ONCE} concurrent launches, until the last answers", taken, 1.2)
 
     def many(self) -> Section:
-        """Every one of many comes up, and nothing is left of it afterwards."""
+        """Check that every one of many launches succeeds and leaves nothing behind."""
         seconds, lost = [], []
         for _ in range(MANY // MANY_AT_ONCE):
             began = perf_counter()
@@ -148,13 +150,13 @@ class OnLxd:
             seconds.append(perf_counter() - began)
         made = MANY // MANY_AT_ONCE * MANY_AT_ONCE
         return Section(
-            title=f"{made} launches, {MANY_AT_ONCE} at a time, each until ssh answers, and deleted",
+            title=f"{made} launches, {MANY_AT_ONCE} at a time, each until SSH answers, then deleted",
             figures=(Figure(what="a round", unit="s", samples=tuple(seconds)),),
-            notes=(f"rounds in which one did not come up: {len(lost)}", *lost),
+            notes=(f"rounds with a failed launch: {len(lost)}", *lost),
         )
 
     def launched(self, count: int) -> float:
-        """Order them, and ask each by SSH once it is said to run. What was made is deleted, outside of the time."""
+        """Launch instances and connect to each with SSH once it runs. Deleting them is not measured."""
         order = Order(
             shape=ShapeWish(vcpus=1, ram_bytes=GIB // 2, disk_bytes=2 * GIB),
             authorized_keys=(self._login.public_key,),
@@ -188,7 +190,7 @@ class OnLxd:
         confined = confinement.settings(RANGES_BY_HAND + int(machine.ports[0].host_port) % 1000)
         body = guest.body(machine, Names(INSTALLATION), key, "", guest.Host(confined=confined))
         devices: Any = body["devices"]
-        # By hand the engine's own filters stand where we have a table of ours.
+        # Guests created with `lxc` use the engine's filters; Teraflock has its own table.
         del devices["eth0"]["host_name"]
         filters = {"security.mac_filtering": "true", "security.ipv4_filtering": "true"}
         devices["eth0"] |= {"ipv4.address": machine.address, **filters}
@@ -210,7 +212,7 @@ class OnLxd:
             capture_output=True,
         )
         if not answers_ssh(machine.address, ANSWER_SECONDS_MAX):
-            raise Fault("a guest made by hand never answered")
+            raise Fault("a guest created with lxc never answered")
         self._answered(machine.address, machine.hostname, key.public)
         return perf_counter() - began
 
@@ -235,7 +237,7 @@ class OnLxd:
 
 
 def _all(act: Callable[[T], object], things: Sequence[T]) -> None:
-    # Threads start where their maker is: on the guests' host.
+    # Threads start in the cgroup of their creator: that of the guests' host.
     with ThreadPoolExecutor(len(things)) as pool:
         list(pool.map(act, things))
 
@@ -245,8 +247,8 @@ def _section(title: str, taken: dict[str, list[float]], bar: float) -> Section:
     return Section(
         title=title,
         figures=(
-            Figure(what="by hand with lxc", unit="s", samples=tuple(taken["hand"])),
+            Figure(what="lxc", unit="s", samples=tuple(taken["hand"])),
             Figure(what="ours", unit="s", samples=tuple(taken["ours"])),
-            Figure(what="ours, of by hand", unit="×", samples=shares, bar=bar),
+            Figure(what="ours, relative to lxc", unit="×", samples=shares, bar=bar),
         ),
     )

@@ -1,8 +1,7 @@
-"""A data centre on the simulated engine: 10,000 instances on 2,000 hosts with 8 cards each.
+"""Measure a data centre on the simulated engine: 10,000 instances on 2,000 hosts with 8 cards each.
 
-The services and loops of a server in one process, without its API: SQLite on disk, the simulated world in its file, all
-loops on their threads. Measured from the first order until every instance runs, then turns of loops that find nothing
-to do, then until everything is deleted again.
+One process runs the services and all loops of a server, without the API, with SQLite on disk. It measures the time from
+the first launch until every instance runs, then loops without work, then the time until everything is deleted.
 """
 
 import tempfile
@@ -29,9 +28,9 @@ GPUS: Final = 8
 INSTANCES: Final = 10_000
 PER_ORDER: Final = 100
 BOOT_SECONDS: Final = "0.5"
-PROJECTS: Final = 4  # a project's network has room for some 4,000
+PROJECTS: Final = 4  # the network of a project has about 4,000 addresses
 TURNS: Final = 7
-LOOK_AGAIN_SECONDS: Final = 0.5  # counting ten thousand rows takes some milliseconds of the server's own time
+LOOK_AGAIN_SECONDS: Final = 0.5  # counting ten thousand rows takes milliseconds of the server's time
 SECONDS_MAX: Final = 900.0
 
 
@@ -49,7 +48,7 @@ class Server:
         self.instances = InstanceService(self.database, clock, engines, wake=self.loops.wake)
         self.images = ImageService(self.database, clock, publish=self.instances.publish)
 
-    def move_in(self) -> tuple[Actor, list[Project]]:
+    def set_up(self) -> tuple[Actor, list[Project]]:
         actor = self.tenants.authenticate(self.tenants.operator_key().secret)
         for number in range(1, PROJECTS):
             self.tenants.projects.make(actor, f"project-{number}")
@@ -75,9 +74,9 @@ def measure() -> Iterator[Section]:
         try:
             began = time.perf_counter()
             server.loops.start()
-            actor, projects = server.move_in()
+            actor, projects = server.set_up()
             yield Section(
-                title=f"A server with {HOSTS:,} hosts of {GPUS} cards begins",
+                title=f"Start of a server with {HOSTS:,} hosts of {GPUS} cards",
                 figures=(_seconds("hosts known, first image built", time.perf_counter() - began),),
             )
             yield _launch(server, actor, projects)
@@ -98,18 +97,20 @@ def _launch(server: Server, actor: Actor, projects: list[Project]) -> Section:
     ordered = time.perf_counter() - began
     _until(lambda: server.count("SELECT COUNT(*) FROM instance WHERE phase = 'running'") == INSTANCES)
     return Section(
-        title=f"{INSTANCES:,} instances, from the first order on",
+        title=f"{INSTANCES:,} instances, from the first launch",
         figures=(
             _seconds("all running", time.perf_counter() - began, bar=60),
-            _seconds("processor time of the server for it", time.process_time() - began_cpu),
-            _seconds("all ordered", ordered),
-            Figure(what=f"an order of {PER_ORDER}", unit="ms", samples=tuple(1000 * each for each in orders)),
+            _seconds("processor time of the server", time.process_time() - began_cpu),
+            _seconds("all launches accepted", ordered),
+            Figure(
+                what=f"a request for {PER_ORDER}", unit="ms", samples=tuple(1000 * each for each in orders)
+            ),
         ),
     )
 
 
 def _idle(server: Server) -> Section:
-    """Turns of loops of their own, beside those that run: nothing has changed since the last reading."""
+    """Measure turns of a second set of loops, besides the running ones, when nothing has changed."""
     loops = server.loops
     turns: dict[str, Callable[[], object]] = {
         "instances": loops.instances.lease,
@@ -165,7 +166,7 @@ def _until(holds: Callable[[], bool]) -> None:
     began = time.perf_counter()
     while not holds():
         if time.perf_counter() - began > SECONDS_MAX:
-            raise TimeoutError(f"not so after {SECONDS_MAX:g} seconds")
+            raise TimeoutError(f"timed out after {SECONDS_MAX:g} seconds")
         time.sleep(LOOK_AGAIN_SECONDS)
 
 

@@ -1,8 +1,7 @@
-"""How near the estimate comes to what was measured on an H200, beside the bars of its issue; and how fast it answers.
+"""Compare estimates with measurements on an H200, and measure how fast an estimate is.
 
-Judged on rows that were never fitted on: `lab/measured/judge*` and, where a checkout has them beside
-it, `../shared/truth/h200.csv` and `h200_fits.csv`. The split is frozen: see lab/README.md. Cards other than the H200
-are judged by `bench/estimate_cards.py`.
+Uses rows that no parameter was fitted on: `lab/measured/judge*` and, if available, `../shared/truth/h200.csv` and
+`h200_fits.csv`. The split never changes, see lab/README.md. `bench/estimate_cards.py` covers other cards.
 """
 
 import csv
@@ -46,13 +45,13 @@ def measure() -> Iterator[Section]:
     yield _accuracy(
         "Adafactor, LoRA ranks, generators, fp16: judge_more", list(own_rows("judge_more")), context=True
     )
-    for name, where in (("judge_usual", "where people are"), ("judge_wild", "anywhere")):
+    for name, where in (("judge_usual", "from common settings"), ("judge_wild", "from all settings")):
         drawn = list(table_rows(MEASURED / f"{name}.csv"))
-        yield _accuracy(f"drawn by a seed {where}: {name}, nothing known of the host", drawn)
-        yield _accuracy("the same, own host or shared as a probe says", drawn, probed=True)
+        yield _accuracy(f"random rows {where}: {name}, host unknown", drawn)
+        yield _accuracy("the same, own or shared host from a probe", drawn, probed=True)
     drawn = list(table_rows(MEASURED / "judge_again.csv"))
-    yield _accuracy("drawn by a seed: judge_again, own host or shared as a probe says", drawn, probed=True)
-    yield _accuracy("the same, nothing known of the host", drawn)
+    yield _accuracy("random rows: judge_again, own or shared host from a probe", drawn, probed=True)
+    yield _accuracy("the same, host unknown", drawn)
     if (TRUTH / "h200.csv").is_file():
         yield _accuracy("rows of truth/h200.csv", list(table_rows(TRUTH / "h200.csv")))
     yield _fits("limits of lab/measured/judge_fits", list(own_fits()))
@@ -101,8 +100,8 @@ def truth_fits() -> Iterator[Row]:
 
 
 def _accuracy(title: str, rows: list[Row], *, context: bool = False, probed: bool = False) -> Section:
-    """With `context` for steps that were measured under `with torch.device(…)`: what that adds is counted in. With
-    `probed` for such as had a probe of the host beside them."""
+    """Set `context` for steps measured under `with torch.device(…)`, to include its overhead, and `probed` for rows
+    with a probe of the host."""
     errors: dict[str, list[float]] = defaultdict(list)
     families: dict[str, list[float]] = defaultdict(list)
     kinds: dict[str, list[float]] = defaultdict(list)
@@ -113,7 +112,7 @@ def _accuracy(title: str, rows: list[Row], *, context: bool = False, probed: boo
             host = OWN if probed and known["probe"] < SHARED_MICROSECONDS else SHARED
             estimate = answer(workload, Question(cards=[card(MEASURED_ID)], host=host))
         except BadInput as error:
-            notes.append(f"not judged: {error.sentence}")
+            notes.append(f"skipped: {error.sentence}")
             continue
         answered = _h200(estimate)
         seconds = _in_context(workload) if context else answered
@@ -157,7 +156,7 @@ def _fits(title: str, rows: list[Row]) -> Section:
         try:
             largest = answer(workload, Question(limits=[limit])).gpus[0].largest_batch or 0
         except BadInput as error:
-            notes.append(f"not judged: {error.sentence}")
+            notes.append(f"skipped: {error.sentence}")
             continue
         off.append(100 * abs(largest / known["largest"] - 1) if known["largest"] else 100.0 * (largest > 0))
         over.append(100 * (largest / known["fails"] - 1))
@@ -172,7 +171,7 @@ def _fits(title: str, rows: list[Row]) -> Section:
                 what="largest batch within 6 %", unit="%", at_least=True, bar=90,
                 samples=(100 * sum(each <= 6 for each in off) / max(1, len(off)),),
             ),
-            Figure(what="most above the smallest that failed", unit="%", bar=3, samples=(max(over, default=0.0),)),
+            Figure(what="largest excess over the smallest failure", unit="%", bar=3, samples=(max(over, default=0.0),)),
         ),
         notes=(f"{len(off)} rows", *notes),
     )  # fmt: skip

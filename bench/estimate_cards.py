@@ -1,10 +1,9 @@
-"""How near the estimate comes on a card it has not seen: operators, and steps composed of them.
+"""Measure the accuracy of estimates on cards that were not used for fitting: operators, and steps composed of them.
 
-Truth are public latencies of single operators on five cards (`../shared/truth/kernels`, fp32, forward, TF32 off). A
-step is composed by putting, for each operation of a zoo model that such an operator stands for, the measured shape
-nearest to it, as often as its arithmetic or bytes say. Each card is held out in turn: what it reaches is fitted on the
-others alone (`lab/reach.py`). Whole steps were measured on none of them, so the host, other kernels and tensor
-cores are not judged here.
+The truth is public latencies of single operators on five cards (`../shared/truth/kernels`, fp32, forward, TF32 off). A
+composed step replaces each operation of a zoo model by the most similar measured operator, scaled by its arithmetic or
+bytes. Each card is left out in turn, and its efficiency is fitted on the others (`lab/reach.py`). Whole steps
+were not measured on these cards, so the host, other kernels and tensor cores are not covered.
 """
 
 from collections import defaultdict
@@ -33,44 +32,44 @@ from teraflock.workload.zoo import ENTRIES, symbols_for, trace_for
 
 BATCHES = {"image": (16, 64), "text": (4, 16)}
 TASKS = {"image": ("train", "infer"), "text": ("train",)}
-"""Convolutions were measured forward only: nets that live by them are covered in inference."""
+"""Convolutions were measured forward only, so convolutional models are covered in inference."""
 SEQ = 384
 STANDS_FOR = {
     "_softmax": "softmax", "_log_softmax": "softmax", "native_layer_norm": "ln", "gelu": "gelu", "relu": "relu",
     "clamp_min": "relu", "hardtanh": "relu", "silu": "gelu", "add": "add", "mul": "add",
 }  # fmt: skip
 DIFFERENT = 1.1
-"""Only pairs of cards further apart than this have an order to get right."""
+"""Only pairs of cards that differ by more than this are compared."""
 COVERED_MIN = 0.4
-"""A step is judged where operators stand for at least this share of its time."""
+"""A step is used if measured operators cover at least this fraction of its time."""
 
 Composed = list[tuple[Latency, float]]
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
     operators: dict[str, list[float]]
-    """Operator → errors in per cent, all cards."""
+    """Operator → errors in percent, all cards."""
     steps: dict[str, list[float]]
-    """Card → errors in per cent, all steps."""
+    """Card → errors in percent, all steps."""
     ordered: int
     pairs: int
     covered: int
-    """Steps whose truth lay between p10 and p90."""
+    """Number of steps whose true time is between p10 and p90."""
 
 
 def measure(folder: Path) -> Iterator[Section]:
     rows = load(folder)
     steps = list(composed_steps(rows))
-    for title, held in (("its card held out", _card), ("its generation held out", _generation)):
+    for title, held in (("its card left out", _card), ("its generation left out", _generation)):
         seen = {gpu: fit(rows, [each for each in CARDS if held(each) != held(gpu)]) for gpu in CARDS}
-        yield _section(f"cards never measured, composed steps, {title}", judge(rows, steps, seen))
+        yield _section(f"composed steps on cards without measurements, {title}", judge(rows, steps, seen))
     yield _section(
-        "the same, operators' times on the H200 by curve",
+        "the same, with operator times on the H200 from curves",
         judge(rows, steps, seen, by_curve=True),
     )
     shipped = dict.fromkeys(CARDS, fitted())
     yield _section(
-        "the same, on cards that were fitted on: what is shipped",
+        "the same, on cards used for fitting (as shipped)",
         judge(rows, steps, shipped, by_curve=True, evidence="fitted"),
     )
 
@@ -100,7 +99,7 @@ def composed_steps(rows: Sequence[Latency]) -> Iterator[tuple[str, Composed]]:
 
 
 def _composed(scene: Scene, pools: dict[str, list[Latency]]) -> tuple[Composed, float]:
-    """The step, and the share of its time on an H200 that operators stand for."""
+    """Return the step, and the fraction of its time on an H200 that operators cover."""
     counts: dict[int, int] = defaultdict(int)
     for each in scene.step_works():
         counts[id(each)] += 1
@@ -166,31 +165,31 @@ def judge(
     for _, parts in steps:
         nearness = _nearness(parts) if by_curve else 1.0
         truth = {gpu: sum(weight * each.seconds[gpu] for each, weight in parts) for gpu in seen}
-        said = {gpu: seconds(parts, gpu) for gpu in seen}
+        estimated = {gpu: seconds(parts, gpu) for gpu in seen}
         for gpu in seen:
-            errors[gpu].append(100 * abs(said[gpu] / truth[gpu] - 1))
+            errors[gpu].append(100 * abs(estimated[gpu] / truth[gpu] - 1))
             low, high = (
                 hypot(each, more)
                 for each, more in zip(spread(measured(), nearness), card_model().doubt[evidence], strict=True)
             )
-            covered += -low <= log(truth[gpu] / said[gpu]) <= high
+            covered += -low <= log(truth[gpu] / estimated[gpu]) <= high
         for one, other in combinations(seen, 2):
             if max(truth[one], truth[other]) > DIFFERENT * min(truth[one], truth[other]):
                 pairs += 1
-                ordered += (truth[one] < truth[other]) == (said[one] < said[other])
+                ordered += (truth[one] < truth[other]) == (estimated[one] < estimated[other])
     return Judged(
         operators=dict(operators), steps=dict(errors), ordered=ordered, pairs=pairs, covered=covered
     )
 
 
 def _nearness(parts: Composed) -> float:
-    """How much of a step lies beside operations measured on the H200."""
+    """Return the fraction of a step that is similar to operations measured on the H200."""
     timed = [(weight, *timed_h200(each.work, measured(), "fp32")) for each, weight in parts]
     return mean_nearness((weight * seconds, near) for weight, seconds, near in timed)
 
 
 def _plain(found: Peaks | None) -> Peaks:
-    """As the operators were measured: without TF32."""
+    """Return the peaks without TF32, as in the measurements of the operators."""
     assert found is not None
     return msgspec.structs.replace(found, tf32=0.0)
 
@@ -204,7 +203,7 @@ def _section(title: str, judged: Judged) -> Section:
         figures=(
             Figure(what="step time, median error", unit="%", samples=(median(everything),), bar=15),
             Figure(
-                what="order of two cards right", unit="%", at_least=True, bar=97,
+                what="pairs of cards in the right order", unit="%", at_least=True, bar=97,
                 samples=(100 * judged.ordered / max(1, judged.pairs),),
             ),
             Figure(

@@ -1,9 +1,8 @@
-"""How near the estimate comes on whole steps of other cards, each left out of the fit, and on virtual cards.
+"""Measure the accuracy of estimates for whole steps on other cards, each left out of the fit, and on virtual cards.
 
-Truth are `public_steps.csv` (steps from public tables, rows marked ok, models of the zoo) and `h200_knobs.csv` (an
-H200 with its clock locked, its power limited or a share of its SMs), where a checkout has them beside it. Beside the
-model stands the simplest form of it: the floor there, plus what the H200 takes above its floor times the ratio of
-SMs and clocks, with nothing fitted.
+The truth is `public_steps.csv` (steps of zoo models from public tables, rows marked ok) and `h200_knobs.csv` (an H200
+with a locked clock, limited power or a fraction of its SMs), if available. The baseline is the simplest model, without
+fitted parameters: the minimum time on the card, plus the excess of the H200 over its minimum, scaled by SMs and clock.
 """
 
 from collections import defaultdict
@@ -26,7 +25,7 @@ from teraflock.estimate.speed import PEAKS_H200, floor_seconds, rate_kind
 DIFFERENT = 1.1
 BIAS_MAX = 5
 
-Said = tuple[PublicStep, float]
+StepEstimate = tuple[PublicStep, float]
 
 
 def measure(truth: Path) -> Iterator[Section]:
@@ -35,7 +34,7 @@ def measure(truth: Path) -> Iterator[Section]:
     judged = left_out(rows)
     yield _section("whole steps of public tables, each card left out of the fit", _covered(judged), judged)
     yield _section(
-        "the same by the one-line form: floor there + excess x SMs x clock",
+        "the same with the baseline: minimum on the card + excess × SMs × clock",
         None,
         [(each, each.row.step.seconds_where_gpu_takes(_one_line(each.row))) for each in rows],
     )
@@ -44,20 +43,20 @@ def measure(truth: Path) -> Iterator[Section]:
 
 
 def _covered(judged: Sequence[tuple[Judged, float]]) -> float:
-    """Per cent of the rows within the interval that a card never seen gets."""
+    """Return the percentage of rows within the interval for a card without measurements."""
     inside = 0
-    for each, said in judged:
+    for each, estimates in judged:
         step = each.row.step
         there = peaks(each.row.card)
         assert there is not None
         low, high = step.interval(there, card_model().doubt["seen"])
-        shift = said / step.seconds(there)
+        shift = estimates / step.seconds(there)
         inside += low * shift <= each.row.seconds <= high * shift
     return 100 * inside / max(1, len(judged))
 
 
 def _one_line(row: PublicStep) -> float:
-    """Seconds of the GPU. Plain fp32 goes by its own curves here too."""
+    """Return the seconds of the GPU. Plain fp32 uses its own curves."""
     there, scaled = peaks(row.card), row.step.scaled
     assert there is not None
     sms = PEAKS_H200.sms * PEAKS_H200.clock / (there.sms * there.clock)
@@ -73,9 +72,9 @@ def _one_line(row: PublicStep) -> float:
 
 
 def _section(title: str, covered: float | None, judged: Sequence[tuple[Judged, float]]) -> Section:
-    said = [(each.row, seconds) for each, seconds in judged]
-    errors = sorted(100 * abs(seconds / row.seconds - 1) for row, seconds in said)
-    ordered, pairs = _order(said)
+    estimates = [(each.row, seconds) for each, seconds in judged]
+    errors = sorted(100 * abs(seconds / row.seconds - 1) for row, seconds in estimates)
+    ordered, pairs = _order(estimates)
     bars = covered is not None
     figures = [
         Figure(what="step time, median error", unit="%", samples=(median(errors),), bar=10 if bars else None),
@@ -83,9 +82,9 @@ def _section(title: str, covered: float | None, judged: Sequence[tuple[Judged, f
             what="step time, 90th percentile", unit="%", bar=27 if bars else None,
             samples=(errors[min(len(errors) - 1, int(0.9 * len(errors)))],),
         ),
-        *_biases(said, BIAS_MAX if bars else None),
+        *_biases(estimates, BIAS_MAX if bars else None),
         Figure(
-            what="order of two cards right", unit="%", at_least=True, bar=97 if bars else None,
+            what="pairs of cards in the right order", unit="%", at_least=True, bar=97 if bars else None,
             samples=(100 * ordered / max(1, pairs),),
         ),
     ]  # fmt: skip
@@ -95,26 +94,24 @@ def _section(title: str, covered: float | None, judged: Sequence[tuple[Judged, f
         title=title,
         figures=tuple(figures),
         notes=(
-            f"{len(said)} rows on {len({row.card.id for row, _ in said})} cards, {pairs} pairs of them on one question",
-            "by card: " + _by(said, lambda row: row.card.id),
-            "by precision: " + _by(said, lambda row: row.workload.precision),
+            f"{len(estimates)} rows on {len({row.card.id for row, _ in estimates})} cards, {pairs} pairs per workload",
+            "by card: " + _by(estimates, lambda row: row.card.id),
+            "by precision: " + _by(estimates, lambda row: row.workload.precision),
         ),
     )
 
 
-def _biases(said: Sequence[Said], bar: float | None) -> Iterator[Figure]:
+def _biases(estimates: Sequence[StepEstimate], bar: float | None) -> Iterator[Figure]:
     by: dict[str, list[float]] = defaultdict(list)
-    for row, seconds in said:
+    for row, seconds in estimates:
         by[row.workload.precision].append(100 * (seconds / row.seconds - 1))
     for precision, values in sorted(by.items()):
-        yield Figure(
-            what=f"bias, {precision} (either way)", unit="%", samples=(abs(median(values)),), bar=bar
-        )
+        yield Figure(what=f"absolute bias, {precision}", unit="%", samples=(abs(median(values)),), bar=bar)
 
 
-def _by(said: Sequence[Said], of: Callable[[PublicStep], str]) -> str:
+def _by(estimates: Sequence[StepEstimate], of: Callable[[PublicStep], str]) -> str:
     found: dict[str, list[float]] = defaultdict(list)
-    for row, seconds in said:
+    for row, seconds in estimates:
         found[of(row)].append(100 * (seconds / row.seconds - 1))
     return ", ".join(
         f"{name} {median(map(abs, values)):.0f} % ({median(values):+.0f})"
@@ -122,9 +119,9 @@ def _by(said: Sequence[Said], of: Callable[[PublicStep], str]) -> str:
     )
 
 
-def _order(said: Sequence[Said]) -> tuple[int, int]:
-    by: dict[object, list[Said]] = defaultdict(list)
-    for row, seconds in said:
+def _order(estimates: Sequence[StepEstimate]) -> tuple[int, int]:
+    by: dict[object, list[StepEstimate]] = defaultdict(list)
+    for row, seconds in estimates:
         by[row.question].append((row, seconds))
     ordered = pairs = 0
     for mine in by.values():
@@ -143,7 +140,7 @@ def _virtual(path: Path) -> Section:
     for each, value in judged:
         by[f"{each.setting[0]} {each.setting[1]}"].append(100 * abs(value))
     return Section(
-        title="virtual cards: an H200 with its knobs turned, each setting left out of the fit",
+        title="virtual cards: an H200 with changed settings, each setting left out of the fit",
         figures=(Figure(what="step time, median error", unit="%", samples=(median(errors),), bar=8),),
         notes=(
             f"{len(errors)} rows",

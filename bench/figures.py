@@ -1,7 +1,7 @@
-"""What was measured, and how it is shown: one aligned table per benchmark, or JSON.
+"""Figures and their output: one aligned table per benchmark, or JSON.
 
-A figure keeps all its samples; median and minimum are taken when it is shown. The verdict goes by the median. Where
-only the minimum keeps the bar, it says so: then the machine was probably busy, and the run is worth repeating.
+A figure keeps all its samples. The verdict compares the median with the target. If only the best sample meets the
+target, the verdict says so: the machine was probably busy, and the benchmark should be repeated.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,9 +24,9 @@ DECIMALS: Final[dict[Unit, int]] = {
     "×": 1,
     "%": 2,
 }
-FINE_MS: Final = 10.0  # below this, a tenth of a millisecond is too coarse to see anything
+FINE_MS: Final = 10.0  # below this, show more digits than a tenth of a millisecond
 
-HEADER: Final = ("", "MEDIAN", "MIN", "OF", "BAR", "OF BAR", "")
+HEADER: Final = ("", "MEDIAN", "MIN", "N", "TARGET", "RATIO", "")
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     samples: tuple[float, ...]
     bar: float | None = None
     at_least: bool = False
-    """Whether the bar is a floor, as for "20 times faster", and not a ceiling."""
+    """Whether the target is a minimum, as for "20 times faster", and not a maximum."""
 
     @property
     def median(self) -> float:
@@ -60,7 +60,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures that belong together; `notes` say how they were taken, or why there are none."""
+    """A group of figures. `notes` say how they were measured, or why there are none."""
 
     title: str
     figures: tuple[Figure, ...] = ()
@@ -68,7 +68,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render(sections: Sequence[Section]) -> str:
-    """All sections with their columns in line."""
+    """Render all sections with aligned columns."""
     rows = [[_cells(figure) for figure in section.figures] for section in sections]
     every = [HEADER, *(cells for of_section in rows for cells in of_section)]
     widths = [max(map(len, column)) for column in zip(*every, strict=True)]
@@ -76,7 +76,7 @@ def render(sections: Sequence[Section]) -> str:
 
 
 def plain(sections: Iterable[Section]) -> list[dict[str, Any]]:
-    """The figures for JSON: what a reader compares, without thousands of samples."""
+    """Return the figures for JSON, without their samples."""
     return [
         {
             "title": section.title,

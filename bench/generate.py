@@ -1,9 +1,8 @@
-"""Made-up offers that look like real ones, as many as a million, the same for the same seed.
+"""Generate up to a million realistic offers. The same seed gives the same offers.
 
-2,500 instance types of 20 providers, each let in 200 zones of 40 regions, on demand and as spot: a million
-combinations, of which an even share is taken. They come one after the other, type by type, as catalogs list them, and
-nothing but the types and places is kept. All have a GPU: real catalogs are mostly machines without, which no
-question about a GPU ever touches.
+2,500 instance types of 20 providers in 200 zones of 40 regions, on-demand and spot, give a million combinations. The
+generator picks evenly among them and yields them type by type, as catalogs list them. Only types and places are kept in
+memory. All offers have a GPU; real catalogs are mostly machines without one, which queries for GPUs never read.
 """
 
 import csv
@@ -34,7 +33,7 @@ PROVIDERS: Final = {
     "ibm": 3, "vast": 5, "paperspace": 2, "hyperstack": 2, "scaleway": 2, "ovhcloud": 2, "coreweave": 3,
     "tencent": 3, "alibaba": 3, "baidu": 2, "huawei": 2,
 }  # fmt: skip
-"""How many of a hundred instance types each has."""
+"""The number of instance types of each, out of a hundred."""
 IN_YUAN: Final = frozenset({"tencent", "alibaba", "baidu", "huawei"})
 
 CARDS: Final = {
@@ -45,7 +44,7 @@ CARDS: Final = {
     1: "M60 M40 P4 P40 V100-SXM2-32 V100-PCIe-32 RTX2080Ti RTX6000 RTX8000 RTX3080 RTX3070 A4500 A30 A2 RTX4080"
     " RTX5000Ada RTX4500Ada GB200 B300 RTX5080 RTX3060 H20 A800-SXM4-80 L20 RTXPRO4500 MI250",
 }
-"""Sixty of them by weight: what catalogs list most comes first."""
+"""Sixty cards by weight, most common in catalogs first."""
 
 AREAS: Final = (
     "us-east", "us-west", "us-central", "ca-central", "sa-east", "eu-west", "eu-central", "eu-north", "uk-south",
@@ -53,14 +52,14 @@ AREAS: Final = (
     "au-east", "kr-central",
 )  # fmt: skip
 SPELLINGS: Final = (("-", ""), ("", "-"), ("", "-zone-"))
-"""What providers put before the number of a region and the letter of a zone: `us-east-1a`, `us-east1-a` …"""
-ZONES: Final = (2, 3, 4, 5, 5, 6, 7, 8)  # five on average: not every region is as large as the next
+"""Separators before the number of a region and the letter of a zone: `us-east-1a`, `us-east1-a` …"""
+ZONES: Final = (2, 3, 4, 5, 5, 6, 7, 8)  # five on average, since regions differ in size
 
 GPUHUNT_PROVIDERS: Final = {
     "aws": "aws", "azure": "azure", "verda": "verda", "gcp": "gcp", "lambda": "lambdalabs", "nebius": "nebius",
     "oci": "oci", "runpod": "runpod", "cloudrift": "cloudrift",
 }  # fmt: skip
-"""Those whose prices gpuhunt keeps in files, and its names of them."""
+"""The providers with price files in gpuhunt, and gpuhunt's names for them."""
 
 
 class InstanceType(NamedTuple):
@@ -80,11 +79,11 @@ class Place(NamedTuple):
     region: str
     zone: str
     factor: float
-    """By which prices differ from region to region."""
+    """The price level of the region."""
 
 
 def offers(count: int, *, seed: int = SEED, providers: Collection[str] = ()) -> Iterator[Offer]:
-    """`count` different offers, of these providers if any are named."""
+    """Yield `count` different offers, only of these providers if any are given."""
     random = Random(seed)
     types = instance_types(random)
     places = [_places(before, between) for before, between in SPELLINGS]
@@ -94,9 +93,9 @@ def offers(count: int, *, seed: int = SEED, providers: Collection[str] = ()) -> 
     ways = 2 * len(places[0])
     total = len(chosen) * ways
     if count > total:
-        raise ValueError(f"{count:,} offers were asked for, {total:,} can be made")
+        raise ValueError(f"{count:,} offers were requested, but only {total:,} exist")
     for number in range(count):
-        # one out of each stretch of all combinations: different ones, evenly, in the order of a catalog
+        # One out of each section of all combinations, so that offers are distinct and in the order of a catalog.
         first, end = number * total // count, (number + 1) * total // count
         combination = first if end - first == 1 else random.randrange(first, end)
         kind, way = divmod(combination, ways)
@@ -106,9 +105,9 @@ def offers(count: int, *, seed: int = SEED, providers: Collection[str] = ()) -> 
 
 
 def write_gpuhunt(folder: Path, count: int) -> None:
-    """Priced offers in US dollars in gpuhunt's layout, a file for each provider, the cheapest first as it has them."""
+    """Write priced offers in US dollars in gpuhunt's layout: one file per provider, cheapest first."""
     rows: dict[str, list[tuple[float, Sequence[object]]]] = {name: [] for name in GPUHUNT_PROVIDERS.values()}
-    spare = count // 10  # for those without a price, which that layout cannot say
+    spare = count // 10  # to replace offers without a price, which the layout does not support
     priced = [
         each for each in offers(count + spare, providers=GPUHUNT_PROVIDERS) if each.standing == "priced"
     ]
@@ -140,7 +139,7 @@ def _type(random: Random, number: int, provider: str, card: Card) -> InstanceTyp
     vcpus = count * random.choice((4, 6, 8, 12, 16, 24))
     each = (
         0.1 + 0.012 * card.memory_gb + 0.015 * (card.fp32_tflops or 30)
-    )  # USD an hour; near enough to the market
+    )  # USD per hour, close to the market
     cents = round(100 * count * each * random.uniform(0.6, 1.8)) + 1
     yuan = provider in IN_YUAN
     return InstanceType(
@@ -173,7 +172,7 @@ def _offer(
     random: Random, number: int, each: InstanceType, place: Place, spot: int, days: Sequence[str]
 ) -> Offer:
     luck = random.random()
-    # a spot price is its zone's own, an on-demand price the region's; both in hundredths of a cent, as clouds quote
+    # Spot prices differ by zone, on-demand prices by region. Both are in hundredths of a cent, as clouds quote them.
     share = place.factor * random.uniform(0.25, 0.75) if spot else place.factor
     quoted = Price(round(each.micros_per_hour * share / 100) * 100, each.currency, "hour")
     unknown, refused = luck < UNKNOWN_SHARE, luck > 1 - REFUSED_SHARE
@@ -222,7 +221,7 @@ def _gpuhunt_row(offer: Offer) -> tuple[float, Sequence[object]]:
 
 
 def _mixed(number: int) -> int:
-    """A 64-bit id as scattered as the hashes of real ones; different numbers give different ids."""
+    """Return a 64-bit id that is as random as a real hash. Different numbers give different ids."""
     number = (number + 0x9E3779B97F4A7C15) & _MASK
     number = (number ^ number >> 30) * 0xBF58476D1CE4E5B9 & _MASK
     number = (number ^ number >> 27) * 0x94D049BB133111EB & _MASK

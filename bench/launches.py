@@ -1,12 +1,11 @@
-"""Launches per second over the API, with 1, 4 and 16 clients at once, on SQLite and on PostgreSQL.
+"""Measure launches per second over the API, with 1, 4 and 16 concurrent clients, on SQLite and PostgreSQL.
 
-Real servers in processes of their own with the simulated engine, 500 hosts with 8 cards each, and their loops; clients
-in another process, each in an organisation of its own. A launch asks for one card and carries an `Idempotency-Key`.
-A launch that is refused or gets an error counts as refused. PostgreSQL is the one installed on this machine, on a
-socket, started for this measurement.
+Real servers with their loops run in separate processes, with the simulated engine and 500 hosts of 8 cards each.
+Clients run in another process, each in its own organisation. A launch requests one card and has an `Idempotency-Key`. A
+launch that fails for any reason counts as refused. PostgreSQL is the local installation, started for this benchmark.
 
-By the clock, others at work on the machine count too. So launches are also told per second of processor time that the
-servers and PostgreSQL used: with two cores, twice that is what an idle machine could do at the most.
+On a busy machine, wall time is not reliable. So launches are also shown per second of processor time of the servers and
+PostgreSQL. An idle machine with two cores can reach at most twice that.
 """
 
 import json
@@ -35,7 +34,7 @@ from teraflock.wire.shape import ShapeRequest
 CLIENTS: Final = (1, 4, 16)
 SECONDS: Final = 8.0
 WARM_SECONDS: Final = (
-    4.0  # until connections are open, statements are prepared and every project has a network
+    4.0  # warm-up: opens connections, prepares statements and creates the networks of the projects
 )
 HOSTS: Final = "500x8xV100"
 LAUNCHES_PER_SECOND_MIN: Final = 100
@@ -65,15 +64,15 @@ def measure() -> Iterator[Section]:
 def _figures(postgres: PostgresServer | None, servers: int) -> tuple[Figure, ...]:
     figures: list[Figure] = []
     for clients in CLIENTS:
-        told = _measured(postgres, servers, clients)
+        result = _measured(postgres, servers, clients)
         bar = LAUNCHES_PER_SECOND_MIN if postgres and clients == max(CLIENTS) else None
-        rate = told["launched"] / told["seconds"]
+        rate = result["launched"] / result["seconds"]
         what = f"{clients} client{'s' if clients > 1 else ''}"
         figures += (
-            Figure(what=f"{what}, by the clock", unit="launches/s", samples=(rate,), bar=bar, at_least=True),
+            Figure(what=f"{what}, wall time", unit="launches/s", samples=(rate,), bar=bar, at_least=True),
             Figure(what=f"{what}, per second of processor time", unit="launches/s",
-                   samples=(told["with_warm_up"] / told["used"],)),
-            Figure(what=f"{what}, refused", unit="launches", samples=(told["refused"],), bar=0),
+                   samples=(result["with_warm_up"] / result["used"],)),
+            Figure(what=f"{what}, refused", unit="launches", samples=(result["refused"],), bar=0),
         )  # fmt: skip
     return tuple(figures)
 
@@ -85,11 +84,11 @@ def _measured(postgres: PostgresServer | None, servers: int, clients: int) -> di
         started = [running.enter_context(serving(home / str(n), more)) for n in range(servers)]
         urls = [url for _, url in started]
         operator = (home / "0" / "cloud" / "operator.key").read_text().strip()
-        keys = _furnish(urls[0], operator, clients)
+        keys = _set_up(urls[0], operator, clients)
         pids = [process.pid for process, _ in started]
         before = _cpu_seconds(pids, postgres)
-        told: dict[str, float] = run_task("bench.launches", ",".join(urls), ",".join(keys), str(SECONDS))
-        return {**told, "used": _cpu_seconds(pids, postgres) - before}
+        result: dict[str, float] = run_task("bench.launches", ",".join(urls), ",".join(keys), str(SECONDS))
+        return {**result, "used": _cpu_seconds(pids, postgres) - before}
 
 
 @contextmanager
@@ -101,8 +100,8 @@ def _database(postgres: PostgresServer | None) -> Iterator[str]:
             yield address
 
 
-def _furnish(server: str, operator: str, clients: int) -> list[str]:
-    """An image for all, and a key in an organisation of its own for each client."""
+def _set_up(server: str, operator: str, clients: int) -> list[str]:
+    """Create a public image, and an organisation with a key for each client."""
     with Client(server, operator) as client:
         client.images.create(ImageRequest(name="base", recipe="base"))
         while client.images.get("base").state != "ready":
@@ -112,7 +111,7 @@ def _furnish(server: str, operator: str, clients: int) -> list[str]:
 
 
 def _cpu_seconds(pids: Sequence[int], postgres: PostgresServer | None) -> float:
-    """Of the servers, and of PostgreSQL with all its processes, those that ended included."""
+    """Return the processor time of the servers and PostgreSQL, including processes that ended."""
     roots = [*pids, *([postgres.pid] if postgres else [])]
     return sum(_cpu_seconds_of(pid) for root in roots for pid in (root, *_children(root)))
 
@@ -130,7 +129,7 @@ def _children(pid: int) -> list[int]:
 
 
 def launch(servers: Sequence[str], keys: Sequence[str], seconds: float) -> dict[str, float]:
-    """Launch with every key at once, one instance after the other, and say how many came about."""
+    """Launch with all keys concurrently, one instance at a time per key, and count the launches."""
     counts = [(0, 0, 0)] * len(keys)
     errors: set[str] = set()
 

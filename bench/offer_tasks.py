@@ -1,6 +1,6 @@
-"""What `bench.offers` measures inside a process: each task runs in one of its own and prints its figures as JSON.
+"""Tasks of `bench.offers`. Each runs in a separate process and prints its figures as JSON.
 
-`python -m bench.offer_tasks fill COUNT`, `warm`, `write FOLDER COUNT`, `beside FOLDER`. The database is that of
+`python -m bench.offer_tasks fill COUNT`, `warm`, `write FOLDER COUNT`, `compare FOLDER`. They use the database in
 `TERA_HOME`.
 """
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 WARM_UP: Final = 20
 REPEATS: Final = 2_000
-SECONDS_MAX: Final = 8.0  # of one question: slow ones are asked less often, and the table says how often
+SECONDS_MAX: Final = 8.0  # per query: slow queries run less often, and the table shows how often
 TURNS: Final = 5
-LIMIT: Final = 50  # what `tera offers` shows
+LIMIT: Final = 50  # as in `tera offers`
 EVERY: Final = 10**9
 WORDS: Final = {
     "a100": OfferWords(gpu=("A100",)),
@@ -62,7 +62,7 @@ def questions() -> dict[str, Query]:
 
 
 def fill(count: int) -> dict[str, Any]:
-    """Put so many generated offers into the database, as an import would: in one transaction."""
+    """Insert generated offers into the database in one transaction, as an import does."""
     began = perf_counter()
     for _ in generate.offers(count):
         pass
@@ -97,14 +97,16 @@ def _write(tx: Transaction, count: int, local: Local) -> None:
         offers=count,
         currencies=generate.CURRENCIES,
     )
-    source_store.count_anew(tx, generate.SOURCE)
+    source_store.update_counts(tx, generate.SOURCE)
     source_store.put_source(tx, source)
 
 
 def warm() -> dict[str, Any]:
-    """Put all offers of the database into an index, and ask it."""
+    """Build an index of all offers in the database and query it."""
     empty_bytes = own_resident_bytes()
-    from teraflock.offer.index.service import OfferIndex  # here, so that numpy counts as the index's memory
+    from teraflock.offer.index.service import (
+        OfferIndex,
+    )  # imported here, so that numpy counts as memory of the index
 
     with Local() as local:
         on = today(local.clock)
@@ -124,7 +126,7 @@ def warm() -> dict[str, Any]:
                 asked[name]["matched"] = question_store.summarise(tx, query, local.rates, on).matched
                 stored = islice(question_store.search(tx, query, local.rates, on), LIMIT)
                 if _ids(tuple(stored)) != _ids(index.search(query, limit=LIMIT)):
-                    raise Fault(f"index and store do not answer `{name}` alike")
+                    raise Fault(f"index and store give different answers to `{name}`")
         del index
     return {
         "offers": offers,
@@ -138,7 +140,7 @@ def warm() -> dict[str, Any]:
 
 
 def served() -> dict[str, list[float]]:
-    """The same questions as `GET /v1/offers` answers them: from the words of the request to its JSON."""
+    """Measure the same queries as `GET /v1/offers`: from the parsed request to the JSON."""
     from teraflock.offer.index.warm import WarmOffers
     from teraflock.wire.offer import shape_offer
 
@@ -161,10 +163,10 @@ def served() -> dict[str, list[float]]:
     return times
 
 
-def beside(folder: Path) -> dict[str, Any]:
-    """Read the files that gpuhunt reads too, and ask for every A100 in them, the cheapest first; then for every card.
+def compare(folder: Path) -> dict[str, Any]:
+    """Read the files that gpuhunt reads, and query every A100, cheapest first, then every card.
 
-    The cards in turn are all different questions, so that remembering the last answer would not help.
+    Querying each card in turn makes caching the last answer useless.
     """
     from teraflock.offer.imports import Origin, import_offers
     from teraflock.offer.index.service import OfferIndex
@@ -206,7 +208,7 @@ def _ids(offers: tuple[Offer, ...]) -> list[int]:
 
 
 def _timed(ask: Callable[[], object]) -> list[float]:
-    """How long each of many calls took, after some that do not count."""
+    """Return the time of each of many calls, after a warm-up."""
     for _ in range(WARM_UP):
         ask()
     seconds: list[float] = []
@@ -226,10 +228,10 @@ def main(task: str, *words: str) -> None:
             figures = warm()
         case "write", (folder, count):
             generate.write_gpuhunt(Path(folder), int(count))
-        case "beside", (folder,):
-            figures = beside(Path(folder))
+        case "compare", (folder,):
+            figures = compare(Path(folder))
         case _:
-            sys.exit(f"no such task: {task} {' '.join(words)}")
+            sys.exit(f"unknown task: {task} {' '.join(words)}")
     json.dump(figures, sys.stdout)
 
 

@@ -1,7 +1,7 @@
-"""How fast offers are imported and found: cold, as a command; warm, in a process; and beside gpuhunt.
+"""Measure how fast offers are imported and searched: cold, as a command; warm, in a process; and compared with gpuhunt.
 
-The bars are those of the issue that asked for `tera offers`. Commands are the installed console script, run as a
-user runs it, with its bytecode compiled; each round runs the floors too, so that all figures share the machine's mood.
+Commands run as a user runs them, with compiled bytecode. Each round also runs the baselines, so that all figures are
+measured under the same load.
 """
 
 import json
@@ -13,11 +13,11 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from bench.figures import Figure, Section, Unit, milliseconds
-from bench.gpuhunt import beside_gpuhunt
+from bench.gpuhunt import compared_with_gpuhunt
 from bench.processes import ROOT, TERA, Fault, Run, at_home, run, run_task
 
 CATALOG: Final = ROOT.parent / "shared" / "data" / "skypilot-catalog"
-"""A real catalog, if one lies beside the project: 112,000 rows of 25 clouds."""
+"""A real catalog, if available: 112,000 rows of 25 clouds."""
 
 CATALOG_ROWS: Final = 112_000
 SOME_OFFERS: Final = 100_000
@@ -27,7 +27,7 @@ COLD_WARM_UPS: Final = 3
 IMPORT_ROUNDS: Final = 3
 DEAREST_SHOWN: Final = 6
 
-SHOWN: Final = 50  # what `tera offers` shows unless told otherwise
+SHOWN: Final = 50  # the default limit of `tera offers`
 QUESTION: Final = ("offers", "--gpu", "A100", "--json")
 LIBRARIES: Final = "import click, sqlite3, msgspec"
 MB: Final = 1_000_000
@@ -40,10 +40,10 @@ def measure() -> Iterator[Section]:
     with TemporaryDirectory(prefix="tera-bench-") as folder:
         yield from _catalog(Path(folder) / "catalog")
         yield from _many(Path(folder) / "many")
-        yield beside_gpuhunt(Path(folder) / "gpuhunt")
+        yield compared_with_gpuhunt(Path(folder) / "gpuhunt")
 
 
-# --- a real catalog: taken in, and asked cold -----------------------------------------------------------------------
+# --- a real catalog: import and cold query --------------------------------------------------------------------------
 
 
 def _catalog(home: Path) -> Iterator[Section]:
@@ -53,7 +53,7 @@ def _catalog(home: Path) -> Iterator[Section]:
     else:
         run_task(TASKS, "fill", str(CATALOG_ROWS), env=at_home(home))
         yield Section(
-            title="import of the catalog", notes=(f"left out: there is no {CATALOG.name} beside the project",)
+            title="import of the catalog", notes=(f"not measured: {CATALOG.name} is not available",)
         )
         title = f"`tera {' '.join(QUESTION)}`, cold, {CATALOG_ROWS:,} generated offers"
     runs, passing, loading = _cold(home)
@@ -63,15 +63,15 @@ def _catalog(home: Path) -> Iterator[Section]:
         title=title,
         figures=(
             Figure(what="wall", unit="ms", samples=_wall(runs), bar=150),
-            Figure(what="of which imports", unit="ms", samples=tuple(sum(each.values()) for each in traced), bar=80),
-            Figure(what="processor time of the same runs", unit="ms", samples=_cpu(runs)),
+            Figure(what="Python imports", unit="ms", samples=tuple(sum(each.values()) for each in traced), bar=80),
+            Figure(what="processor time", unit="ms", samples=_cpu(runs)),
             Figure(what="peak memory", unit="MB", samples=_peak(runs)),
-            Figure(what="floor: `python -c pass`", unit="ms", samples=_wall(passing)),
-            Figure(what=f"floor: `python -c '{LIBRARIES}'`", unit="ms", samples=_wall(loading)),
+            Figure(what="baseline: `python -c pass`", unit="ms", samples=_wall(passing)),
+            Figure(what=f"baseline: `python -c '{LIBRARIES}'`", unit="ms", samples=_wall(loading)),
         ),
         notes=(
-            "imports: all that `-X importtime` counts in runs of their own, with Python's own start and the counting",
-            f"the dearest modules themselves: {_dearest(traced)}",
+            "Imports are measured with `-X importtime` in separate runs and include the start of Python.",
+            f"Slowest modules, without those they import: {_slowest(traced)}",
         ),
     )  # fmt: skip
 
@@ -80,19 +80,19 @@ def _import(home: Path) -> Section:
     runs = []
     for number in range(IMPORT_ROUNDS):
         fresh = at_home(home if number == 0 else home.with_name(f"{home.name}-{number}"))
-        run([TERA, "offers", "sources"], env=fresh)  # makes the database, with what ships in it
+        run([TERA, "offers", "sources"], env=fresh)  # creates the database with the shipped offers
         runs.append(run([TERA, "offers", "import", "skypilot", CATALOG, "--json"], env=fresh))
     again = run([TERA, "offers", "import", "skypilot", CATALOG, "--json"], env=at_home(home))
     report = json.loads(runs[0].stdout)
     rows = report["rows_read"]
     return Section(
-        title=f"`tera offers import skypilot`, {rows:,} rows, {report['offers_taken']:,} offers taken",
+        title=f"`tera offers import skypilot`, {rows:,} rows, {report['offers_taken']:,} offers imported",
         figures=(
             Figure(what="wall", unit="s", samples=_wall(runs, "s"), bar=5),
-            Figure(what="processor time of the same runs", unit="s", samples=_cpu(runs, "s")),
+            Figure(what="processor time", unit="s", samples=_cpu(runs, "s")),
             Figure(what="rows read", unit="rows/s", samples=tuple(rows / each.wall_seconds for each in runs)),
             Figure(what="peak memory", unit="MB", samples=_peak(runs)),
-            Figure(what="the same once more, nothing changed", unit="s", samples=_wall([again], "s")),
+            Figure(what="the same import again, nothing changed", unit="s", samples=_wall([again], "s")),
         ),
     )
 
@@ -108,11 +108,11 @@ def _many(home: Path) -> Iterator[Section]:
         title=f"`tera {' '.join(QUESTION)}`, cold, {MANY_OFFERS:,} generated offers",
         figures=(
             Figure(what="wall", unit="ms", samples=_wall(runs), bar=200),
-            Figure(what="processor time of the same runs", unit="ms", samples=_cpu(runs)),
+            Figure(what="processor time", unit="ms", samples=_cpu(runs)),
             Figure(what="peak memory", unit="MB", samples=_peak(runs), bar=150),
             Figure(what="writing them, in one transaction", unit="s", samples=(writing,)),
-            Figure(what="of which making them up", unit="s", samples=(filled["making_seconds"],)),
-            Figure(what="the file", unit="MB", samples=(filled["file_bytes"] / MB,)),
+            Figure(what="generating them", unit="s", samples=(filled["making_seconds"],)),
+            Figure(what="size of the file", unit="MB", samples=(filled["file_bytes"] / MB,)),
         ),
     )
     yield _warm(run_task(TASKS, "warm", env=at_home(home)))
@@ -141,7 +141,7 @@ def _warm(figures: dict[str, Any]) -> Section:
         for name, each in figures["questions"].items()
     )
     served = (
-        Figure(what=f"as `GET /v1/offers`: {ASKED[name]}", unit="ms", samples=milliseconds(seconds), bar=2)
+        Figure(what=f"`GET /v1/offers`: {ASKED[name]}", unit="ms", samples=milliseconds(seconds), bar=2)
         for name, seconds in figures["served"].items()
     )
     return Section(
@@ -155,8 +155,8 @@ def _warm(figures: dict[str, Any]) -> Section:
             Figure(what="building the index from the file", unit="s", samples=(figures["build_seconds"],)),
         ),
         notes=(
-            "each question: the first 50 offers; answers checked against SQL",
-            "as `GET /v1/offers`: from the parsed query to the JSON, with the look whether the catalog is another one",
+            "Each query returns the first 50 offers. The results equal those of SQL.",
+            "`GET /v1/offers` is measured from the parsed query to the JSON, including the check for new offers.",
         ),
     )  # fmt: skip
 
@@ -165,7 +165,7 @@ def _warm(figures: dict[str, Any]) -> Section:
 
 
 def _cold(home: Path) -> tuple[list[Run], list[Run], list[Run]]:
-    """The question as a command, and in the same rounds what Python and the libraries alone cost."""
+    """Run the query as a command and, in the same rounds, Python and the libraries alone."""
     commands: tuple[list[str | Path], ...] = (
         [TERA, *QUESTION],
         [sys.executable, "-c", "pass"],
@@ -182,19 +182,17 @@ def _cold(home: Path) -> tuple[list[Run], list[Run], list[Run]]:
 
 def _check_answer(offers: list[dict[str, Any]]) -> None:
     if len(offers) != SHOWN or not all(each["gpu"].startswith("A100") for each in offers):
-        raise Fault(
-            f"`tera {' '.join(QUESTION)}` wrote {len(offers)} offers; {SHOWN} of A100s were to be expected"
-        )
+        raise Fault(f"`tera {' '.join(QUESTION)}` wrote {len(offers)} offers instead of {SHOWN} with an A100")
 
 
 def _import_ms(traced: Run) -> dict[str, float]:
-    """What each module itself took to import, without those that it imports."""
+    """Return the import time of each module, without the modules that it imports."""
     lines = (line for line in traced.stderr.splitlines() if line.startswith("import time:"))
     cells = [line.removeprefix("import time:").split("|") for line in lines]
     return {name.strip(): int(own) / 1000 for own, _, name in cells if own.strip().isdigit()}
 
 
-def _dearest(traced: Sequence[dict[str, float]]) -> str:
+def _slowest(traced: Sequence[dict[str, float]]) -> str:
     names = set().union(*traced)
     typical = {name: median(each.get(name, 0.0) for each in traced) for name in names}
     first = sorted(typical, key=lambda name: -typical[name])[:DEAREST_SHOWN]

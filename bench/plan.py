@@ -1,7 +1,7 @@
-"""What choosing by cost to finish saves against choosing by price per hour, and how fast a plan is made.
+"""Measure what choosing by total cost saves compared with choosing by price per hour, and how fast a plan is.
 
-For each workload: the cost to finish on our first choice beside that on the offer with the lowest price per hour among
-those on which the job fits, which is what other tools choose. Same offers, same estimates, same billing.
+For each workload, compares the cost of our first choice with that of the cheapest offer per hour on which the job fits,
+which is what other tools choose. Both use the same offers, estimates and billing.
 """
 
 import os
@@ -26,7 +26,7 @@ from teraflock.plan.rules import choose
 from teraflock.workload.model import Workload
 from teraflock.workload.zoo import entry
 
-IMAGES = 90 * 1_281_167.0  # ImageNet, ninety times
+IMAGES = 90 * 1_281_167.0  # 90 epochs of ImageNet
 TOKENS_STEPS = 50_000.0
 RUNS = 15
 
@@ -61,41 +61,39 @@ def measure() -> Iterator[Section]:
         there = at_home(Path(home))
         if CATALOG.is_dir():
             run([TERA, "offers", "import", "skypilot", CATALOG, "--as-of", "2026-08-22", "--json"], env=there)
-        # first of all, while this process is small: a child is never said to use less memory than its parent
+        # Runs first, while this process is small: the reported peak of a child is at least that of its parent.
         cold = {words: [run([TERA, *words.split()], env=there) for _ in range(RUNS)] for words in COLD}
         os.environ.update(there)
         with Local() as local:
             with local.database(to_write=True).read() as tx:
                 shapes = shape_store.shapes(tx, ())
             yield _speed(shapes, local, cold)
-            yield _savings(shapes, local, ("on-demand",), told=True)
-            yield _savings(shapes, local, (), told=False)
+            yield _savings(shapes, local, ("on-demand",), listed=True)
+            yield _savings(shapes, local, (), listed=False)
         for name in there:
             del os.environ[name]
 
 
-def _savings(shapes: list[Shape], local: Local, modes: tuple[Mode, ...], *, told: bool) -> Section:
-    """On one GPU or many, in the modes asked for; `told` lists every workload."""
+def _savings(shapes: list[Shape], local: Local, modes: tuple[Mode, ...], *, listed: bool) -> Section:
+    """Compare the costs in these purchase modes, on one or several GPUs. `listed` adds a note for every workload."""
     on = today(local.clock)
     wish = Wish(use="job", modes=modes)
     saved, notes = [], []
     for name, job in jobs():
         plan = choose(shapes, wish, job, shipped_assumptions(), local.rates, on, top=1)
         if not plan.choices:
-            notes.append(f"{name}: fits nowhere")
+            notes.append(f"{name}: fits on no offer")
             continue
         best = plan.choices[0]
         hourly = min(plan.choices, key=lambda choice: _usd_per_month(choice, local))
         saving = 100 * (1 - best.cost.expected_micros / hourly.cost.expected_micros)
         saved.append(saving)
-        notes.append(f"{name:<20} {_told(best)} against {_told(hourly)}: {saving:5.1f} % saved")
-    figure = Figure(
-        what="saved against the cheapest hour, median over workloads", unit="%", samples=tuple(saved)
-    )
-    mean = Figure(what="saved, mean over workloads", unit="%", samples=(sum(saved) / len(saved),))
-    most = Figure(what="saved, most", unit="%", samples=(max(saved),))
-    title = f"cost to finish, {len(saved)} workloads, {' or '.join(modes) or 'all modes, spot with its interruptions'}"
-    return Section(title=title, figures=(figure, mean, most), notes=tuple(notes) if told else ())
+        notes.append(f"{name:<20} {_text(best)} instead of {_text(hourly)}: {saving:5.1f} % saved")
+    figure = Figure(what="saved compared with the cheapest hour, median", unit="%", samples=tuple(saved))
+    mean = Figure(what="saved, mean", unit="%", samples=(sum(saved) / len(saved),))
+    most = Figure(what="saved, maximum", unit="%", samples=(max(saved),))
+    title = f"cost to finish, {len(saved)} workloads, {' or '.join(modes) or 'all modes, spot with interruptions'}"
+    return Section(title=title, figures=(figure, mean, most), notes=tuple(notes) if listed else ())
 
 
 def _usd_per_month(choice: Choice, local: Local) -> int:
@@ -104,7 +102,7 @@ def _usd_per_month(choice: Choice, local: Local) -> int:
     return in_currency(price, shape.currency, "USD", local.rates, today(local.clock))
 
 
-def _told(choice: Choice) -> str:
+def _text(choice: Choice) -> str:
     shape = choice.shape
     words = f"{shape.gpu_count}× {shape.gpu} {shape.mode} at {shape.provider}"
     return f"{words:<44} {choice.cost.expected_micros / 1e6:9.2f} USD {choice.hours.p50:8.1f} h"

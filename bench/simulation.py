@@ -1,6 +1,6 @@
-"""The long simulation of the bill: many lives, each checked to the micro-unit, and what was tried in them.
+"""Run the long simulation of the bill: many random runs, each checked to the micro-unit.
 
-A life that finds a fault ends the benchmark with it: the seed is told.
+A run that finds an error stops the benchmark and prints its seed.
 """
 
 import logging
@@ -20,7 +20,7 @@ from bench.processes import Fault
 
 LIVES: Final = int(os.environ.get("TERA_SIMULATIONS", "250"))
 FIRST: Final = int(os.environ.get("TERA_SIMULATION_FIRST", "0"))
-"""The seed of the first life: others follow it."""
+"""The seed of the first run. The others use the seeds after it."""
 MOVES_PER_LIFE: Final = 80
 SHOWN: Final = (
     "launched", "stopped", "gone", "failed", "changing", "hosts lost", "away", "away in work", "kills", "clock steps",
@@ -43,8 +43,8 @@ def measure() -> Iterator[Section]:
             seconds.append(time.perf_counter() - began)
     tried = ", ".join(f"{totals[name]:,} {name}" for name in SHOWN)
     yield Section(
-        title=f"simulation of the bill: {LIVES:,} lives, {totals['moves']:,} moves, no fault",
-        figures=(Figure(what="one life, with its checks", unit="s", samples=tuple(seconds)),),
+        title=f"simulation of the bill: {LIVES:,} runs, {totals['moves']:,} moves, no errors",
+        figures=(Figure(what="one run with its checks", unit="s", samples=tuple(seconds)),),
         notes=(tried,),
     )
 
@@ -55,9 +55,7 @@ def _life(seed: int, current: list[Intake]) -> Counter[str]:
     try:
         walk(cloud, seed, MOVES_PER_LIFE)
     except AssertionError as wrong:
-        raise Fault(
-            f"the life with the seed {seed} went wrong after {cloud.count['moves']} moves: {wrong}"
-        ) from wrong
+        raise Fault(f"the run with seed {seed} failed after {cloud.count['moves']} moves: {wrong}") from wrong
     cloud.count["delayed events"], cloud.count["doubled events"] = cloud.intake.delayed, cloud.intake.doubled
     cloud.database.close()
     return cloud.count

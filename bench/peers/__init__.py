@@ -1,1 +1,1 @@
-"""Programs that run peers on the data we run on, each in the environment of the peers."""
+"""Programs that run other tools on our data, each in its own environment."""

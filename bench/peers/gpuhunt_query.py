@@ -1,8 +1,8 @@
-"""Asks gpuhunt for every A100 in a folder of its CSV files, and for every card in turn.
+"""Query gpuhunt for every A100 in a folder of its CSV files, and for every card in turn.
 
-Run by an interpreter that has gpuhunt, and nothing of ours. The items are read by gpuhunt's own reader and put where
-its download would put them, so that no network is used; they lie in memory before the first question is timed.
-`python gpuhunt_query.py FOLDER REPEATS` prints JSON.
+Runs in an environment with gpuhunt and without Teraflock. gpuhunt's reader loads the files as if they were downloaded,
+so no network is used. They are in memory before the first query is measured. `python gpuhunt_query.py FOLDER REPEATS`
+prints JSON.
 """
 
 import json
@@ -17,7 +17,7 @@ WARM_UP = 3
 
 
 def main(folder: Path, repeats: int) -> None:
-    # by name, since no type checker of ours has them
+    # Imported by name, because our type checker does not have them.
     catalogs: Any = import_module("gpuhunt._internal.catalog")
     storage: Any = import_module("gpuhunt._internal.storage")
     catalog = catalogs.Catalog(balance_resources=False, auto_reload=False)

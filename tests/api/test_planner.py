@@ -1,4 +1,4 @@
-"""The planner over the API: the JSON of the CLI, the sentences of the CLI, and nothing of the server's own files."""
+"""The planner over the API: the same JSON and messages as the CLI, and no access to files of the server."""
 
 import gc
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +16,7 @@ from teraflock.app.price_book import write_book
 from teraflock.cli import main
 from teraflock.plan.owned import Server
 
-Told = Callable[..., tuple[int, bytes, str]]
+RunTera = Callable[..., tuple[int, bytes, str]]
 CHECKS = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
@@ -37,8 +37,8 @@ def keys(planner: House) -> dict[str, str]:
 @pytest.fixture
 def tera(
     planner: House, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
-) -> Iterator[Told]:
-    """Runs `tera …` on the home of the server, in this process: exit code, stdout, stderr."""
+) -> Iterator[RunTera]:
+    """Run `tera …` with the server's home in this process. Returns exit code, stdout and stderr."""
     monkeypatch.setenv("TERA_HOME", str(planner.cloud.at.home))
     monkeypatch.setenv("COLUMNS", "100")
 
@@ -51,12 +51,12 @@ def tera(
         return ending.value.code, out, err.decode()
 
     yield run
-    gc.enable()  # a command that plans switches it off, and ends
+    gc.enable()  # `tera plan` disables it
 
 
-def same(answer: Answer, told: tuple[int, bytes, str]) -> None:
-    """Either the same JSON, or the same sentence and hint."""
-    code, out, err = told
+def same(answer: Answer, expected: tuple[int, bytes, str]) -> None:
+    """Check that API and CLI give the same JSON, or the same message and hint."""
+    code, out, err = expected
     if code in (0, 3):
         assert answer.status == 200, answer
         assert msgspec.json.format(answer.body, indent=2) + b"\n" == out
@@ -68,7 +68,7 @@ def same(answer: Answer, told: tuple[int, bytes, str]) -> None:
 
 
 def options(words: Mapping[str, Any]) -> list[str]:
-    """The words of a request as the options of a command."""
+    """Convert the fields of a request to options of a command."""
     found: list[str] = []
     for name, value in words.items():
         option = f"--{name.replace('_', '-')}"
@@ -93,14 +93,14 @@ def options(words: Mapping[str, Any]) -> list[str]:
         ("/v1/rates", ["rates"]),
     ],
 )
-def test_lists_are_those_of_the_cli(
-    planner: House, keys: dict[str, str], tera: Told, target: str, words: list[str]
+def test_lists_equal_the_cli(
+    planner: House, keys: dict[str, str], tera: RunTera, target: str, words: list[str]
 ) -> None:
     same(planner.ask("GET", target, keys["tenant"]), tera(*words, "--json"))
 
 
-def test_new_rates_and_cards_are_seen_at_once(
-    planner: House, keys: dict[str, str], tera: Told, tmp_path: Path
+def test_new_rates_and_gpu_models_take_effect_at_once(
+    planner: House, keys: dict[str, str], tera: RunTera, tmp_path: Path
 ) -> None:
     from teraflock.catalog.own import EXAMPLE
 
@@ -152,18 +152,18 @@ FILTERS = st.fixed_dictionaries(
 
 @settings(max_examples=60, deadline=None, suppress_health_check=CHECKS)
 @given(words=FILTERS)
-def test_offers_are_those_of_the_cli(
-    planner: House, keys: dict[str, str], tera: Told, words: dict[str, Any]
+def test_offers_equal_the_cli(
+    planner: House, keys: dict[str, str], tera: RunTera, words: dict[str, Any]
 ) -> None:
-    """Whether the store answers, or the memory."""
-    told = tera("offers", *options(words), "--json")
+    """From the store as well as from memory."""
+    expected = tera("offers", *options(words), "--json")
     target = f"/v1/offers?{urlencode(words, doseq=True)}"
-    same(planner.ask("GET", target, keys["tenant"]), told)
+    same(planner.ask("GET", target, keys["tenant"]), expected)
     planner.cloud.services.planner.offers.settle()
-    same(planner.ask("GET", target, keys["tenant"]), told)
+    same(planner.ask("GET", target, keys["tenant"]), expected)
 
 
-def test_refused_prices_are_there_for_those_who_ask(planner: House, keys: dict[str, str], tera: Told) -> None:
+def test_refused_prices_are_listed_on_request(planner: House, keys: dict[str, str], tera: RunTera) -> None:
     words = ["--provider=aws", "--gpu=V100"]
     same(
         planner.ask("GET", "/v1/offers?provider=aws&gpu=V100&refused=true&limit=1000", keys["tenant"]),
@@ -176,8 +176,8 @@ our-cloud,tiny,V100,1,0.02,hour,USD,on-demand,2026-08-01
 """
 
 
-def test_an_import_by_another_process_is_seen_at_once(
-    planner: House, keys: dict[str, str], tera: Told, tmp_path: Path
+def test_an_import_by_another_process_takes_effect_at_once(
+    planner: House, keys: dict[str, str], tera: RunTera, tmp_path: Path
 ) -> None:
     def cheapest() -> Any:
         return planner.ask("GET", "/v1/offers?gpu=V100&mode=on-demand&limit=1", keys["tenant"]).json[0]
@@ -217,11 +217,11 @@ def test_an_import_by_another_process_is_seen_at_once(
     ],
     ids=str,
 )
-def test_estimates_are_those_of_the_cli(
-    planner: House, keys: dict[str, str], tera: Told, words: dict[str, Any]
+def test_estimates_equal_the_cli(
+    planner: House, keys: dict[str, str], tera: RunTera, words: dict[str, Any]
 ) -> None:
-    told = tera("estimate", "resnet18", *options(words), "--json")
-    same(planner.ask("POST", "/v1/estimates", keys["tenant"], body={"model": "resnet18", **words}), told)
+    expected = tera("estimate", "resnet18", *options(words), "--json")
+    same(planner.ask("POST", "/v1/estimates", keys["tenant"], body={"model": "resnet18", **words}), expected)
 
 
 PLANS = st.fixed_dictionaries(
@@ -256,15 +256,15 @@ WORK = st.sampled_from(
 
 @settings(max_examples=25, deadline=None, suppress_health_check=CHECKS)
 @given(work=WORK, wish=PLANS)
-def test_plans_are_those_of_the_cli(
-    planner: House, keys: dict[str, str], tera: Told, work: dict[str, Any], wish: dict[str, Any]
+def test_plans_equal_the_cli(
+    planner: House, keys: dict[str, str], tera: RunTera, work: dict[str, Any], wish: dict[str, Any]
 ) -> None:
     model = [work["model"]] if "model" in work else []
-    told = tera("plan", *model, *options({**work, **wish, "model": []}), "--json")
-    same(planner.ask("POST", "/v1/plans", keys["tenant"], body={**work, **wish}), told)
+    expected = tera("plan", *model, *options({**work, **wish, "model": []}), "--json")
+    same(planner.ask("POST", "/v1/plans", keys["tenant"], body={**work, **wish}), expected)
 
 
-def test_where_nothing_fits_the_plan_says_why(planner: House, keys: dict[str, str], tera: Told) -> None:
+def test_a_plan_without_choices_says_why(planner: House, keys: dict[str, str], tera: RunTera) -> None:
     answer = planner.ask("POST", "/v1/plans", keys["tenant"], body={"hours": 10, "budget": "0.0001"})
     code, out, err = tera("plan", "--hours=10", "--budget=0.0001", "--json")
     assert (code, answer.json["choices"]) == (3, [])
@@ -277,13 +277,15 @@ def test_where_nothing_fits_the_plan_says_why(planner: House, keys: dict[str, st
 SERVER = Server(name="ours", gpu="V100", gpu_count=1, purchase_micros=1_000_000, years=3.0)
 
 
-def test_what_own_servers_cost_is_for_operators(planner: House, keys: dict[str, str], tera: Told) -> None:
+def test_only_operators_see_the_cost_of_own_hosts(
+    planner: House, keys: dict[str, str], tera: RunTera
+) -> None:
     write_book(str(planner.cloud.at.home), [SERVER])
     body = {"hours": 10, "gpus": "1", "top": 3}
-    told = tera("plan", "--hours=10", "--gpus=1", "--top=3", "--json")
+    expected = tera("plan", "--hours=10", "--gpus=1", "--top=3", "--json")
     try:
-        same(planner.ask("POST", "/v1/plans", keys["operator"], body=body), told)
-        assert b"own-servers" in told[1]
+        same(planner.ask("POST", "/v1/plans", keys["operator"], body=body), expected)
+        assert b"own-servers" in expected[1]
         tenant = planner.ask("POST", "/v1/plans", keys["tenant"], body=body)
         assert tenant.status == 200
         assert b"own-servers" not in tenant.body
@@ -295,7 +297,7 @@ def test_what_own_servers_cost_is_for_operators(planner: House, keys: dict[str, 
 
 
 @pytest.mark.parametrize("path", ["/v1/estimates", "/v1/plans"])
-def test_no_name_opens_a_file_of_the_server(
+def test_model_names_never_open_files_of_the_server(
     planner: House, keys: dict[str, str], tmp_path: Path, path: str
 ) -> None:
     config = (tmp_path / "config.json", tmp_path / "missing.json")
@@ -309,11 +311,11 @@ def test_no_name_opens_a_file_of_the_server(
         ]
         assert {answer.status for answer in answers} == {422}
         assert b"model_type" not in answers[0].body
-        told = [
+        expected = [
             answer.json["detail"].replace(str(each), "")
             for answer, each in zip(answers, (there, missing), strict=True)
         ]
-        assert told[0] == told[1], "whether a file is there is nobody's business"
+        assert expected[0] == expected[1], "the answer must not reveal whether a file exists"
 
 
 @pytest.mark.parametrize(
@@ -328,20 +330,20 @@ def test_no_name_opens_a_file_of_the_server(
         ("/v1/plans", {"hours": 1, "region": ["x" * 201]}),
     ],
 )
-def test_what_is_too_large_or_unknown_is_refused(
+def test_values_that_are_too_large_or_unknown_are_refused(
     planner: House, keys: dict[str, str], path: str, body: dict[str, Any]
 ) -> None:
     answer = planner.ask("POST", path, keys["tenant"], body=body)
     assert (answer.status, answer.code) == (400, "malformed_request")
 
 
-def test_broken_files_of_the_operator_show_no_path(planner: House, keys: dict[str, str]) -> None:
+def test_errors_in_files_of_the_operator_show_no_path(planner: House, keys: dict[str, str]) -> None:
     rates = planner.cloud.at.home / "rates.csv"
     before = planner.ask("GET", "/v1/rates", keys["tenant"])
     rates.write_text("no rates")
     try:
         answer = planner.ask("GET", "/v1/rates", keys["tenant"])
-        assert (answer.status, answer.body) == (200, before.body), "the last good ones stay in use"
+        assert (answer.status, answer.body) == (200, before.body), "the last good rates stay in use"
         plan = planner.ask("POST", "/v1/plans", keys["tenant"], body={"hours": 1, "top": 1})
         assert str(rates.parent).encode() not in plan.body
     finally:

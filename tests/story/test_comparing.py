@@ -1,4 +1,4 @@
-"""Someone who needs a GPU compares clouds, offline, from the first command on."""
+"""A user compares offers, offline, from the first command on."""
 
 import csv
 import io
@@ -15,13 +15,13 @@ STABLE = [
 GB = 1 << 30
 
 
-def test_the_cheapest_48_gb_a_month_in_yuan(newcomer: Tera) -> None:
+def test_the_cheapest_48_gb_per_month_in_yuan(newcomer: Tera) -> None:
     offers = newcomer.offers(
         *("--gpu", "M40", "--gpu", "P40", "--gpu", "K40", "--memory-total-min", "48"),
         *("--mode", "monthly", "--per", "month", "--currency", "CNY"),
     )
-    told = [(o["provider"], o["gpu_count"], o["gpu"], o["price_micros"] / 1e6) for o in offers]
-    assert told == [
+    found = [(o["provider"], o["gpu_count"], o["gpu"], o["price_micros"] / 1e6) for o in offers]
+    assert found == [
         ("tencent", 2, "M40-24", 5856),
         ("alibaba", 2, "M40-24", 5954.6),
         ("alibaba", 2, "M40-24", 6792.5),
@@ -39,7 +39,7 @@ def test_the_cheapest_48_gb_a_month_in_yuan(newcomer: Tera) -> None:
         assert offer["as_of"] == "2019-01"
 
 
-def test_v100_by_the_hour_with_prices_made_comparable(tera: Tera) -> None:
+def test_v100_prices_per_hour_are_comparable(tera: Tera) -> None:
     offers = tera.offers("--gpu", "V100", "--mode", "on-demand", "--currency", "USD")
     by_shape = {
         (o["provider"], o["instance_type"], o["gpu_count"], o["ram_bytes"] and o["ram_bytes"] // GB): o
@@ -80,7 +80,7 @@ def test_the_fields_of_an_offer_are_stable(tera: Tera) -> None:
             assert offer["gpu_memory_total_bytes"] == offer["gpu_count"] * offer["gpu_memory_bytes"]
 
 
-def test_csv_says_the_same_as_json(tera: Tera) -> None:
+def test_csv_equals_json(tera: Tera) -> None:
     question = ("--gpu", "T4", "--gpu", "V100", "--all")
     rows = list(csv.DictReader(io.StringIO(tera.ok("offers", *question, "--csv").out)))
     offers = tera.offers(*question)
@@ -90,18 +90,18 @@ def test_csv_says_the_same_as_json(tera: Tera) -> None:
         assert row["flags"].split() == offer["flags"]
 
 
-def test_the_table_has_every_price_with_currency_and_period_and_a_footer(tera: Tera) -> None:
+def test_the_table_has_currency_period_and_a_footer(tera: Tera) -> None:
     done = tera.ok("offers", "--gpu", "V100", "--mode", "on-demand", "--per", "month")
     head, *lines = done.out.splitlines()
     assert "USD/month" in head
     assert len(lines) == 24
     assert "4,467.60" in done.out
     assert "24 offers" in done.err
-    assert "newest of 2022-07" in done.err
-    assert "oldest of 2019" in done.err
+    assert "newest from 2022-07" in done.err
+    assert "oldest from 2019" in done.err
 
 
-def test_numbers_line_up(tera: Tera) -> None:
+def test_numbers_are_aligned(tera: Tera) -> None:
     head, *lines = tera.ok("offers", "--gpu", "V100", "--mode", "on-demand").out.splitlines()
     end = head.index("USD/hour") + len("USD/hour")
     figures = [line[:end].split()[-1] for line in lines]
@@ -126,7 +126,7 @@ def test_tables_fit_the_terminal(tera: Tera, words: tuple[str, ...], columns: in
     assert too_wide == []
 
 
-def test_a_user_abroad_sees_yuan_as_dollars_at_a_dated_rate(tera: Tera) -> None:
+def test_prices_in_yuan_are_converted_at_a_dated_rate(tera: Tera) -> None:
     done = tera.ok("offers", "--gpu", "M40", "--mode", "monthly")
     assert "Exchange: 1 USD = 7.189 CNY (2024-01-01" in done.err
     (first, *_) = tera.offers("--gpu", "M40", "--mode", "monthly")
@@ -134,7 +134,7 @@ def test_a_user_abroad_sees_yuan_as_dollars_at_a_dated_rate(tera: Tera) -> None:
     assert first["quoted"]["price_micros"] == 5_856_000_000
 
 
-def test_prices_as_they_stood(tera: Tera) -> None:
+def test_prices_of_a_past_date(tera: Tera) -> None:
     assert {offer["as_of"] for offer in tera.offers("--gpu", "V100", "--as-of", "2020")} <= {
         "2019",
         "2019-01",
@@ -147,7 +147,7 @@ def test_limits_and_all(tera: Tera) -> None:
     assert len(tera.offers()) == 50
     done = tera.ok("offers", "--json", "--limit", "3")
     assert len(done.json) == 3
-    assert "3 of 127 offers written; `--all` writes them all" in done.err
+    assert "3 of 127 offers printed; `--all` prints all of them" in done.err
     assert len(tera.offers("--all")) == 127
 
 

@@ -83,7 +83,7 @@ def test_who_reads_while_an_import_runs_sees_the_old_catalog(owner: Tera, tmp_pa
     assert len(owner.offers("--source", "mine", "--all")) == 2501
 
 
-def test_two_imports_at_once_leave_one_whole_catalog(owner: Tera, tmp_path: Path) -> None:
+def test_two_concurrent_imports_leave_one_complete_catalog(owner: Tera, tmp_path: Path) -> None:
     with paused_import(owner, tmp_path / "new", "5") as paused:
         other = owner.start("offers", "import", "mine", catalog(tmp_path / "other.csv", 3))
         paused.write(1)

@@ -1,4 +1,4 @@
-"""Prices of one's own: taken in, replaced, looked up, and how they went."""
+"""Importing catalogs: import, replace, look up, and history."""
 
 import json
 import os
@@ -16,7 +16,7 @@ def prices(file: Path, *figures: str) -> Path:
     )
 
 
-def test_a_catalog_is_taken_in_and_reported(tera: Tera, tmp_path: Path) -> None:
+def test_an_import_prints_a_report(tera: Tera, tmp_path: Path) -> None:
     rows = [
         machine("A100-80GB", 8, 655_360, price="12", InstanceType="good"),
         machine("A100", 2, 81_920, price="0.02", InstanceType="a cent"),
@@ -27,11 +27,11 @@ def test_a_catalog_is_taken_in_and_reported(tera: Tera, tmp_path: Path) -> None:
     done = tera.ok("offers", "import", "skypilot", tmp_path / "catalog", "--as-of", "2026-08-22")
     figures = {line.split(maxsplit=1)[1]: int(line.split()[0]) for line in done.out.splitlines()[1:]}
     assert figures == {
-        "rows read": 4, "offers taken": 3, "with a price": 2, "price unknown": 0, "price refused": 1, "not taken": 1,
-        "new offers": 3, "changed prices": 0, "gone": 0,
+        "rows read": 4, "offers imported": 3, "with a price": 2, "price unknown": 0, "price refused": 1,
+        "rows rejected": 1, "new offers": 3, "changed prices": 0, "removed offers": 0,
     }  # fmt: skip
-    assert "1: a GPU is named without a count (vast/vms.csv, line 4)" in done.err
-    assert "1: the price is below any such a card is let for (vast/vms.csv, line 3)" in done.err
+    assert "1: a GPU has no count (vast/vms.csv, line 4)" in done.err
+    assert "1: the price is implausibly low (vast/vms.csv, line 3)" in done.err
     assert "Voodoo9000 (1)" in done.err
 
     (offer,) = tera.offers("--source", "skypilot", "--gpu", "A100")
@@ -39,10 +39,10 @@ def test_a_catalog_is_taken_in_and_reported(tera: Tera, tmp_path: Path) -> None:
     assert "corrected:memory" in offer["flags"]
     assert (offer["as_of"], offer["source"]) == ("2026-08-22", "skypilot")
     listed = tera.ok("offers", "--source", "skypilot", "--gpu", "A100")
-    assert "1 price refused as absurd (`--all` shows them)" in listed.err
+    assert "1 with an implausible price (`--all` shows them)" in listed.err
     both = tera.offers("--source", "skypilot", "--gpu", "A100", "--all")
     assert [each["standing"] for each in both] == ["priced", "refused"]
-    assert "below any price" in both[1]["note"]
+    assert "implausibly low" in both[1]["note"]
 
 
 def test_the_report_as_json(tera: Tera, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_prices_over_time(tera: Tera, tmp_path: Path) -> None:
     assert on("2026-03-01") == [3]
 
 
-def test_sources_say_where_offers_come_from(tera: Tera, tmp_path: Path) -> None:
+def test_sources_are_listed_with_their_origin(tera: Tera, tmp_path: Path) -> None:
     file = prices(tmp_path / "prices.csv", "1")
     os.utime(file, (1_767_225_600, 1_767_225_600))  # 2026-01-01
     tera.ok("offers", "import", "mine", file)
@@ -89,7 +89,7 @@ def test_sources_say_where_offers_come_from(tera: Tera, tmp_path: Path) -> None:
     assert sources.keys() == {"mine", "shipped"}
     assert (sources["mine"]["as_of"], sources["mine"]["place"]) == ("2026-01-01", str(file))
     table = tera.ok("offers", "sources").out
-    assert "comes with Teraflock" in table
+    assert "shipped with Teraflock" in table
     assert "2026-01-01" in table
 
 
@@ -98,18 +98,18 @@ def test_older_prices_are_refused(tera: Tera, tmp_path: Path) -> None:
     tera.ok("offers", "import", "mine", file, "--as-of", "2026-02-01")
     done = tera.run("offers", "import", "mine", file, "--as-of", "2026-01-01")
     assert done.code == 1
-    assert "are dated 2026-02-01; these are older: 2026-01-01" in done.err
+    assert "are from 2026-01-01, older than the stored ones from 2026-02-01" in done.err
     assert "--as-of" in done.hint
 
 
 BROKEN = {
-    "short row": (b"provider,gpu,gpu_count,mode,price,currency,per\naws,T4,1\n", "7 columns are needed, 3 are there"),
+    "short row": (b"provider,gpu,gpu_count,mode,price,currency,per\naws,T4,1\n", "expected 7 columns, found 3"),
     "open quote": (b'provider,gpu,gpu_count,mode,price,currency,per\naws,"T4,1\n', "unexpected end of data"),
     "NUL": (b"provider,gpu,gpu_count,mode,price,currency,per\naws,T4\0,1,spot,1,USD,hour\n", "NUL"),
-    "not UTF-8": (b"provider,gpu,gpu_count,mode,price,currency,per\n\xff\n", "not text in UTF-8"),
+    "not UTF-8": (b"provider,gpu,gpu_count,mode,price,currency,per\n\xff\n", "not UTF-8 text"),
     "empty": (b"", "is empty"),
     "no such column": (b"provider,gpu\naws,T4\n", "has no column"),
-    "nothing in it": (b"provider,gpu,gpu_count,mode,price,currency,per\n", "has no offer that can be taken"),
+    "nothing in it": (b"provider,gpu,gpu_count,mode,price,currency,per\n", "None of the 0 rows"),
 }  # fmt: skip
 
 
@@ -128,26 +128,24 @@ def test_a_broken_csv_changes_nothing(owner: Tera, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (("shipped", "x.csv"), 2, "`shipped` is the name of the offers that come with Teraflock"),
-        (("no/name", "x.csv"), 2, "`no/name` cannot name a source"),
+        (("shipped", "x.csv"), 2, "The source name `shipped` is reserved"),
+        (("no/name", "x.csv"), 2, "`no/name` is not a valid source name"),
         (("mine", "nowhere.csv"), 1, "`nowhere.csv` does not exist"),
         (("mine", "/dev/null"), 1, "does not exist"),
-        (("skypilot", "/"), 1, "`/` is no SkyPilot catalog"),
+        (("skypilot", "/"), 1, "`/` is not a SkyPilot catalog"),
         (("mine",), 2, "Missing argument 'PATH'"),
         (("mine", "x.csv", "--layout", "odd"), 2, "layout"),
-        (("mine", "x.csv", "--as-of", "2999"), 2, "`2999` is yet to come"),
+        (("mine", "x.csv", "--as-of", "2999"), 2, "`2999` is in the future"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_what_cannot_be_imported_is_told(
-    tera: Tera, words: tuple[str, ...], code: int, sentence: str
-) -> None:
+def test_invalid_imports_get_an_error(tera: Tera, words: tuple[str, ...], code: int, sentence: str) -> None:
     done = tera.run("offers", "import", *words)
     assert done.code == code
     assert sentence in done.err
 
 
-def test_a_catalog_cannot_command_the_terminal(tera: Tera, tmp_path: Path) -> None:
+def test_a_catalog_cannot_inject_terminal_escapes(tera: Tera, tmp_path: Path) -> None:
     row = {"provider": "evil", "instance_type": "a\n\x1b[31mb\rc", "gpu": "T4", "price": "1"}
     tera.ok("offers", "import", "mine", own(tmp_path / "prices.csv", [row]))
     table = tera.ok("offers", "--source", "mine").out
@@ -157,7 +155,7 @@ def test_a_catalog_cannot_command_the_terminal(tera: Tera, tmp_path: Path) -> No
     assert offer["instance_type"] == row["instance_type"]
 
 
-def test_names_that_only_an_import_brings_can_be_asked_for(tera: Tera, tmp_path: Path) -> None:
+def test_providers_from_imports_can_be_filtered(tera: Tera, tmp_path: Path) -> None:
     tera.ok("offers", "import", "mine", prices(tmp_path / "prices.csv", "1"))
     (offer,) = tera.offers("--provider", "our-servers")
     assert offer["provider"] == "our-servers"

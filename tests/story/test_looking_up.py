@@ -1,4 +1,4 @@
-"""Looking things up: cards, clouds, exchange rates, completion."""
+"""Looking up GPU models, providers and exchange rates, and shell completion."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def test_all_cards(tera: Tera) -> None:
     ]
 
 
-def test_one_card_in_full_with_who_offers_it(tera: Tera) -> None:
+def test_one_card_in_detail_with_its_offers(tera: Tera) -> None:
     done = tera.ok("gpus", "Tesla V100-SXM2-32GB")
     assert done.out.startswith("V100-SXM2-32: Tesla V100 SXM2 32 GB\n")
     assert "32 GB HBM2" in done.out
@@ -30,14 +30,14 @@ def test_one_card_in_full_with_who_offers_it(tera: Tera) -> None:
     assert card["gpu"] == "V100-SXM2-32"
 
 
-def test_a_card_that_nobody_offers_and_one_that_is_no_card(tera: Tera) -> None:
-    assert "No offer of it is known" in tera.ok("gpus", "B300").err
+def test_a_card_without_offers_and_an_accelerator(tera: Tera) -> None:
+    assert "No offers are known" in tera.ok("gpus", "B300").err
     done = tera.ok("gpus", "TPU")
-    assert "none can be made for this kind" in done.out
+    assert "not supported for this kind" in done.out
     assert "gcp" in done.out
 
 
-def test_all_clouds_and_one(tera: Tera) -> None:
+def test_all_providers_and_one(tera: Tera) -> None:
     clouds = {cloud["provider"]: cloud for cloud in tera.ok("providers", "--json").json}
     assert len(clouds) >= 14
     assert clouds["oci"]["name"] == "Oracle Cloud"
@@ -46,10 +46,10 @@ def test_all_clouds_and_one(tera: Tera) -> None:
     assert [line.split()[0] for line in table[1:]] == list(clouds)
     full = tera.ok("providers", "Oracle").out
     assert full.startswith("oci: Oracle Cloud\n")
-    assert "traps" in full
+    assert "pitfalls" in full
 
 
-def test_rates_are_shown_replaced_and_given_back(tera: Tera, tmp_path: Path) -> None:
+def test_rates_are_listed_replaced_and_reset(tera: Tera, tmp_path: Path) -> None:
     shipped = tera.ok("rates", "--json").json
     assert {rate["currency"] for rate in shipped} >= {"CNY", "EUR", "USD"}
     mine = tmp_path / "mine.csv"
@@ -59,7 +59,7 @@ def test_rates_are_shown_replaced_and_given_back(tera: Tera, tmp_path: Path) -> 
     assert tera.offers(*question)[0]["price_micros"] == 585_600_000
     table = tera.ok("rates")
     assert "my bank" in table.out
-    assert "yours" in table.err
+    assert "These rates are imported" in table.err
     assert [rate for rate in tera.ok("rates", "--json").json if rate["currency"] == "EUR"] == [
         rate for rate in shipped if rate["currency"] == "EUR"
     ]
@@ -67,8 +67,8 @@ def test_rates_are_shown_replaced_and_given_back(tera: Tera, tmp_path: Path) -> 
     assert tera.ok("rates", "--json").json == shipped
 
 
-def test_own_rates_lose_no_offer(newcomer: Tera, tmp_path: Path) -> None:
-    """A table that does not name the yuan, put in place before the first look."""
+def test_imported_rates_keep_all_offers(newcomer: Tera, tmp_path: Path) -> None:
+    """A file without the yuan, imported before the first use."""
     mine = tmp_path / "mine.csv"
     mine.write_text("date,currency,per_usd,source\n2020-01-01,EUR,0.9,my bank\n")
     newcomer.ok("rates", "import", mine)
@@ -82,7 +82,7 @@ def test_own_rates_lose_no_offer(newcomer: Tera, tmp_path: Path) -> None:
      b"date,currency,per_usd,source\n2020-01-01,CNY,7,\xe9\n", b'date,currency,per_usd,source\n"'],
     ids=["empty", "another table", "zero", "Latin-1", "open quote"],
 )  # fmt: skip
-def test_a_bad_table_of_rates_changes_nothing(tera: Tera, tmp_path: Path, content: bytes) -> None:
+def test_an_invalid_rates_file_changes_nothing(tera: Tera, tmp_path: Path, content: bytes) -> None:
     bad = tmp_path / "bad.csv"
     bad.write_bytes(content)
     done = tera.run("rates", "import", bad)
@@ -91,7 +91,7 @@ def test_a_bad_table_of_rates_changes_nothing(tera: Tera, tmp_path: Path, conten
     assert not (tera.home / "rates.csv").exists()
 
 
-def test_a_currency_in_use_keeps_its_rate(tera: Tera, tmp_path: Path) -> None:
+def test_rates_of_currencies_in_use_cannot_be_removed(tera: Tera, tmp_path: Path) -> None:
     francs = tmp_path / "rates.csv"
     francs.write_text("date,currency,per_usd,source\n2020-01-01,CHF,0.9,my bank\n")
     tera.ok("rates", "import", francs)
@@ -108,7 +108,7 @@ def test_a_currency_in_use_keeps_its_rate(tera: Tera, tmp_path: Path) -> None:
     assert tera.offers("--source", "mine") == [offer]
 
 
-def test_a_broken_table_of_ones_own_is_told_and_can_be_replaced(tera: Tera) -> None:
+def test_a_broken_rates_file_is_reported_and_can_be_replaced(tera: Tera) -> None:
     (tera.home / "rates.csv").write_bytes(b"\xff\xfe")
     done = tera.run("offers", "--gpu", "M40")
     assert done.code == 2
@@ -123,7 +123,7 @@ def test_completion_scripts(tera: Tera, shell: str) -> None:
 
 
 def completed(tera: Tera, *words: str) -> Done:
-    """What a shell is offered for the last of the words."""
+    """Return the shell completions for the last word."""
     line = {"COMP_WORDS": " ".join(("tera", *words)), "COMP_CWORD": str(len(words))}
     return tera.run(more={"_TERA_COMPLETE": "bash_complete", **line})
 
@@ -150,7 +150,7 @@ def test_words_are_completed(tera: Tera, words: tuple[str, ...], offered: str) -
     assert (offered in names) if offered else names == []
 
 
-def test_the_home_is_where_the_platform_wants_it(tmp_path: Path) -> None:
+def test_the_home_follows_the_platform(tmp_path: Path) -> None:
     somewhere = Tera(tmp_path)
     done = somewhere.run(
         "offers", "--limit", "1", more={"TERA_HOME": "", "XDG_DATA_HOME": str(tmp_path / "data")}

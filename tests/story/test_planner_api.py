@@ -1,4 +1,4 @@
-"""Someone asks a server what a job costs, with the typed client; and the server ends, in good order or not."""
+"""A user plans a job over the API; the server stops or is killed."""
 
 import signal
 import time
@@ -39,7 +39,7 @@ def test_a_job_is_planned_over_the_api(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-def test_no_process_is_left_when_the_server_ends(tmp_path: Path, how: signal.Signals) -> None:
+def test_no_planner_process_outlives_the_server(tmp_path: Path, how: signal.Signals) -> None:
     server = Server(tmp_path / "home").start()
     with server.client() as client:
         asked(client)
@@ -73,7 +73,7 @@ def planners(server: Server) -> list[int]:
 
 
 def is_running(pid: int) -> bool:
-    """A process that ended and is not reaped does not run."""
+    """Return whether a process runs. A zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:

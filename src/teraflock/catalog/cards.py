@@ -1,7 +1,7 @@
-"""The tables of cards, accelerators, slices and aliases, read from `data/` when first asked for.
+"""The tables of cards, accelerators, slices and aliases, read from `data/` on first use.
 
-Reading all cards takes about two milliseconds, and every command that names a GPU pays them: so the files
-are plain CSV with the field names of `model.py` as columns, and msgspec does the conversion.
+Every command with a GPU reads all cards, so reading must be fast (about two milliseconds). The files are plain CSV with
+the field names of `model.py` as columns, and msgspec converts them.
 """
 
 import csv
@@ -15,14 +15,14 @@ import msgspec
 from teraflock.base.errors import unknown_name
 from teraflock.catalog.model import Accelerator, Alias, Card, Slice
 
-SEE_ALL = "`tera gpus` lists them all"
+SEE_ALL = "`tera gpus` lists all of them"
 
 Row = TypeVar("Row")
 
 
 @cache
 def all_cards() -> tuple[Card, ...]:
-    """Every card, NVIDIA first, oldest first, the variants of a family together."""
+    """Return all cards: NVIDIA first, oldest first, variants of a family together."""
     return table("cards.csv", Card)
 
 
@@ -32,7 +32,7 @@ def cards_by_id() -> Mapping[str, Card]:
 
 
 def card(card_id: str) -> Card:
-    """The card with exactly this id. For what people write, see `names.find_cards`."""
+    """Return the card with this exact id. To find cards by name, use `names.find_cards`."""
     found = cards_by_id().get(card_id)
     if found is None:
         raise unknown_name("GPU", card_id, cards_by_id(), see=SEE_ALL)
@@ -41,7 +41,7 @@ def card(card_id: str) -> Card:
 
 @cache
 def families() -> Mapping[str, tuple[Card, ...]]:
-    """The cards of every family, the commonest first."""
+    """Return the cards of every family, most common first."""
     by_family: dict[str, list[Card]] = {}
     for each in all_cards():
         by_family.setdefault(each.family, []).append(each)
@@ -64,7 +64,7 @@ def all_aliases() -> tuple[Alias, ...]:
 
 
 def table(file_name: str, row_type: type[Row]) -> tuple[Row, ...]:
-    """The rows of a CSV in `data/`. An empty cell is a field left at its default."""
+    """Read a CSV file in `data/`. An empty cell means the default of the field."""
     with open(data_path(file_name), encoding="utf-8", newline="") as lines:  # noqa: PTH123, see data_path
         reader = csv.reader(lines)
         columns = next(reader)
@@ -73,5 +73,5 @@ def table(file_name: str, row_type: type[Row]) -> tuple[Row, ...]:
 
 
 def data_path(file_name: str) -> str:
-    # Neither pathlib nor importlib.resources: importing them costs a cold start more than reading the table.
+    # No pathlib or importlib.resources: importing them takes longer than reading the table.
     return os.path.join(os.path.dirname(__file__), "data", file_name)  # noqa: PTH118, PTH120

@@ -1,4 +1,4 @@
-"""Which GPUs there are: the cards of the catalog, those the user added, and other accelerators."""
+"""All GPUs: known cards, cards that the user added, and other accelerators."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ def known_gpus(own_cards: Sequence[Card]) -> list[Card | Accelerator]:
 
 
 def gpus_named(name: str) -> list[Card | Accelerator]:
-    """Every variant that a name means, cards first. An unknown name gets an error with suggestions."""
+    """Return every variant that matches a name, cards first. An unknown name gets an error with suggestions."""
     ids = find_kinds(name)
     cards = cards_by_id()
     return [

@@ -1,6 +1,6 @@
-"""Cards, other accelerators, slices of cards, and what a name was found to mean.
+"""Cards, other accelerators, slices of cards, and the result of looking up a name.
 
-A figure that is None is not known; a figure that is 0 is known to be absent (no tensor cores, no NVLink).
+A figure of None is unknown. A figure of 0 means that the card lacks the feature, such as tensor cores or NVLink.
 A GB of memory is 2**30 bytes, as in `base.quantities`.
 """
 
@@ -10,23 +10,23 @@ from teraflock.base.quantities import GIB, MIB
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
-    """One GPU as an operating system sees it: of a board with two dies, one die."""
+    """One GPU as the operating system sees it. A board with two dies has two."""
 
     id: str
     name: str
     family: str
-    """What a bare name means, such as `V100`: every form and memory size of one product."""
+    """The name of the product without form and memory size, such as `V100`."""
     rank: int
-    """Place in the family by how common it is in clouds; 1 is meant where a name leaves the variant open."""
+    """Rank in the family by how common it is in clouds. A name without a variant means rank 1."""
     maker: str
     year: int
     architecture: str
     compute_capability: str = ""
-    """CUDA's, such as `7.0`; empty for a card that has no CUDA."""
+    """CUDA compute capability, such as `7.0`. Empty for a card without CUDA."""
     form: str = ""
     memory_gb: int | float
     usable_memory_mib: int | None = None
-    """What the driver reports in total, before any process runs."""
+    """Total memory that the driver reports before any process runs."""
     memory_type: str
     bandwidth_gbs: float | None = None
     sms: int | None = None
@@ -35,14 +35,14 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     """Without tensor cores."""
     tf32_tensor_tflops: float | None = None
     fp16_tensor_tflops: float | None = None
-    """Dense, accumulating in fp32: half of the headline figure on GeForce cards."""
+    """Dense, with fp32 accumulation. For GeForce cards this is half of the advertised figure."""
     bf16: bool
     tdp_watts: float | None = None
     nvlink_gbs: float | None = None
-    """To all neighbours together, both directions."""
+    """Total bandwidth to all other cards, in both directions."""
     note: str = ""
     source: str
-    """Where the figures come from, and how far they were checked."""
+    """The source of the figures, and how they were checked."""
     usable_source: str
 
     @property
@@ -59,23 +59,23 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tensor_cores(self) -> bool:
-        """Whether it is known to have them, or AMD's matrix cores."""
+        """Whether the card is known to have tensor cores, or AMD's matrix cores."""
         return bool(self.fp16_tensor_tflops)
 
 
 class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind that is listed and priced, but for which no estimate can be made."""
+    """An accelerator that has offers, but that estimates do not support."""
 
     id: str
     name: str
     maker: str
     kind: str
     memory_gb: int | float | None = None
-    """Of one chip."""
+    """Memory of one chip."""
     count_per_chip: int = 1
-    """What the number in a name such as `tpu-v4-8` counts for each chip: 2 where it counts cores."""
+    """By how much one chip raises the number in a name such as `tpu-v4-8`: 2 if the number counts cores."""
     aliases: str = ""
-    """Further names, with `|` between them."""
+    """Other names, separated by `|`."""
     note: str = ""
 
     @property
@@ -84,21 +84,21 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Slice(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of a card with memory and multiprocessors of its own (MIG)."""
+    """A MIG partition of a card, with its own memory and multiprocessors."""
 
     family: str
     card_memory_gb: int | float
     profile: str
-    """The maker's name of it, such as `1g.10gb`."""
+    """NVIDIA's name of the partition, such as `1g.10gb`."""
     share: float
-    """Of the multiprocessors."""
+    """Fraction of the multiprocessors."""
     memory_gb: int | float
     memory_share: float
-    """Of the memory, and of its bandwidth."""
+    """Fraction of the memory and its bandwidth."""
     sms: int | None = None
-    """Multiprocessors, where the maker or a machine told; else `share` of the card's."""
+    """Multiprocessors, if documented or measured. Otherwise `share` of the card's."""
     usable_memory_mib: int | None = None
-    """What the driver says such a slice has, where that was read off a machine: less than its share."""
+    """The memory that the driver reports for such a slice, if known. It is less than the slice's share."""
 
     @property
     def memory_bytes(self) -> int:
@@ -106,28 +106,28 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Alias(msgspec.Struct, frozen=True, kw_only=True):
-    """Another way to write a family or one card."""
+    """Another name of a family or a card."""
 
     alias: str
     memory_gb: int | float | None = None
-    """If given, the alias holds only where this much memory is listed and the plain name has none such."""
+    """If set, the alias applies only to offers with this much memory, if no card of the plain name has it."""
     target: str
     sure: bool
     reason: str
 
 
 class Resolution(msgspec.Struct, frozen=True, kw_only=True):
-    """The one thing that a catalog's name means: a card, a part of a card, or another accelerator."""
+    """What a name in a catalog means: a card, a part of a card, or another accelerator."""
 
     card: Card | None = None
     accelerator: Accelerator | None = None
     share: float = 1.0
     memory_bytes: int | None = None
-    """Of the card, the part or the chip."""
+    """Memory of the card, the part or the chip."""
     chips: int = 1
-    """How many the name itself stands for: 512 for `tpu-v5p-1024`."""
+    """The number of chips in the name: 512 for `tpu-v5p-1024`."""
     inferred: bool = False
-    """The name left open which card exactly it is, and the likeliest was taken."""
+    """Whether the name is ambiguous and the most common card was assumed."""
 
     @property
     def id(self) -> str:

@@ -1,6 +1,6 @@
-"""A card that nobody knows, from a file that its owner wrote: `key: value`, one to a line, or a JSON object.
+"""Read a user's own GPU model from a file with one `key: value` per line, or a JSON object.
 
-What holds: a card that leaves here has everything that an estimate needs.
+Invariant: every card that this module returns has all figures that an estimate needs.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ EXAMPLE: Final = "name: MyCard\ngeneration: Ada\nmemory_gb: 24\nbandwidth_gbs: 6
 
 
 class CardFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a file may say. Rates are dense, and those of tensor cores accumulate in fp32."""
+    """The fields of a file. Rates are dense. Tensor core rates are with fp32 accumulation."""
 
     name: str
     generation: str
@@ -44,52 +44,52 @@ class CardFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 def card_from(text: str) -> Card:
     if len(text) > SIZE_MAX:
-        raise BadInput("A card is described in a few lines, and this file has far more")
+        raise BadInput(f"The file is longer than {SIZE_MAX:,} characters")
     try:
-        told = msgspec.convert(_pairs(text), CardFile, strict=False)
+        given = msgspec.convert(_pairs(text), CardFile, strict=False)
     except msgspec.ValidationError as error:
-        raise BadInput(f"The card cannot be read: {error}", hint=f"For instance:\n{EXAMPLE}") from None
-    generation = next((each for each in CAPABILITIES if each.casefold() == told.generation.casefold()), None)
+        raise BadInput(f"Invalid GPU model file: {error}", hint=f"Example:\n{EXAMPLE}") from None
+    generation = next((each for each in CAPABILITIES if each.casefold() == given.generation.casefold()), None)
     if generation is None:
         raise BadInput(
-            f"Unknown NVIDIA generation `{told.generation}`",
-            hint="One of " + ", ".join(CAPABILITIES),
+            f"Unknown NVIDIA generation `{given.generation}`",
+            hint="Use one of " + ", ".join(CAPABILITIES),
         )
-    _check(told)
+    _check(given)
     return Card(
-        id=told.name.strip(),
-        name=told.name.strip(),
-        family=told.name.strip(),
+        id=given.name.strip(),
+        name=given.name.strip(),
+        family=given.name.strip(),
         rank=1,
         maker="NVIDIA",
         year=YEARS[generation],
         architecture=generation,
         compute_capability=CAPABILITIES[generation],
-        memory_gb=told.memory_gb,
-        usable_memory_mib=told.usable_memory_mib,
+        memory_gb=given.memory_gb,
+        usable_memory_mib=given.usable_memory_mib,
         memory_type="",
-        bandwidth_gbs=told.bandwidth_gbs,
-        sms=told.sms,
-        fp32_tflops=told.fp32_tflops,
-        fp16_tflops=told.fp16_tflops,
-        tf32_tensor_tflops=told.tf32_tensor_tflops,
-        fp16_tensor_tflops=told.fp16_tensor_tflops,
-        bf16=told.bf16 if told.bf16 is not None else YEARS[generation] >= BF16_SINCE,
-        tdp_watts=told.watts,
-        nvlink_gbs=told.nvlink_gbs,
+        bandwidth_gbs=given.bandwidth_gbs,
+        sms=given.sms,
+        fp32_tflops=given.fp32_tflops,
+        fp16_tflops=given.fp16_tflops,
+        tf32_tensor_tflops=given.tf32_tensor_tflops,
+        fp16_tensor_tflops=given.fp16_tensor_tflops,
+        bf16=given.bf16 if given.bf16 is not None else YEARS[generation] >= BF16_SINCE,
+        tdp_watts=given.watts,
+        nvlink_gbs=given.nvlink_gbs,
         source="added by `tera gpus add`",
         usable_source="",
     )
 
 
-def _check(told: CardFile) -> None:
-    if not told.name.strip() or len(told.name) > 64 or not told.name.isprintable():
-        raise BadInput("A card has a name of 1 to 64 characters")
+def _check(given: CardFile) -> None:
+    if not given.name.strip() or len(given.name) > 64 or not given.name.isprintable():
+        raise BadInput("`name` must have 1 to 64 printable characters")
     for field in msgspec.structs.fields(CardFile):
-        value = getattr(told, field.name)
+        value = getattr(given, field.name)
         least = 0.0 if field.name == "nvlink_gbs" else 1e-3
         if isinstance(value, int | float) and not isinstance(value, bool) and not least <= value < 1e9:
-            raise BadInput(f"`{field.name}` is a number above 0, not {value:g}")
+            raise BadInput(f"`{field.name}` must be above 0 and below 1e9, not {value:g}")
 
 
 def _pairs(text: str) -> Mapping[str, object]:
@@ -97,7 +97,7 @@ def _pairs(text: str) -> Mapping[str, object]:
         try:
             return msgspec.json.decode(text, type=dict[str, object])
         except msgspec.MsgspecError as error:
-            raise BadInput(f"The card is no JSON object: {error}") from None
+            raise BadInput(f"The file is not a JSON object: {error}") from None
     found: dict[str, object] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         words = line.partition("#")[0].strip()
@@ -105,6 +105,6 @@ def _pairs(text: str) -> Mapping[str, object]:
             continue
         key, colon, value = (each.strip() for each in words.partition(":"))
         if not colon or not value:
-            raise BadInput(f"Line {number} of the card is not `key: value`", hint=f"For instance:\n{EXAMPLE}")
+            raise BadInput(f"Line {number} of the file is not `key: value`", hint=f"Example:\n{EXAMPLE}")
         found[key] = value.strip("'\"")
     return found

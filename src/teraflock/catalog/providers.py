@@ -1,8 +1,8 @@
-"""Who rents out GPUs: names for every command, and what is known of each for those that ask.
+"""Providers of GPUs: their names, and facts about them.
 
-What holds: an id never changes, since stored offers refer to it; a fact says where it was read, and one
-that nobody confirmed (`Fact.confirmed` is false) is shown as such, never as a fact.
-Names are a small CSV, read by every command with `--provider`; the facts are TOML and read only when asked.
+Invariants: an id never changes, because stored offers refer to it; every fact has its evidence; a fact that is not
+confirmed (`Fact.confirmed` is false) is always shown as not confirmed. Names are in a small CSV file that every command
+with `--provider` reads. Facts are in a TOML file that is read on demand.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from teraflock.catalog.cards import data_path, table
 Evidence = Literal["sdk", "docs", "catalog", "run", "seed", "third-party", "unconfirmed"]
 
 CONFIRMED: Final = frozenset({"sdk", "docs", "catalog", "run"})
-"""Read at the provider or in its data. A survey of others' prices (`seed`) is no confirmation."""
+"""Evidence from the provider or its data. A third party's survey of prices (`seed`) does not confirm a fact."""
 
 UNNAMED: Final = "unnamed"
 
@@ -27,9 +27,9 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     kind: Literal["cloud", "market", "notebook", "own"]
     facts: bool = False
-    """Whether `provider_facts` knows more."""
+    """Whether `provider_facts` has facts about it."""
     aliases: str = ""
-    """Further names, with `|` between them."""
+    """Other names, separated by `|`."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -37,7 +37,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True):
-    """One statement about a provider. Without a value it is text only; without both, nothing is known."""
+    """A fact about a provider, as a value, as text, or both. Without either, nothing is known."""
 
     value: bool | int | str | tuple[str, ...] | None = None
     text: str = ""
@@ -49,23 +49,23 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProviderFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is known of a provider. None or an empty tuple: nothing was found, which is not a no."""
+    """Facts about a provider. None or an empty tuple means unknown, not no."""
 
     product: str
     api: Fact
     regions: Fact | None = None
-    """Only those that the sources name; offers name more."""
+    """Only regions that the sources name. Offers may have more."""
     billing_step_seconds: Fact | None = None
     billing_minimum_seconds: Fact | None = None
     spot: Fact | None = None
     bid: Fact | None = None
-    """Whether the renter may set a price for interruptible instances."""
+    """Whether users can set a price for interruptible instances."""
     notice_seconds: Fact | None = None
-    """Between the notice and the end of a reclaimed instance."""
+    """Time from the notice to the end of a reclaimed instance."""
     disk_after_reclaim: Fact | None = None
     resize: Fact | None = None
     stop_billing: tuple[Fact, ...] = ()
-    """What goes on costing money after a stop."""
+    """What still costs money while an instance is stopped."""
     commitments: tuple[Fact, ...] = ()
     traps: tuple[Fact, ...] = ()
 
@@ -76,22 +76,22 @@ def all_providers() -> tuple[Provider, ...]:
 
 
 def find_provider(text: str) -> Provider:
-    """The provider known by this id, name or alias; case and punctuation do not matter."""
+    """Find a provider by id, name or alias. Ignores case and punctuation."""
     found = _by_key().get(_key_of(text))
     if found is None:
         known = [name for provider in all_providers() for name in provider.names]
-        raise unknown_name("provider", text, known, see="`tera providers` lists them all")
+        raise unknown_name("provider", text, known, see="`tera providers` lists all of them")
     return found
 
 
 def provider_id(text: str) -> str:
-    """The id of a known provider, and for any other name a slug of it: no cloud is lost on import."""
+    """Return the id of a known provider, or a slug of an unknown name, so that imports keep every provider."""
     found = _by_key().get(_key_of(text))
     return found.id if found else _slug(text)
 
 
 def provider_facts(known_id: str) -> ProviderFacts | None:
-    """What is known of the provider with this id; None when only its name is."""
+    """Return the facts about the provider with this id, or None if there are none."""
     return _facts_by_id().get(known_id)
 
 
@@ -111,7 +111,7 @@ def _slug(text: str) -> str:
 
 @cache
 def _facts_by_id() -> Mapping[str, ProviderFacts]:
-    import tomllib  # only here: most commands need the names alone
+    import tomllib  # imported here because most commands need only names
 
     with open(data_path("providers.toml"), "rb") as lines:  # noqa: PTH123, see data_path
         return msgspec.convert(tomllib.load(lines), dict[str, ProviderFacts])

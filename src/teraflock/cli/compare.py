@@ -1,4 +1,4 @@
-"""`tera compare`: providers × cards × habits × prices as one table, to be put into a document."""
+"""`tera compare`: print providers, GPU models, terms and prices as one table for a document."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -20,12 +20,12 @@ from teraflock.offer.words import OfferWords, query_from
 FORMATS: Final = ("markdown", "csv", "html", "json")
 MODES: Final = ("on-demand", "spot", "monthly", "reserved")
 Price = Callable[[Offer], int | None]
-"""Of one GPU-hour of an offer, in the currency of the table."""
+"""Returns the price of one GPU-hour of an offer, in the currency of the table."""
 
-HELP: Final = """Compare providers, cards and prices in one table, as Markdown, CSV, HTML or JSON.
+HELP: Final = """Compare providers, GPU models and prices in one table, as Markdown, CSV, HTML or JSON.
 
-A row for each provider and card: memory, the cheapest GPU-hour in each purchase mode, and the provider's habits. Takes
-the filters of `tera offers`.
+Each row is one provider and GPU model, with memory, the cheapest GPU-hour in each purchase mode, and the provider's
+terms. Takes the filters of `tera offers`.
 
 \b
 Examples:
@@ -37,7 +37,12 @@ Examples:
 @click.command(help=HELP)
 @filter_options
 @click.option(
-    "--format", "form", type=OneOf("format", FORMATS), default="markdown", show_default=True, help="How."
+    "--format",
+    "form",
+    type=OneOf("format", FORMATS),
+    default="markdown",
+    show_default=True,
+    help="Output format.",
 )
 def command(form: str, **words: Any) -> None:
     asked = OfferWords(**words)
@@ -64,11 +69,11 @@ def command(form: str, **words: Any) -> None:
     else:
         click.echo("\n".join(_html(head, rows) if form == "html" else _markdown(head, rows)))
     if not rows:
-        remark("No offer fits")
+        remark("No offers match")
 
 
 def _rows(found: Sequence[Cheapest], price: Price) -> list[list[str]]:
-    """One row for each provider and card, in the order of the cheapest price in any mode."""
+    """Return one row per provider and GPU model, by the cheapest price in any purchase mode."""
     by_card: dict[tuple[str, str], dict[str, Cheapest]] = {}
     for each in found:
         if each.offer.gpu:

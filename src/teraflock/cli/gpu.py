@@ -1,4 +1,4 @@
-"""`tera gpus`: the cards there are, and one in full with who offers it."""
+"""`tera gpus`: list GPU models, or show one with its offers."""
 
 from collections.abc import Iterator
 from typing import ClassVar, Final
@@ -12,10 +12,10 @@ from teraflock.cli.lazy import LazyGroup
 from teraflock.cli.output import columns, emphasised, remark, write_json
 from teraflock.cli.table import Column, render
 
-HELP: Final = """GPU models: memory, speed, power, and who offers them.
+HELP: Final = """List GPU models with memory, speed and power, or show who offers one.
 
-Without NAME a table of all cards. With NAME, however it is written, each variant of the card in full, and the
-cheapest offer of every provider.
+Without NAME, lists all GPU models. With NAME, in any spelling, shows every variant in detail and the cheapest offer of
+each provider.
 
 \b
 Examples:
@@ -24,15 +24,15 @@ Examples:
   tera gpus A100 --json
   tera gpus add card.yaml
 """
-SHOW: Final = "show"  # the name of listing itself among the commands of the group; nobody writes it
+SHOW: Final = "show"  # internal name of `tera gpus` without a subcommand; users never type it
 
 
 class _Gpus(LazyGroup):
-    """`tera gpus …` lists; `tera gpus add` and `remove` are commands of their own, loaded when they are called."""
+    """Runs `tera gpus …` itself, or the subcommands `add` and `remove`, which are loaded on demand."""
 
     commands_by_name: ClassVar = {
-        "add": ("teraflock.cli.gpu_own:add", "Add a card that is not in the catalog"),
-        "remove": ("teraflock.cli.gpu_own:remove", "Remove a card that you added"),
+        "add": ("teraflock.cli.gpu_own:add", "Add a GPU model that Teraflock does not know"),
+        "remove": ("teraflock.cli.gpu_own:remove", "Remove a GPU model that you added"),
     }
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -58,7 +58,7 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
 @click.command(SHOW, help=HELP)
 @click.argument("name", required=False, shell_complete=_complete)
-@click.option("--json", "as_json", is_flag=True, help="A JSON list of objects on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def show(name: str | None, as_json: bool) -> None:
     if name is None:
         _all(as_json)
@@ -85,10 +85,10 @@ def _all(as_json: bool) -> None:
     click.echo(render(_COLUMNS, cards, columns()))
     compared = sum("compared with" in card.source for card in all_cards())
     remark(
-        f"\n{len(all_cards())} cards. The figures are those of data sheets; {compared} were compared with other tables"
+        f"\n{len(all_cards())} GPU models. Figures are from data sheets; {compared} were compared with other tables"
     )
     others = ", ".join(each.id for each in all_accelerators())
-    remark(f"Listed with their prices, but without an estimate: {others}")
+    remark(f"Offers are listed, but estimates are not supported: {others}")
 
 
 _COLUMNS: Final = [
@@ -119,7 +119,7 @@ def _cells(card: Card) -> list[str]:
 
 
 def _figure(value: float | None) -> str:
-    """Nothing for what is not known, a dash for what the card does not have."""
+    """Return an empty text for an unknown figure, and a dash for a feature that the card does not have."""
     if value is None:
         return ""
     return f"{value:g}" if value else "–"
@@ -143,7 +143,7 @@ def _one(name: str, as_json: bool) -> None:
     for each in gpus:
         click.echo("\n".join(_in_full(each) if isinstance(each, Card) else _other_in_full(each)) + "\n")
     if not cheapest:
-        remark("No offer of it is known")
+        remark("No offers are known")
         return
     head = [
         Column("PROVIDER"),
@@ -207,10 +207,10 @@ def _other_in_full(other: Accelerator) -> Iterator[str]:
     ):
         if value:
             yield f"  {words:<12} {value}"
-    yield f"  {'estimate':<12} none can be made for this kind"
+    yield f"  {'estimate':<12} not supported for this kind"
 
 
 def _with_unit(value: float | None, unit: str) -> str:
     if value is None:
-        return "not known"
+        return "unknown"
     return f"{value:g} {unit}" if value else "none"

@@ -1,4 +1,4 @@
-"""`tera gpus add` and `tera gpus remove`: cards that nobody knows but you."""
+"""`tera gpus add` and `tera gpus remove`: manage your own GPU models."""
 
 from pathlib import Path
 from typing import Final
@@ -12,12 +12,12 @@ from teraflock.catalog.own import card_from
 from teraflock.catalog.words import key_of
 from teraflock.cli.output import remark
 
-ADD_HELP: Final = """Add a card that is not in the catalog, from a file.
+ADD_HELP: Final = """Add a GPU model that Teraflock does not know, from a file.
 
-FILE has one `key: value` on a line, or is a JSON object. `tera estimate --gpu NAME` then answers for the card.
-Needed: name, generation, memory_gb, bandwidth_gbs, sms, fp32_tflops. Optional: fp16_tflops, tf32_tensor_tflops,
-fp16_tensor_tflops, watts, nvlink_gbs, usable_memory_mib, bf16. Rates are dense and accumulate in fp32. Adding a card
-again replaces it.
+FILE has one `key: value` per line, or is a JSON object. `tera estimate --gpu NAME` then accepts the GPU model.
+Required: name, generation, memory_gb, bandwidth_gbs, sms, fp32_tflops. Optional: fp16_tflops, tf32_tensor_tflops,
+fp16_tensor_tflops, watts, nvlink_gbs, usable_memory_mib, bf16. Rates are dense and accumulate in fp32. Adding a GPU
+model again replaces it.
 
 \b
 Example, card.yaml:
@@ -45,19 +45,19 @@ def add(file: Path) -> None:
     except UnicodeDecodeError:
         raise BadInput(f"`{file}` is not text") from None
     if key_of(card.id) in {key_of(each) for each in (*cards_by_id(), *families())}:
-        raise BadInput(f"The catalog has a card named `{card.id}`", hint="Give yours another name")
+        raise BadInput(f"Teraflock already has a GPU model `{card.id}`", hint="Choose another name")
     others = [each for each in read_own_cards(home()) if key_of(each.id) != key_of(card.id)]
     write_own_cards(home(), [*others, card])
-    remark(f"Added {card.id}. `tera estimate MODEL --batch N --gpu '{card.id}'` answers for it")
+    remark(f"Added {card.id}. Use it with `tera estimate MODEL --batch N --gpu '{card.id}'`")
 
 
 @click.command("remove")
 @click.argument("name")
 def remove(name: str) -> None:
-    """Remove a card that you added."""
+    """Remove a GPU model that you added."""
     cards = read_own_cards(home())
     kept = [each for each in cards if key_of(each.id) != key_of(name)]
     if len(kept) == len(cards):
-        raise unknown_name("card of yours", name, [each.id for each in cards], see="`tera gpus` lists them")
+        raise unknown_name("own GPU model", name, [each.id for each in cards], see="`tera gpus` lists them")
     write_own_cards(home(), kept)
     remark(f"Removed {name}")

@@ -1,4 +1,4 @@
-"""`tera providers`: the clouds, and what is known of one."""
+"""`tera providers`: list providers, or show one in detail."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -17,9 +17,9 @@ from teraflock.cli.output import columns, emphasised, write_json
 from teraflock.cli.table import Column, render
 from teraflock.wire.provider import shape_provider
 
-HELP: Final = """Clouds that offer GPUs: how they bill, what spot means there, which traps they have.
+HELP: Final = """List providers of GPUs: how they bill, their spot terms and their pitfalls.
 
-With NAME, everything known of one. What nobody has confirmed says so, in the table with a `?`.
+With NAME, shows one provider in detail. Facts that are not confirmed are marked, in the table with a `?`.
 
 \b
 Examples:
@@ -34,7 +34,7 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
 @click.command(help=HELP)
 @click.argument("name", required=False, shell_complete=_complete)
-@click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(name: str | None, as_json: bool) -> None:
     chosen = [find_provider(name)] if name else list(all_providers())
     if as_json:
@@ -49,7 +49,7 @@ _COLUMNS: Final = [
     Column("PROVIDER"),
     Column("NAME", flexible=True),
     Column("KIND", worth=4),
-    Column("BILLED BY", worth=8),
+    Column("BILLED PER", worth=8),
     Column("SPOT", flexible=True, worth=7),
     Column("NOTICE", worth=6),
     Column("DISK AFTER RECLAIM", flexible=True, worth=5),
@@ -77,7 +77,7 @@ def _short(fact: Fact | None) -> str:
     value = fact.value
     text = _period(value) if isinstance(value, int) and not isinstance(value, bool) else _value(value)
     words = text or fact.text
-    return words if fact.confirmed or _doubtful_itself(words) else f"{words} ?"
+    return words if fact.confirmed or _says_unconfirmed(words) else f"{words} ?"
 
 
 def _value(value: object) -> str:
@@ -97,19 +97,19 @@ def _in_full(provider: Provider) -> Iterator[str]:
     yield emphasised(f"{provider.id}: {provider.name}")
     facts = provider_facts(provider.id)
     if facts is None:
-        yield "  Only its name is known; its offers say the rest"
+        yield "  No details are known besides its offers"
         return
     yield f"  {'product':<{_LABEL}} {facts.product}"
     for words, fact in _singles(facts):
         if fact:
-            yield f"  {words:<{_LABEL}} {_told(fact, seconds=words in _IN_SECONDS)}"
+            yield f"  {words:<{_LABEL}} {_fact_text(fact, seconds=words in _IN_SECONDS)}"
     for words, several in (
         ("costs while stopped", facts.stop_billing),
         ("commitments", facts.commitments),
-        ("traps", facts.traps),
+        ("pitfalls", facts.traps),
     ):
         for i, fact in enumerate(several):
-            yield f"  {words if i == 0 else '':<{_LABEL}} {_told(fact)}"
+            yield f"  {words if i == 0 else '':<{_LABEL}} {_fact_text(fact)}"
 
 
 _LABEL: Final = 20
@@ -117,9 +117,9 @@ _LABEL: Final = 20
 
 def _singles(facts: ProviderFacts) -> Iterator[tuple[str, Fact | None]]:
     yield "API", facts.api
-    yield "regions named", facts.regions
-    yield "billed by", facts.billing_step_seconds
-    yield "at least", facts.billing_minimum_seconds
+    yield "known regions", facts.regions
+    yield "billed per", facts.billing_step_seconds
+    yield "billed minimum", facts.billing_minimum_seconds
     yield "spot", facts.spot
     yield "bids", facts.bid
     yield "notice", facts.notice_seconds
@@ -127,10 +127,10 @@ def _singles(facts: ProviderFacts) -> Iterator[tuple[str, Fact | None]]:
     yield "resize", facts.resize
 
 
-_IN_SECONDS: Final = frozenset({"billed by", "at least", "notice"})
+_IN_SECONDS: Final = frozenset({"billed per", "billed minimum", "notice"})
 
 
-def _told(fact: Fact, *, seconds: bool = False) -> str:
+def _fact_text(fact: Fact, *, seconds: bool = False) -> str:
     value = fact.value
     text = (
         _period(value)
@@ -138,15 +138,15 @@ def _told(fact: Fact, *, seconds: bool = False) -> str:
         else _value(value)
     )
     words = ": ".join(part for part in (text, fact.text) if part)
-    return words if fact.confirmed or _doubtful_itself(words) else f"{words} {_DOUBT[fact.evidence]}"
+    return words if fact.confirmed or _says_unconfirmed(words) else f"{words} {_DOUBT[fact.evidence]}"
 
 
 _DOUBT: Final = {
-    "seed": "(says one document)",
-    "third-party": "(says a third party)",
+    "seed": "(from one document)",
+    "third-party": "(from a third party)",
     "unconfirmed": "(not confirmed)",
 }
 
 
-def _doubtful_itself(words: str) -> bool:
+def _says_unconfirmed(words: str) -> bool:
     return "confirmed" in words or "found" in words

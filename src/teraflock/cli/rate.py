@@ -1,4 +1,4 @@
-"""`tera rates`: the exchange rates in use, and the way to put others in place."""
+"""`tera rates`: list, import and reset exchange rates."""
 
 from pathlib import Path
 from typing import Final
@@ -14,16 +14,16 @@ from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
 from teraflock.wire.rate import shape_rate
 
-HELP: Final = """Exchange rates: a dated table, by which prices in several currencies are compared.
+HELP: Final = """List the exchange rates that compare prices in different currencies.
 
-For a day the newest rate not after it counts. `tera rates import FILE.csv` puts your own table in place of the
-shipped one; its columns are date, currency, per_usd, source. Currencies it does not name keep their shipped rates.
-`tera rates reset` goes back to the shipped table.
+Each day uses the newest rate up to that day. `tera rates import FILE.csv` replaces the shipped rates with your own; the
+columns are date, currency, per_usd and source. Currencies that the file does not name keep their shipped rates.
+`tera rates reset` restores the shipped rates.
 """
 
 
 @click.group(invoke_without_command=True, help=HELP)
-@click.option("--json", "as_json", is_flag=True, help="A JSON list of objects on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
     if ctx.invoked_subcommand:
@@ -42,11 +42,11 @@ def command(ctx: click.Context, as_json: bool) -> None:
     ]
     rows = [[rate.currency, str(rate.day), f"{rate.micros_per_usd / 1e6:.6g}", rate.source] for rate in rates]
     click.echo(render(head, rows, columns()))
-    remark("\nThese rates come with Teraflock" if shipped else f"\nThese rates are yours: {place}")
+    remark("\nThese rates are shipped with Teraflock" if shipped else f"\nThese rates are imported: {place}")
 
 
 @command.command(
-    "import", help="Put the table in FILE in place of the shipped rates. Refused as a whole or taken."
+    "import", help="Replace the shipped rates with those in FILE. A faulty file changes nothing."
 )
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def import_rates(file: Path) -> None:
@@ -54,24 +54,24 @@ def import_rates(file: Path) -> None:
     with Local() as local:
         _check_none_is_lost(local, rates)
         put(Path(local.home, RATES_NAME), file.read_bytes())
-    remark(f"{len(rates.rows())} rates for {', '.join(rates.currencies())} are in place")
+    remark(f"Imported {len(rates.rows())} rates for {', '.join(rates.currencies())}")
 
 
-@command.command("reset", help="Go back to the rates that come with Teraflock.")
+@command.command("reset", help="Restore the shipped rates.")
 def reset() -> None:
     with Local() as local:
         _check_none_is_lost(local, load_rates(SHIPPED_RATES))
         Path(local.home, RATES_NAME).unlink(missing_ok=True)
-    remark("The rates that come with Teraflock are in place")
+    remark("Restored the shipped rates")
 
 
 def _check_none_is_lost(local: Local, rates: Rates) -> None:
-    """Offers in a currency without a rate could not be compared with others, and would vanish from every list."""
+    """Refuse rates without a currency that stored offers use: those offers would disappear from every list."""
     lost = sorted(currency for currency in _currencies_in_use(local) if not rates.knows(currency))
     if lost:
         raise Refused(
-            f"Offers in {', '.join(lost)} are stored, and these rates have none for it",
-            hint=f"Import a table that has a rate for {', '.join(lost)}",
+            f"The file has no rate for {', '.join(lost)}, which stored offers use",
+            hint=f"Add a rate for {', '.join(lost)} to the file",
         )
 
 
@@ -79,4 +79,4 @@ def _currencies_in_use(local: Local) -> set[str]:
     try:
         return {currency for source in local.offers().sources() for currency in source.currencies.split()}
     except TeraflockError:
-        return set()  # a broken table or database must not keep a new table out
+        return set()  # a broken rates file or database must not prevent importing a new one

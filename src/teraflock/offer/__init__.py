@@ -1,8 +1,7 @@
-"""Offers: what can be had, at what price, since when, and who says so.
+"""Offers: the machines that providers offer, with price, date and source.
 
-An offer is one way to hold a machine: a provider's shape in a region, in one purchase mode. Its price is kept
-as it was quoted and, once normalised, as an exact integer per month for the whole machine. Files come in through
-`importers/`, `rules.py` judges each row, `source/` keeps them, `question/` finds them, `shape/` sums them up for plans;
-`service.py` is what the edges call, and `index/` answers the same questions from memory for a process that lives
-longer than one command.
+An offer is a provider's shape in one region and one purchase mode. Its price is stored as quoted and, normalised, as an
+exact integer per month for the whole machine. `importers/` read files, `intake.py` checks each row, `source/` stores
+the offers, `question/` searches them, and `shape/` groups them for plans. CLI and API call `service.py`. `index/`
+searches in memory, for servers.
 """

@@ -1,7 +1,7 @@
-"""Fetching a catalog from a URL: whole, as its checksum says, and only if it has changed.
+"""Download a catalog from a URL if it has changed.
 
-Nothing here touches the database. What comes is written into a folder of the caller's; a download that breaks off,
-is too large, too slow or not what its checksum says ends in one clear error, and the old catalog stays.
+Does not touch the database. Writes the download to a folder of the caller. A download that is incomplete, too large,
+too slow or does not match its checksum raises an error, and the old catalog stays.
 """
 
 import errno
@@ -22,13 +22,13 @@ import msgspec
 
 from teraflock.base.errors import BadInput, BrokenSource, StorageFailed, TeraflockError, Unavailable
 
-TIMEOUT_SECONDS: Final = 30.0  # without a byte: a server that is alive sends something within it
-TOTAL_SECONDS_MAX: Final = 900.0  # for a server that drips: a catalog of 20 MB takes this long at 22 kB/s
-BYTES_MAX: Final = 1 << 30  # the largest catalog known is 20 MB; beyond this it is something else
+TIMEOUT_SECONDS: Final = 30.0  # without receiving a byte
+TOTAL_SECONDS_MAX: Final = 900.0  # for the whole download: a catalog of 20 MB takes this long at 22 kB/s
+BYTES_MAX: Final = 1 << 30  # the largest known catalog has 20 MB
 UNPACKED_FILES_MAX: Final = 10_000
 CHUNK_BYTES: Final = 1 << 16
 SHA256_CHARACTERS: Final = 64
-NAME_CHARACTERS_MAX: Final = 100  # of a file, as far as we choose it; file systems hold 255 bytes
+NAME_CHARACTERS_MAX: Final = 100  # of a file name taken from the URL; file systems allow 255 bytes
 
 Progress = Callable[[int, int | None], None]
 
@@ -42,7 +42,7 @@ class Fetched(msgspec.Struct, frozen=True):
 
     @property
     def day(self) -> str:
-        """The day the server says the file is of, or nothing."""
+        """The date of the file from the server. Empty if it gave none."""
         try:
             return parsedate_to_datetime(self.last_modified).date().isoformat()
         except (TypeError, ValueError):
@@ -59,7 +59,7 @@ def fetch(
     timeout_seconds: float = TIMEOUT_SECONDS,
     progress: Progress = lambda done, total: None,
 ) -> Fetched | None:
-    """The catalog at `url`, or `None` if it is still the one with that `etag` or date."""
+    """Download the catalog at `url`. Return `None` if it still has this `etag` or date."""
     _check(url)
     expected = sha256 or _published_checksum(url, timeout_seconds)
     conditions = {"If-None-Match": etag, "If-Modified-Since": last_modified}
@@ -77,13 +77,13 @@ def fetch(
     except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
         raise _unreachable(url, error) from None
     except (http.client.HTTPException, OSError) as error:
-        _raise_if_of_disk(error)
+        _raise_disk_errors(error)
         raise BrokenSource(
-            f"The download of {url} broke off", hint="Try again; nothing was changed"
+            f"The download of {url} was interrupted", hint="Try again; nothing was changed"
         ) from None
     if expected and found != expected.lower():
         raise BrokenSource(
-            f"What came from {url} is not what its checksum says: {found[:12]}… instead of {expected[:12].lower()}…",
+            f"The checksum of {url} does not match: {found[:12]}… instead of {expected[:12].lower()}…",
             hint="Try again; nothing was changed",
         )
     path = _unpacked(file, into / "unpacked")
@@ -95,23 +95,25 @@ def _check(url: str) -> None:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
         url.encode("ascii")
-        (parts.hostname or "").encode("idna")  # as the resolver will: no part of it longer than 63 characters
+        (parts.hostname or "").encode(
+            "idna"
+        )  # fails like the resolver would, such as on labels longer than 63 characters
     except ValueError:
         usable = False
     if usable and parts.password is not None:
         raise BadInput(
-            f"A password does not belong into a web address: `{parts.scheme}://…@{parts.hostname}`",
-            hint="It would be stored and shown with the source; put the catalog where it needs none",
+            f"The URL contains a password: `{parts.scheme}://…@{parts.hostname}`",
+            hint="The URL is stored and shown with the source; use one without a password",
         )
     if not usable or any(character <= " " for character in url):
         raise BadInput(
-            f"`{url}` is no web address",
-            hint="It begins with `https://` or `http://`; what is not ASCII in it is written with `%`",
+            f"`{url}` is not a valid URL",
+            hint="Use `https://` or `http://`, and percent-encode characters that are not ASCII",
         )
 
 
 def _place(url: str, into: Path) -> Path:
-    """Where the download is written. The last two names of the URL are kept: readers learn the cloud from them."""
+    """Return the path of the download. Keeps the last two parts of the URL, which tell the importers the cloud."""
     names = [
         part[-NAME_CHARACTERS_MAX:] for part in PurePosixPath(urlsplit(url).path).parts if part.strip("/.")
     ]
@@ -121,26 +123,26 @@ def _place(url: str, into: Path) -> Path:
 
 
 DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-DISK_SHUT: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO})
+DISK_UNUSABLE: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO})
 
 
-def _raise_if_of_disk(error: Exception) -> None:
-    """The disk's errors are not the network's, nor the archive's."""
+def _raise_disk_errors(error: Exception) -> None:
+    """Raise errors of the disk, so that they are not reported as errors of the network or the archive."""
     if isinstance(error, OSError) and error.errno in DISK_FULL:
         raise StorageFailed(
-            "The disk is full: the download was given up",
-            hint="Free some space, then try again; nothing was changed",
+            "The disk is full; the download was stopped",
+            hint="Free some space and try again; nothing was changed",
         ) from error
-    if isinstance(error, OSError) and error.errno in DISK_SHUT and error.filename:
+    if isinstance(error, OSError) and error.errno in DISK_UNUSABLE and error.filename:
         raise error
 
 
 def _save(response: http.client.HTTPResponse, file: Path, url: str, progress: Progress) -> str:
-    """Write the body into a file, and give its checksum."""
+    """Write the body to a file and return its checksum."""
     length = response.headers.get("Content-Length", "")
     total = int(length) if length.isascii() and length.isdigit() else None
     if total and total > BYTES_MAX:
-        raise BrokenSource(f"{url} is no catalog of prices: it has {total:,} bytes")
+        raise BrokenSource(f"{url} is too large for a catalog: {total:,} bytes")
     digest = hashlib.sha256()
     done, began = 0, time.monotonic()
     with file.open("wb") as out:
@@ -150,31 +152,29 @@ def _save(response: http.client.HTTPResponse, file: Path, url: str, progress: Pr
             done += len(chunk)
             progress(done, total)
             if done > BYTES_MAX:
-                raise BrokenSource(f"{url} is no catalog of prices: it has over {BYTES_MAX:,} bytes")
+                raise BrokenSource(f"{url} is too large for a catalog: over {BYTES_MAX:,} bytes")
             if time.monotonic() - began > TOTAL_SECONDS_MAX:
-                raise Unavailable(
-                    f"{url} sends too slowly: {done:,} bytes in {TOTAL_SECONDS_MAX:.0f} seconds"
-                )
+                raise Unavailable(f"{url} is too slow: {done:,} bytes in {TOTAL_SECONDS_MAX:.0f} seconds")
     if total is not None and done != total:
         raise BrokenSource(
-            f"The download of {url} broke off after {done:,} of {total:,} bytes",
+            f"The download of {url} was interrupted after {done:,} of {total:,} bytes",
             hint="Try again; nothing was changed",
         )
     return digest.hexdigest()
 
 
 def _published_checksum(url: str, timeout_seconds: float) -> str:
-    """What `URL.sha256` says, where the publisher has such a file."""
+    """Return the checksum from `URL.sha256`. Empty if there is no such file."""
     parts = urlsplit(url)
     if not parts.path.strip("/"):
         return ""
-    beside = parts._replace(path=f"{parts.path}.sha256").geturl()
+    checksum_url = parts._replace(path=f"{parts.path}.sha256").geturl()
     try:
-        with urllib.request.urlopen(beside, timeout=timeout_seconds) as response:  # noqa: S310
+        with urllib.request.urlopen(checksum_url, timeout=timeout_seconds) as response:  # noqa: S310
             words = response.read(1024).decode("ascii", "replace").split()
     except urllib.error.HTTPError as error:
         error.close()
-        return ""  # most publishers have none
+        return ""  # most publishers have no such file
     except (OSError, http.client.HTTPException) as error:
         raise _unreachable(url, error) from None
     word = words[0].lower() if words else ""
@@ -186,18 +186,18 @@ def _unreachable(url: str, error: Exception) -> Unavailable:
     if isinstance(reason, TimeoutError):
         return Unavailable(f"{url} did not answer in time", hint="Try again later; nothing was changed")
     words = getattr(reason, "strerror", None) or str(reason)
-    return Unavailable(f"{url} cannot be reached: {words}", hint="Nothing was changed")
+    return Unavailable(f"Cannot reach {url}: {words}", hint="Nothing was changed")
 
 
 # --- archives ------------------------------------------------------------------------------------------------------
 
 
 PACKED: Final = (b"PK\x03\x04", b"\x1f\x8b", b"BZh91AY&SY", b"\xfd7zXZ")
-"""How zip, gzip, bzip2 and xz files begin: what begins so and cannot be unpacked is no CSV either."""
+"""First bytes of zip, gzip, bzip2 and xz files. Such a file is never a CSV file, even if it cannot be unpacked."""
 
 
 def _unpacked(file: Path, folder: Path) -> Path:
-    """The file itself, or the CSV files of an archive in `folder`."""
+    """Unpack the CSV files of an archive into `folder`. Return a file that is not an archive as it is."""
     try:
         if zipfile.is_zipfile(file):
             with zipfile.ZipFile(file) as archive:
@@ -213,17 +213,17 @@ def _unpacked(file: Path, folder: Path) -> Path:
                 raise tarfile.ReadError
     except TeraflockError:
         raise
-    except Exception as error:  # Python's readers raise a dozen kinds over bytes that are no archive
-        _raise_if_of_disk(error)
+    except Exception as error:  # Python raises many kinds of errors for files that are not archives
+        _raise_disk_errors(error)
         raise BrokenSource(
-            f"The archive `{file.name}` cannot be unpacked: it is damaged, or neither zip nor tar",
+            f"Cannot unpack the archive `{file.name}`: it is damaged, or neither zip nor tar",
             hint="Try again; nothing was changed",
         ) from None
     return file
 
 
 def _read_to_the_end(archive: tarfile.TarFile) -> None:
-    """The checksum of what is packed stands at its end, which a tar may leave unread."""
+    """Read to the end of the compressed data, where its checksum is. `tarfile` may stop before."""
     while archive.fileobj.read(CHUNK_BYTES):
         pass
 
@@ -239,7 +239,7 @@ def _is_csv(name: str) -> bool:
 
 
 def _extract(members: Iterator[tuple[str, IO[bytes]]], folder: Path) -> Path:
-    """Write the members below `folder`, whatever their names try, and find where the catalog begins."""
+    """Write the members below `folder`, never outside it, and return the root of the catalog."""
     written = files = 0
     for name, content in members:
         parts = [
@@ -252,15 +252,15 @@ def _extract(members: Iterator[tuple[str, IO[bytes]]], folder: Path) -> Path:
             while chunk := content.read(CHUNK_BYTES):
                 written += len(chunk)
                 if written > BYTES_MAX or files > UNPACKED_FILES_MAX:
-                    raise BrokenSource("The archive is no catalog of prices: it is too large when unpacked")
+                    raise BrokenSource("The archive is too large for a catalog when unpacked")
                 out.write(chunk)
     if not files:
-        raise BrokenSource("The archive holds no CSV file")
+        raise BrokenSource("The archive contains no CSV files")
     return _catalog_root(folder)
 
 
 def _catalog_root(folder: Path) -> Path:
-    """The folder that holds the catalog: of several versions side by side (`v7`, `v8`) the newest."""
+    """Return the folder of the catalog. Of several versions (`v7`, `v8`), the newest."""
     clouds = {path.parent.parent for path in folder.rglob("vms.csv")}
     tables = {path.parent for path in folder.rglob("*.csv")}
     return max(clouds or tables, key=lambda path: (_version(path.name), str(path)))

@@ -1,7 +1,7 @@
-"""Taking in a catalog: all offers of a source are replaced by those of a file, in one transaction.
+"""Import a catalog: replace all offers of a source with those of a file, in one transaction.
 
-What holds: an import is seen whole or not at all; a file that cannot be read to its end changes nothing; importing
-the same file again changes nothing either; a price that changed or went is kept in the past, with its days.
+Invariants: readers see all of an import or nothing; a file that cannot be read completely changes nothing; importing
+the same file again changes nothing; changed and removed prices are kept as past prices, with their dates.
 """
 
 import os
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 SHIPPED: Final = "shipped"
 SHIPPED_PATH: Final = f"{os.path.dirname(__file__)}/data/offers.csv"  # noqa: PTH120 -- pathlib costs a cold start 7 ms
 
-REASON_EXAMPLES_MAX: Final = 3  # enough to find the fault in the file; the rest are counted
+REASON_EXAMPLES_MAX: Final = 3  # enough to find the error in the file; the others are only counted
 PROGRESS_ROWS: Final = 1_000
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """Why rows were not taken as priced offers, how many, and where the first of them stand."""
+    """Why rows were rejected or their price refused, the number of rows, and where the first ones are."""
 
     reason: str
     rows: int
@@ -41,28 +41,28 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What an import did."""
+    """The result of an import."""
 
     source: str
     as_of: str
     rows_read: int
-    """Rows of the files; one may hold an on-demand and a spot offer."""
+    """Rows of the files. A row may have an on-demand and a spot offer."""
     offers_taken: int
     priced: int
     price_unknown: int
     rejected: tuple[Reason, ...]
-    """Rows, or one of the two prices of a row, that were not taken."""
+    """Rows that were not imported, or one of the two prices of a row."""
     refused: tuple[Reason, ...]
-    """Offers that are listed, but whose price cannot be true."""
+    """Offers that were imported, but whose price is implausible."""
     unknown_gpus: tuple[tuple[str, int], ...]
-    """GPU names that the catalog does not know, and how many offers bear them."""
+    """Unknown GPU names, with the number of offers of each."""
     new: int
     changed: int
     gone: int
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an import reads from; `url`, `etag` and `last_modified` if it was fetched."""
+    """What an import reads. `url`, `etag` and `last_modified` are set if it was downloaded."""
 
     source: str
     layout: str
@@ -82,36 +82,37 @@ def import_offers(
     progress: Callable[[int], None] = lambda rows: None,
     random_bytes: Callable[[int], bytes] = os.urandom,
 ) -> Report:
-    """Replace all offers of a source by those of a file or folder, in one transaction."""
-    # loaded here: only imports need the readers, and a cold `tera offers` is quicker without them
+    """Replace all offers of a source with those of a file or folder, in one transaction."""
+    # Imported here because only imports need the importers, and `tera offers` starts faster without them.
     from teraflock.offer.importers import reader
     from teraflock.offer.intake import Rejected, identified, offer_from
-    from teraflock.offer.shape.store import shape_anew
+    from teraflock.offer.shape.store import update_shapes
     from teraflock.storage.events import record_event
 
     on = today(clock)
     read = reader(origin.layout)
-    given_up = threading.Event()
+    stopped = threading.Event()
 
     def work(tx: Transaction) -> Report:
         before = store.source(tx, origin.source)
         if before and origin.as_of < before.as_of and origin.source != SHIPPED:
             raise Refused(
-                f"The prices of `{origin.source}` are dated {before.as_of}; these are older: {origin.as_of}",
-                hint="If they are newer than their files say, give their date with `--as-of`",
+                f"These prices of `{origin.source}` are from {origin.as_of}, older than the stored ones from"
+                f" {before.as_of}",
+                hint="If the date is wrong, give the right one with `--as-of`",
             )
-        standing = store.standing_of(tx, origin.source)
+        stored = store.stored_prices(tx, origin.source)
         import_number = store.next_import_number(tx)
-        tally = _Tally(standing)
+        tally = _Tally(stored)
 
         def count() -> None:
             tally.rows += 1
-            if given_up.is_set():
+            if stopped.is_set():
                 raise Refused("The import was stopped")
             if tally.rows % PROGRESS_ROWS == 0:
                 progress(tally.rows)
 
-        def taken() -> Iterator[tuple[Offer, int, str]]:
+        def imported() -> Iterator[tuple[Offer, int, str]]:
             for row in read(origin.path, count):
                 offer = (
                     row
@@ -124,17 +125,17 @@ def import_offers(
                     id = identified(offer, tally.ids)
                     yield offer, id, tally.take(offer, id, row.where)
 
-        store.add(tx, taken(), import_number)
+        store.add(tx, imported(), import_number)
         if not tally.ids:
             raise BrokenSource(
-                f"`{origin.url or origin.path}` has no offer that can be taken: {tally.rows:,} rows were read",
+                f"None of the {tally.rows:,} rows of `{origin.url or origin.path}` can be imported",
                 hint=tally.first_reason(),
             )
-        gone = standing.keys() - tally.ids.keys()
+        gone = stored.keys() - tally.ids.keys()
         until = origin.as_of or on.isoformat()
         store.supersede(tx, origin.source, import_number, until, changed=bool(gone) or tally.changed > 0)
-        store.count_anew(tx, origin.source)
-        shape_anew(tx, origin.source)
+        store.update_counts(tx, origin.source)
+        update_shapes(tx, origin.source)
         store.put_source(tx, tally.source(origin, import_number, clock, url=before.url if before else ""))
         report = tally.report(origin, gone=len(gone))
         record_event(tx, _imported(report, clock, random_bytes))
@@ -143,12 +144,12 @@ def import_offers(
     try:
         return database.write(work)
     except BaseException:
-        given_up.set()  # Ctrl-C reaches the caller, not the writer's thread, which would read to the end first
+        stopped.set()  # Ctrl-C reaches only the caller; this stops the writer's thread
         raise
 
 
 def _imported(report: Report, clock: Clock, random_bytes: Callable[[int], bytes]) -> Event:
-    """What the planner and others learn of it by: they are never called from here."""
+    """Return the event that tells the planner and others about the import."""
     return Event(
         id=EventId(new_id("event", clock.now(), random_bytes)),
         at=clock.now(),
@@ -165,14 +166,14 @@ def _imported(report: Report, clock: Clock, random_bytes: Callable[[int], bytes]
 
 
 class _Tally:
-    """What an import has seen so far: ids, faults, and what became of the offers that stood before."""
+    """Counts of an import so far: ids, rejections, and changes to the offers of the import before."""
 
-    def __init__(self, standing: dict[int, store.Standing]) -> None:
+    def __init__(self, stored: dict[int, store.StoredPrice]) -> None:
         self.rows = 0
         self.ids: dict[int, int] = {}
-        self._standing = standing
+        self._stored = stored
         self._kept = self.changed = 0
-        self._standings: Counter[str] = Counter()
+        self._by_status: Counter[str] = Counter()
         self._currencies: set[str] = set()
         self._rejected: dict[str, list[str]] = {}
         self._refused: dict[str, list[str]] = {}
@@ -183,14 +184,14 @@ class _Tally:
         self._note(self._rejected, "rejected", reason, where)
 
     def take(self, offer: Offer, id: int, where: str) -> str:
-        """Count the offer, and say since when its price holds: one that stood before keeps its day."""
-        self._standings[offer.standing] += 1
+        """Count the offer and return the start date of its price. An unchanged price keeps its date."""
+        self._by_status[offer.standing] += 1
         self._currencies.add(offer.currency)
         if offer.standing == "refused":
             self._note(self._refused, "refused", _kind_of_fault(offer.note), where)
         if offer.kind == "unstated" and offer.gpu_name and not offer.gpu_name.startswith("("):
             self._unknown_gpus[offer.gpu_name] += 1
-        if before := self._standing.get(id):
+        if before := self._stored.get(id):
             if (
                 offer.price_micros_per_month == before.price_micros_per_month
                 and offer.currency == before.currency
@@ -202,7 +203,7 @@ class _Tally:
         return offer.since
 
     def source(self, origin: Origin, import_number: int, clock: Clock, *, url: str) -> Source:
-        """What is remembered of the source; its old `url` stays when it is imported from a file once."""
+        """Return the source to store. Keeps the old `url` if this import is from a file."""
         return Source(
             name=origin.source,
             layout=origin.layout,
@@ -224,8 +225,8 @@ class _Tally:
             as_of=origin.as_of,
             rows_read=self.rows,
             offers_taken=len(self.ids),
-            priced=self._standings["priced"],
-            price_unknown=self._standings["unknown"],
+            priced=self._by_status["priced"],
+            price_unknown=self._by_status["unknown"],
             rejected=self._reasons(self._rejected, "rejected"),
             refused=self._reasons(self._refused, "refused"),
             unknown_gpus=tuple(self._unknown_gpus.most_common()),
@@ -253,16 +254,16 @@ class _Tally:
 
 
 def _kind_of_fault(note: str) -> str:
-    """The fault without its figures, so that faults of a kind are counted together."""
+    """Return the fault without its figures, so that equal faults are counted together."""
     fault = note.split(". ")[0]
-    return "the price is below any such a card is let for" if "below any price" in fault else fault
+    return "the price is implausibly low" if "implausibly low" in fault else fault
 
 
 # --- what ships ----------------------------------------------------------------------------------------------------
 
 
 def ensure_shipped(database: Database, rates: Rates, clock: Clock) -> None:
-    """Have the shipped offers in the database, once, and again when a new version of Teraflock brings others."""
+    """Import the shipped offers if the database does not have those of this version yet."""
     with open(SHIPPED_PATH, "rb") as file:  # noqa: PTH123 -- as above
         checksum = f"{zlib.crc32(file.read()):08x}"
     with database.read() as tx:
@@ -276,4 +277,4 @@ def ensure_shipped(database: Database, rates: Rates, clock: Clock) -> None:
             import_offers(database, rates, clock, origin)
         except (StorageFailed, Unavailable):
             if before is None:
-                raise  # else those of an earlier version do for now: a home that cannot be written can still be read
+                raise  # otherwise keep the offers of an earlier version: a read-only home must stay usable

@@ -1,7 +1,7 @@
-"""From a row of some catalog to an offer: the card is found, the price normalised, and faults are caught.
+"""Turn a row of a catalog into an offer: find the card, normalise the price, check for faults.
 
-Importers know how a file is laid out and say what a row means (`Row`); here is what every row must pass,
-whoever wrote it. A row that cannot be an offer at all comes back as `Rejected`, with the reason.
+Importers know the layout of a file and produce a `Row`. This module applies the same checks to every row, from any
+layout. A row that cannot be an offer is returned as `Rejected`, with a reason.
 """
 
 import hashlib
@@ -15,17 +15,17 @@ from teraflock.base.exchange import Rates
 from teraflock.base.money import Period, Price
 from teraflock.base.quantities import GIB, MIB
 from teraflock.catalog.names import resolve
-from teraflock.offer.model import Basis, Kind, Mode, Offer, Standing
-from teraflock.offer.rules import absurd_price, in_currency
+from teraflock.offer.model import Basis, Kind, Mode, Offer, PriceStatus
+from teraflock.offer.rules import implausible_price, in_currency
 
-GPU_COUNT_MAX: Final = 100_000  # a TPU pod slice has some thousand chips; beyond this a column was misread
-RAM_GIB_MAX: Final = 1_000_000  # the largest machines let have some 32,000
+GPU_COUNT_MAX: Final = 100_000  # a TPU pod slice has some thousand chips; a larger number is a misread column
+RAM_GIB_MAX: Final = 1_000_000  # the largest rented machines have about 32,000
 PRICE_MICROS_PER_MONTH_MAX: Final = 10**17
-"""A hundred thousand million a month, in any currency: beyond it, a column was misread. A 64-bit column holds more."""
+"""100 billion per month, in any currency. A larger price is a misread column. A 64-bit column can store it."""
 
 
 class Row(msgspec.Struct, kw_only=True, gc=False):
-    """One priced line of a catalog, in our words. What the file does not say is `None` or empty."""
+    """One priced row of a catalog, in Teraflock's fields. Values that the file lacks are `None` or empty."""
 
     where: str
     """File and line, for the report."""
@@ -36,7 +36,7 @@ class Row(msgspec.Struct, kw_only=True, gc=False):
     gpu_name: str = ""
     gpu_count: float | None = None
     gpu_memory_mib: float | None = None
-    """Of one GPU, if the file tells."""
+    """Memory of one GPU, if the file has it."""
     vcpus: float | None = None
     cpu: str = ""
     ram_gib: float | None = None
@@ -53,13 +53,13 @@ class Row(msgspec.Struct, kw_only=True, gc=False):
     flags: tuple[str, ...] = ()
     note: str = ""
     fault: str = ""
-    """Why the importer found the price absurd, such as spot above on-demand."""
+    """Why the importer considers the price implausible, such as spot above on-demand."""
 
 
 class Rejected(msgspec.Struct, frozen=True, gc=False):
     where: str
     reason: str
-    """The same words for the same fault, so that reasons can be counted."""
+    """The same text for the same fault, so that reasons can be counted."""
 
 
 class _Hardware(msgspec.Struct, frozen=True):
@@ -80,13 +80,13 @@ def offer_from(row: Row, *, source: str, as_of: str, rates: Rates, on: date) -> 
     if price is not None and price < 0:
         return Rejected(row.where, "the price is negative")
     if not 0 <= (row.ram_gib or 0) <= RAM_GIB_MAX or (row.vcpus or 0) < 0:
-        return Rejected(row.where, "no machine has so much or so little RAM or vCPUs")
+        return Rejected(row.where, "RAM or vCPUs are out of range")
     if not rates.knows(row.currency):
-        return Rejected(row.where, f"no exchange rate is known for {row.currency or 'an unnamed currency'}")
+        return Rejected(row.where, f"no exchange rate for {row.currency or 'an unnamed currency'}")
     if hardware.kind == "gpu" and hardware.count is None and price and "from-price" not in row.flags:
-        return Rejected(row.where, "a GPU is priced without saying how many")
+        return Rejected(row.where, "a GPU has a price but no count")
     flags = row.flags + hardware.flags if hardware.flags else row.flags
-    standing: Standing = "priced"
+    standing: PriceStatus = "priced"
     quoted = monthly = None
     note = row.note
     if price is None:
@@ -99,14 +99,14 @@ def offer_from(row: Row, *, source: str, as_of: str, rates: Rates, on: date) -> 
             monthly *= hardware.count or 1
             flags += ("price-per-gpu",)
         if monthly > PRICE_MICROS_PER_MONTH_MAX:
-            return Rejected(row.where, "the price is beyond any price")
-        if fault := row.fault or _absurd(row, hardware, monthly, rates, on):
+            return Rejected(row.where, "the price is out of range")
+        if fault := row.fault or _implausible(row, hardware, monthly, rates, on):
             standing, monthly = "refused", None
             flags += ("price-refused",)
             note = f"{fault}. {note}".removesuffix(". ")
     day = row.as_of or as_of
     ram_bytes = None if row.ram_gib is None else round(row.ram_gib * GIB)
-    return Offer(  # by position, in the order of the fields
+    return Offer(  # by position, in the order of the fields, which is faster
         source, row.provider, hardware.kind, standing, 0, row.cited, row.region, row.zone, row.instance_type,
         hardware.gpu, row.gpu_name, hardware.count, hardware.share, hardware.memory_bytes, hardware.tflops, row.vcpus,
         row.cpu, ram_bytes, row.disk_gb, row.network_gbps, row.mode, row.term_months, quoted, row.basis, row.currency,
@@ -114,25 +114,25 @@ def offer_from(row: Row, *, source: str, as_of: str, rates: Rates, on: date) -> 
     )  # fmt: skip
 
 
-def _absurd(row: Row, hardware: _Hardware, monthly: int, rates: Rates, on: date) -> str:
+def _implausible(row: Row, hardware: _Hardware, monthly: int, rates: Rates, on: date) -> str:
     if row.mode in ("free", "owned") or "free" in row.flags:
         return ""
     if hardware.kind == "none":
         return "" if monthly else "the price is zero"
     usd = in_currency(monthly, row.currency, "USD", rates, on, per="hour")
-    return absurd_price(usd, hardware.count or 0, hardware.share, hardware.tflops)
+    return implausible_price(usd, hardware.count or 0, hardware.share, hardware.tflops)
 
 
-MEMORY_TOLERANCE: Final = 0.08  # catalogs write 22,888 MiB for 24 GB; no two variants of a card lie so near
+MEMORY_TOLERANCE: Final = 0.08  # catalogs have 22,888 MiB for 24 GB; no two variants of a card are that close
 
 
-@cache  # a catalog names a few hundred shapes in a hundred thousand rows
+@cache  # a catalog has a few hundred shapes in a hundred thousand rows
 def _hardware(name: str, count: float | None, memory_mib: float | None) -> _Hardware | str:
-    """What the row computes with, or why it cannot be told."""
+    """Return the accelerators of the row, or the reason why the row is rejected."""
     if not name and not count:
         return _Hardware(kind="none", count=0)
     if count is not None and not 0 < count <= GPU_COUNT_MAX:
-        return f"{count:g} is no number of GPUs"
+        return f"{count:g} is not a number of GPUs"
     if not name:
         return _Hardware(kind="unstated", count=_whole(count))
     found = resolve(name, memory_mib)
@@ -150,7 +150,7 @@ def _hardware(name: str, count: float | None, memory_mib: float | None) -> _Hard
     if share < 1:
         flags += ("slice",)
     if count is not None and count != int(count):
-        return f"{count:g} is no number of GPUs"
+        return f"{count:g} is not a number of GPUs"
     whole = None if count is None else int(count) * found.chips
     if found.card is None:
         other = found.accelerator
@@ -166,9 +166,9 @@ def _whole(count: float | None) -> int | None:
 
 
 def identified(offer: Offer, taken: dict[int, int]) -> int:
-    """A 64-bit id of what the offer is, whatever its price. Equal rows of one source count up.
+    """Return a 64-bit id that depends on everything except the price. Equal rows of one source get consecutive ids.
 
-    `taken` holds the ids given so far, each with how often it was wanted again.
+    `taken` has the ids given so far, each with the number of repetitions.
     """
     first = number = _hashed(
         f"{offer.source}\x1f{offer.provider}\x1f{offer.region}\x1f{offer.zone}\x1f{offer.instance_type}\x1f{offer.gpu_name}"

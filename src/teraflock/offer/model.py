@@ -1,4 +1,4 @@
-"""The values of this folder: an offer and where it comes from, a question about offers, and its answer."""
+"""Values: an offer and its source, a query for offers, and its result."""
 
 from datetime import date
 from typing import Final, Literal, get_args
@@ -11,11 +11,12 @@ Mode = Literal["on-demand", "spot", "bid", "monthly", "reserved", "free", "owned
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 
 Kind = Literal["gpu", "other", "unstated", "none"]
-"""What the machine computes with: a GPU of the catalog, another accelerator, a GPU that is not named, or no GPU."""
+"""The accelerator of the machine: a known GPU, another accelerator, an unnamed GPU, or none."""
 WITH_GPU: Final[tuple[Kind, ...]] = ("gpu", "other", "unstated")
 
-Standing = Literal["priced", "unknown", "refused"]
-"""Priced; listed without a price; or its price is absurd and was refused: shown only when asked for, never chosen."""
+PriceStatus = Literal["priced", "unknown", "refused"]
+"""Priced, without a known price, or refused because the price is implausible. Refused offers are shown only on request
+and never chosen."""
 
 Sort = Literal["price", "price-per-gpu", "price-per-tflops", "price-per-gb"]
 SORTS: Final[tuple[Sort, ...]] = get_args(Sort)
@@ -23,61 +24,61 @@ SORTS: Final[tuple[Sort, ...]] = get_args(Sort)
 Basis = Literal["instance", "gpu"]
 
 FLAGS: Final[dict[str, str]] = {
-    "price-unknown": "the source names no price",
-    "price-refused": "the price cannot be true; the note says why",
-    "from-price": "the lowest price of a range, for a machine that is not told in full",
-    "free": "given away, with limits of its own",
-    "inferred:count": "how many GPUs is not stated; taken from the text around it",
-    "inferred:currency": "the currency is not stated; taken from the text around it",
-    "inferred:gpu": "the GPU is not named in full; taken from the text around it",
-    "inferred:name": "the instance type is not named; taken from its figures",
-    "inferred:variant": "the name leaves open which variant of the card it is; the commonest was taken",
-    "inferred:price": "the machine's price was worked out; the note says how",
+    "price-unknown": "the source has no price",
+    "price-refused": "the price is implausible; the note says why",
+    "from-price": "the lowest price of a range; the machine is not fully specified",
+    "free": "free of charge, with limits",
+    "inferred:count": "the number of GPUs is not stated; inferred from the context",
+    "inferred:currency": "the currency is not stated; inferred from the context",
+    "inferred:gpu": "the GPU is not fully named; inferred from the context",
+    "inferred:name": "the instance type is not named; inferred from its figures",
+    "inferred:variant": "the name does not say which variant of the card it is; the most common one is assumed",
+    "inferred:price": "the price of the machine was computed; the note says how",
     "suspect:memory": "sources disagree about the GPU memory",
-    "suspect:ram": "the RAM figure is probably something else; no filter uses it",
-    "suspect:price": "the price may cover less than the machine",
-    "corrected:memory": "the source gave the node's GPU memory, or another unit; put right by the card",
+    "suspect:ram": "the RAM is probably wrong; filters ignore it",
+    "suspect:price": "the price may not cover the whole machine",
+    "corrected:memory": "the source has the memory of the whole node, or another unit; corrected to that of the card",
     "price-per-gpu": "quoted per GPU; multiplied by the number of GPUs",
-    "host-added": "the source prices GPU and host apart; this is their sum",
-    "unclear:host": "whether the price covers the host beside the GPU is not said",
-    "gpu-only": "the source prices the GPU alone, and no host for it could be found",
+    "host-added": "the source has separate prices for GPU and host; this is their sum",
+    "unclear:host": "the source does not say whether the price includes the host",
+    "gpu-only": "the price is for the GPU only; no matching host was found",
     "slice": "a part of a card",
     "spot-not-cheaper": "the spot price is not below the on-demand price",
 }
-"""Every flag an offer may carry, with what it means. Stable: scripts read them."""
+"""All flags of offers, with their meaning. Flags are stable, because scripts read them."""
 
 DOUBTFUL_PRICE: Final = ("suspect:price", "from-price", "gpu-only")
-"""A price with one of these is listed, and never chosen."""
+"""An offer with one of these flags is listed but never chosen."""
 SUSPECT_RAM: Final = "suspect:ram"
 
 
 class Offer(msgspec.Struct, frozen=True, gc=False):
-    """Built by name where people read it; by position where a hundred thousand are built: that is five times faster."""
+    """Importers and stores build offers by position, which is five times faster. Other code uses names."""
 
     source: str
-    """The name it was imported under; importing that name again replaces all its offers."""
+    """The name of the import. Importing the same name again replaces all its offers."""
     provider: str
     kind: Kind
-    standing: Standing
+    standing: PriceStatus
     id: int = 0
-    """Stable over imports: made of source, provider, place, shape and mode, not of the price."""
+    """Stable across imports: depends on source, provider, place, shape and mode, not on the price."""
     cited: str = ""
-    """Where within the source it stands."""
+    """Where in the source the offer is."""
     region: str = ""
-    """As the source names it; several stand apart by `|`."""
+    """As in the source. Several regions are separated by `|`."""
     zone: str = ""
     instance_type: str = ""
     gpu: str = ""
-    """Id of a card or accelerator of the catalog."""
+    """Id of a known card or accelerator."""
     gpu_name: str = ""
-    """As the source writes it."""
+    """As in the source."""
     gpu_count: int | None = None
     gpu_share: float = 1.0
-    """The part of a card each of the `gpu_count` is: 0.25 for a quarter."""
+    """The fraction of a card that each GPU is, such as 0.25."""
     gpu_memory_bytes: int | None = None
-    """Of one GPU, or of one slice."""
+    """Memory of one GPU or one slice."""
     gpu_tflops: float | None = None
-    """FP32 of one GPU without tensor cores, or of one slice."""
+    """FP32 speed of one GPU or one slice, without tensor cores."""
     vcpus: float | None = None
     cpu: str = ""
     ram_bytes: int | None = None
@@ -86,18 +87,18 @@ class Offer(msgspec.Struct, frozen=True, gc=False):
     mode: Mode | None = None
     term_months: int | None = None
     quoted: Price | None = None
-    """The price as the source has it, before anything was worked out."""
+    """The price as in the source, before any conversion."""
     basis: Basis = "instance"
-    """What `quoted` buys: the whole instance, or one GPU of it."""
+    """Whether `quoted` is for the whole instance or for one GPU."""
     currency: str = ""
     price_micros_per_month: int | None = None
-    """The whole instance for 730 hours in `currency`. Exact; `None` unless the offer is priced."""
+    """Price of the whole instance for 730 hours, in `currency`. Exact. `None` unless the offer is priced."""
     since: str = ""
-    """First day on which this price was seen, as precise as known: `2019`, `2019-01` or `2019-01-23`."""
+    """First date with this price, as precise as known: `2019`, `2019-01` or `2019-01-23`."""
     as_of: str = ""
-    """Last day on which this price was confirmed, likewise."""
+    """Last date on which this price was confirmed, in the same format."""
     until: str = ""
-    """Empty while the offer stands; else the day on which the source had another price, or none."""
+    """Empty for a current offer. Otherwise the date on which the price changed or the offer disappeared."""
     flags: tuple[str, ...] = ()
     note: str = ""
 
@@ -109,7 +110,7 @@ class Offer(msgspec.Struct, frozen=True, gc=False):
 
 
 class PriceLimit(msgspec.Struct, frozen=True):
-    """At most so much for the whole instance."""
+    """A maximum price for the whole instance."""
 
     micros: int
     currency: str
@@ -117,14 +118,14 @@ class PriceLimit(msgspec.Struct, frozen=True):
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked of the offers. An empty filter lets all pass; a figure an offer does not state fails its filter."""
+    """A search for offers. An empty filter matches all offers. A filter never matches an offer without its figure."""
 
     kinds: tuple[Kind, ...] = WITH_GPU
     gpus: tuple[str, ...] = ()
-    """Ids of cards and accelerators; where any is named, `kinds` says nothing more."""
+    """Ids of cards and accelerators. If there are any, `kinds` is ignored."""
     providers: tuple[str, ...] = ()
     regions: tuple[str, ...] = ()
-    """Part of the name of a region or zone, in any case."""
+    """Parts of names of regions or zones, case-insensitive."""
     modes: tuple[Mode, ...] = ()
     sources: tuple[str, ...] = ()
     count_min: int | None = None
@@ -135,21 +136,21 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     ram_bytes_min: int | None = None
     price_max: PriceLimit | None = None
     as_of: date | None = None
-    """Prices as they stood on that day, superseded ones included."""
+    """Search the prices of that day, including past ones."""
     sort: Sort = "price"
     refused: bool = False
-    """Whether offers whose price was refused are shown too, after all others."""
+    """Whether to include offers with a refused price, after all others."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of all offers that fit, shown or not."""
+    """Facts about all offers that match, shown or not."""
 
     matched: int
     newest: str
     oldest: str
-    """The youngest and oldest `as_of` among them."""
+    """The newest and oldest `as_of` among them."""
     left_out: tuple[tuple[str, int], ...]
-    """Why other offers do not fit, and how many, such as ("without a GPU", 6)."""
+    """Reasons why offers do not match, with the number of offers, such as ("without a GPU", 6)."""
 
 
 class Answer(Outcome, frozen=True, kw_only=True):
@@ -157,7 +158,7 @@ class Answer(Outcome, frozen=True, kw_only=True):
 
 
 class Line(msgspec.Struct, frozen=True):
-    """Offers that differ in nothing but where they are."""
+    """Offers that differ only in their place."""
 
     offer: Offer
     places: tuple[str, ...]
@@ -169,9 +170,9 @@ class Listing(Outcome, frozen=True, kw_only=True):
 
 
 class Shape(msgspec.Struct, frozen=True, gc=False):
-    """Offers alike in everything that decides time and terms: they differ in place and price only.
+    """A group of offers that differ only in place and price.
 
-    Built by name where people read it, by position where thousands are read at once.
+    Stores build shapes by position, which is faster. Other code uses names.
     """
 
     provider: str
@@ -186,24 +187,24 @@ class Shape(msgspec.Struct, frozen=True, gc=False):
     ram_bytes: int | None
     mode: Mode | None
     term_months: int | None
-    standing: Standing
+    standing: PriceStatus
     currency: str
     doubtful: bool
-    """Its price may cover less than the machine, or more."""
+    """Whether its price may not cover exactly the machine."""
     price_micros_per_month: int | None
-    """The lowest among them."""
+    """The lowest price in the group."""
     offers: int
     as_of: str
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """Where offers come from: one name, replaced as a whole by each import."""
+    """A source of offers. Each import replaces all its offers."""
 
     name: str
     layout: str
     import_number: int
     place: str
-    """The path or URL it was last read from."""
+    """The path or URL of the last import."""
     checksum: str
     as_of: str
     imported_at: str
@@ -215,7 +216,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Removal(msgspec.Struct, frozen=True):
-    """Which filter left nothing, and how many offers had passed all before it."""
+    """The filter that removed the last offers, and the number of offers it removed."""
 
     filter: str
     removed: int

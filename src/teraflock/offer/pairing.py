@@ -1,7 +1,7 @@
-"""Spot beside on-demand: the check that needs two rows of a file.
+"""Compare the spot price of a machine with its on-demand price, which is in another row of the file.
 
-Layouts that put both prices in separate rows pass their rows through here. Spot rows wait until the whole file
-is read, since their on-demand twin may come later.
+Importers of layouts with separate rows use this module. It yields spot rows after all others, because the on-demand row
+of a machine may come after its spot row.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,16 +19,16 @@ def spot_checked(rows: Iterable[Row | Rejected]) -> Iterator[Row | Rejected]:
             spots.append(row)
             continue
         if isinstance(row, Row) and row.price_micros and row.mode == "on-demand":
-            key = _twin(row)
+            key = _machine_key(row)
             on_demand[key] = max(_per_month(row), on_demand.get(key, 0))
         yield row
     for row in spots:
-        row.fault, flags = spot_faults(_per_month(row), on_demand.get(_twin(row)))
+        row.fault, flags = spot_faults(_per_month(row), on_demand.get(_machine_key(row)))
         row.flags += flags
         yield row
 
 
-def _twin(row: Row) -> tuple[object, ...]:
+def _machine_key(row: Row) -> tuple[object, ...]:
     return (
         row.provider,
         row.region,

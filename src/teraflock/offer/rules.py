@@ -1,7 +1,7 @@
-"""What makes an offer of a row, what is wrong with it, which offers fit a question, and their order.
+"""Rules of offers: implausible prices, matching a query, and the order of results.
 
-Pure: no clock, no SQL, no files. `matches` and `sort_key` say in plain words what the store's SQL and the
-index's arrays must answer; the tests hold both against them.
+Pure. `matches` and `sort_key` are the reference for the SQL of the store and the arrays of the index; tests compare
+both with them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,31 +13,31 @@ from teraflock.base.exchange import Rates
 from teraflock.base.money import MICROS, SECONDS, Period, divided
 from teraflock.offer.model import SUSPECT_RAM, Line, Offer, PriceLimit, Query
 
-# --- prices that cannot be true -----------------------------------------------------------------------------------
+# --- implausible prices --------------------------------------------------------------------------------------------
 
 FLOOR_MICROS_PER_GPU_HOUR: Final = 15_000
-"""0.015 USD. The cheapest honest GPU-hour seen (an old gaming card on a market) costs twice that; $0.01 is a
-placeholder that some catalogs carry for cards they cannot price."""
+"""0.015 USD. The cheapest real GPU-hour seen (an old gaming card on a market) costs twice that. Some catalogs use
+$0.01 as a placeholder."""
 FLOOR_MICROS_PER_TFLOPS_HOUR: Final = 500
-"""0.0005 USD per FP32 TFLOPS: a third of the cheapest spot prices seen, so that a fast card has a higher floor."""
+"""0.0005 USD per FP32 TFLOPS: a third of the cheapest spot prices seen. Gives fast cards a higher minimum."""
 
 ROUNDING_TOLERANCE: Final = 1_0001, 1_0000
-"""A spot price above on-demand by less than one part in ten thousand is a rounding of the same price."""
+"""A spot price above on-demand by less than this fraction is a rounding error."""
 
 
-def absurd_price(usd_micros_per_hour: int, gpu_count: int, share: float, tflops: float | None) -> str:
-    """Why a price cannot be that of so many GPUs, or nothing."""
+def implausible_price(usd_micros_per_hour: int, gpu_count: int, share: float, tflops: float | None) -> str:
+    """Return why a price is implausible for this number of GPUs. Empty if it is plausible."""
     if usd_micros_per_hour <= 0:
         return "the price is zero"
     floor = max(FLOOR_MICROS_PER_GPU_HOUR * share, FLOOR_MICROS_PER_TFLOPS_HOUR * (tflops or 0.0))
     if gpu_count and usd_micros_per_hour < floor * gpu_count:
         each = usd_micros_per_hour / gpu_count / MICROS
-        return f"{each:.4f} USD per GPU-hour is below any price such a card is let for"
+        return f"{each:.4f} USD per GPU-hour is implausibly low"
     return ""
 
 
 def spot_faults(spot_micros: int, on_demand_micros: int | None) -> tuple[str, tuple[str, ...]]:
-    """What is wrong with a spot price beside the on-demand price of the same machine: a fault, and flags."""
+    """Compare a spot price with the on-demand price of the same machine. Return a fault and flags."""
     above, one = ROUNDING_TOLERANCE
     if not on_demand_micros or spot_micros < on_demand_micros:
         return "", ()
@@ -46,11 +46,11 @@ def spot_faults(spot_micros: int, on_demand_micros: int | None) -> tuple[str, tu
     return "", ("spot-not-cheaper",)
 
 
-# --- which offers fit ----------------------------------------------------------------------------------------------
+# --- matching ------------------------------------------------------------------------------------------------------
 
 
 def matches(offer: Offer, query: Query, rates: Rates, on: date) -> bool:
-    """Whether one offer fits the question. The plain meaning of every filter."""
+    """Return whether an offer matches the query."""
     return (
         (offer.gpu in query.gpus if query.gpus else offer.kind in query.kinds)
         and (not query.providers or offer.provider in query.providers)
@@ -64,7 +64,7 @@ def matches(offer: Offer, query: Query, rates: Rates, on: date) -> bool:
         and _at_least(offer.vcpus, query.vcpus_min)
         and _at_least(usable_ram(offer), query.ram_bytes_min)
         and _within(offer, query.price_max, rates, on)
-        and (query.as_of is None or _stood_on(offer, query.as_of))
+        and (query.as_of is None or _was_current(offer, query.as_of))
         and (query.refused or offer.standing != "refused")
     )
 
@@ -82,11 +82,11 @@ def _within(offer: Offer, limit: PriceLimit | None, rates: Rates, on: date) -> b
 
 
 LARGEST_STORED: Final = (1 << 63) - 1
-"""What a 64-bit column holds. A limit beyond it is as good as none, or as one that nothing meets."""
+"""The range of a 64-bit column. Limits are clamped to it, which does not change their meaning."""
 
 
 def limit_per_month(limit: PriceLimit, currency: str, rates: Rates, on: date) -> int:
-    """The largest integer price per month in `currency` that is within the limit. Exact, so the edge is inclusive."""
+    """Return the largest monthly price in `currency` within the limit. Exact, so the limit is inclusive."""
     per_month = limit.micros * (SECONDS["month"] // SECONDS[limit.per])
     if currency != limit.currency:
         per_unit = rates.rate(limit.currency, on).micros_per_usd
@@ -95,7 +95,7 @@ def limit_per_month(limit: PriceLimit, currency: str, rates: Rates, on: date) ->
 
 
 def place_of(offer: Offer) -> str:
-    """Where it stands, as regions are searched in."""
+    """Return region and zone as text for searching."""
     return place_text(offer.region, offer.zone)
 
 
@@ -104,7 +104,7 @@ def place_text(region: str, zone: str) -> str:
 
 
 def only_kinds(query: Query) -> bool:
-    """Whether the question asks for nothing but cards or kinds, in some order."""
+    """Return whether the query has no filters besides cards or kinds."""
     plain = Query(kinds=query.kinds, gpus=query.gpus, sort=query.sort, refused=query.refused)
     return query == plain
 
@@ -113,24 +113,24 @@ def usable_ram(offer: Offer) -> int | None:
     return None if SUSPECT_RAM in offer.flags else offer.ram_bytes
 
 
-def _stood_on(offer: Offer, on: date) -> bool:
-    """Whether the price held on a day: begun by then, and not yet followed by another."""
+def _was_current(offer: Offer, on: date) -> bool:
+    """Return whether this was the price on a date."""
     day = on.isoformat()
     return first_day(offer.since) <= day and (not offer.until or day < first_day(offer.until))
 
 
 def first_day(text: str) -> str:
-    """`"2019"` → `"2019-01-01"`; nothing known → the empty text, which comes before every day."""
+    """`"2019"` → `"2019-01-01"`. An empty text stays empty and sorts before every date."""
     return text + "-01-01"[len(text) - 4 :] if 4 <= len(text) < 10 else text
 
 
-# --- their order ---------------------------------------------------------------------------------------------------
+# --- order ---------------------------------------------------------------------------------------------------------
 
 SortKey = tuple[int, float, str, str, str, str, int]
 
 
 def weights(rates: Rates, on: date) -> Mapping[str, int]:
-    """For each currency a factor by which its amounts compare exactly with those of any other."""
+    """Return a factor for each currency. Amounts times their factor compare exactly across currencies."""
     micros_per_usd = {currency: rates.rate(currency, on).micros_per_usd for currency in rates.currencies()}
     product = 1
     for micros in set(micros_per_usd.values()):
@@ -139,7 +139,7 @@ def weights(rates: Rates, on: date) -> Mapping[str, int]:
 
 
 def sort_key(query: Query, weight: Mapping[str, int]) -> Callable[[Offer], SortKey]:
-    """Priced first, cheapest first by the asked measure; then unknown prices; then refused ones. Total."""
+    """Return the sort key: priced offers by the requested measure, then unknown prices, then refused ones. Total."""
     unit = UNITS.get(query.sort)
 
     def key(offer: Offer) -> SortKey:
@@ -160,7 +160,8 @@ def sort_key(query: Query, weight: Mapping[str, int]) -> Callable[[Offer], SortK
 
 _RANK: Final = {"priced": 0, "unknown": 2, "refused": 3}
 UNMEASURED_RANK: Final = 1
-"""Priced, but not in the asked measure (no GPU count, no memory): behind those that are, before the unpriced."""
+"""Rank of priced offers without the requested measure (no GPU count or memory): after those with it, before the
+unpriced ones."""
 
 
 def _gpus(offer: Offer) -> float | None:
@@ -180,15 +181,15 @@ UNITS: Final[dict[str, Callable[[Offer], float | None]]] = {
     "price-per-tflops": _tflops,
     "price-per-gb": _gigabytes,
 }
-"""What a price is divided by under the sorts other than `price`; nothing or zero where the offer does not tell."""
+"""The divisor of the price for sorts other than `price`. None or zero if the offer lacks the figure."""
 
 
 def price_in(
     offer: Offer, currency: str, rates: Rates, on: date, *, per: Period = "hour", each: bool = False
 ) -> int | None:
-    """The offer's price in a currency, for one period: of the machine, or of `each` of its GPUs.
+    """Return the offer's price in a currency and period: of the machine, or of `each` of its GPUs.
 
-    Every price that is shown comes from here. None where the price, or the number of GPUs, is not known.
+    All shown prices come from here. Returns None if the price or the number of GPUs is unknown.
     """
     monthly, parts = offer.price_micros_per_month, offer.gpu_count if each else 1
     if monthly is None or not parts:
@@ -206,7 +207,7 @@ def in_currency(
     per: Period = "month",
     parts: int = 1,
 ) -> int:
-    """A monthly price in another currency and for another period, in equal parts. Rounded once."""
+    """Convert a monthly price to another currency and period and divide it into equal parts. Rounds once."""
     numerator, denominator = micros_per_month * SECONDS[per], SECONDS["month"] * parts
     if currency != to:
         numerator *= rates.rate(to, on).micros_per_usd
@@ -215,14 +216,14 @@ def in_currency(
 
 
 def folded(offers: Iterable[Offer]) -> Iterator[Line]:
-    """Neighbours that differ only in their place, as one line. Lazy: one line is read beyond the one handed out."""
-    for _, group in groupby(offers, key=_all_but_place):
-        alike = list(group)
-        places = dict.fromkeys(place for offer in alike for place in (offer.region or offer.zone).split("|"))
-        yield Line(alike[0], tuple(places), len(alike))
+    """Merge adjacent offers that differ only in their place into one line. Lazy: reads one line ahead."""
+    for _, group in groupby(offers, key=_key_without_place):
+        equal = list(group)
+        places = dict.fromkeys(place for offer in equal for place in (offer.region or offer.zone).split("|"))
+        yield Line(equal[0], tuple(places), len(equal))
 
 
-def _all_but_place(offer: Offer) -> tuple[object, ...]:
+def _key_without_place(offer: Offer) -> tuple[object, ...]:
     return (
         offer.provider, offer.instance_type, offer.gpu or offer.gpu_name, offer.gpu_count, offer.gpu_share, offer.vcpus,
         offer.ram_bytes, offer.mode, offer.term_months, offer.currency, offer.price_micros_per_month, offer.standing,

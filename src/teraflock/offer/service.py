@@ -1,4 +1,4 @@
-"""What the edges ask of the offers: which fit, which filter left none, how a price went. Each in one snapshot."""
+"""Search offers, explain empty results, and show past prices. Each call reads one snapshot."""
 
 from collections.abc import Iterator
 from datetime import date
@@ -17,7 +17,7 @@ from teraflock.storage.database import Database, Transaction
 
 
 class Point(msgspec.Struct, frozen=True):
-    """The prices that began on one day."""
+    """The prices that were first seen on one day."""
 
     day: str
     lowest_micros: int
@@ -38,21 +38,21 @@ class OfferService:
         self._clock = clock
 
     def search(self, query: Query, *, limit: int | None) -> Answer:
-        """The offers that fit, cheapest first, at most `limit` of them."""
+        """Return the first `limit` matching offers, cheapest first."""
         with self._database.read() as tx:
             offers = tuple(islice(store.search(tx, query, self._rates, self.day_of(query)), limit))
             outcome = self._outcome(tx, query)
         return Answer(offers=offers, **msgspec.structs.asdict(outcome))
 
     def listing(self, query: Query, *, limit: int | None) -> Listing:
-        """As `search`, but offers alike in all but their place are one line; at most `limit` lines."""
+        """Like `search`, but merge offers that differ only in their place. Return at most `limit` lines."""
         with self._database.read() as tx:
             lines = tuple(islice(folded(store.search(tx, query, self._rates, self.day_of(query))), limit))
             outcome = self._outcome(tx, query)
         return Listing(lines=lines, **msgspec.structs.asdict(outcome))
 
     def removal(self, query: Query) -> Removal | None:
-        """Of a question without an answer: the filter that removed the last offers."""
+        """Return the filter that removed the last offers of an empty result."""
         with self._database.read() as tx:
             return store.removal(tx, query, self._rates, self.day_of(query))
 
@@ -65,7 +65,7 @@ class OfferService:
             return sources(tx)
 
     def cheapest_by_provider(self, query: Query) -> list[Cheapest]:
-        """For each provider, card and mode the cheapest GPU-hour, cheapest first, and how many offers there are."""
+        """Return the cheapest GPU-hour for each provider, card and mode, and the number of offers, cheapest first."""
         on = self.day_of(query)
         found: dict[tuple[str, str, str | None], Cheapest] = {}
         with self._database.read() as tx:
@@ -80,7 +80,7 @@ class OfferService:
         return list(found.values())
 
     def history(self, query: Query, currency: str) -> list[Point]:
-        """Price of one GPU-hour by the day it began, over standing and superseded offers."""
+        """Return the prices of a GPU-hour by the date they were first seen, for current and past offers."""
         on = self.day_of(query)
         by_day: dict[str, list[int]] = {}
         with self._database.read() as tx:
@@ -91,7 +91,7 @@ class OfferService:
         return [_point(day, sorted(prices)) for day, prices in sorted(by_day.items())]
 
     def day_of(self, query: Query) -> date:
-        """The day whose exchange rates count."""
+        """Return the date whose exchange rates are used."""
         return query.as_of or today(self._clock)
 
     def today(self) -> date:
@@ -111,10 +111,10 @@ class OfferService:
         self, tx: Transaction, query: Query, summary: store.Summary, on: date
     ) -> Iterator[tuple[str, int]]:
         if summary.refused and not query.refused:
-            yield "price refused as absurd", summary.refused
+            yield "with an implausible price", summary.refused
         for option, count in store.unstated(tx, query, self._rates, on):
             if count:
-                yield f"do not state what `{option}` asks for", count
+                yield f"without a figure for `{option}`", count
         if not query.gpus and "none" not in query.kinds:
             count = store.without_gpu(tx, query, self._rates, on)
             if count:

@@ -1,7 +1,7 @@
-"""The rows of offers, which all SQL about them reads or writes, the same text for SQLite and PostgreSQL.
+"""Rows of offers: columns, encoding and a few plain reads. The same SQL runs on SQLite and PostgreSQL.
 
-What holds: the rows of `offer` with one source all bear that source's `import_number`: an import is seen whole or not
-at all. Asking for offers is in question/, writing them in source/, planning with them in shape/.
+Invariant: all rows of a source have its `import_number`, so readers see all of an import or nothing. Searching is in
+question/, writing in source/, grouping for plans in shape/.
 """
 
 from collections.abc import Iterator
@@ -20,18 +20,18 @@ COLUMNS: Final = (
     "ram_bytes", "disk_gb", "network_gbps", "mode", "term_months", "quoted_micros", "quoted_per", "basis", "currency",
     "price_micros_per_month", "since", "as_of", "until", "flags", "note",
 )  # fmt: skip
-"""Two of the store's own, then the fields of `Offer` in their order, `quoted` as two."""
+"""Two columns of the store, then the fields of `Offer` in order, with `quoted` as two columns."""
 LIST: Final = ", ".join(COLUMNS)
 IS_WITH_GPU: Final = "kind IN ('" + "', '".join(WITH_GPU) + "')"
 
 
 def every(tx: Transaction) -> Iterator[Offer]:
-    """All offers that stand, in no order. For the index, which sorts them itself."""
+    """Yield all current offers, unordered. The index sorts them itself."""
     return map(offer_from, tx.each(f"SELECT {LIST} FROM offer"))
 
 
 def with_gpu(tx: Transaction) -> Iterator[Offer]:
-    """All offers that stand and have a GPU, in no order."""
+    """Yield all current offers with a GPU, unordered."""
     return map(offer_from, tx.each(f"SELECT {LIST} FROM offer WHERE {IS_WITH_GPU}"))
 
 
@@ -47,9 +47,9 @@ def providers(tx: Transaction) -> list[str]:
 def row_from(offer: Offer, id: int, since: str, import_number: int) -> Row:
     fields = astuple(offer)
     quoted = offer.quoted
-    told = (quoted.micros, quoted.per) if quoted else (None, None)
+    price = (quoted.micros, quoted.per) if quoted else (None, None)
     return (
-        import_number, place_of(offer), *fields[:4], id, *fields[5:22], *told, *fields[23:26], since, *fields[27:29],
+        import_number, place_of(offer), *fields[:4], id, *fields[5:22], *price, *fields[23:26], since, *fields[27:29],
         " ".join(offer.flags), offer.note,
     )  # fmt: skip
 

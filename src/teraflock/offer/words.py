@@ -1,4 +1,4 @@
-"""The words of a question about offers, as the command line and the API take them, and the `Query` they mean."""
+"""Parse the filters of `tera offers` and the API into a `Query`."""
 
 from collections.abc import Callable
 from datetime import date
@@ -17,33 +17,33 @@ PERIODS: Final[tuple[Period, ...]] = ("hour", "month")
 
 
 class OfferWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A question as it was asked. The bounds are those of the API; `query_from` checks what the words mean."""
+    """The filters as text. The types limit their length for the API; `query_from` parses and checks them."""
 
-    gpu: Annotated[Words, Meta(description="A GPU model by any of its names; may be repeated.")] = ()
+    gpu: Annotated[Words, Meta(description="A GPU model, in any spelling. Can be repeated.")] = ()
     count: Annotated[
-        Word | None, Meta(description="GPUs in one instance: `4`, `2-8` or `4+`; `0` for none.")
+        Word | None, Meta(description="GPUs per instance: `4`, `2-8` or `4+`; `0` for none.")
     ] = None
-    memory_min: Annotated[Word | None, Meta(description="Least memory of each GPU: `48`, `48GB`.")] = None
-    memory_total_min: Annotated[Word | None, Meta(description="Least memory of all GPUs of an instance.")] = (
-        None
-    )
-    vcpu_min: Annotated[Word | None, Meta(description="Least number of vCPUs.")] = None
-    ram_min: Annotated[Word | None, Meta(description="Least main memory.")] = None
-    provider: Annotated[Words, Meta(description="A provider by any of its names; may be repeated.")] = ()
-    region: Annotated[Words, Meta(description="Part of the name of a region or zone; may be repeated.")] = ()
-    mode: Annotated[Words, Meta(description="A purchase mode; may be repeated.")] = ()
-    source: Annotated[Words, Meta(description="The name of an imported catalog; may be repeated.")] = ()
+    memory_min: Annotated[Word | None, Meta(description="Minimum memory of each GPU: `48` or `48GB`.")] = None
+    memory_total_min: Annotated[
+        Word | None, Meta(description="Minimum memory of all GPUs of an instance together.")
+    ] = None
+    vcpu_min: Annotated[Word | None, Meta(description="Minimum number of vCPUs.")] = None
+    ram_min: Annotated[Word | None, Meta(description="Minimum RAM.")] = None
+    provider: Annotated[Words, Meta(description="A provider, by any of its names. Can be repeated.")] = ()
+    region: Annotated[Words, Meta(description="Part of the name of a region or zone. Can be repeated.")] = ()
+    mode: Annotated[Words, Meta(description="A purchase mode. Can be repeated.")] = ()
+    source: Annotated[Words, Meta(description="The name of an imported catalog. Can be repeated.")] = ()
     price_max: Annotated[
-        Word | None, Meta(description="Highest price of the instance, in `currency` per `per`.")
+        Word | None, Meta(description="Maximum price of an instance, in `currency` per `per`.")
     ] = None
     sort: Annotated[
         Word, Meta(description="`price`, `price-per-gpu`, `price-per-tflops` or `price-per-gb`.")
     ] = "price"
     per: Annotated[Word, Meta(description="Period of the prices: `hour`, or `month` of 730 hours.")] = "hour"
     currency: Annotated[Word, Meta(description="Currency of the prices.")] = "USD"
-    as_of: Annotated[
-        Word | None, Meta(description="Prices as they were on this day, such as `2022-12-31`.")
-    ] = None
+    as_of: Annotated[Word | None, Meta(description="Use the prices of this date, such as `2022-12-31`.")] = (
+        None
+    )
 
     @property
     def period(self) -> Period:
@@ -51,8 +51,8 @@ class OfferWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 def query_from(asked: OfferWords, known_providers: Callable[[], list[str]]) -> Query:
-    """The question that the words mean. Unknown names get an error with suggestions."""
-    from teraflock.catalog.names import find_kinds  # here: `tera offers` without `--gpu` needs no names
+    """Parse the filters. Unknown names get an error with suggestions."""
+    from teraflock.catalog.names import find_kinds  # imported here because only `--gpu` needs it
 
     gpus = tuple(dict.fromkeys(id for name in asked.gpu for id in find_kinds(name)))
     count_min, count_max = parse_count(asked.count)
@@ -90,11 +90,11 @@ def parse_provider(name: str, known_providers: Callable[[], list[str]]) -> str:
     try:
         return find_provider(name).id
     except UnknownName:
-        known = known_providers()  # clouds that only an imported catalog names
+        known = known_providers()  # includes providers that only imported catalogs have
         if name.casefold() in known:
             return name.casefold()
         names = [*known, *(word for each in all_providers() for word in each.names)]
-        raise unknown_name("provider", name, names, see="`tera providers` lists them all") from None
+        raise unknown_name("provider", name, names, see="`tera providers` lists all of them") from None
 
 
 def parse_count(text: str | None) -> tuple[int | None, int | None]:
@@ -107,15 +107,13 @@ def parse_count(text: str | None) -> tuple[int | None, int | None]:
     elif not dash:
         high = low
     if not _whole(low) or (high and not _whole(high)) or (dash and not high):
-        raise BadInput(f"`{text}` is no number of GPUs", hint="Write it as `4`, `2-8` or `4+`")
+        raise BadInput(f"`{text}` is not a number of GPUs", hint="Write it as `4`, `2-8` or `4+`")
     if high and int(high) < int(low):
-        raise BadInput(
-            f"No number of GPUs lies between {low} and {high}", hint=f"Did you mean `{high}-{low}`?"
-        )
+        raise BadInput(f"The range of GPUs `{low}-{high}` is reversed", hint=f"Did you mean `{high}-{low}`?")
     return int(low), int(high) if high else None
 
 
-COUNT_DIGITS_MAX: Final = 9  # the database counts no further
+COUNT_DIGITS_MAX: Final = 9  # fits a column of the database
 
 
 def _whole(text: str) -> bool:
@@ -128,15 +126,16 @@ def _price_max(asked: OfferWords) -> PriceLimit:
         micros = parse_micros(text)
     except ValueError:
         raise BadInput(
-            f"`{text}` is no amount of money", hint="Write a number; `--currency` and `--per` say of what"
+            f"`{text}` is not an amount of money",
+            hint="Write a number; set currency and period with `--currency` and `--per`",
         ) from None
     if micros < 0:
-        raise BadInput(f"No price is at most `{text}`", hint="Give an amount of zero or more")
+        raise BadInput(f"The maximum price `{text}` is negative", hint="Give an amount of 0 or more")
     return PriceLimit(micros, asked.currency.upper(), asked.period)
 
 
 def parse_day(text: str) -> date:
-    """A day; of a month or a year its last, since that is when all of it had been."""
+    """Parse a date. A month or a year means its last day."""
     parts = text.strip().split("-")
     try:
         numbers = [int(part) for part in parts if part.isascii() and part.isdigit()]
@@ -150,4 +149,6 @@ def parse_day(text: str) -> date:
             return date.fromordinal(first.replace(year + month // 12, month % 12 + 1).toordinal() - 1)
         return date(*numbers)
     except ValueError:
-        raise BadInput(f"`{text}` is no date", hint="Write it as `2022-12-31`, `2022-12` or `2022`") from None
+        raise BadInput(
+            f"`{text}` is not a date", hint="Write it as `2022-12-31`, `2022-12` or `2022`"
+        ) from None

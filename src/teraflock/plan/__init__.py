@@ -1,6 +1,6 @@
-"""Plans: which offer finishes a job, at what cost, in what order, and why not the others.
+"""Plans: the offers that can finish a job, ranked by cost, with a reason for each offer that cannot.
 
-`rules.py` chooses, from values alone; `cost.py` works out what finishing costs on one offer; `owned.py` prices own
-servers; `check.py`, written apart from them, proves of every plan that it keeps its promises, in production too. What
-is assumed and not known stands in `data/assumptions.toml`, with its date.
+`rules.py` chooses and is pure. `cost.py` computes the cost of a job on one offer. `owned.py` prices own hosts.
+`check.py` shares no code with them and checks every plan, in production too. `data/assumptions.toml` has the dated
+assumptions for what is unknown.
 """

@@ -1,4 +1,4 @@
-"""From the words of a request to a plan: what `tera plan` and `POST /v1/plans` share."""
+"""Turn a request into a plan. `tera plan` and `POST /v1/plans` share this code."""
 
 from collections.abc import Iterator, Sequence
 from datetime import date
@@ -27,18 +27,18 @@ SHARDED: Final = (
 )
 
 TENSOR: Final = (
-    "tensor parallelism is computed, not measured: two all-reduces per layer and pass, which nothing hides, at"
-    f" {NVLINK_REACH:.0%} of NVLink or {PCIE_REACH:.0%} of PCIe"
+    "the speed with tensor parallelism is computed, not measured: two all-reduces per layer and pass, without overlap,"
+    f" at {NVLINK_REACH:.0%} of NVLink or {PCIE_REACH:.0%} of PCIe bandwidth"
 )
 
 OFFLOADED: Final = (
-    f"the optimizer on the host is taken to move {HOST_BYTES_PER_SECOND / 1e9:.0f} GB/s through memory and"
-    f" {PCIE_REACH:.0%} of PCIe; computed, not measured"
+    "the speed with `--offload` is computed, not measured: it assumes"
+    f" {HOST_BYTES_PER_SECOND / 1e9:.0f} GB/s of host memory bandwidth and {PCIE_REACH:.0%} of PCIe bandwidth"
 )
 
 STEPS: Final = (
-    "`--batch` counts the samples on each GPU, so rows with more GPUs do more work in the same steps;"
-    " `--global-batch` gives all the same work"
+    "`--batch` is per GPU, so choices with more GPUs do more work in the same number of steps;"
+    " use `--global-batch` to compare equal work"
 )
 
 
@@ -47,15 +47,15 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     wish: Wish
     assumptions: Assumptions
     no_plan: NoPlan | None
-    """Why there is no choice, if there is none."""
+    """The error to raise if the plan has no choices."""
     on: date
-    """The day whose exchange rates count."""
+    """The day whose exchange rates are used."""
 
 
 def answer(
     words: PlanWords, database: Database, rates: Rates, clock: Clock, *, servers: Sequence[Server] = ()
 ) -> Answered:
-    """Plan what the words ask for, over the stored offers and the user's own servers."""
+    """Make a plan from the stored offers and the user's own hosts."""
     currency = rates.known(words.currency)
     wish = wish_from(words, currency, rates, clock, job=words.model is not None)
     assumptions = assumptions_from(words)
@@ -75,7 +75,7 @@ def answer(
 
 
 def _warnings(words: PlanWords, choices: Sequence[Choice]) -> Iterator[str]:
-    """What was computed and never measured, and what makes choices hard to compare."""
+    """Warn about figures that were never measured and about choices that are hard to compare."""
     if words.steps is not None and words.batch is not None and len({each.gpu_count for each in choices}) > 1:
         yield STEPS
     if words.ways > 1 and choices:
@@ -90,10 +90,10 @@ def _network_hint(wish: Wish, assumptions: Assumptions) -> str:
     if wish.use != "job" or wish.instances_max < 2:
         return ""
     return (
-        f"Where no maker publishes another, {assumptions.network_gbps:g} Gbit/s between machines were assumed:"
-        " `--network` says otherwise"
+        f"The plan assumes {assumptions.network_gbps:g} Gbit/s between machines where the provider publishes no figure;"
+        " set another with `--network`"
     )
 
 
 def _no_estimate(shape: Shape, instances: int) -> Misfit:
-    return Misfit("no_estimate", "no estimate of the work was asked for")
+    return Misfit("no_estimate", "no workload was given to estimate")

@@ -1,4 +1,4 @@
-"""What a plan assumes where nobody knows: read from data, changed by the user, told in the plan."""
+"""Assumptions of a plan: defaults from a data file, overridden by options, and listed in the plan."""
 
 import os
 from functools import cache
@@ -26,18 +26,18 @@ class Assumptions(msgspec.Struct, frozen=True, kw_only=True):
     restart_seconds: float
     checkpoint_seconds: float
     network_gbps: float
-    """Between two machines of one offer."""
+    """Default bandwidth between two machines of one offer."""
     network_because: str
     network_by_type: dict[str, float]
-    """How names of instance types begin, in lower case → the same, where their makers publish it."""
+    """Prefix of the instance type, in lower case → bandwidth that the provider publishes."""
     disks: dict[str, DiskPrice]
 
     def network(self, instance_type: str) -> tuple[float, str]:
-        """Gbit/s between machines of a type, and how that is known."""
+        """Return the Gbit/s between machines of a type and where the figure comes from."""
         name = instance_type.casefold()
-        begins = [each for each in self.network_by_type if name.startswith(each)]
-        if begins:
-            return self.network_by_type[max(begins, key=len)], "as its maker publishes"
+        prefixes = [each for each in self.network_by_type if name.startswith(each)]
+        if prefixes:
+            return self.network_by_type[max(prefixes, key=len)], "published by the provider"
         return self.network_gbps, self.network_because
 
     def interruptions(self, provider: str) -> float:
@@ -45,7 +45,7 @@ class Assumptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Billing(msgspec.Struct, frozen=True):
-    """In which steps a provider bills, and at least how much."""
+    """The billing increment of a provider and the minimum it bills."""
 
     step_seconds: int
     minimum_seconds: int
@@ -57,18 +57,18 @@ HOUR_SECONDS = 3600
 
 @cache
 def billing_of(provider: str) -> Billing:
-    """Where a provider's step is not known, a whole hour is: it can only make a plan dearer than the bill."""
+    """Return the provider's billing. An unknown increment counts as one hour, so that a plan is never too cheap."""
     facts = provider_facts(provider)
     step, minimum = (facts.billing_step_seconds, facts.billing_minimum_seconds) if facts else (None, None)
     least = minimum.value if minimum and isinstance(minimum.value, int) else 0
     if step and isinstance(step.value, int) and step.value > 0:
         sure = "" if step.confirmed else ", not confirmed"
-        return Billing(step.value, least, f"billed in steps of {step.value:,} s{sure}")
-    return Billing(HOUR_SECONDS, least, "billing step not known, a whole hour is assumed")
+        return Billing(step.value, least, f"billed per {step.value:,} s{sure}")
+    return Billing(HOUR_SECONDS, least, "billing increment unknown, one hour assumed")
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """How long before a reclaimed machine ends one is told."""
+    """How long before a spot machine is reclaimed the provider warns."""
 
     seconds: int
     because: str
@@ -76,14 +76,14 @@ class Notice(msgspec.Struct, frozen=True):
 
 @cache
 def notice_of(provider: str) -> Notice:
-    """Where a provider's notice is not known or not confirmed, none is counted on."""
+    """Return the provider's notice. A notice that is unknown or not confirmed counts as none."""
     facts = provider_facts(provider)
     notice = facts.notice_seconds if facts else None
     if notice is None or not isinstance(notice.value, int):
-        return Notice(0, "no notice is known to be given")
+        return Notice(0, "the provider is not known to give notice")
     if not notice.confirmed:
-        return Notice(0, f"its notice of {notice.value:,} s is not confirmed")
-    return Notice(notice.value, f"notice is given {notice.value:,} s before")
+        return Notice(0, f"the provider's notice of {notice.value:,} s is not confirmed")
+    return Notice(notice.value, f"the provider gives {notice.value:,} s notice")
 
 
 @cache

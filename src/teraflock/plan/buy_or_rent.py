@@ -1,7 +1,7 @@
-"""Buy or rent: an own server against the cheapest offers of the same card, over the part of its life in which it works.
+"""Buy or rent: compare an own host with the cheapest offers of the same GPU model, by utilisation.
 
-Pure. An own server costs its capital, place and people each month, used or not, and power while it works. Rented by the
-hour, a machine costs only while it works; by the month or reserved, it costs each month, used or not.
+Pure. An own host costs capital, hosting and staff every month, and power while it is in use. A machine rented by the
+hour costs money only while it is in use. A monthly or reserved machine costs the same every month.
 """
 
 from collections.abc import Sequence
@@ -18,16 +18,16 @@ Verdict = Literal["buy above", "buy below", "always buy", "always rent"]
 
 
 class Rent(msgspec.Struct, frozen=True, kw_only=True):
-    """The cheapest offer of one mode, brought to the server's number of GPUs."""
+    """The cheapest offer of one purchase mode, scaled to the number of GPUs of the own host."""
 
     mode: str
     provider: str
     instance_type: str
     gpu: str
     micros_per_month: int
-    """For the server's number of GPUs, 730 hours."""
+    """For 730 hours, scaled to the number of GPUs."""
     flat: bool
-    """Costs the month whether it works or not."""
+    """Whether a month costs the same at any utilisation."""
     as_of: str
 
 
@@ -35,11 +35,11 @@ class BreakEven(msgspec.Struct, frozen=True, kw_only=True):
     rent: Rent
     verdict: Verdict
     utilisation: float | None
-    """Where both cost the same; `None` if that is nowhere between never and always."""
+    """The utilisation at which both cost the same. `None` if there is none between 0 and 1."""
 
 
 class Curve(msgspec.Struct, frozen=True, kw_only=True):
-    """Cost of a month at each utilisation, from 0 to 1."""
+    """Monthly cost at each utilisation from 0 to 1."""
 
     label: str
     micros: tuple[int, ...]
@@ -55,7 +55,7 @@ def rent_month(rent: Rent, utilisation: float) -> int:
 
 
 def break_even(server: Server, rent: Rent) -> BreakEven:
-    """Both costs are straight lines over the utilisation: they cross once or never."""
+    """Find the break-even point. Both costs are linear in the utilisation, so they cross at most once."""
     cost = upkeep(server)
     fixed_gap = cost.fixed_micros - (rent.micros_per_month if rent.flat else 0)
     own_slope = cost.power_micros_per_hour * HOURS_PER_MONTH

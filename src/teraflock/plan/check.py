@@ -1,8 +1,7 @@
-"""The checker: proves of a plan, whoever made it, that it keeps its promises. Shares no code with the planner.
+"""Check a plan independently. Shares no code with the planner.
 
-It works out every time and sum again, in plain fractions of money, from the shape and the wish; and for all that was
-left out, that it could not have been chosen. A plan that fails is a fault of ours: it is reported as such and never
-shown.
+It computes every time and cost again from the shape and the wish, and checks that no rejected shape could have been
+chosen. A plan that fails is a bug in Teraflock. It is reported as one and never shown.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +16,7 @@ from teraflock.plan.assumptions import Assumptions, billing_of, notice_of
 from teraflock.plan.model import Choice, Hours, Misfit, Plan, Rejection, Wish
 
 MONTH_SECONDS = 730 * 3600
-TOLERANCE = 1e-9  # of floating point
+TOLERANCE = 1e-9  # relative error of floating point
 
 Estimate = Callable[[Shape, int], Hours | Misfit]
 
@@ -31,9 +30,9 @@ def faults(
     rates: Rates,
     on: date,
 ) -> Iterator[str]:
-    """Every promise that is broken, in words. Nothing if the plan is sound."""
+    """List what is wrong with the plan. Empty if it is correct."""
     case = _Case(wish, estimate, assumptions, rates, on)
-    yield from _each_once(plan, shapes, wish)
+    yield from _coverage_faults(plan, shapes, wish)
     for number, choice in enumerate(plan.choices, start=1):
         for fault in _choice_faults(choice, case):
             yield f"choice {number} ({choice.shape.provider} {choice.shape.instance_type}): {fault}"
@@ -44,18 +43,18 @@ def faults(
             yield f"rejected {rejection.shape.provider} {rejection.shape.instance_type}: {fault}"
 
 
-class Worth(NamedTuple):
-    """What a shape takes and costs, worked out by the checker alone."""
+class Computed(NamedTuple):
+    """Time and cost of a job on a shape, as the checker computes them."""
 
     p50: float
     p90: float
     micros: float
-    apart: float
-    """How far rounding may take a sum from it: prices, disks and the sum are rounded, each once."""
+    tolerance: float
+    """The largest difference that rounding can cause: prices, disks and the sum are each rounded once."""
 
 
 class _Case:
-    """All that a plan was made for."""
+    """The inputs of a plan."""
 
     def __init__(
         self, wish: Wish, estimate: Estimate, assumptions: Assumptions, rates: Rates, on: date
@@ -67,28 +66,31 @@ class _Case:
         self._on = on
         self._factors: dict[str, float] = {}
 
-    def worth(self, shape: Shape, instances: int) -> Worth | str:
-        """Or why the work does not run there."""
+    def computed(self, shape: Shape, instances: int) -> Computed | str:
+        """Return time and cost, or the reason why the work cannot run on the shape."""
         if self.wish.use != "job":
-            return Worth(self.wish.hours, self.wish.hours, *self._cost(shape, instances, self.wish.hours))
+            return Computed(self.wish.hours, self.wish.hours, *self._cost(shape, instances, self.wish.hours))
         found = self.estimate(shape, instances)
         if isinstance(found, Misfit):
             return found.reason
         p50, p90 = found.p50, found.p90
         if shape.mode in ("spot", "bid"):
-            p50, p90 = self._late(p50, shape, instances), self._late(p90, shape, instances)
-        return Worth(p50, p90, *self._cost(shape, instances, p50))
+            p50, p90 = (
+                self._with_interruptions(p50, shape, instances),
+                self._with_interruptions(p90, shape, instances),
+            )
+        return Computed(p50, p90, *self._cost(shape, instances, p50))
 
     def monthly(self, shape: Shape) -> float:
-        """The price of one machine for a month, in the plan's currency."""
+        """Return the monthly price of one machine in the plan's currency."""
         if shape.currency not in self._factors:
             there = self._rates.rate(shape.currency, self._on).micros_per_usd
             here = self._rates.rate(self.wish.currency, self._on).micros_per_usd
             self._factors[shape.currency] = here / there
         return (shape.price_micros_per_month or 0) * self._factors[shape.currency]
 
-    def _late(self, hours: float, shape: Shape, instances: int) -> float:
-        """With the checkpoints in it, and what every interruption costs."""
+    def _with_interruptions(self, hours: float, shape: Shape, instances: int) -> float:
+        """Add the time for checkpoints and interruptions."""
         assumed = self.assumptions
         often = instances * assumed.interruptions(shape.provider)
         if not often or not hours:
@@ -136,9 +138,9 @@ class _Case:
         return 0.0 if shape.mode == "owned" else self.wish.egress_gb * self.wish.egress_micros_per_gb
 
 
-def _each_once(plan: Plan, shapes: Sequence[Shape], wish: Wish) -> Iterator[str]:
-    """Every shape, and no other, is judged: chosen in one number of machines or more, or rejected once."""
-    # by identity: a plan is about the very shapes that were offered, and hashing them all takes half the check's time
+def _coverage_faults(plan: Plan, shapes: Sequence[Shape], wish: Wish) -> Iterator[str]:
+    """Check that each given shape is either chosen at least once or rejected exactly once, and no other shape is."""
+    # Compares by identity: hashing all shapes would take half of the time of the check.
     chosen = {id(choice.shape) for choice in plan.choices}
     rejected = {id(rejection.shape) for rejection in plan.rejected}
     if (
@@ -146,11 +148,11 @@ def _each_once(plan: Plan, shapes: Sequence[Shape], wish: Wish) -> Iterator[str]
         or len(plan.rejected) != len(rejected)
         or chosen & rejected
     ):
-        yield f"{len(shapes)} shapes were offered, {len(chosen)} chosen and {len(plan.rejected)} rejected"
+        yield f"{len(shapes)} shapes were given, {len(chosen)} chosen and {len(plan.rejected)} rejected"
     if len({(id(choice.shape), choice.instances) for choice in plan.choices}) != len(plan.choices):
-        yield "the same is chosen twice"
+        yield "a shape is chosen twice with the same number of machines"
     if not all(wish.instances_min <= choice.instances <= wish.instances_max for choice in plan.choices):
-        yield "another number of machines is chosen than asked for"
+        yield "the number of machines is not the requested one"
 
 
 def _choice_faults(choice: Choice, case: _Case) -> Iterator[str]:
@@ -158,50 +160,52 @@ def _choice_faults(choice: Choice, case: _Case) -> Iterator[str]:
     if choice.parts and sum(part.micros for part in choice.parts) != cost.expected_micros:
         yield f"its parts sum to {sum(part.micros for part in choice.parts)}, not to {cost.expected_micros}"
     if not cost.low_micros <= cost.expected_micros <= cost.high_micros:
-        yield "its expected cost lies outside its interval"
+        yield "its expected cost is outside its interval"
     if not choice.hours.p10 <= choice.hours.p50 <= choice.hours.p90:
-        yield "its expected time lies outside its interval"
+        yield "its expected time is outside its interval"
     if shape.standing != "priced" or shape.doubtful or shape.price_micros_per_month is None:
-        yield "its price is not known well enough to be chosen"
+        yield "its price is unknown or doubtful"
         return
     if wish.deadline_hours is not None and choice.hours.p90 > wish.deadline_hours:
         yield "it misses the deadline"
     if wish.budget_micros is not None and cost.expected_micros > wish.budget_micros:
         yield "it is over the budget"
-    if fault := _unwanted(shape, choice.instances, wish):
+    if fault := _violation(shape, choice.instances, wish):
         yield fault
-    worth = case.worth(shape, choice.instances)
-    if isinstance(worth, str):
-        yield f"the work does not run there: {worth}"
+    computed = case.computed(shape, choice.instances)
+    if isinstance(computed, str):
+        yield f"the work cannot run on it: {computed}"
         return
-    if not _alike(choice.hours.p90, worth.p90) or not _alike(choice.hours.p50, worth.p50):
-        yield f"it takes {worth.p50:.4f} h, not {choice.hours.p50:.4f}"
-    elif not isinf(worth.micros) and not _alike(cost.expected_micros, worth.micros, worth.apart):
-        yield f"it costs {worth.micros:.0f}, not {cost.expected_micros}"
+    if not _is_close(choice.hours.p90, computed.p90) or not _is_close(choice.hours.p50, computed.p50):
+        yield f"it takes {computed.p50:.4f} h, not {choice.hours.p50:.4f}"
+    elif not isinf(computed.micros) and not _is_close(
+        cost.expected_micros, computed.micros, computed.tolerance
+    ):
+        yield f"it costs {computed.micros:.0f}, not {cost.expected_micros}"
 
 
 def _steps(hours: float, step_seconds: int) -> int:
-    """The time in whole steps, at least one, counted to the microsecond."""
+    """Return the number of billing increments, at least one. Counts microseconds."""
     return max(1, ceil(int(hours * 3.6e9 + 0.5) / (step_seconds * 1_000_000))) * step_seconds
 
 
-def _alike(one: float, other: float, apart: float = TOLERANCE) -> bool:
-    return one == other or abs(one - other) <= apart + TOLERANCE * abs(other)
+def _is_close(one: float, other: float, tolerance: float = TOLERANCE) -> bool:
+    return one == other or abs(one - other) <= tolerance + TOLERANCE * abs(other)
 
 
-def _unwanted(shape: Shape, instances: int, wish: Wish) -> str:
-    """Which of the user's conditions it breaks, as a word of the user's; empty if none."""
+def _violation(shape: Shape, instances: int, wish: Wish) -> str:
+    """Return which of the user's conditions the shape violates. Empty if none."""
     gpus, memory = instances * (shape.gpu_count or 0), shape.gpu_memory_bytes or 0
     if (wish.providers and shape.provider not in wish.providers) or (
         wish.modes and shape.mode not in wish.modes
     ):
-        return "it is of another provider or mode than asked for"
+        return "its provider or purchase mode was not requested"
     if shape.mode == "free" and not wish.modes:
-        return "it is free, which promises nothing"
+        return "it is free and may end at any time"
     if shape.kind in ("none", "other") or not wish.gpus_min <= gpus <= (wish.gpus_max or 10**9):
-        return "it has another number of GPUs than asked for"
+        return "its number of GPUs was not requested"
     if memory < (wish.memory_bytes_min or 0) or memory * gpus < (wish.memory_total_bytes_min or 0):
-        return "it has less memory than asked for"
+        return "it has less memory than requested"
     return ""
 
 
@@ -213,15 +217,15 @@ def _order_faults(choices: Sequence[Choice], wish: Wish) -> Iterator[str]:
             "risk": (earlier.interruptions > later.interruptions),
         }[wish.sort]
         if first:
-            yield f"{earlier.shape.provider} stands before {later.shape.provider}, which is better by {wish.sort}"
+            yield f"{earlier.shape.provider} comes before {later.shape.provider}, which is better by {wish.sort}"
 
 
 def _pareto_faults(choices: Sequence[Choice]) -> Iterator[str]:
-    """A marked choice is beaten by none; an unmarked one by some. By steps in cost, so in n log n."""
-    fastest_below = float("inf")  # among the strictly cheaper
+    """Check that no other choice beats a marked one, and some choice beats each unmarked one. Takes n log n."""
+    fastest_below = float("inf")  # of the strictly cheaper choices
     by_cost = sorted(choices, key=_expected)
-    for _, alike in groupby(by_cost, key=_expected):
-        level = list(alike)
+    for _, group in groupby(by_cost, key=_expected):
+        level = list(group)
         fastest_here = min(choice.hours.p50 for choice in level)
         for choice in level:
             beaten = choice.hours.p50 > fastest_here or fastest_below <= choice.hours.p50
@@ -236,7 +240,7 @@ def _expected(choice: Choice) -> int:
 
 
 def _rejection_faults(rejection: Rejection, case: _Case) -> Iterator[str]:
-    """A rejection has a reason, and in no number of machines could its shape have been chosen."""
+    """Check that a rejection has a reason and that no number of machines of its shape could have been chosen."""
     shape, wish = rejection.shape, case.wish
     if not rejection.code or not rejection.reason:
         yield "no reason is given"
@@ -246,14 +250,16 @@ def _rejection_faults(rejection: Rejection, case: _Case) -> Iterator[str]:
     if shape.price_micros_per_month is None or (asked_memory and shape.gpu_memory_bytes is None):
         return
     for instances in range(wish.instances_min, wish.instances_max + 1):
-        if _unwanted(shape, instances, wish):
+        if _violation(shape, instances, wish):
             continue
-        worth = case.worth(shape, instances)
-        if not isinstance(worth, str) and _would_do(worth, wish):
-            yield f"{instances} of it would do what is asked, and it was rejected as `{rejection.code}`"
+        computed = case.computed(shape, instances)
+        if not isinstance(computed, str) and _meets_limits(computed, wish):
+            yield f"{instances} of it would meet the request, but it was rejected as `{rejection.code}`"
 
 
-def _would_do(worth: Worth, wish: Wish) -> bool:
-    """Clearly within deadline and budget: by more than rounding can decide."""
-    in_time = wish.deadline_hours is None or worth.p90 < wish.deadline_hours * (1 - TOLERANCE)
-    return in_time and (wish.budget_micros is None or worth.micros < wish.budget_micros - worth.apart)
+def _meets_limits(computed: Computed, wish: Wish) -> bool:
+    """Return whether it meets deadline and budget by more than the rounding error."""
+    in_time = wish.deadline_hours is None or computed.p90 < wish.deadline_hours * (1 - TOLERANCE)
+    return in_time and (
+        wish.budget_micros is None or computed.micros < wish.budget_micros - computed.tolerance
+    )

@@ -1,11 +1,11 @@
-"""A job as the planner sees it: how long it takes on the GPUs of an offer, or why it does not run there.
+"""Estimate how long a job takes on the GPUs of an offer, or say why it cannot run there.
 
-`--batch` counts the samples on each GPU, as in `tera estimate`: with more GPUs a step sees more samples, and the job
-takes fewer steps. A global batch is split among the GPUs instead: a step is the same work on any number of them. What
-fits is decided on each card, never by the sum of cards, unless the job shards. Hosts share their cores with others, as
-most rented ones do; those of own servers do not.
+`--batch` is per GPU, as in `tera estimate`: with more GPUs a step processes more samples, and the job takes fewer
+steps. `--global-batch` is split among the GPUs, so a step is the same work on any number of them. Memory must fit on
+each card; the memory of several cards is never added up unless the job shards. Rented hosts are assumed to share their
+cores with other tenants, own hosts not.
 
-Beyond two GPUs memory is that of two, and time changes only by what the GPUs tell each other: over the links of one
+More than two GPUs need as much memory each as two. Their time differs only in communication: over the links of one
 machine, or over the network between several.
 """
 
@@ -29,12 +29,12 @@ from teraflock.offer.model import Shape
 from teraflock.plan.model import Hours, Misfit
 from teraflock.workload.model import Workload
 
-NEARLY_BYTES: Final = 50_000_000  # less would be told as 0 GB
+NEARLY_BYTES: Final = 50_000_000  # less would be printed as 0 GB
 BYTES_PER_GIGABIT: Final = 125_000_000
 
 
 class Job:
-    """Callable with a shape and a number of machines: the hours of the whole job there, or why it does not run."""
+    """Estimates a job. Call it with a shape and a number of machines to get the hours or a `Misfit`."""
 
     def __init__(
         self,
@@ -49,8 +49,8 @@ class Job:
         global_batch: int | None = None,
         tensor_parallel: int = 1,
     ) -> None:
-        """`network` gives the Gbit/s between machines of an instance type; else all have `network_gbps`. `stage` of
-        ZeRO: see `Survey`. `tensor_parallel` GPUs of a machine run each batch together."""
+        """`network` returns the Gbit/s between machines of an instance type; without it, all have `network_gbps`.
+        `stage` is the ZeRO stage, see `Survey`. Groups of `tensor_parallel` GPUs of one machine share each batch."""
         self._workload = workload
         self._global_batch = global_batch
         self._steps = steps
@@ -63,22 +63,22 @@ class Job:
         self._alone: dict[tuple[str, str, int], Seconds | None] = {}
         self._surveys: dict[int, Survey] = {}
         if tensor_parallel > 1:
-            self._survey(1)  # refuses what cannot be divided before any offer is looked at
+            self._survey(1)  # raises for a batch that cannot be divided, before any offer is examined
 
     def __call__(self, shape: Shape, instances: int = 1) -> Hours | Misfit:
         card = cards_by_id().get(shape.gpu)
         gpus = shape.gpu_count or 0
         if card is None:
-            return Misfit("no_estimate", "no estimate can be made for its kind of chip")
+            return Misfit("no_estimate", "estimates do not support this kind of chip")
         if shape.gpu_share != 1:
             part = _slice_of(card, shape)
             if part is None:
-                return Misfit("slice", "a part of a card, for which no estimate is made")
+                return Misfit("slice", "a part of a card, which estimates do not support")
             card = part
         if gpus > GPUS_MAX:
-            return Misfit("too_many_to_estimate", f"has {gpus} GPUs; estimates go up to {GPUS_MAX}")
+            return Misfit("too_many_to_estimate", f"has {gpus} GPUs; estimates support up to {GPUS_MAX}")
         if gpus % self._ways or (self._ways > 1 and shape.gpu_share != 1):
-            return Misfit("tensor_parallel", f"its GPUs do not form groups of {self._ways} in one machine")
+            return Misfit("tensor_parallel", f"its GPUs cannot form groups of {self._ways} in one machine")
         host = OWN if shape.mode == "owned" else SHARED
         gbps = self._network(shape.instance_type) if instances > 1 else 0.0
         key = (card.id, gpus, instances, host, gbps)
@@ -87,7 +87,7 @@ class Job:
         return self._judged[key]
 
     def advice(self) -> Iterator[str]:
-        """What would make the job fit on the largest card there is."""
+        """List changes that would make the job fit on the largest card."""
         from teraflock.estimate.advice import advice
         from teraflock.estimate.answer import answer
         from teraflock.estimate.model import Question
@@ -97,7 +97,7 @@ class Job:
         yield from advice(estimate, estimate.gpus[0].memory_bytes)
 
     def _on(self, card: Card, gpus: int, host: str, gbps: float) -> Hours | Misfit:
-        """On so many GPUs, or groups of GPUs under tensor parallelism: each has a batch of its own."""
+        """Estimate `gpus` GPUs, or groups of GPUs with tensor parallelism. Each has its own batch."""
         if why := unsupported(card):
             return Misfit("no_estimate", why)
         if refused := refuses(card, self._workload.precision):
@@ -107,7 +107,7 @@ class Job:
             return Misfit("does_not_fit", _missing(fit.missing_bytes), fit.missing_bytes)
         alone = self._seconds_alone(card, host, gpus)
         if alone is None:
-            return Misfit("no_time", "how long a step takes there cannot be told")
+            return Misfit("no_time", "its step time cannot be estimated")
         return self._hours(alone, card, gpus, gbps)
 
     def _seconds_alone(self, card: Card, host: str, gpus: int) -> Seconds | None:
@@ -137,13 +137,13 @@ class Job:
         batch = self._survey(1).workload.batch
         if not batch:
             raise BadInput(
-                "This trace does not tell how many samples a step holds",
-                hint="Say `--steps` in place of `--epochs` and `--samples`",
+                "The trace does not say how many samples a step has",
+                hint="Use `--steps` instead of `--epochs` and `--samples`",
             )
         return batch
 
     def _survey(self, gpus: int) -> Survey:
-        """Of the batch that each of so many GPUs has."""
+        """Return the survey for the batch of each of `gpus` GPUs."""
         batch = -(-self._global_batch // gpus) if self._global_batch else self._workload.batch
         if batch not in self._surveys:
             workload = replace(self._workload, batch=batch)
@@ -158,7 +158,7 @@ class Job:
 
 
 def _slice_of(card: Card, shape: Shape) -> Card | None:
-    """The MIG slice that an offer sells; None for a part that its maker cuts otherwise."""
+    """Return the MIG slice of an offer, or None if the part is not a known slice."""
     for part in all_slices():
         whole = (part.family, part.card_memory_gb) == (card.family, card.memory_gb)
         if (
@@ -175,5 +175,5 @@ SHARE_APART: Final = 0.005
 
 def _missing(missing_bytes: int) -> str:
     if missing_bytes < NEARLY_BYTES:
-        return "does not fit, if only just"  # enough memory in all, but in pieces too small
-    return f"does not fit by {memory_text(missing_bytes)}"
+        return "narrowly does not fit"  # enough memory in total, but fragmented
+    return f"needs {memory_text(missing_bytes)} more memory"

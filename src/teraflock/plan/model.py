@@ -1,7 +1,6 @@
 """The values of a plan.
 
-Those that a plan makes thousands of are kept from the garbage collector, which finds nothing there: none can be part of
-a cycle.
+A plan creates thousands of some of them. These have `gc=False`, which is safe because none can be part of a cycle.
 """
 
 from typing import Final, Literal, get_args
@@ -14,11 +13,11 @@ Sort = Literal["cost", "time", "risk"]
 SORTS: Final[tuple[Sort, ...]] = get_args(Sort)
 
 Use = Literal["job", "hours", "monthly"]
-"""A job that runs once to its end; a machine for so many hours; a machine for so many hours of every month."""
+"""A job that runs once to its end, a machine for a number of hours, or a machine for a number of hours per month."""
 
 
 class Hours(msgspec.Struct, frozen=True, gc=False):
-    """How long, as an interval: one time in ten it is below `p10`, one in ten above `p90`."""
+    """An estimated time. It is below `p10` in one of ten cases, and above `p90` in one of ten."""
 
     p10: float
     p50: float
@@ -26,26 +25,26 @@ class Hours(msgspec.Struct, frozen=True, gc=False):
 
 
 class Misfit(msgspec.Struct, frozen=True, gc=False):
-    """Why something cannot run there. The code is stable; the reason is for people, and ends without a period."""
+    """Why a shape was rejected. The code is stable; the reason is text without a final period."""
 
     code: str
     reason: str
     by: float = 0.0
-    """How far it missed, in units of what it missed by: for finding the nearest miss."""
+    """By how much the shape missed, in the unit of `code`. Used to find the nearest miss."""
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user asked for, apart from the work itself."""
+    """What the user asked for, except the workload."""
 
     use: Use
     hours: float = 0.0
-    """For `hours` and `monthly`; a job's hours come from its estimate."""
+    """Set for `hours` and `monthly`. The hours of a job come from its estimate."""
     gpus_min: int = 1
     gpus_max: int | None = None
-    """Of all instances together, as is `memory_total_bytes_min`."""
+    """Of all machines together, as is `memory_total_bytes_min`."""
     instances_min: int = 1
     instances_max: int = 1
-    """How many machines of one offer may work together."""
+    """The largest number of machines of one offer that may work together."""
     memory_total_bytes_min: int | None = None
     memory_bytes_min: int | None = None
     modes: tuple[Mode, ...] = ()
@@ -57,12 +56,12 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     disk_gb: float = 0.0
     egress_gb: float = 0.0
     egress_micros_per_gb: int = 0
-    """What the user says a GB out costs, in `currency`; no price list of it is known here."""
+    """The user's price per GB of outgoing traffic, in `currency`. Teraflock has no price list for it."""
     sort: Sort = "cost"
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One addend of a cost, and the arithmetic behind it."""
+    """One part of a cost, with its arithmetic."""
 
     what: str
     micros: int
@@ -72,7 +71,7 @@ class Part(msgspec.Struct, frozen=True):
 class Cost(msgspec.Struct, frozen=True, gc=False):
     expected_micros: int
     low_micros: int
-    """At the `p10` of the hours; as expected until the choice is itemised, as is `high_micros`, at their `p90`."""
+    """The cost at `p10` of the hours; `high_micros` at `p90`. Both equal the expected cost until it is itemised."""
     high_micros: int
     currency: str
 
@@ -80,21 +79,21 @@ class Cost(msgspec.Struct, frozen=True, gc=False):
 class Choice(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     shape: Shape
     instances: int = 1
-    """Machines of this shape that work together."""
+    """The number of machines that work together."""
     hours: Hours
     cost: Cost
     parts: tuple[Part, ...]
-    """Empty until the choice is itemised: of thousands, ten are shown."""
+    """Empty until the choice is itemised."""
     interruptions: float
-    """How often it is expected to be taken away before the end."""
+    """The expected number of interruptions until the job ends."""
     pareto: bool = False
-    """No other choice is both cheaper and faster."""
+    """Whether no other choice is both cheaper and faster."""
     offer: Offer | None = None
-    """The cheapest of the shape; filled in once the choice is made."""
+    """The cheapest offer of the shape. Set after choosing."""
 
     @property
     def gpu_count(self) -> int:
-        """Of all its instances."""
+        """Return the GPUs of all its machines."""
         return self.instances * (self.shape.gpu_count or 0)
 
 
@@ -110,11 +109,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     rejected: tuple[Rejection, ...]
     warnings: tuple[str, ...]
     without_gpu: int = 0
-    """Offers without a GPU: counted, and not looked at one by one."""
+    """The number of offers without a GPU. They are not judged one by one."""
 
     def counts(self) -> dict[str, int]:
-        """How many offers each reason ruled out, the commonest first."""
+        """Count the rejected offers by reason, most frequent first."""
         counts: dict[str, int] = {"no_gpu": self.without_gpu}
         for rejection in self.rejected:
             counts[rejection.code] = counts.get(rejection.code, 0) + rejection.shape.offers
         return {code: count for code, count in sorted(counts.items(), key=lambda each: -each[1]) if count}
+
+
+def reason_text(code: str) -> str:
+    """`no_gpu` → `no GPU`."""
+    return code.replace("_", " ").replace("gpu", "GPU")

@@ -1,9 +1,9 @@
-"""What to say where no offer does what was asked for."""
+"""The error for a plan without choices."""
 
 from typing import Final
 
 from teraflock.base.errors import TeraflockError
-from teraflock.plan.model import Plan, Rejection
+from teraflock.plan.model import Plan, Rejection, reason_text
 
 
 class NoPlan(TeraflockError):
@@ -15,22 +15,22 @@ class NoPlan(TeraflockError):
 
 
 def no_plan(plan: Plan, advice: list[str], network: str = "") -> NoPlan:
-    """Say what stood in the way most, how near the nearest came, and what would make the job fit."""
+    """Report the most frequent reasons, the nearest miss, and what would make the job fit."""
     counts = [(code, count) for code, count in plan.counts().items() if code != "no_gpu"]
-    most = ", ".join(f"{count:,} {code.replace('_', ' ')}" for code, count in counts[:3])
-    hint = "`--why` lists every offer with its reason"
+    most = ", ".join(f"{reason_text(code)}: {count:,}" for code, count in counts[:3])
+    hint = "`--why` lists the reason for every offer"
     if best := _nearest(plan):
         what = f"{best.shape.gpu_count}× {best.shape.gpu} at {best.shape.provider}"
-        hint = f"The nearest is {what}: {best.reason}. {hint}"
+        hint = f"The nearest miss is {what}: {best.reason}. {hint}"
     if network:
         hint += f". {network}"
     if advice and not any(rejection.code in ("over_budget", "too_slow") for rejection in plan.rejected):
-        hint += "\n      What would help: " + "\n      ".join(advice)
-    return NoPlan(f"No offer does what is asked ({most or 'none is stored'})", hint=hint)
+        hint += "\n      To make it fit, try one of these:\n        " + "\n        ".join(advice)
+    return NoPlan(f"No offer meets the request ({most or 'no offers are stored'})", hint=hint)
 
 
 def _nearest(plan: Plan) -> Rejection | None:
-    """Of those that got furthest, the one that missed by least."""
+    """Return the smallest miss among the rejections that passed the most checks."""
     for code in NEAR_MISSES:
         if near := [rejection for rejection in plan.rejected if rejection.code == code]:
             return min(near, key=lambda rejection: rejection.by)
@@ -40,4 +40,4 @@ def _nearest(plan: Plan) -> Rejection | None:
 NEAR_MISSES: Final = (
     "over_budget", "too_slow", "does_not_fit", "memory_total_too_small", "memory_too_small", "too_few_gpus",
 )  # fmt: skip
-"""From what would do but for its price to what is too small; misses of one kind alone can be compared."""
+"""Reasons by how near they are, nearest first. The sizes of misses compare only within one reason."""

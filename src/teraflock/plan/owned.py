@@ -1,7 +1,7 @@
-"""Own servers beside rented ones: what an hour of their GPUs really costs.
+"""Own hosts in a plan: what an hour of their GPUs costs.
 
-A price book says what a server was bought for, how long it serves, and what power, place and people cost; spread over
-the hours in which it is used, that is a price like any other. The book is a JSON file in the user's folder.
+The user records the purchase price, years of use, and the cost of power, hosting and staff of each host. Spread over
+the hours in use, they give a price that compares with offers. The records are a JSON file in the user's folder.
 """
 
 from typing import Final
@@ -21,31 +21,31 @@ OWN_SOURCE: Final = "own-servers"
 
 
 class Server(msgspec.Struct, frozen=True, kw_only=True):
-    """One own server and what it costs. Money in micro-units of `currency`."""
+    """One own host and what it costs. Amounts are micro-units of `currency`."""
 
     name: str
     gpu: str
-    """Any name of the card."""
+    """Any name of the GPU model."""
     gpu_count: int
     currency: str = "USD"
     purchase_micros: int
     years: float
-    """How long it serves before it is sold or thrown away."""
+    """Years of use until the host is sold or scrapped."""
     resale_micros: int = 0
     watts: float = 0.0
-    """Drawn from the wall while in use, all of it."""
+    """Power of the whole host while in use."""
     power_micros_per_kwh: int = 0
     hosting_micros_per_month: int = 0
     staff_micros_per_month: int = 0
     utilisation: float = 1.0
-    """The part of all hours in which it works. A server that idles half its life costs twice as much an hour."""
+    """The fraction of all hours in which the host is in use. At 0.5, fixed costs per hour of use are twice as high."""
     vcpus: float | None = None
     ram_bytes: int | None = None
     as_of: str = ""
 
 
 class Upkeep(msgspec.Struct, frozen=True):
-    """What a server costs each month, whether used or not, and what an hour of use adds."""
+    """The fixed monthly cost of an own host, and the cost per hour of use."""
 
     capital_micros: int
     hosting_micros: int
@@ -68,7 +68,7 @@ def upkeep(server: Server) -> Upkeep:
 
 
 def micros_per_month(server: Server) -> int:
-    """What 730 hours of use cost: the fixed costs of as many months as it takes to use it that long, and the power."""
+    """Return the cost of 730 hours of use: fixed costs divided by utilisation, plus power."""
     cost = upkeep(server)
     return round(cost.fixed_micros / server.utilisation) + cost.power_micros_per_hour * HOURS_PER_MONTH
 
@@ -85,35 +85,35 @@ def explained(server: Server) -> str:
     )
     power = decimal_text(cost.power_micros_per_hour, 4)
     return (
-        f"{fixed} {server.currency} a month over {server.utilisation:.0%} of its {HOURS_PER_MONTH} hours, and power"
-        f" {power} {server.currency} an hour"
+        f"{fixed} {server.currency} per month at {server.utilisation:.0%} of {HOURS_PER_MONTH} hours, plus power at"
+        f" {power} {server.currency} per hour"
     )
 
 
 def check(server: Server, rates: Rates) -> None:
-    """Refuse what cannot be: in one sentence, naming the server."""
+    """Raise `BadInput` for impossible values."""
     wrong = {
-        "a GPU that is not known": resolve(server.gpu) is None,
+        "an unknown GPU": resolve(server.gpu) is None,
         "no GPU": server.gpu_count < 1,
-        "a currency without a rate": not rates.knows(server.currency),
+        "a currency without an exchange rate": not rates.knows(server.currency),
         "a negative amount": min(
             server.purchase_micros, server.resale_micros, server.hosting_micros_per_month
         )
         < 0
         or min(server.staff_micros_per_month, server.power_micros_per_kwh) < 0
         or server.watts < 0,
-        "a life of no time": not 0 < server.years <= 100,
+        "years of use outside 0 to 100": not 0 < server.years <= 100,
         "a utilisation outside 0 to 1": not 0 < server.utilisation <= 1,
-        "a resale above its purchase": server.resale_micros > server.purchase_micros,
+        "a resale price above its purchase price": server.resale_micros > server.purchase_micros,
     }
     for fault, is_so in wrong.items():
         if is_so:
-            raise BadInput(f"The server `{server.name}` has {fault}")
+            raise BadInput(f"The host `{server.name}` has {fault}")
 
 
 def shape_of(server: Server) -> Shape:
     found = resolve(server.gpu)
-    assert found is not None, "a server is checked when it comes in"
+    assert found is not None, "hosts are checked when they are read"
     return Shape(
         provider=PROVIDER,
         instance_type=server.name,

@@ -1,7 +1,7 @@
-"""Choosing: every shape becomes a choice or a rejection with one reason, and the choices are put in order.
+"""Choose: turn every shape into a choice or a rejection with one reason, and sort the choices.
 
-Pure: shapes, a clock's day and an estimator come in as values. Nothing is pruned, so that nothing can be missed; it is
-quick because a hundred thousand offers are a few thousand shapes.
+Pure. Shapes, the day and an estimator are arguments. Every shape is examined, so none can be missed. This is fast,
+because a hundred thousand offers have only a few thousand shapes.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,9 +19,9 @@ from teraflock.plan.cost import Costing
 from teraflock.plan.model import Choice, Hours, Misfit, Plan, Rejection, Wish
 
 Estimator = Callable[[Shape, int], Hours | Misfit]
-"""How long the work takes on so many machines of a shape, or why it cannot run there."""
+"""Returns how long the work takes on a number of machines of a shape, or why it cannot run there."""
 
-OLD_PRICE_DAYS: Final = 180  # prices move by the month; half a year is another market
+OLD_PRICE_DAYS: Final = 180  # prices change monthly, so older ones are often wrong
 
 
 def choose(
@@ -34,9 +34,9 @@ def choose(
     *,
     top: int | None = None,
 ) -> Plan:
-    """Judge every shape. The first `top` choices, or all, come with the addends of their cost.
+    """Judge every shape. Itemise the cost of the first `top` choices, or of all.
 
-    A shape may be chosen several times, each with another number of machines; it is rejected if none of them does.
+    A shape may be chosen several times, with different numbers of machines. It is rejected if no number is suitable.
     """
     costing = Costing(wish, assumptions, rates, on)
     machines = range(wish.instances_min, wish.instances_max + 1)
@@ -71,48 +71,48 @@ def _judged(
     if isinstance(hours, Misfit):
         return hours
     if shape.standing == "refused":
-        return Misfit("price_refused", "its price cannot be true")
+        return Misfit("price_refused", "its price is implausible")
     if shape.standing == "unknown" or shape.price_micros_per_month is None:
         return Misfit("price_unknown", f"price unknown{f' since {shape.as_of}' if shape.as_of else ''}")
     if shape.doubtful:
-        return Misfit("price_doubtful", "its price is doubtful: it may not cover the whole machine")
+        return Misfit("price_doubtful", "its price is uncertain: it may not cover the whole machine")
     choice = costing.costed(shape, instances, hours)
-    return too_late(choice, wish) or too_dear(choice, wish) or choice
+    return too_late(choice, wish) or over_budget(choice, wish) or choice
 
 
 def _nearest(misfits: Sequence[Misfit]) -> Misfit:
-    """Of a shape in several numbers, the reason that tells most: the one that got furthest, then the nearest miss."""
+    """Choose the most useful reason: of the misfits that passed the most checks, the smallest miss."""
     furthest = max(misfits, key=lambda misfit: misfit.code in LAST_REASONS)
     return min((each for each in misfits if each.code == furthest.code), key=lambda misfit: misfit.by)
 
 
 LAST_REASONS: Final = frozenset({"too_slow", "over_budget"})
-"""Why something that runs and has a price is not chosen all the same."""
+"""Reasons to reject a shape that can run the work and has a price."""
 
 
 def _hours(shape: Shape, instances: int, wish: Wish, estimate: Estimator) -> Hours:
     hours = estimate(shape, instances) if wish.use == "job" else Hours(wish.hours, wish.hours, wish.hours)
-    assert isinstance(hours, Hours), "a choice was made where the work does not run"
+    assert isinstance(hours, Hours), "a chosen shape can run the work"
     return hours
 
 
 def unsuitable(shape: Shape, wish: Wish, instances: int = 1) -> Misfit | None:
-    """Why the user's own conditions rule a shape out, before any estimate."""
+    """Return which of the user's conditions rules out the shape, before any estimate."""
     if wish.providers and shape.provider not in wish.providers:
-        return Misfit("other_provider", "another provider than asked for")
+        return Misfit("other_provider", "its provider was not requested")
     if wish.modes and shape.mode not in wish.modes:
-        return Misfit("other_mode", f"sold {shape.mode or 'in a mode not told'}, not as asked for")
+        return Misfit("other_mode", f"its purchase mode was not requested: {shape.mode or 'unknown'}")
     if not wish.modes and shape.mode == "free":
-        return Misfit("free", "free, but nothing promises that it runs to the end")
+        return Misfit("free", "free, but may end at any time")
     if shape.kind == "none":
         return Misfit("no_gpu", "has no GPU")
     if shape.kind == "other":
-        return Misfit("not_a_gpu", f"has {shape.gpu or shape.gpu_name}, which is no GPU")
+        return Misfit("not_a_gpu", f"has {shape.gpu or shape.gpu_name}, which is not a GPU")
     if shape.gpu_count is None:
-        return Misfit("count_unknown", "how many GPUs it has is not told")
+        return Misfit("count_unknown", "its number of GPUs is unknown")
     gpus = instances * shape.gpu_count
     if gpus < wish.gpus_min:
-        return Misfit("too_few_gpus", f"has {gpus} of at least {wish.gpus_min} GPUs", wish.gpus_min - gpus)
+        return Misfit("too_few_gpus", f"has {gpus} GPUs, fewer than {wish.gpus_min}", wish.gpus_min - gpus)
     if wish.gpus_max is not None and gpus > wish.gpus_max:
         return Misfit("too_many_gpus", f"has {gpus} GPUs, more than {wish.gpus_max}", gpus - wish.gpus_max)
     return _too_small(shape, wish, gpus)
@@ -122,23 +122,27 @@ def _too_small(shape: Shape, wish: Wish, gpus: int) -> Misfit | None:
     if wish.memory_bytes_min is None and wish.memory_total_bytes_min is None:
         return None
     if shape.gpu_memory_bytes is None:
-        return Misfit("memory_unknown", "its GPU memory is not told")
+        return Misfit("memory_unknown", "its GPU memory is unknown")
     missing = (wish.memory_bytes_min or 0) - shape.gpu_memory_bytes
     if missing > 0:
-        return Misfit("memory_too_small", f"lacks {memory_text(missing)} on each GPU", missing)
+        return Misfit("memory_too_small", f"each GPU has {memory_text(missing)} too little memory", missing)
     missing = (wish.memory_total_bytes_min or 0) - shape.gpu_memory_bytes * gpus
     if missing > 0:
-        return Misfit("memory_total_too_small", f"lacks {memory_text(missing)} over all GPUs", missing)
+        return Misfit(
+            "memory_total_too_small",
+            f"all GPUs together have {memory_text(missing)} too little memory",
+            missing,
+        )
     return None
 
 
 def too_late(choice: Choice, wish: Wish) -> Misfit | None:
-    """Nine times of ten the deadline must hold."""
+    """Return a misfit unless the job meets the deadline in nine of ten cases."""
     late = choice.hours.p90 - wish.deadline_hours if wish.deadline_hours is not None else 0.0
-    return Misfit("too_slow", f"too slow for the deadline by {hours_text(late)}", late) if late > 0 else None
+    return Misfit("too_slow", f"misses the deadline by {hours_text(late)}", late) if late > 0 else None
 
 
-def too_dear(choice: Choice, wish: Wish) -> Misfit | None:
+def over_budget(choice: Choice, wish: Wish) -> Misfit | None:
     above = choice.cost.expected_micros - wish.budget_micros if wish.budget_micros is not None else 0
     if above <= 0:
         return None
@@ -147,7 +151,7 @@ def too_dear(choice: Choice, wish: Wish) -> Misfit | None:
 
 def hours_text(hours: float) -> str:
     if hours == float("inf"):
-        return "for ever"
+        return "never ends"
     if hours < 1:
         return f"{max(1, round(hours * 60))} min"
     return f"{hours:,.1f} h" if hours < 72 else f"{hours / 24:,.1f} days"
@@ -159,7 +163,7 @@ Order = tuple[float, float, str, str, str, int, tuple[object, ...]]
 
 
 def order(wish: Wish) -> Callable[[Choice], Order]:
-    """By expected cost, ties by time; or as `sort` says. Total, so that a plan is the same however it is read."""
+    """Return the sort key: expected cost, then time, or as `sort` says. The order is total, so plans are repeatable."""
     by_time, by_risk = wish.sort == "time", wish.sort == "risk"
 
     def key(choice: Choice) -> Order:
@@ -175,7 +179,7 @@ def order(wish: Wish) -> Callable[[Choice], Order]:
 
 
 def with_pareto(choices: Sequence[Choice]) -> tuple[Choice, ...]:
-    """Mark the choices than which no other is both cheaper and faster (nor as good in one and better in the other)."""
+    """Mark the Pareto-optimal choices: no other is at least as cheap and as fast, and better in one of them."""
     marked = list(choices)
     best_time, previous = float("inf"), (-1, 0.0)
     for cost, time, at in sorted(

@@ -1,4 +1,4 @@
-"""What the edges ask for: a plan over the stored offers, checked before it is handed out."""
+"""Make plans from the stored offers. Every plan is checked before it is returned."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
@@ -43,16 +43,16 @@ def plan(
     regions: tuple[str, ...] = (),
     top: int,
 ) -> Plan:
-    """The best `top` choices, each with the offer to take, and every other shape with the reason why not."""
+    """Return the best `top` choices, each with its cheapest offer, and every rejected shape with a reason."""
     on = today(clock)
     with database.read() as tx:
         shapes = [*shape_store.shapes(tx, regions), *map(shape_of, servers)]
         whole = choose(shapes, wish, estimate, assumptions, rates, on, top=top)
         if broken := list(faults(whole, shapes, wish, estimate, assumptions, rates, on)):
-            raise UnsoundPlan("The plan did not pass its own check", context={"faults": broken[:10]})
+            raise UnsoundPlan("The plan failed an internal check", context={"faults": broken[:10]})
         own = {server.name: server for server in servers}
         shown = tuple(_with_offer(tx, choice, regions, own) for choice in whole.choices[:top])
-        elsewhere = _elsewhere(shape_store.shapes(tx, ()), shapes) if regions else []
+        elsewhere = _other_regions(shape_store.shapes(tx, ()), shapes) if regions else []
         without_gpu = store.without_any_gpu(tx)
     return replace(
         whole,
@@ -64,7 +64,7 @@ def plan(
 
 
 class LeftOut(NamedTuple):
-    """One offer that was not chosen."""
+    """An offer that was not chosen, and why."""
 
     offer: Offer
     code: str
@@ -74,7 +74,7 @@ class LeftOut(NamedTuple):
 def left_out(
     database: Database, plan: Plan, *, servers: Sequence[Server] = (), regions: tuple[str, ...] = ()
 ) -> Iterator[LeftOut]:
-    """Every offer with a GPU that was not chosen, one by one, each with its one reason. Read lazily."""
+    """Yield every offer with a GPU that was not chosen, each with one reason. Reads lazily."""
     why = {
         shape_store.shape_key(each.shape): each for each in plan.rejected if each.code != OTHER_REGION.code
     }
@@ -91,14 +91,14 @@ def left_out(
             elif key in why:
                 yield LeftOut(offer, why[key].code, why[key].reason)
             elif offer.price_micros_per_month != lowest.get(key):
-                yield LeftOut(offer, "dearer", "the same machine costs less in another place")
+                yield LeftOut(offer, "dearer", "the same machine is cheaper in another region")
 
 
-OTHER_REGION: Final = Misfit("other_region", "in another region than asked for")
+OTHER_REGION: Final = Misfit("other_region", "its region was not requested")
 
 
-def _elsewhere(everywhere: Sequence[Shape], here: Sequence[Shape]) -> list[Rejection]:
-    """What stands in other regions than those asked for, by shape."""
+def _other_regions(everywhere: Sequence[Shape], here: Sequence[Shape]) -> list[Rejection]:
+    """Reject the offers in regions that were not requested, by shape."""
     found = {shape_store.shape_key(shape): shape.offers for shape in here}
     rest = ((shape, shape.offers - found.get(shape_store.shape_key(shape), 0)) for shape in everywhere)
     code, reason = OTHER_REGION.code, OTHER_REGION.reason
@@ -119,20 +119,21 @@ def _warnings(shown: tuple[Choice, ...], assumptions: Assumptions, on: date) -> 
     if old:
         oldest = max(_age_days(choice.shape.as_of, on) for choice in old)
         warnings.append(
-            f"{len(old)} of {len(shown)} choices have prices over half a year old, up to {oldest // 30} months"
+            f"{len(old)} of {len(shown)} choices have prices older than six months, the oldest {oldest // 30} months"
         )
     unclear = [choice for choice in shown if choice.offer and "unclear:host" in choice.offer.flags]
     if unclear:
-        warnings.append(f"{len(unclear)} prices may not cover the host beside the GPU")
+        warnings.append(f"{len(unclear)} of {len(shown)} prices may cover the GPU only, without its host")
     networks = {
         assumptions.network(choice.shape.instance_type): choice.shape.instance_type
         for choice in shown
         if choice.instances > 1
     }
     for (gbps, because), instance_type in networks.items():
+        example = f" such as {instance_type}" if instance_type else ""
         warnings.append(
-            f"machines such as {instance_type} are joined by a network of {gbps:g} Gbit/s ({because});"
-            " what they tell each other was never measured"
+            f"the plan uses {gbps:g} Gbit/s between machines{example} ({because});"
+            " communication is computed, not measured"
         )
     if any(
         choice.shape.gpu_count and choice.gpu_count > 1
@@ -144,8 +145,8 @@ def _warnings(shown: tuple[Choice, ...], assumptions: Assumptions, on: date) -> 
 
 
 LINKS: Final = (
-    f"GPUs of one machine are taken to reach {NVLINK_REACH:.0%} of NVLink, else {PCIE_REACH:.0%} of PCIe; computed, not"
-    " measured"
+    "the speed of several GPUs is computed, not measured:"
+    f" it assumes {NVLINK_REACH:.0%} of NVLink or {PCIE_REACH:.0%} of PCIe bandwidth"
 )
 
 

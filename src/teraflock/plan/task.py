@@ -1,4 +1,4 @@
-"""What a server hands to the processes that estimate and plan."""
+"""The tasks that a server sends to its planner processes."""
 
 from typing import Literal
 
@@ -6,10 +6,8 @@ import msgspec
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """Work for the planner's processes."""
-
     what: Literal["estimate", "plan"]
     words: bytes
     """The request as JSON."""
     with_costs: bool
-    """Whether the asker may know what own servers cost: operators alone."""
+    """Whether the caller may see what own hosts cost. Only operators may."""

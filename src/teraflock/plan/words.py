@@ -1,4 +1,4 @@
-"""The words of a plan, as `tera plan` and the API take them: the wish, the job, and what is assumed."""
+"""Parse a plan request from `tera plan` or the API into the wish, the job and the assumptions."""
 
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Final
@@ -20,17 +20,15 @@ if TYPE_CHECKING:
     from teraflock.plan.job import Job
 
 INSTANCES_MAX: Final = 64
-WORK_MAX: Final = (
-    1e13  # steps or samples; beyond, no machine finishes and no amount of money can be written down
-)
+WORK_MAX: Final = 1e13  # steps or samples; larger amounts overflow the cost
 GB_MAX: Final = 1e9
 HOURS_MAX: Final = 1e6
-OF_A_JOB: Final = (
+JOB_OPTIONS: Final = (
     "batch", "global_batch", "seq", "image_size", "optimizer", "gradient_checkpointing", "lora_rank", "kv_cache",
     "steps", "epochs", "samples", "shard", "zero", "offload", "interruptions", "checkpoint", "restart", "network",
     "tensor_parallel", "precision", "task",
 )  # fmt: skip
-"""Options that say nothing about a plain machine."""
+"""Options that need a MODEL."""
 
 
 TOP: Final = 10
@@ -39,7 +37,7 @@ STAGE_MAX: Final = 3
 
 
 class PlanWords(WorkloadWords, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A plan as it was asked for: with a model, a job; without, a machine for `hours` or `hours_per_month`."""
+    """A plan request: a job with a model, or a machine for `hours` or `hours_per_month` without one."""
 
     model: Word | None = None
     shard: bool = False
@@ -69,17 +67,17 @@ class PlanWords(WorkloadWords, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def job_from(model: str, words: PlanWords, assumptions: Assumptions) -> "Job":
-    # loaded here: a plan of a plain machine needs no estimate
+    # Imported here because a plan without a model needs no estimate.
     from teraflock.plan.job import Job
 
     samples = total_samples(words)
     if (words.steps is None) == (samples is None):
-        raise BadInput("Say how much there is to do", hint="Give `--epochs` and `--samples`, or `--steps`")
+        raise BadInput("The amount of work is missing", hint="Give `--epochs` and `--samples`, or `--steps`")
     amounts = [each for each in (words.steps, words.epochs, words.samples, samples) if each is not None]
     if not all(0 < each <= WORK_MAX for each in amounts):
         raise BadInput(
-            "There must be something to do, and an end to it",
-            hint=f"Steps, epochs and samples lie above zero and up to {WORK_MAX:.0e}",
+            "The amount of work is out of range",
+            hint=f"Steps, epochs and samples must be above 0 and at most {WORK_MAX:.0e}",
         )
     check_total(words)
     total = words.global_batch
@@ -98,30 +96,30 @@ def job_from(model: str, words: PlanWords, assumptions: Assumptions) -> "Job":
 def _stage(words: PlanWords) -> int:
     check_between("zero", words.zero, 1, STAGE_MAX)
     if words.shard and words.zero not in (None, STAGE_MAX):
-        raise BadInput("`--shard` is ZeRO 3", hint="Say `--zero` alone")
+        raise BadInput("`--shard` means ZeRO 3 and conflicts with `--zero`", hint="Use `--zero` alone")
     return STAGE_MAX if words.shard else words.zero or 0
 
 
 def assumptions_from(words: PlanWords) -> Assumptions:
-    """What is assumed, with what the user knows better in its place."""
+    """Return the shipped assumptions with the user's overrides."""
     assumed = shipped_assumptions()
-    if (often := words.interruptions) is not None:
-        if not 0 <= often <= 60:
-            raise BadInput(f"{often:g} interruptions an hour cannot be planned with", hint="Give 0 to 60")
+    if (rate := words.interruptions) is not None:
+        if not 0 <= rate <= 60:
+            raise BadInput(f"`--interruptions {rate:g}` is out of range", hint="Give 0 to 60 per hour")
         assumed = replace(
             assumed,
-            interruptions_per_hour=often,
+            interruptions_per_hour=rate,
             interruptions_by_provider={},
-            interruptions_because="as you said",
+            interruptions_because="from `--interruptions`",
         )
     if (gbps := words.network) is not None:
         if not 0 < gbps <= 10_000:
-            raise BadInput(f"A network of {gbps:g} Gbit/s cannot be planned with", hint="Give 0.1 to 10000")
-        assumed = replace(assumed, network_gbps=gbps, network_because="as you said", network_by_type={})
+            raise BadInput(f"`--network {gbps:g}` is out of range", hint="Give 0.1 to 10000 Gbit/s")
+        assumed = replace(assumed, network_gbps=gbps, network_because="from `--network`", network_by_type={})
     for option, seconds in (("checkpoint", words.checkpoint), ("restart", words.restart)):
         if seconds is not None:
             if not 0 < seconds <= 86_400:
-                raise BadInput(f"`--{option} {seconds:g}` is no time in seconds up to a day")
+                raise BadInput(f"`--{option} {seconds:g}` is out of range", hint="Give seconds, up to 86400")
             assumed = replace(assumed, **{f"{option}_seconds": seconds})
     return assumed
 
@@ -129,25 +127,32 @@ def assumptions_from(words: PlanWords) -> Assumptions:
 def wish_from(words: PlanWords, currency: str, rates: Rates, clock: Clock, *, job: bool) -> Wish:
     hours, monthly = words.hours, words.hours_per_month
     if job and (hours is not None or monthly is not None):
-        raise BadInput("A job takes the hours it takes", hint="Leave out `--hours` and `--hours-per-month`")
+        raise BadInput(
+            "`--hours` and `--hours-per-month` cannot be combined with a MODEL",
+            hint="Leave them out: the time of a job is estimated",
+        )
     if not job and (hours is None) == (monthly is None):
         raise BadInput(
-            "Say what is to be planned",
-            hint="A MODEL to train, or a machine for `--hours` or `--hours-per-month`",
+            "A plan needs a MODEL, `--hours` or `--hours-per-month`",
+            hint="Give exactly one of them",
         )
     wanted = 0.0 if job else hours if hours is not None else monthly or 0.0
     if not job and (not 0 < wanted <= 100_000 or (monthly or 0) > 730):
-        raise BadInput(f"A machine cannot be had for {wanted:g} hours", hint="A month has 730 hours")
+        raise BadInput(
+            f"{wanted:g} hours are out of range",
+            hint="Give `--hours` up to 100000, or `--hours-per-month` up to 730",
+        )
     if not job:
-        _refuse_words_of_a_job(words)
+        _check_no_job_options(words)
     if not all(0 <= each <= GB_MAX for each in (words.disk, words.egress)):
         raise BadInput(
-            "A disk, or what leaves the cloud, has a size of nothing or more",
-            hint=f"In GB, up to {GB_MAX:.0e}",
+            "`--disk` or `--egress` is out of range",
+            hint=f"Give 0 to {GB_MAX:.0e} GB",
         )
     if bool(words.egress) != bool(words.egress_price):
         raise BadInput(
-            "`--egress` and `--egress-price` belong together", hint="No provider's price of it is known here"
+            "`--egress` and `--egress-price` must be given together",
+            hint="Teraflock does not know the providers' prices for outgoing traffic",
         )
     check_between("top", words.top, 1, TOP_MAX)
     for mode in words.mode:
@@ -157,7 +162,7 @@ def wish_from(words: PlanWords, currency: str, rates: Rates, clock: Clock, *, jo
     instances_min, instances_max = _instances(words.instances)
     if words.network is not None and (instances_max < 2 or not job):
         raise BadInput(
-            "`--network` joins several machines of a job", hint="Say `--instances 1-4` with a MODEL"
+            "`--network` needs a MODEL and several machines", hint="Add `--instances 1-4` and a MODEL"
         )
     return Wish(
         use="job" if job else "hours" if hours is not None else "monthly",
@@ -179,13 +184,13 @@ def wish_from(words: PlanWords, currency: str, rates: Rates, clock: Clock, *, jo
     )
 
 
-def _refuse_words_of_a_job(words: PlanWords) -> None:
-    usual = PlanWords()
-    given = [name for name in OF_A_JOB if getattr(words, name) != getattr(usual, name)]
+def _check_no_job_options(words: PlanWords) -> None:
+    defaults = PlanWords()
+    given = [name for name in JOB_OPTIONS if getattr(words, name) != getattr(defaults, name)]
     if given:
         raise BadInput(
-            f"`--{given[0].replace('_', '-')}` is about a job, and no MODEL is named",
-            hint="Name a MODEL, or leave it out",
+            f"`--{given[0].replace('_', '-')}` needs a MODEL",
+            hint="Add a MODEL, or leave the option out",
         )
 
 
@@ -196,13 +201,13 @@ def _instances(text: str) -> tuple[int, int]:
     )
     if not 1 <= least <= most <= INSTANCES_MAX:
         raise BadInput(
-            f"`{text}` is no number of machines", hint=f"Write `4` or `1-8`, up to {INSTANCES_MAX}"
+            f"`{text}` is not a number of machines", hint=f"Write `4` or `1-8`, up to {INSTANCES_MAX}"
         )
     return least, most
 
 
 def _budget(text: str, currency: str, rates: Rates, clock: Clock) -> int:
-    """`200`, or `200USD` in a currency of its own."""
+    """Parse `200`, or `200USD` for another currency than that of the plan."""
     stripped = text.strip()
     number = stripped.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
     own = stripped[len(number) :].upper() or currency
@@ -217,15 +222,15 @@ def _amount(text: str) -> int:
         micros = parse_micros(text)
     except ValueError:
         raise BadInput(
-            f"`{text}` is no amount of money", hint="Write a number; `--currency` says of what"
+            f"`{text}` is not an amount of money", hint="Write a number; set the currency with `--currency`"
         ) from None
     if micros < 0:
-        raise BadInput(f"`{text}` is less than nothing", hint="Give an amount of zero or more")
+        raise BadInput(f"`{text}` is negative", hint="Give an amount of 0 or more")
     return micros
 
 
 def deadline_hours(text: str, now: datetime) -> float:
-    """`36h`, `7d` or a date (its end) → hours from now."""
+    """Parse `36h`, `7d` or a date into hours from now. A date means the end of that day."""
     unit = {"h": 1.0, "d": 24.0}.get(text[-1:].lower())
     try:
         if unit:
@@ -235,9 +240,9 @@ def deadline_hours(text: str, now: datetime) -> float:
             end = datetime(day.year, day.month, day.day, 23, 59, 59, tzinfo=now.tzinfo)
             hours = (end - now).total_seconds() / 3600
     except ValueError:
-        raise BadInput(f"`{text}` is no deadline", hint="Write `36h`, `7d` or `2026-12-31`") from None
+        raise BadInput(f"`{text}` is not a deadline", hint="Write `36h`, `7d` or `2026-12-31`") from None
     if hours <= 0:
-        raise BadInput(f"The deadline `{text}` is past", hint="Give a time to come")
+        raise BadInput(f"The deadline `{text}` has passed", hint="Give a time in the future")
     if not hours <= HOURS_MAX:
-        raise BadInput(f"`{text}` is no deadline", hint="Write `36h`, `7d` or `2026-12-31`")
+        raise BadInput(f"`{text}` is not a deadline", hint="Write `36h`, `7d` or `2026-12-31`")
     return hours

@@ -1,4 +1,4 @@
-"""An estimate as `tera estimate --json` and `POST /v1/estimates` have it."""
+"""An estimate as JSON, for `tera estimate --json` and `POST /v1/estimates`."""
 
 from typing import Any
 
@@ -9,11 +9,12 @@ from teraflock.estimate.words import EstimateWords
 
 
 class EstimateRequest(EstimateWords, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `tera estimate` asks, by the names of its options. A model is named; the server reads no files."""
+    """An estimate request. Fields have the names of the options of `tera estimate`. `model` must be a name, not a
+    file."""
 
 
 def shape_estimate(estimate: Estimate) -> dict[str, Any]:
-    """The JSON that is promised; further fields may join, these stay. Without an amount of work there are no hours."""
+    """Return the stable JSON fields; new ones may be added. Without an amount of work, hours are omitted."""
     shape: dict[str, Any] = msgspec.to_builtins(estimate)
     for row in shape["gpus"]:
         if row["hours"] is None:

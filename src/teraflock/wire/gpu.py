@@ -1,4 +1,4 @@
-"""A GPU as `tera gpus --json` and `GET /v1/gpus` have it."""
+"""A GPU model as JSON, for `tera gpus --json` and `GET /v1/gpus`."""
 
 import msgspec
 
@@ -9,7 +9,7 @@ class GpuShape(msgspec.Struct, frozen=True, kw_only=True):
     gpu: str
     name: str
     kind: str
-    """`gpu`, or what else it is: `tpu`, `fpga` …"""
+    """`gpu`, or another kind such as `tpu` or `fpga`."""
     family: str
     maker: str
     year: int | None = None

@@ -1,4 +1,4 @@
-"""An offer as `tera offers --json` has it: in the currency and period asked for, with the quoted price beside."""
+"""An offer as JSON: in the requested currency and period, together with the quoted price."""
 
 from datetime import date
 
@@ -11,7 +11,7 @@ from teraflock.offer.rules import price_in
 
 
 class QuotedShape(msgspec.Struct, frozen=True):
-    """The price as the source has it."""
+    """The price as in the source."""
 
     price_micros: int
     currency: str

@@ -1,4 +1,4 @@
-"""A plan as `tera plan --json` and `POST /v1/plans` have it."""
+"""A plan as JSON, for `tera plan --json` and `POST /v1/plans`."""
 
 from collections.abc import Iterable, Iterator
 from datetime import date
@@ -15,7 +15,7 @@ from teraflock.wire.offer import OfferShape, shape_offer
 
 
 class PlanRequest(PlanWords, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `tera plan` asks, by the names of its options. A model is named; the server reads no files."""
+    """A plan request. Fields have the names of the options of `tera plan`. `model` must be a name, not a file."""
 
 
 class CostShape(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class ChoiceShape(msgspec.Struct, frozen=True, kw_only=True):
     offer: OfferShape | None
     instances: int
     gpu_count: int
-    """Of all instances together."""
+    """GPUs of all instances together."""
     mode: str | None
     hours: Hours
     cost: CostShape
@@ -46,7 +46,7 @@ class ChoiceShape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RejectedOfferShape(msgspec.Struct, frozen=True, kw_only=True):
-    """Offers alike but for place and price."""
+    """A group of offers that differ only in place and price."""
 
     provider: str
     instance_type: str
@@ -63,7 +63,7 @@ class RejectionShape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeftOutShape(msgspec.Struct, frozen=True, kw_only=True):
-    """One offer that was not chosen, where every one is asked for."""
+    """One offer that was not chosen, for `--why --json`."""
 
     offer: OfferShape
     code: str
@@ -79,10 +79,10 @@ class PlanShape(msgspec.Struct, frozen=True, kw_only=True):
     choices: tuple[ChoiceShape, ...]
     rejected: tuple[RejectionShape, ...]
     rejected_counts: dict[str, int]
-    """How many offers each reason ruled out."""
+    """The number of rejected offers by reason."""
     warnings: tuple[str, ...]
     no_plan: NoPlanShape | None
-    """Where no choice is left: why, and what would help."""
+    """Set if there are no choices: why, and what would help."""
 
 
 def shape_plan(answered: Answered, *, top: int, rates: Rates) -> PlanShape:

@@ -1,4 +1,4 @@
-"""A provider as `tera providers --json` and `GET /v1/providers` have it."""
+"""A provider as JSON, for `tera providers --json` and `GET /v1/providers`."""
 
 import msgspec
 
@@ -10,7 +10,7 @@ class ProviderShape(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     kind: str
     facts: ProviderFacts | None
-    """What is known of it, each fact with where it was read; `null`: no more than its name."""
+    """Facts about the provider, each with its evidence. `null` if only the name is known."""
 
 
 def shape_provider(provider: Provider) -> ProviderShape:

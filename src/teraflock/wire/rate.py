@@ -1,4 +1,4 @@
-"""An exchange rate as `tera rates --json` and `GET /v1/rates` have it."""
+"""An exchange rate as JSON, for `tera rates --json` and `GET /v1/rates`."""
 
 from datetime import date
 
@@ -9,7 +9,7 @@ from teraflock.base.exchange import Rate
 
 class RateShape(msgspec.Struct, frozen=True, kw_only=True):
     day: date
-    """From this day on, until the next rate of the currency."""
+    """The first day of this rate. It is valid until the next rate of the currency."""
     currency: str
     micros_per_usd: int
     source: str

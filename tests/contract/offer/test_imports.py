@@ -1,4 +1,4 @@
-"""Imports on both engines: whole or not at all, twice as once, and every price that went is kept with its days."""
+"""Imports on both databases: atomic, idempotent, and past prices are kept with their dates."""
 
 import csv
 import shutil
@@ -43,7 +43,7 @@ def standing(database: Database) -> list[Offer]:
 
 
 def past(database: Database, *, as_of: date) -> list[Offer]:
-    """Superseded prices that stood on a day."""
+    """Return the past prices that were current on a date."""
     with database.read() as tx:
         return [
             offer
@@ -66,7 +66,7 @@ def everything(database: Database) -> tuple[list[Offer], int, list[Source]]:
 
 
 def priced(prices: dict[str, str], **more: object) -> list[Cells]:
-    """Rows of our own layout: for each instance type its price, an hour, in dollars."""
+    """Return rows in our own layout from instance types and prices in dollars per hour."""
     return [{"instance_type": name, "price": price, **more} for name, price in prices.items()]
 
 
@@ -79,10 +79,10 @@ def prices_of(offers: Iterable[Offer]) -> dict[str, float | None]:
     }
 
 
-# --- replaced as a whole -------------------------------------------------------------------------------------------
+# --- replacing offers ----------------------------------------------------------------------------------------------
 
 
-def test_an_import_takes_the_place_of_the_one_before(database: Database, tmp_path: Path) -> None:
+def test_an_import_replaces_the_previous_one(database: Database, tmp_path: Path) -> None:
     first = own(tmp_path / "a.csv", priced({"small": "0.5", "large": "2"}))
     second = own(tmp_path / "b.csv", priced({"small": "0.5", "huge": "9"}))
     other = own(tmp_path / "c.csv", priced({"theirs": "1"}))
@@ -95,8 +95,8 @@ def test_an_import_takes_the_place_of_the_one_before(database: Database, tmp_pat
 
 
 @pytest.mark.parametrize("layout", ["skypilot", "gpuhunt", "teraflock"])
-def test_every_layout_is_replaced_as_a_whole(database: Database, tmp_path: Path, layout: str) -> None:
-    """No row of the old folder is left beside those of the new."""
+def test_every_layout_is_replaced_completely(database: Database, tmp_path: Path, layout: str) -> None:
+    """No row of the old folder is left."""
     for folder, cards in (("old", ("T4", "A10")), ("new", ("A10", "L4"))):
         for i, card in enumerate(cards):
             if layout == "skypilot":
@@ -119,7 +119,7 @@ def test_importing_twice_equals_importing_once(database: Database, tmp_path: Pat
     try:
         first = imported(database, file, "2026-01-01")
     except BrokenSource:
-        return  # nothing in it could be taken
+        return  # nothing in it could be imported
     once = standing(database)
     second = imported(database, file, random.choice(("2026-01-01", "2026-03-01")))
     assert (second.new, second.changed, second.gone) == (0, 0, 0)
@@ -135,9 +135,7 @@ def test_importing_twice_equals_importing_once(database: Database, tmp_path: Pat
 
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32))
-def test_counts_are_those_of_the_offers_after_any_imports(
-    database: Database, tmp_path: Path, seed: int
-) -> None:
+def test_counts_match_the_offers_after_any_imports(database: Database, tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     database.write(_forget_all)
     for _ in range(4):
@@ -174,10 +172,10 @@ def _random_row(random: Random) -> Cells:
     }
 
 
-# --- the past ------------------------------------------------------------------------------------------------------
+# --- past prices ---------------------------------------------------------------------------------------------------
 
 
-def test_a_changed_price_is_kept_with_the_days_on_which_it_held(database: Database, tmp_path: Path) -> None:
+def test_a_changed_price_is_kept_with_its_dates(database: Database, tmp_path: Path) -> None:
     file = tmp_path / "mine.csv"
     for as_of, price in (("2026-01-01", "1"), ("2026-02-01", "1"), ("2026-03-01", "3"), ("2026-05-01", "2")):
         imported(database, own(file, priced({"box": price})), as_of)
@@ -195,7 +193,7 @@ def test_a_changed_price_is_kept_with_the_days_on_which_it_held(database: Databa
     assert past(database, as_of=date(2026, 5, 1)) == []
 
 
-def test_a_confirmed_price_keeps_its_first_day(database: Database, tmp_path: Path) -> None:
+def test_an_unchanged_price_keeps_its_first_date(database: Database, tmp_path: Path) -> None:
     file = own(tmp_path / "mine.csv", priced({"box": "1"}))
     for as_of in ("2026-01-01", "2026-02-01", "2026-03-01"):
         imported(database, file, as_of)
@@ -203,7 +201,7 @@ def test_a_confirmed_price_keeps_its_first_day(database: Database, tmp_path: Pat
     assert (offer.since, offer.as_of) == ("2026-01-01", "2026-03-01")
 
 
-def test_an_offer_that_is_gone_stood_until_the_import_without_it(database: Database, tmp_path: Path) -> None:
+def test_a_removed_offer_ends_with_the_import_without_it(database: Database, tmp_path: Path) -> None:
     imported(database, own(tmp_path / "a.csv", priced({"box": "1", "gone": "2"})), "2026-01-01")
     report = imported(database, own(tmp_path / "b.csv", priced({"box": "1"})), "2026-03-01")
     assert report.gone == 1
@@ -212,7 +210,7 @@ def test_an_offer_that_is_gone_stood_until_the_import_without_it(database: Datab
     assert past(database, as_of=date(2026, 3, 1)) == []
 
 
-def test_a_price_with_a_day_of_its_own_ends_the_one_before_on_that_day(
+def test_a_price_with_its_own_date_ends_the_previous_one_on_that_date(
     database: Database, tmp_path: Path
 ) -> None:
     file = tmp_path / "mine.csv"
@@ -223,7 +221,7 @@ def test_a_price_with_a_day_of_its_own_ends_the_one_before_on_that_day(
     assert past(database, as_of=date(2022, 7, 1)) == []
 
 
-def test_a_change_of_currency_or_standing_is_a_change(database: Database, tmp_path: Path) -> None:
+def test_a_change_of_currency_or_price_status_is_a_change(database: Database, tmp_path: Path) -> None:
     file = tmp_path / "mine.csv"
     imported(database, own(file, priced({"box": "1", "lost": "1"})), "2026-01-01")
     rows = [*priced({"box": "1"}, currency="CNY"), *priced({"lost": ""})]
@@ -232,7 +230,7 @@ def test_a_change_of_currency_or_standing_is_a_change(database: Database, tmp_pa
     assert past_rows(database) == 2
 
 
-def test_history_has_a_point_for_each_day_on_which_prices_began(database: Database, tmp_path: Path) -> None:
+def test_history_has_a_point_for_each_day_with_new_prices(database: Database, tmp_path: Path) -> None:
     file = tmp_path / "mine.csv"
     imported(database, own(file, priced({"a": "1", "b": "2", "c": "6"})), "2026-01-01")
     imported(database, own(file, priced({"a": "1", "b": "3", "c": "5"}, gpu_count=1)), "2026-02-01")
@@ -245,19 +243,19 @@ def test_history_has_a_point_for_each_day_on_which_prices_began(database: Databa
     assert service.history(Query(), "CNY")[0].lowest_micros == 7_189_000
 
 
-def test_history_is_told_for_one_gpu(database: Database, tmp_path: Path) -> None:
+def test_history_is_per_gpu(database: Database, tmp_path: Path) -> None:
     imported(database, own(tmp_path / "mine.csv", priced({"box": "4"}, gpu_count=8)), "2026-01-01")
     (point,) = OfferService(database, RATES, CLOCK).history(Query(), "USD")
     assert point.lowest_micros == point.highest_micros == 500_000
 
 
-# --- refused as a whole --------------------------------------------------------------------------------------------
+# --- refused imports -----------------------------------------------------------------------------------------------
 
 
-def test_older_prices_do_not_take_the_place_of_newer_ones(database: Database, tmp_path: Path) -> None:
+def test_older_prices_do_not_replace_newer_ones(database: Database, tmp_path: Path) -> None:
     imported(database, own(tmp_path / "new.csv", priced({"box": "1"})), "2026-02-01")
     before = everything(database)
-    with pytest.raises(Refused, match="dated 2026-02-01; these are older: 2026-01-31"):
+    with pytest.raises(Refused, match="from 2026-01-31, older than the stored ones from 2026-02-01"):
         imported(database, own(tmp_path / "old.csv", priced({"box": "9"})), "2026-01-31")
     assert everything(database) == before
 
@@ -277,7 +275,7 @@ def test_a_broken_file_in_the_middle_changes_nothing(
     imported(database, own(tmp_path / "good.csv", priced({"box": "1", "gone": "5"})), "2026-01-01")
     before = everything(database)
     folder = tmp_path / "catalog"
-    own(folder / "a.csv", priced({f"new{i}": "2" for i in range(2500)}))  # more than is handed over at once
+    own(folder / "a.csv", priced({f"new{i}": "2" for i in range(2500)}))  # more than one batch
     (folder / "b.csv").write_bytes(content)
     own(folder / "c.csv", priced({"last": "3"}))
     with pytest.raises(BrokenSource, match="`b.csv`"):
@@ -285,16 +283,16 @@ def test_a_broken_file_in_the_middle_changes_nothing(
     assert everything(database) == before
 
 
-def test_a_file_without_one_offer_changes_nothing(database: Database, tmp_path: Path) -> None:
+def test_a_file_without_offers_changes_nothing(database: Database, tmp_path: Path) -> None:
     imported(database, own(tmp_path / "good.csv", priced({"box": "1"})), "2026-01-01")
     before = everything(database)
     for rows in ([], priced({"box": "-1"}), priced({"box": "1"}, currency="XXX")):
-        with pytest.raises(BrokenSource, match="has no offer that can be taken"):
+        with pytest.raises(BrokenSource, match="can be imported"):
             imported(database, own(tmp_path / "bad.csv", rows), "2026-02-01")
         assert everything(database) == before
 
 
-def test_a_reader_sees_the_old_catalog_until_the_new_one_is_whole(database: Database, tmp_path: Path) -> None:
+def test_readers_see_the_old_catalog_until_the_import_commits(database: Database, tmp_path: Path) -> None:
     imported(database, own(tmp_path / "a.csv", priced({"box": "1"})), "2026-01-01")
     seen: list[dict[str, float | None]] = []
 
@@ -314,7 +312,7 @@ def test_a_reader_sees_the_old_catalog_until_the_new_one_is_whole(database: Data
     assert len(standing(database)) == 2500
 
 
-def test_two_imports_at_once_leave_one_whole_catalog(database: Database, tmp_path: Path) -> None:
+def test_two_concurrent_imports_leave_one_complete_catalog(database: Database, tmp_path: Path) -> None:
     catalogs = {
         name: own(tmp_path / f"{name}.csv", priced({f"{name}{i}": "1" for i in range(300)})) for name in "ab"
     }
@@ -357,10 +355,10 @@ def test_an_interrupted_import_changes_nothing(database: Database, tmp_path: Pat
     assert everything(database) == before
 
 
-# --- the report, and what is remembered ----------------------------------------------------------------------------
+# --- report and source ---------------------------------------------------------------------------------------------
 
 
-def test_the_report_says_what_became_of_every_row(database: Database, tmp_path: Path) -> None:
+def test_the_report_accounts_for_every_row(database: Database, tmp_path: Path) -> None:
     rows: list[Cells] = [
         {"instance_type": "good"},
         {"instance_type": "unknown", "price": ""},
@@ -374,18 +372,18 @@ def test_the_report_says_what_became_of_every_row(database: Database, tmp_path: 
     report = imported(database, own(tmp_path / "mine.csv", rows), "2026-01-01")
     assert (report.rows_read, report.offers_taken, report.priced, report.price_unknown) == (12, 6, 2, 1)
     assert [(each.reason, each.rows) for each in report.rejected] == [
-        ("a price or a figure is not a number", 5),
-        ("a GPU is priced without saying how many", 1),
+        ("a price or another figure is not a number", 5),
+        ("a GPU has a price but no count", 1),
     ]
     assert report.rejected[0].examples == ("mine.csv, line 8", "mine.csv, line 9", "mine.csv, line 10")
     assert [(each.reason, each.rows) for each in report.refused] == [
-        ("the price is below any such a card is let for", 2),
+        ("the price is implausibly low", 2),
         ("the price is zero", 1),
     ]
     assert report.unknown_gpus == (("Voodoo 9000", 1),)
 
 
-def test_an_import_leaves_an_event_and_one_that_failed_none(database: Database, tmp_path: Path) -> None:
+def test_only_a_successful_import_records_an_event(database: Database, tmp_path: Path) -> None:
     imported(database, own(tmp_path / "a.csv", priced({"box": "1", "gone": "2"})), "2026-01-01")
     imported(database, own(tmp_path / "b.csv", priced({"box": "3"})), "2026-02-01")
     with pytest.raises(BrokenSource):
@@ -410,10 +408,14 @@ def test_an_import_from_a_file_keeps_the_url_of_the_source(database: Database, t
         source = source_store.source(tx, "mine")
     assert source is not None
     assert (source.url, source.place) == ("https://x.example/p.csv", str(file))
-    assert (source.etag, source.last_modified, source.checksum) == ("", "", "")  # so that it is fetched anew
+    assert (source.etag, source.last_modified, source.checksum) == (
+        "",
+        "",
+        "",
+    )  # so that the next refresh downloads it
 
 
-# --- what ships ----------------------------------------------------------------------------------------------------
+# --- shipped offers ------------------------------------------------------------------------------------------------
 
 
 def test_every_shipped_row_is_in_the_database(database: Database) -> None:
@@ -440,7 +442,7 @@ def _number(text: str) -> float | None:
     return float(text) if text else None
 
 
-def test_what_ships_is_imported_once(database: Database) -> None:
+def test_the_shipped_offers_are_imported_once(database: Database) -> None:
     ensure_shipped(database, RATES, CLOCK)
     with database.read() as tx:
         first = source_store.source(tx, "shipped")
@@ -449,7 +451,7 @@ def test_what_ships_is_imported_once(database: Database) -> None:
         assert source_store.source(tx, "shipped") == first
 
 
-def test_a_new_version_brings_its_offers_and_the_old_prices_are_past(
+def test_a_new_version_replaces_the_shipped_offers_and_keeps_past_prices(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shipped = tmp_path / "offers.csv"
@@ -464,7 +466,7 @@ def test_a_new_version_brings_its_offers_and_the_old_prices_are_past(
     assert past(database, as_of=date(2026, 11, 15)) == []
 
 
-def test_where_a_new_version_cannot_write_the_old_offers_do(
+def test_a_new_version_that_cannot_write_uses_the_old_offers(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ensure_shipped(database, RATES, CLOCK)

@@ -1,4 +1,4 @@
-"""Every question gets the answer of a plain scan: from the store on both engines, and from the index."""
+"""Every query gives the same result as a full scan: from the store on both databases, and from the index."""
 
 from datetime import date
 from random import Random
@@ -42,14 +42,14 @@ def put(database: Database, standing: list[Offer], past: list[Offer] = []) -> No
                 offers=0, currencies="CNY EUR USD",
             )  # fmt: skip
             source_store.put_source(tx, source)
-            source_store.count_anew(tx, name)
+            source_store.update_counts(tx, name)
 
     database.write(work)
 
 
 @EXAMPLES
 @given(seed=SEEDS)
-def test_store_answers_as_a_plain_scan_does(database: Database, seed: int) -> None:
+def test_the_store_equals_a_full_scan(database: Database, seed: int) -> None:
     random = Random(seed)
     all_offers = random_offers(random, random.choice(SIZES))
     put(database, all_offers)
@@ -65,7 +65,7 @@ def test_store_answers_as_a_plain_scan_does(database: Database, seed: int) -> No
 
 @EXAMPLES
 @given(seed=SEEDS)
-def test_past_prices_answer_as_of_their_day(database: Database, seed: int) -> None:
+def test_past_prices_equal_a_full_scan(database: Database, seed: int) -> None:
     random = Random(seed)
     standing = random_offers(random, random.choice(SIZES))
     ended = [
@@ -82,7 +82,7 @@ def test_past_prices_answer_as_of_their_day(database: Database, seed: int) -> No
 
 @settings(max_examples=60, deadline=None)
 @given(seed=SEEDS)
-def test_index_answers_as_a_plain_scan_does(seed: int) -> None:
+def test_the_index_equals_a_full_scan(seed: int) -> None:
     random = Random(seed)
     all_offers = random_offers(random, random.choice(SIZES))
     index = OfferIndex(all_offers, RATES, ON)
@@ -95,7 +95,7 @@ def test_index_answers_as_a_plain_scan_does(seed: int) -> None:
 
 @EXAMPLES
 @given(seed=SEEDS)
-def test_an_empty_answer_names_the_filter_that_emptied_it(database: Database, seed: int) -> None:
+def test_an_empty_result_names_the_filter_that_caused_it(database: Database, seed: int) -> None:
     random = Random(seed)
     all_offers = random_offers(random, random.choice(SIZES))
     put(database, all_offers)
@@ -109,7 +109,7 @@ def test_an_empty_answer_names_the_filter_that_emptied_it(database: Database, se
 
 @EXAMPLES
 @given(seed=SEEDS)
-def test_what_is_left_out_is_counted(database: Database, seed: int) -> None:
+def test_excluded_offers_are_counted(database: Database, seed: int) -> None:
     random = Random(seed)
     all_offers = random_offers(random, random.choice(SIZES))
     put(database, all_offers)

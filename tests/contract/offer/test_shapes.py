@@ -1,4 +1,4 @@
-"""Shapes are the offers taken together: the same on both engines, kept or worked out, here or everywhere."""
+"""Shapes group the offers: the same on both databases, stored or computed, for some or all regions."""
 
 from random import Random
 from typing import Any
@@ -22,8 +22,8 @@ FIELDS = (
 )  # fmt: skip
 
 
-def taken_together(offers: list[Offer], regions: tuple[str, ...]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    """For each shape its lowest price, how many offers it stands for, and the newest day."""
+def grouped(offers: list[Offer], regions: tuple[str, ...]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    """Return the lowest price, the number of offers and the newest date of each shape."""
     found: dict[tuple[Any, ...], list[Offer]] = {}
     for offer in offers:
         here = not regions or any(region.casefold() in place_of(offer) for region in regions)
@@ -33,24 +33,22 @@ def taken_together(offers: list[Offer], regions: tuple[str, ...]) -> dict[tuple[
     return {
         key: (
             min(
-                (o.price_micros_per_month for o in alike if o.price_micros_per_month is not None),
+                (o.price_micros_per_month for o in group if o.price_micros_per_month is not None),
                 default=None,
             ),
-            len(alike),
-            max(o.as_of for o in alike),
+            len(group),
+            max(o.as_of for o in group),
         )
-        for key, alike in found.items()
+        for key, group in found.items()
     }
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), regions=st.sampled_from([(), ("US-",), ("île", "50%_")]))
-def test_shapes_are_the_offers_taken_together(
-    database: Database, seed: int, regions: tuple[str, ...]
-) -> None:
+def test_shapes_equal_the_grouped_offers(database: Database, seed: int, regions: tuple[str, ...]) -> None:
     random = Random(seed)
     once = random_offers(random, random.choice((0, 1, 12, 60)))
-    again = [  # what a second source has too, at another price and with a doubt
+    again = [  # the same from a second source, with another, uncertain price
         replace(
             offer,
             id=offer.id + 10**9,
@@ -66,7 +64,7 @@ def test_shapes_are_the_offers_taken_together(
 
     def shape(tx: Any) -> None:
         for name in ("shipped", "other"):
-            shape_store.shape_anew(tx, name)
+            shape_store.update_shapes(tx, name)
 
     database.write(shape)
     with database.read() as tx:
@@ -77,11 +75,11 @@ def test_shapes_are_the_offers_taken_together(
         shape_store.shape_key(each): (each.price_micros_per_month, each.offers, each.as_of) for each in shapes
     }
     assert len(found) == len(shapes)
-    assert found == taken_together(offers, regions)
+    assert found == grouped(offers, regions)
     assert {shape_store.shape_key(offer) for offer in offers if offer.kind in WITH_GPU} >= found.keys()
 
 
 @pytest.mark.parametrize("flags", [(), ("from-price",), ("host-added",)])
-def test_an_offer_and_its_shape_have_one_key(flags: tuple[str, ...]) -> None:
+def test_an_offer_and_its_shape_have_the_same_key(flags: tuple[str, ...]) -> None:
     (offer,) = (replace(each, kind="gpu", flags=flags) for each in random_offers(Random(3), 1))
     assert shape_store.shape_key(offer)[-1] == bool(set(flags) & set(DOUBTFUL_PRICE))

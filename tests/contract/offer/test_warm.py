@@ -1,4 +1,4 @@
-"""Offers from memory: always those that are stored, whatever is imported when, and within bounds."""
+"""Offers from memory always equal the stored ones, and memory is bounded."""
 
 import threading
 from collections.abc import Callable, Iterable
@@ -40,7 +40,7 @@ def imported(database: Database, offers: Iterable[Offer], name: str = "shipped")
         number = source_store.next_import_number(tx)
         source_store.add(tx, ((offer, offer.id, offer.since) for offer in mine), number)
         source_store.supersede(tx, name, number, "2026-11-15", changed=False)
-        source_store.count_anew(tx, name)
+        source_store.update_counts(tx, name)
         source = Source(
             name=name, layout="teraflock", import_number=number, place="", checksum="", as_of="", imported_at="",
             offers=len(mine), currencies="CNY EUR USD",
@@ -58,7 +58,7 @@ def scanned(offers: Iterable[Offer], words: OfferWords, rates: Rates, clock: Fix
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32))
-def test_answers_are_of_the_stored_catalog_at_every_moment(database: Database, seed: int) -> None:
+def test_answers_always_use_the_stored_offers(database: Database, seed: int) -> None:
     random = Random(seed)
     clock, rates = FixedClock(NOON), [RATES]
     warm = WarmOffers(lambda: database, lambda: rates[0], clock)
@@ -94,7 +94,7 @@ def held(warm: WarmOffers) -> Any:
     return warm._index
 
 
-def test_the_second_question_is_answered_from_memory(
+def test_the_second_query_is_answered_from_memory(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offers = random_offers(Random(1), 40)
@@ -106,7 +106,7 @@ def test_the_second_question_is_answered_from_memory(
     assert warm.answer(OfferWords(), limit=5) == first
 
 
-def test_a_large_catalog_stays_out_of_memory(database: Database) -> None:
+def test_too_many_offers_are_not_loaded_into_memory(database: Database) -> None:
     offers = [offer for offer in random_offers(Random(2), 60) if offer.source == "shipped"]
     imported(database, offers)
     clock = FixedClock(NOON)
@@ -140,7 +140,7 @@ def test_an_old_index_is_freed_before_the_next_is_built(
     assert held_meanwhile == [None, None]
 
 
-def test_where_no_index_can_be_built_the_store_answers(
+def test_the_store_answers_if_no_index_can_be_built(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried = []
@@ -157,15 +157,15 @@ def test_where_no_index_can_be_built_the_store_answers(
     for _ in range(3):
         assert warm.answer(OfferWords(), limit=EVERY).offers == scanned(offers, OfferWords(), RATES, clock)
         warm.settle()
-    assert len(tried) == 1, "the same catalog is not tried again with every question"
+    assert len(tried) == 1, "building is not tried again with every query"
 
 
-def test_many_who_ask_at_once_build_one_index(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_queries_build_one_index(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     built: Callable[..., Any] = service.OfferIndex
     running = threading.Semaphore(1)
 
     def alone(*words: Any) -> Any:
-        assert running.acquire(blocking=False), "two indexes at once would be twice the memory"
+        assert running.acquire(blocking=False), "two indexes are built at the same time"
         try:
             return built(*words)
         finally:
@@ -189,7 +189,7 @@ def test_many_who_ask_at_once_build_one_index(database: Database, monkeypatch: p
     assert held(warm) is not None
 
 
-def test_closing_ends_the_building(database: Database) -> None:
+def test_closing_stops_building(database: Database) -> None:
     imported(database, random_offers(Random(6), 60))
     warm = WarmOffers(lambda: database, lambda: RATES, FixedClock(NOON))
     warm.answer(OfferWords(), limit=1)

@@ -1,4 +1,4 @@
-"""The made-up offers: always the same, all different, and of the kind that real catalogs have."""
+"""Generated offers: repeatable, all different, and similar to real catalogs."""
 
 from collections import Counter
 from itertools import islice
@@ -41,11 +41,11 @@ def test_offers_differ_and_look_like_a_catalog() -> None:
 def test_a_million_are_different_combinations() -> None:
     first = list(islice(generate.offers(1_000_000), COUNT))
     assert len({offer.id for offer in first}) == COUNT
-    with pytest.raises(ValueError, match="1,000,001 offers were asked for, 1,000,000 can be made"):
+    with pytest.raises(ValueError, match="1,000,001 offers were requested, but only 1,000,000 exist"):
         next(generate.offers(1_000_001))
 
 
-def test_gpuhunt_files_are_taken_whole_by_our_own_importer(tmp_path: Path) -> None:
+def test_our_importer_reads_generated_gpuhunt_files_completely(tmp_path: Path) -> None:
     generate.write_gpuhunt(tmp_path, COUNT)
     clock = SystemClock()
     database = open_database(":memory:", clock)

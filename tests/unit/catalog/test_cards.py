@@ -1,4 +1,4 @@
-"""The table of cards: whole, plausible, and true to the figures it was made from."""
+"""The table of cards is complete, plausible, and equal to its sources."""
 
 import csv
 import json
@@ -25,7 +25,7 @@ def each_card(request: pytest.FixtureRequest) -> Card:
     return found
 
 
-def test_ids_names_and_places_are_unique() -> None:
+def test_ids_names_and_ranks_are_unique() -> None:
     ids = [each.id for each in all_cards()] + [each.id for each in all_accelerators()]
     assert [each for each, count in Counter(ids).items() if count > 1] == []
     names = Counter(each.name for each in all_cards())
@@ -51,13 +51,13 @@ def test_tensor_rates_are_dense_and_above_plain_ones(each_card: Card) -> None:
         assert not each_card.tf32_tensor_tflops
         return
     assert each_card.fp32_tflops is not None
-    # A sparse figure would be twice the dense one, and no maker has more than 35 times FP32.
+    # A sparse figure would be twice the dense one, and no card has more than 35 times its FP32 rate.
     assert 1.9 * each_card.fp32_tflops <= each_card.fp16_tensor_tflops <= 35 * each_card.fp32_tflops
     if each_card.tf32_tensor_tflops:
         assert each_card.fp16_tensor_tflops == pytest.approx(2 * each_card.tf32_tensor_tflops, rel=0.03)
 
 
-def test_usable_memory_is_a_little_below_the_nominal(each_card: Card) -> None:
+def test_usable_memory_is_slightly_below_nominal_memory(each_card: Card) -> None:
     if each_card.usable_memory_mib is None:
         assert each_card.usable_memory_bytes is None
         return
@@ -65,29 +65,29 @@ def test_usable_memory_is_a_little_below_the_nominal(each_card: Card) -> None:
     assert each_card.usable_source != "none"
 
 
-def test_every_card_says_where_its_figures_come_from(each_card: Card) -> None:
+def test_every_card_has_a_source(each_card: Card) -> None:
     assert each_card.source
     assert each_card.usable_source
 
 
-def test_cuda_is_what_nvidia_has(each_card: Card) -> None:
+def test_only_nvidia_cards_have_cuda(each_card: Card) -> None:
     assert each_card.cuda == (each_card.maker == "NVIDIA")
 
 
-def test_unknown_figures_are_empty_and_absent_things_are_zero() -> None:
+def test_unknown_figures_are_empty_and_missing_features_are_zero() -> None:
     assert card("RTXPRO4500-Server").fp16_tensor_tflops is None
     assert card("P40").fp16_tensor_tflops == 0
     assert not card("P40").tensor_cores
     assert card("H100-SXM5").tensor_cores
 
 
-def test_an_unknown_id_names_the_nearest() -> None:
+def test_an_unknown_id_gets_suggestions() -> None:
     with pytest.raises(UnknownName) as caught:
         card("V100-SXM3")
     assert "`V100-SXM2`" in caught.value.hint
 
 
-def test_a_part_is_no_larger_than_its_card() -> None:
+def test_a_slice_is_not_larger_than_its_card() -> None:
     for part in all_slices():
         cards = [each for each in families()[part.family] if each.memory_gb == part.card_memory_gb]
         assert cards, part
@@ -96,13 +96,13 @@ def test_a_part_is_no_larger_than_its_card() -> None:
         assert part.profile.endswith(f".{part.memory_gb}gb")
 
 
-def test_boards_with_several_dies_are_listed_by_the_die() -> None:
+def test_boards_with_several_dies_are_listed_per_die() -> None:
     for name in ("K80", "M60", "A16", "MI250X", "SG1", "GB200"):
         assert card(name).note.startswith("PER "), name
 
 
-@pytest.mark.skipif(not SPECS.exists(), reason="the table of checked figures is not beside the repository")
-def test_the_56_rows_equal_the_table_they_were_taken_from() -> None:
+@pytest.mark.skipif(not SPECS.exists(), reason="the table of checked figures is not available")
+def test_56_cards_equal_the_checked_table() -> None:
     with SPECS.open(newline="") as lines:
         specs = list(csv.DictReader(lines))
     assert len(specs) == 56
@@ -144,7 +144,7 @@ def _numbers(spec: dict[str, str]) -> dict[str, object]:
     return row | {"bf16": spec["bf16"] == "yes"}
 
 
-def test_a_cold_start_loads_nothing_slow() -> None:
+def test_looking_up_names_imports_no_slow_modules() -> None:
     script = (
         "import json, sys; before = set(sys.modules); import msgspec; base = set(sys.modules);"
         "from teraflock.catalog.names import find_kinds; find_kinds('A100');"

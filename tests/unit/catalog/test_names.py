@@ -1,4 +1,4 @@
-"""What names mean, for the words of a query and for the names of a catalog."""
+"""Looking up GPU names, for queries and for imports."""
 
 import csv
 import re
@@ -62,7 +62,7 @@ CATALOG_NAMES = (Path(__file__).parent / "accelerator_names.txt").read_text().sp
         ("A100 MIG 1g.5gb", "A100-SXM4-40 A100-PCIe-40"),
     ],
 )
-def test_a_query_means_every_variant_it_leaves_open(text: str, ids: str) -> None:
+def test_a_query_finds_every_matching_variant(text: str, ids: str) -> None:
     assert [each.id for each in find_cards(text)] == ids.split()
 
 
@@ -77,7 +77,7 @@ def test_a_query_means_every_variant_it_leaves_open(text: str, ids: str) -> None
         ("TPU", "TPU TPU-v2 TPU-v3 TPU-v4 TPU-v5e TPU-v5p TPU-v6e"),
     ],
 )
-def test_kinds_are_cards_and_accelerators(text: str, ids: str) -> None:
+def test_a_query_finds_cards_and_accelerators(text: str, ids: str) -> None:
     assert find_kinds(text) == tuple(ids.split())
 
 
@@ -91,24 +91,24 @@ def test_kinds_are_cards_and_accelerators(text: str, ids: str) -> None:
         "V100 SXM4",
         "A100 Hopper",
         "V1000",
-        "RTX 4090 laptop",  # another chip than the card's, so not to be taken for it
+        "RTX 4090 laptop",  # another chip than the desktop card
         "RTX 4090 Foo",
         "4000",  # Quadro RTX 4000, RTX A4000, Quadro P4000 …
         "Gaudi 4",
         "A100 MIG 9g.99gb",
     ],
 )
-def test_no_word_is_passed_over(text: str) -> None:
+def test_no_word_is_ignored(text: str) -> None:
     with pytest.raises(UnknownName) as caught:
         find_kinds(text)
     assert caught.value.exit_code == 2
-    assert caught.value.hint.endswith("`tera gpus` lists them all")
+    assert caught.value.hint.endswith("`tera gpus` lists all of them")
     with pytest.raises(UnknownName):
         find_cards(text)
     assert resolve(text) is None
 
 
-def test_an_unknown_name_is_answered_with_the_nearest() -> None:
+def test_an_unknown_name_gets_suggestions() -> None:
     with pytest.raises(UnknownName) as caught:
         find_cards("RTX 4095")
     assert "`RTX4090`" in caught.value.hint
@@ -151,11 +151,11 @@ def test_an_unknown_name_is_answered_with_the_nearest() -> None:
         ("RTX PRO 6000 96GB", 0, "RTXPRO6000-Server", True),
         ("T40", None, "P40", True),
         ("GTX 1060", None, "GTX1060", True),
-        ("L4", 11444, "L4", False),  # half a card: the count says so, not the name
-        ("V100", 131072, "V100-SXM2", True),  # the whole machine's memory is not believed
+        ("L4", 11444, "L4", False),  # half a card, which the count says and not the name
+        ("V100", 131072, "V100-SXM2", True),  # the memory of the whole machine is ignored
     ],
 )
-def test_a_catalog_name_means_one_card(
+def test_a_name_in_a_catalog_means_one_card(
     name: str, memory_mib: float | None, card_id: str, inferred: bool
 ) -> None:
     found = resolve(name, memory_mib)
@@ -203,7 +203,7 @@ def test_a_part_of_a_card(
         ("Qualcomm AI100", "AI100", 1),
     ],
 )
-def test_an_accelerator_and_how_many_chips_its_name_counts(
+def test_an_accelerator_and_the_number_of_chips_in_its_name(
     name: str, accelerator_id: str, chips: int
 ) -> None:
     found = resolve(name)
@@ -213,7 +213,7 @@ def test_an_accelerator_and_how_many_chips_its_name_counts(
     assert found.memory_bytes == found.accelerator.memory_bytes
 
 
-def test_a_number_too_long_to_be_a_count_is_no_count() -> None:
+def test_a_number_that_is_too_long_is_not_a_count() -> None:
     assert resolve("tpu-v4-" + "9" * 5000) is None
 
 
@@ -261,7 +261,7 @@ def test_every_alias_means_its_target(each: Alias) -> None:
     [
         ("A100", 40960, True),
         ("A100", 81251, True),
-        ("A100", 163840, False),  # of two cards
+        ("A100", 163840, False),  # memory of two cards
         ("A100", 80, False),  # GiB
         ("RTX6000", 98304, True),
         ("RTX6000", 65536, False),
@@ -273,7 +273,7 @@ def test_every_alias_means_its_target(each: Alias) -> None:
         ("no such card", 24576, False),
     ],
 )
-def test_whether_a_variant_has_that_memory(name: str, memory_mib: float, fits: bool) -> None:
+def test_fits_variant(name: str, memory_mib: float, fits: bool) -> None:
     assert fits_variant(name, memory_mib) == fits
 
 
@@ -287,14 +287,14 @@ SEED_NAMES = (
 
 
 @pytest.mark.parametrize("name", SEED_NAMES.split("|"))
-def test_every_gpu_of_the_first_surveys_is_found(name: str) -> None:
+def test_every_gpu_of_the_surveys_is_found(name: str) -> None:
     found = resolve(name)
     assert found is not None
     assert found.id in find_kinds(name)
 
 
-@pytest.mark.skipif(not SEEDS.exists(), reason="the first surveys are not beside the repository")
-def test_the_surveys_name_no_other_gpu() -> None:
+@pytest.mark.skipif(not SEEDS.exists(), reason="the surveys are not available")
+def test_the_surveys_have_no_other_gpus() -> None:
     with (SEEDS / "gpus.csv").open(newline="") as lines:
         names = {row["gpu"] for row in csv.DictReader(lines)}
     real = {name for name in names if not name.startswith("(")}
@@ -324,13 +324,13 @@ def test_case_separators_and_brands_never_matter(name: str, brand: str, data: st
 
 
 @given(KNOWN_NAMES)
-def test_letters_and_digits_may_stand_apart(name: str) -> None:
+def test_letters_and_digits_may_be_separated(name: str) -> None:
     apart = re.sub(r"(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])", " ", name)
     assert find_kinds(apart) == find_kinds(name)
 
 
 @given(KNOWN_NAMES, st.floats(min_value=0.5, max_value=2e6))
-def test_the_memory_listed_chooses_and_never_loses_a_card(name: str, memory_mib: float) -> None:
+def test_memory_selects_among_cards_and_never_excludes_all(name: str, memory_mib: float) -> None:
     plain, found = resolve(name), resolve(name, memory_mib)
     assert plain is not None
     assert found is not None
@@ -342,7 +342,7 @@ def test_the_memory_listed_chooses_and_never_loses_a_card(name: str, memory_mib:
 
 
 @given(st.text(), st.none() | st.floats())
-def test_any_text_is_answered(text: str, memory_mib: float | None) -> None:
+def test_any_text_can_be_looked_up(text: str, memory_mib: float | None) -> None:
     found = resolve(text, memory_mib)
     try:
         kinds = find_kinds(text)

@@ -1,4 +1,4 @@
-"""Providers: names that lead to them, and facts that say how sure they are."""
+"""Providers: looking up names, and facts with their evidence."""
 
 import pytest
 from hypothesis import given
@@ -47,12 +47,12 @@ FOURTEEN = WITH_FACTS.split()
         ("Prime Intellect", "primeintellect"),
     ],
 )
-def test_a_provider_is_found_by_what_people_call_it(text: str, known_id: str) -> None:
+def test_a_provider_is_found_by_any_of_its_names(text: str, known_id: str) -> None:
     assert find_provider(text).id == known_id
     assert provider_id(text) == known_id
 
 
-def test_every_name_leads_to_one_provider() -> None:
+def test_every_name_means_one_provider() -> None:
     ids = [each.id for each in all_providers()]
     assert len(set(ids)) == len(ids)
     for provider in all_providers():
@@ -68,7 +68,7 @@ def test_every_cloud_of_the_real_catalog_is_known() -> None:
     assert {find_provider(folder).id for folder in folders.split()} == set(folders.split())
 
 
-def test_an_unknown_provider_is_refused_by_a_query_and_kept_by_an_import() -> None:
+def test_an_unknown_provider_is_an_error_in_queries_but_not_in_imports() -> None:
     with pytest.raises(UnknownName) as caught:
         find_provider("Tencnt")
     assert "`tencent`" in caught.value.hint
@@ -77,19 +77,19 @@ def test_an_unknown_provider_is_refused_by_a_query_and_kept_by_an_import() -> No
 
 
 @given(st.text())
-def test_an_id_is_its_own_id(text: str) -> None:
+def test_the_id_of_an_id_is_itself(text: str) -> None:
     known_id = provider_id(text)
     assert known_id
     assert provider_id(known_id) == known_id
 
 
-def test_the_fourteen_and_no_others_have_facts() -> None:
+def test_exactly_fourteen_providers_have_facts() -> None:
     assert [each.id for each in all_providers() if each.facts] == FOURTEEN
     assert [each.id for each in all_providers() if provider_facts(each.id)] == FOURTEEN
 
 
 @pytest.mark.parametrize("known_id", FOURTEEN)
-def test_every_fact_says_something(known_id: str) -> None:
+def test_every_fact_has_a_value_or_text(known_id: str) -> None:
     facts = provider_facts(known_id)
     assert facts is not None
     for fact in _all_facts(facts):
@@ -111,22 +111,20 @@ def test_every_fact_says_something(known_id: str) -> None:
         ("paperspace", "billing_step_seconds", 3600, True),
     ],
 )
-def test_what_nobody_confirmed_is_told_apart(
-    known_id: str, field: str, value: object, confirmed: bool
-) -> None:
+def test_unconfirmed_facts_are_marked(known_id: str, field: str, value: object, confirmed: bool) -> None:
     fact = getattr(provider_facts(known_id), field)
     assert isinstance(fact, Fact)
     assert (fact.value, fact.confirmed) == (value, confirmed)
 
 
-def test_traps_of_stopping_are_kept() -> None:
+def test_costs_after_stopping_are_listed() -> None:
     for known_id in ("tencent", "oci", "azure", "paperspace"):
         facts = provider_facts(known_id)
         assert facts is not None
         assert facts.stop_billing, known_id
 
 
-def test_seconds_are_numbers_and_questions_are_answered_yes_or_no() -> None:
+def test_facts_have_the_right_types() -> None:
     for known_id in FOURTEEN:
         facts = provider_facts(known_id)
         assert facts is not None
@@ -136,7 +134,7 @@ def test_seconds_are_numbers_and_questions_are_answered_yes_or_no() -> None:
             assert fact is None or fact.value is None or type(fact.value) is bool
 
 
-def test_own_servers_are_a_provider_too() -> None:
+def test_own_servers_are_a_provider() -> None:
     own = find_provider("own servers")
     assert isinstance(own, Provider)
     assert (own.id, own.kind) == ("own", "own")

@@ -1,10 +1,10 @@
-"""How a name is cut into words, and what the words behind a family ask for."""
+"""Splitting a GPU name into words, and parsing the words after a family."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teraflock.catalog.words import SILENT, Wish, key_of, read_wish, words_of
+from teraflock.catalog.words import SILENT, Variant, key_of, read_variant, words_of
 
 
 @pytest.mark.parametrize(
@@ -25,34 +25,34 @@ def test_words_of_a_name(text: str, words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rest", "wish"),
+    ("rest", "variant"),
     [
-        ("", Wish()),
-        ("32G", Wish(memory_gb=32)),
-        ("32 GiB", Wish(memory_gb=32)),
-        ("SXM2-32", Wish(form="sxm2", memory_gb=32)),
-        ("80GB PCI-E", Wish(form="pcie", memory_gb=80)),
-        ("80GB HBM2e", Wish(memory_gb=80, memory_type="hbm2e")),
-        ("Blackwell Max-Q Workstation Edition", Wish(form="max-q", architecture="blackwell")),
-        ("MIG 24GB", Wish(part=True, part_memory_gb=24)),
-        ("40GB MIG 1g.5gb", Wish(memory_gb=40, part=True, profile="1g.5gb")),
-        ("PCIe NVLink", Wish(form="pcie")),
+        ("", Variant()),
+        ("32G", Variant(memory_gb=32)),
+        ("32 GiB", Variant(memory_gb=32)),
+        ("SXM2-32", Variant(form="sxm2", memory_gb=32)),
+        ("80GB PCI-E", Variant(form="pcie", memory_gb=80)),
+        ("80GB HBM2e", Variant(memory_gb=80, memory_type="hbm2e")),
+        ("Blackwell Max-Q Workstation Edition", Variant(form="max-q", architecture="blackwell")),
+        ("MIG 24GB", Variant(part=True, part_memory_gb=24)),
+        ("40GB MIG 1g.5gb", Variant(memory_gb=40, part=True, profile="1g.5gb")),
+        ("PCIe NVLink", Variant(form="pcie")),
     ],
 )
-def test_what_the_rest_of_a_name_asks_for(rest: str, wish: Wish) -> None:
-    assert read_wish(words_of(rest)) == wish
+def test_the_variant_of_a_name(rest: str, variant: Variant) -> None:
+    assert read_variant(words_of(rest)) == variant
 
 
 @pytest.mark.parametrize("rest", ["Ti", "x8", "T3", "16GB 32GB", "foo", "hbm"])
-def test_a_word_without_meaning_is_not_passed_over(rest: str) -> None:
-    assert read_wish(words_of(rest)) is None
+def test_an_unknown_word_is_not_ignored(rest: str) -> None:
+    assert read_variant(words_of(rest)) is None
 
 
 @given(st.text())
-def test_any_text_can_be_read(text: str) -> None:
+def test_any_text_can_be_parsed(text: str) -> None:
     words = words_of(text)
     assert not SILENT.intersection(words)
     assert key_of(text) == "".join(words)
     assert words_of(" ".join(words)) == words
-    wish = read_wish(words)
-    assert wish is None or isinstance(wish, Wish)
+    variant = read_variant(words)
+    assert variant is None or isinstance(variant, Variant)

@@ -1,4 +1,4 @@
-"""One conversion makes every price: table and JSON show the same digits, whatever the price and the currency."""
+"""Table and JSON show the same digits for every price and currency."""
 
 from fractions import Fraction
 from random import Random
@@ -36,9 +36,7 @@ def test_table_and_json_show_the_same_price(seed: int, currency: str, per: Perio
 
 @settings(deadline=None)
 @given(seed=SEEDS, currency=CURRENCIES, per=PER, each=st.booleans())
-def test_a_price_is_rounded_once_from_the_stored_one(
-    seed: int, currency: str, per: Period, each: bool
-) -> None:
+def test_a_price_is_rounded_once(seed: int, currency: str, per: Period, each: bool) -> None:
     for offer in random_offers(Random(seed), 20):
         parts = offer.gpu_count if each else 1
         shown = price_in(offer, currency, RATES, ON, per=per, each=each)

@@ -1,4 +1,4 @@
-"""Small catalogs in the layouts that are imported, and what becomes of them."""
+"""Small catalogs in each layout, and the result of reading them."""
 
 import csv
 from collections.abc import Iterable, Mapping
@@ -28,7 +28,7 @@ OWN = (
 )  # fmt: skip
 
 
-class Taken(msgspec.Struct):
+class Imported(msgspec.Struct):
     offers: list[Offer]
     rejected: list[Rejected]
     rows: int
@@ -44,14 +44,14 @@ class Taken(msgspec.Struct):
 
 
 def skypilot(folder: Path, cloud: str, rows: Iterable[Cells]) -> Path:
-    """The folder of one cloud."""
+    """Write the folder of one cloud."""
     usual = {"vCPUs": 8, "MemoryGiB": 64, "Region": "somewhere"}
     _write(folder / cloud / "vms.csv", SKYPILOT, ({**usual, **row} for row in rows))
     return folder / cloud
 
 
 def gpu_info(name: str, count: int, memory_mib: int, *, json: bool = False) -> str:
-    """What stands in `GpuInfo`: the text of a Python value, or JSON."""
+    """Return the text of a `GpuInfo` cell: a Python literal or JSON."""
     text = (
         f"{{'Gpus': [{{'Name': '{name}', 'Manufacturer': 'NVIDIA', 'Count': {count}, "
         f"'MemoryInfo': {{'SizeInMiB': {memory_mib}}}}}], 'TotalGpuMemoryInMiB': {memory_mib}}}"
@@ -60,7 +60,7 @@ def gpu_info(name: str, count: int, memory_mib: int, *, json: bool = False) -> s
 
 
 def machine(name: str, count: int, memory_mib: int, price: str = "1.5", **more: object) -> Cells:
-    """A row of SkyPilot's layout, of a machine with GPUs."""
+    """Return a row in SkyPilot's layout for a machine with GPUs."""
     return {
         "InstanceType": f"{count}x-{name}",
         "AcceleratorName": name,
@@ -84,8 +84,8 @@ def own(file: Path, rows: Iterable[Cells]) -> Path:
     return _write(file, OWN, ({**usual, **row} for row in rows))
 
 
-def taken(layout: str, path: Path, as_of: str = "2026-08-22") -> Taken:
-    """What an import of the file would take, without a database."""
+def imported(layout: str, path: Path, as_of: str = "2026-08-22") -> Imported:
+    """Read the file as an import would, without a database."""
     rows = 0
 
     def count() -> None:
@@ -94,7 +94,7 @@ def taken(layout: str, path: Path, as_of: str = "2026-08-22") -> Taken:
 
     judged = [offered(row, as_of) if isinstance(row, Row) else row for row in reader(layout)(path, count)]
     offers = [each for each in judged if isinstance(each, Offer)]
-    return Taken(offers, [each for each in judged if isinstance(each, Rejected)], rows)
+    return Imported(offers, [each for each in judged if isinstance(each, Rejected)], rows)
 
 
 def offered(row: Row, as_of: str = "2026-08-22") -> Offer | Rejected:

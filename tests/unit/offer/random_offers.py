@@ -1,6 +1,6 @@
-"""Random offers and questions, few enough to collide: ties, unknowns and several currencies are the point.
+"""Random offers and queries with few distinct values, for ties, unknown figures and several currencies.
 
-They are drawn from a seed, not value by value: a hundred times as many cases in the same time.
+They are generated from a seed and not value by value, which is a hundred times faster.
 """
 
 from datetime import date
@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from teraflock.base.exchange import Rate, Rates
 from teraflock.base.money import Price
-from teraflock.offer.model import MODES, SORTS, WITH_GPU, Kind, Offer, PriceLimit, Query, Standing
+from teraflock.offer.model import MODES, SORTS, WITH_GPU, Kind, Offer, PriceLimit, PriceStatus, Query
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ def random_offers(random: Random, count: int) -> list[Offer]:
 
 def _offer(random: Random, number: int) -> Offer:
     one_of = random.choice
-    standing: Standing = one_of(("priced", "priced", "priced", "unknown", "refused"))
+    standing: PriceStatus = one_of(("priced", "priced", "priced", "unknown", "refused"))
     kind: Kind = one_of(("gpu", "gpu", "gpu", "other", "unstated", "none"))
     currency = one_of(("USD", "CNY", "EUR"))
     price = one_of((0, 1, 500_000, 1_000_000, 7_189_000, 2_000_000_001, random.randrange(10**13)))
@@ -67,7 +67,7 @@ def _offer(random: Random, number: int) -> Offer:
 
 
 def random_query(random: Random) -> Query:
-    """Three filters or so of all there are, so that some offers pass."""
+    """Return a query with about three filters, so that some offers match."""
 
     def sometimes(default: T, *values: T) -> T:
         return random.choice(values) if random.random() < 0.25 else default

@@ -1,11 +1,11 @@
-"""Teraflock's own layout, in which the shipped offers lie too."""
+"""Teraflock's own layout, which the shipped offers use too."""
 
 import csv
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.unit.offer.catalogs import Cells, own, taken
+from tests.unit.offer.catalogs import Cells, imported, own
 
 from teraflock.base.money import Price
 from teraflock.base.quantities import GIB
@@ -14,7 +14,7 @@ from teraflock.offer.imports import SHIPPED_PATH
 from teraflock.offer.model import FLAGS
 
 
-def test_every_column_has_its_place(tmp_path: Path) -> None:
+def test_every_column_is_read(tmp_path: Path) -> None:
     row = {
         "provider": "Tencent Cloud", "region": "Guangzhou|Beijing", "zone": "z1", "instance_type": "GN10Xp",
         "gpu": "Tesla V100 32GB", "gpu_count": "8", "gpu_memory_gb": "32", "vcpus": "80", "cpu": "Xeon",
@@ -23,7 +23,7 @@ def test_every_column_has_its_place(tmp_path: Path) -> None:
         "flags": "inferred:name suspect:ram", "note": "a note",
     }  # fmt: skip
     assert set(row) == {*NEEDED, *OPTIONAL}
-    offer = taken("teraflock", own(tmp_path / "mine.csv", [row])).one
+    offer = imported("teraflock", own(tmp_path / "mine.csv", [row])).one
     assert (offer.provider, offer.region, offer.zone) == ("tencent", "Guangzhou|Beijing", "z1")
     assert (offer.gpu, offer.gpu_name, offer.gpu_count) == ("V100-SXM2-32", "Tesla V100 32GB", 8)
     assert (offer.vcpus, offer.cpu, offer.ram_bytes) == (80, "Xeon", 320 * GIB)
@@ -35,16 +35,16 @@ def test_every_column_has_its_place(tmp_path: Path) -> None:
     assert offer.flags == ("inferred:name", "suspect:ram", "inferred:variant", "price-per-gpu")
 
 
-def test_only_the_needed_columns_are_needed(tmp_path: Path) -> None:
+def test_optional_columns_may_be_missing(tmp_path: Path) -> None:
     file = tmp_path / "mine.csv"
     file.write_text(",".join(NEEDED) + "\naws,T4,1,on-demand,0.526,USD,hour\n")
-    offer = taken("teraflock", file).one
+    offer = imported("teraflock", file).one
     assert (offer.gpu, offer.as_of, offer.basis) == ("T4", "2026-08-22", "instance")
 
 
-def test_several_cards_and_modes_are_an_offer_each(tmp_path: Path) -> None:
+def test_several_cards_and_modes_give_one_offer_each(tmp_path: Path) -> None:
     row = {"gpu": "T4 | V100", "mode": "on-demand|spot", "price": "", "gpu_count": ""}
-    result = taken("teraflock", own(tmp_path / "mine.csv", [row]))
+    result = imported("teraflock", own(tmp_path / "mine.csv", [row]))
     assert result.rows == 1
     assert sorted((offer.gpu, offer.mode) for offer in result.offers) == [
         ("T4", "on-demand"),
@@ -57,37 +57,39 @@ def test_several_cards_and_modes_are_an_offer_each(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cells", "reason"),
     [
-        ({"provider": " "}, "no provider is named"),
-        ({"mode": "sometimes"}, "`sometimes` is no purchase mode"),
-        ({"per": "day"}, "`day` is no period"),
-        ({"per": ""}, "`` is no period"),
-        ({"basis": "rack"}, "`rack` is no basis of a price"),
-        ({"flags": "suspect:memory odd"}, "`odd` is no flag"),
-        ({"as_of": "yesterday"}, "`yesterday` is no date"),
-        ({"as_of": "2019-1"}, "`2019-1` is no date"),
-        ({"as_of": "2019-13"}, "`2019-13` is no date"),
-        ({"as_of": "2019-02-30"}, "`2019-02-30` is no date"),
-        ({"as_of": "0000"}, "`0000` is no date"),
-        ({"price": "1,5"}, "a price or a figure is not a number"),
-        ({"price": "1_5"}, "a price or a figure is not a number"),
-        ({"gpu_count": "two"}, "a price or a figure is not a number"),
-        ({"gpu_count": ""}, "a GPU is priced without saying how many"),
-        ({"currency": "XXX"}, "no exchange rate is known for XXX"),
+        ({"provider": " "}, "the provider is missing"),
+        ({"mode": "sometimes"}, "unknown purchase mode `sometimes`"),
+        ({"per": "day"}, "unknown period `day`"),
+        ({"per": ""}, "unknown period ``"),
+        ({"basis": "rack"}, "unknown price basis `rack`"),
+        ({"flags": "suspect:memory odd"}, "unknown flag `odd`"),
+        ({"as_of": "yesterday"}, "`yesterday` is not a date"),
+        ({"as_of": "2019-1"}, "`2019-1` is not a date"),
+        ({"as_of": "2019-13"}, "`2019-13` is not a date"),
+        ({"as_of": "2019-02-30"}, "`2019-02-30` is not a date"),
+        ({"as_of": "0000"}, "`0000` is not a date"),
+        ({"price": "1,5"}, "a price or another figure is not a number"),
+        ({"price": "1_5"}, "a price or another figure is not a number"),
+        ({"gpu_count": "two"}, "a price or another figure is not a number"),
+        ({"gpu_count": ""}, "a GPU has a price but no count"),
+        ({"currency": "XXX"}, "no exchange rate for XXX"),
         ({"price": "-1"}, "the price is negative"),
-        ({"price": "9" * 40}, "the price is beyond any price"),
+        ({"price": "9" * 40}, "the price is out of range"),
     ],
 )
-def test_a_row_that_is_no_offer_is_told_and_the_rest_taken(tmp_path: Path, cells: Cells, reason: str) -> None:
-    result = taken("teraflock", own(tmp_path / "mine.csv", [cells, {}]))
+def test_an_invalid_row_is_rejected_and_the_others_are_imported(
+    tmp_path: Path, cells: Cells, reason: str
+) -> None:
+    result = imported("teraflock", own(tmp_path / "mine.csv", [cells, {}]))
     assert len(result.offers) == 1
     assert [(each.where, each.reason) for each in result.rejected] == [("mine.csv, line 2", reason)]
 
 
-def test_a_row_without_a_mode_is_one_offer_of_an_unknown_mode(tmp_path: Path) -> None:
-    assert taken("teraflock", own(tmp_path / "mine.csv", [{"mode": ""}])).one.mode is None
+def test_a_row_without_a_mode_is_one_offer_with_an_unknown_mode(tmp_path: Path) -> None:
+    assert imported("teraflock", own(tmp_path / "mine.csv", [{"mode": ""}])).one.mode is None
 
 
-# --- what ships ----------------------------------------------------------------------------------------------------
+# --- shipped offers ------------------------------------------------------------------------------------------------
 
 
 def shipped_rows() -> list[dict[str, str]]:
@@ -95,8 +97,8 @@ def shipped_rows() -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_105_rows_ship_and_every_one_is_taken() -> None:
-    result = taken("teraflock", Path(SHIPPED_PATH), as_of="")
+def test_all_105_shipped_rows_are_imported() -> None:
+    result = imported("teraflock", Path(SHIPPED_PATH), as_of="")
     assert len(shipped_rows()) == result.rows == 105
     assert result.rejected == []
     cited = Counter(offer.cited for offer in result.offers)
@@ -105,8 +107,8 @@ def test_105_rows_ship_and_every_one_is_taken() -> None:
     assert [offer.cited for offer in result.offers if offer.standing == "refused"] == []
 
 
-def test_every_shipped_offer_says_where_it_is_from_and_is_flagged_in_known_words() -> None:
-    for offer in taken("teraflock", Path(SHIPPED_PATH), as_of="").offers:
+def test_every_shipped_offer_has_a_source_and_known_flags() -> None:
+    for offer in imported("teraflock", Path(SHIPPED_PATH), as_of="").offers:
         assert "row 0" in offer.cited
         assert set(offer.flags) <= FLAGS.keys()
         assert offer.kind != "unstated" or offer.gpu_name.startswith("("), offer.gpu_name
@@ -115,21 +117,19 @@ def test_every_shipped_offer_says_where_it_is_from_and_is_flagged_in_known_words
 SEEDS = Path(__file__).parents[4] / "shared" / "seeds" / "offers.csv"
 
 
-@pytest.mark.skipif(
-    not SEEDS.exists(), reason="the surveys the shipped offers come from are not on this machine"
-)
-def test_the_shipped_offers_are_those_of_the_surveys_one_by_one() -> None:
+@pytest.mark.skipif(not SEEDS.exists(), reason="the surveys of the shipped offers are not available")
+def test_the_shipped_offers_equal_the_surveys() -> None:
     with SEEDS.open(encoding="utf-8", newline="") as file:
         surveyed = {row["offer_id"]: row for row in csv.DictReader(file)}
     shipped = {row["cited"].rsplit(" ", 1)[1]: row for row in shipped_rows()}
     assert shipped.keys() == surveyed.keys()
     for id, row in shipped.items():
         seed = surveyed[id]
-        cores = 2 if "OCPUs" in row["note"] else 1  # Oracle counts cores of two threads
+        cores = 2 if "OCPUs" in row["note"] else 1  # an Oracle OCPU has two threads
         counts = seed["gpu_count"].split("|")
         assert _number(row["price"]) == _number(seed["price"]), id
         if len(counts) > 1:
-            assert row["gpu_count"] == "", id  # offered with one, two or four cards
+            assert row["gpu_count"] == "", id  # available with one, two or four cards
         elif counts[0] or "inferred:count" not in row["flags"]:
             assert row["gpu_count"] == counts[0], id
         assert _number(row["ram_gb"]) == _number(seed["ram_gb"]), id

@@ -1,4 +1,4 @@
-"""Prices that cannot be true, limits in other currencies, days of a price, and lines of offers that are alike."""
+"""Implausible prices, limits in other currencies, dates of a price, and lines of equal offers."""
 
 from datetime import date
 from fractions import Fraction
@@ -16,9 +16,9 @@ from teraflock.offer.model import Offer, PriceLimit, Query
 from teraflock.offer.pairing import spot_checked
 from teraflock.offer.rules import (
     LARGEST_STORED,
-    absurd_price,
     first_day,
     folded,
+    implausible_price,
     in_currency,
     limit_per_month,
     matches,
@@ -34,7 +34,7 @@ OFFER = Offer(
 )  # fmt: skip
 
 
-# --- prices that cannot be true ------------------------------------------------------------------------------------
+# --- implausible prices --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -42,19 +42,19 @@ OFFER = Offer(
     [
         (0.0, 1, 1.0, None, "the price is zero"),
         (0.0, 0, 1.0, None, "the price is zero"),
-        (0.01, 1, 1.0, 19.5, "0.0100 USD per GPU-hour is below"),
-        (0.08, 8, 1.0, 19.5, "0.0100 USD per GPU-hour is below"),
-        (0.0149, 1, 1.0, None, "0.0149 USD per GPU-hour is below"),
+        (0.01, 1, 1.0, 19.5, "0.0100 USD per GPU-hour is implausibly low"),
+        (0.08, 8, 1.0, 19.5, "0.0100 USD per GPU-hour is implausibly low"),
+        (0.0149, 1, 1.0, None, "0.0149 USD per GPU-hour is implausibly low"),
         (0.015, 1, 1.0, None, ""),
         (0.0039, 1, 0.25, None, ""),
-        (0.03, 1, 1.0, 104.8, "0.0300 USD per GPU-hour is below"),
+        (0.03, 1, 1.0, 104.8, "0.0300 USD per GPU-hour is implausibly low"),
         (0.01, 0, 1.0, None, ""),
     ],
 )
-def test_prices_below_any_price(
+def test_implausible_prices(
     usd_per_hour: float, count: int, share: float, tflops: float | None, fault: str
 ) -> None:
-    found = absurd_price(round(usd_per_hour * MICROS), count, share, tflops)
+    found = implausible_price(round(usd_per_hour * MICROS), count, share, tflops)
     assert found.startswith(fault)
     assert bool(found) == bool(fault)
 
@@ -63,8 +63,8 @@ def test_prices_below_any_price(
     ("spot", "on_demand", "refused", "flagged"),
     [
         (500_000, 1_000_000, False, False),
-        (1_000_000, 1_000_000, False, True),  # RunPod repeats one price as the other
-        (1_000_001, 1_000_000, False, True),  # rounded once more on the way
+        (1_000_000, 1_000_000, False, True),  # RunPod repeats the on-demand price as spot price
+        (1_000_001, 1_000_000, False, True),  # a rounding error
         (1_000_100, 1_000_000, False, True),
         (1_000_101, 1_000_000, True, False),
         (2_000_000, 1_000_000, True, False),
@@ -87,7 +87,7 @@ def spot_and_on_demand(spot: int, on_demand: int) -> list[Row | Rejected]:
     ]
 
 
-def test_spot_is_compared_with_its_twin_even_if_that_comes_later() -> None:
+def test_spot_is_compared_with_an_on_demand_row_that_comes_later() -> None:
     checked = {row.where: row for row in spot_checked(spot_and_on_demand(2_000_000, 1_000_000))}
     assert set(checked) == {"1", "2", "3", "4"}
     twin, stranger = checked["1"], checked["4"]
@@ -97,7 +97,7 @@ def test_spot_is_compared_with_its_twin_even_if_that_comes_later() -> None:
     assert stranger.fault == ""
 
 
-def test_spot_by_the_hour_is_compared_with_on_demand_by_the_month() -> None:
+def test_spot_per_hour_is_compared_with_on_demand_per_month() -> None:
     rows = [
         Row(where="1", provider="aws", mode="on-demand", price_micros=730 * MICROS, per="month"),
         Row(where="2", provider="aws", mode="spot", price_micros=MICROS, per="hour"),
@@ -111,16 +111,14 @@ def test_spot_by_the_hour_is_compared_with_on_demand_by_the_month() -> None:
 
 
 @given(st.integers(0, 10**9), CURRENCIES, CURRENCIES, st.integers(0, 10**12))
-def test_a_limit_lets_pass_exactly_what_is_within_it(
-    micros: int, currency: str, of_offer: str, price: int
-) -> None:
+def test_a_price_limit_is_exact(micros: int, currency: str, of_offer: str, price: int) -> None:
     limit = limit_per_month(PriceLimit(micros, currency, "hour"), of_offer, RATES, ON)
     per_usd = {each: RATES.rate(each, ON).micros_per_usd for each in (currency, of_offer)}
     within = Fraction(price, per_usd[of_offer]) <= Fraction(micros * 730, per_usd[currency])
     assert (price <= limit) == within
 
 
-def test_a_limit_beyond_every_price_still_fits_a_column() -> None:
+def test_a_huge_price_limit_fits_a_column() -> None:
     limit = PriceLimit(10**40, "USD", "month")
     assert {limit_per_month(limit, each, RATES, ON) for each in ("USD", "CNY", "EUR")} == {LARGEST_STORED}
     assert matches(OFFER, Query(price_max=limit), RATES, ON)
@@ -129,7 +127,7 @@ def test_a_limit_beyond_every_price_still_fits_a_column() -> None:
 @given(st.integers(0, 10**15), CURRENCIES, CURRENCIES)
 def test_a_price_in_another_currency_is_rounded_once(micros: int, currency: str, to: str) -> None:
     exact = Fraction(micros * RATES.rate(to, ON).micros_per_usd, RATES.rate(currency, ON).micros_per_usd)
-    assert in_currency(micros, currency, to, RATES, ON) == round(exact)  # half to even, as the house rounds
+    assert in_currency(micros, currency, to, RATES, ON) == round(exact)  # half to even
     assert in_currency(micros, currency, currency, RATES, ON) == micros
 
 
@@ -142,14 +140,14 @@ def test_currencies_are_compared_exactly() -> None:
     assert key(replace(yuan, price_micros_per_month=7_188_999)) < key(dollar)
 
 
-def test_the_rate_of_the_day_counts() -> None:
+def test_the_rate_of_the_day_is_used() -> None:
     limit = PriceLimit(7_000_000, "CNY", "month")
     one_dollar = replace(OFFER, price_micros_per_month=1_000_000)
     assert matches(one_dollar, Query(price_max=limit), RATES, date(2019, 6, 1))
     assert not matches(one_dollar, Query(price_max=limit), RATES, ON)
 
 
-def test_dollars_need_no_table() -> None:
+def test_dollars_need_no_rates() -> None:
     assert in_currency(5, "USD", "USD", Rates([]), ON) == 5
 
 
@@ -160,12 +158,12 @@ def test_dollars_need_no_table() -> None:
     ("text", "day"),
     [("2019", "2019-01-01"), ("2019-07", "2019-07-01"), ("2019-07-15", "2019-07-15"), ("", "")],
 )
-def test_the_first_day_of_a_day_as_precise_as_known(text: str, day: str) -> None:
+def test_the_first_day_of_a_partial_date(text: str, day: str) -> None:
     assert first_day(text) == day
 
 
 @pytest.mark.parametrize(
-    ("on", "stands"),
+    ("on", "is_current"),
     [
         (date(2022, 6, 30), False),
         (date(2022, 7, 1), True),
@@ -173,12 +171,12 @@ def test_the_first_day_of_a_day_as_precise_as_known(text: str, day: str) -> None
         (date(2023, 2, 1), False),
     ],
 )
-def test_a_price_stands_from_its_day_until_the_next(on: date, stands: bool) -> None:
+def test_a_price_is_current_until_the_next_one_starts(on: date, is_current: bool) -> None:
     past = replace(OFFER, until="2023-02")
-    assert matches(past, Query(as_of=on), RATES, on) == stands
+    assert matches(past, Query(as_of=on), RATES, on) == is_current
 
 
-def test_a_figure_that_is_not_stated_fails_its_filter() -> None:
+def test_a_missing_figure_fails_its_filter() -> None:
     assert not matches(OFFER, Query(vcpus_min=0), RATES, ON)
     assert not matches(OFFER, Query(ram_bytes_min=0), RATES, ON)
     assert not matches(OFFER, Query(memory_bytes_min=1), RATES, ON)
@@ -189,7 +187,7 @@ def test_a_figure_that_is_not_stated_fails_its_filter() -> None:
 # --- lines ---------------------------------------------------------------------------------------------------------
 
 
-def test_offers_that_differ_only_in_their_place_are_one_line() -> None:
+def test_offers_that_differ_only_in_place_share_a_line() -> None:
     offers = [
         replace(OFFER, id=1, region="us-east-1"),
         replace(OFFER, id=2, region="us-west-2"),

@@ -1,10 +1,10 @@
-"""The SkyPilot layout: known faults of real catalogs, put right or refused. The files are small copies of real rows."""
+"""The SkyPilot layout: known faults of real catalogs are corrected or refused. The rows are copies of real ones."""
 
 import csv
 from pathlib import Path
 
 import pytest
-from tests.unit.offer.catalogs import Cells, gpu_info, machine, skypilot, taken
+from tests.unit.offer.catalogs import Cells, gpu_info, imported, machine, skypilot
 from tests.unit.offer.random_offers import RATES
 
 from teraflock.base.clock import SystemClock
@@ -20,10 +20,10 @@ REAL = Path(__file__).parents[4] / "shared" / "data" / "skypilot-catalog"
 
 
 def memory_by_type(folder: Path) -> dict[str, tuple[str, int]]:
-    """For each instance type the card that was found, and the GB of one."""
+    """Return the card and its GB for each instance type."""
     return {
         offer.instance_type: (offer.gpu, (offer.gpu_memory_bytes or 0) // GIB)
-        for offer in taken("skypilot", folder).offers
+        for offer in imported("skypilot", folder).offers
     }
 
 
@@ -31,7 +31,7 @@ def memory_by_type(folder: Path) -> dict[str, tuple[str, int]]:
 
 
 def test_memory_of_the_whole_node_is_divided(tmp_path: Path) -> None:
-    """Vast and PrimeIntellect. Two A100 with 81,920 MiB could be of 80 GB; beside 163,840 they cannot."""
+    """Vast and PrimeIntellect. Two A100 with 81,920 MiB could have 80 GB each, but not if others have 163,840."""
     folder = skypilot(
         tmp_path,
         "vast",
@@ -48,11 +48,11 @@ def test_memory_of_the_whole_node_is_divided(tmp_path: Path) -> None:
         "eight-of-80": ("A100-SXM4-80", 80),
         "one": ("RTX5090", 32),
     }
-    flagged = {o.instance_type for o in taken("skypilot", folder).offers if "corrected:memory" in o.flags}
+    flagged = {o.instance_type for o in imported("skypilot", folder).offers if "corrected:memory" in o.flags}
     assert flagged == {"two-of-40", "two-of-80", "eight-of-80"}
 
 
-def test_memory_of_one_gpu_is_left_as_it_is(tmp_path: Path) -> None:
+def test_memory_of_one_gpu_is_unchanged(tmp_path: Path) -> None:
     folder = skypilot(
         tmp_path,
         "lambda",
@@ -63,15 +63,15 @@ def test_memory_of_one_gpu_is_left_as_it_is(tmp_path: Path) -> None:
         ("V100-SXM2", 16),
         ("H100-SXM5", 80),
     }
-    assert not any("corrected:memory" in offer.flags for offer in taken("skypilot", folder).offers)
+    assert not any("corrected:memory" in offer.flags for offer in imported("skypilot", folder).offers)
 
 
 @pytest.mark.parametrize("cloud", ["shadeform", "runpod"])
-def test_gib_called_mib_are_put_right(tmp_path: Path, cloud: str) -> None:
+def test_gib_called_mib_are_corrected(tmp_path: Path, cloud: str) -> None:
     folder = skypilot(
         tmp_path, cloud, [machine("L4", 1, 24), machine("H100", 8, 80), machine("A100-80GB", 2, 80)]
     )
-    offers = taken("skypilot", folder).offers
+    offers = imported("skypilot", folder).offers
     assert [(offer.gpu, (offer.gpu_memory_bytes or 0) // GIB) for offer in offers] == [
         ("L4", 24),
         ("H100-SXM5", 80),
@@ -80,13 +80,13 @@ def test_gib_called_mib_are_put_right(tmp_path: Path, cloud: str) -> None:
     assert all("corrected:memory" in offer.flags for offer in offers)
 
 
-def test_gib_of_the_whole_node_called_mib_are_put_right(tmp_path: Path) -> None:
+def test_gib_of_the_whole_node_called_mib_are_corrected(tmp_path: Path) -> None:
     folder = skypilot(tmp_path, "shadeform", [machine("H100", 8, 640), machine("L4", 2, 48)])
     assert set(memory_by_type(folder).values()) == {("H100-SXM5", 80), ("L4", 24)}
 
 
-def test_info_that_is_only_a_name_tells_nothing(tmp_path: Path) -> None:
-    """Azure's `GpuInfo`."""
+def test_info_without_memory_is_accepted(tmp_path: Path) -> None:
+    """As in Azure's `GpuInfo`."""
     folder = skypilot(
         tmp_path,
         "azure",
@@ -110,25 +110,25 @@ def test_info_that_is_only_a_name_tells_nothing(tmp_path: Path) -> None:
     ],
     ids=["python", "json", "json without spaces", "python with null", "python with None"],
 )
-def test_info_is_read_however_it_is_written(tmp_path: Path, info: str) -> None:
+def test_info_is_read_in_every_format(tmp_path: Path, info: str) -> None:
     folder = skypilot(tmp_path, "hyperstack", [machine("A100", 2, 0, GpuInfo=info)])
-    offer = taken("skypilot", folder).one
+    offer = imported("skypilot", folder).one
     assert (offer.gpu, offer.gpu_memory_bytes) == ("A100-SXM4-80", 80 * GIB)
     assert offer.flags == ("inferred:variant",)
 
 
-def test_a_more_telling_name_beside_the_plain_one_is_taken(tmp_path: Path) -> None:
+def test_the_most_specific_name_is_used(tmp_path: Path) -> None:
     info = gpu_info("A100 PCIe", 1, 81_920)
     folder = skypilot(tmp_path, "runpod", [machine("A100-80GB", 1, 0, GpuInfo=info)])
-    offer = taken("skypilot", folder).one
+    offer = imported("skypilot", folder).one
     assert (offer.gpu, offer.flags) == ("A100-PCIe-80", ())
     typed = machine("A100", 1, 81_920, InstanceType="1x-A100_PCIE-32-65536")
-    assert taken("skypilot", skypilot(tmp_path, "vast", [typed])).one.gpu == "A100-PCIe-80"
+    assert imported("skypilot", skypilot(tmp_path, "vast", [typed])).one.gpu == "A100-PCIe-80"
 
 
-def test_a_slice_has_its_part_of_the_memory(tmp_path: Path) -> None:
+def test_a_slice_has_a_fraction_of_the_memory(tmp_path: Path) -> None:
     quarter = machine("A10", 1, 24_576, AcceleratorCount="0.25", Price="0.454")
-    offer = taken("skypilot", skypilot(tmp_path, "azure", [quarter])).one
+    offer = imported("skypilot", skypilot(tmp_path, "azure", [quarter])).one
     assert (offer.gpu_count, offer.gpu_share, offer.gpu_memory_bytes) == (1, 0.25, 6 * GIB)
     assert "slice" in offer.flags
 
@@ -136,30 +136,30 @@ def test_a_slice_has_its_part_of_the_memory(tmp_path: Path) -> None:
 # --- prices --------------------------------------------------------------------------------------------------------
 
 
-def test_a_row_without_a_count_is_told_and_the_rest_taken(tmp_path: Path) -> None:
+def test_a_row_without_a_count_is_rejected_and_the_others_are_imported(tmp_path: Path) -> None:
     folder = skypilot(
         tmp_path,
         "aws",
         [machine("A100", 1, 40_960, AcceleratorCount=""), machine("A100", 1, 40_960, AcceleratorCount="0"),
          machine("A100", 1, 40_960)],
     )  # fmt: skip
-    result = taken("skypilot", folder)
+    result = imported("skypilot", folder)
     assert result.rows == 3
     assert len(result.offers) == 1
     assert [(each.where, each.reason) for each in result.rejected] == [
-        ("aws/vms.csv, line 2", "a GPU is named without a count"),
-        ("aws/vms.csv, line 3", "a GPU is named without a count"),
+        ("aws/vms.csv, line 2", "a GPU has no count"),
+        ("aws/vms.csv, line 3", "a GPU has no count"),
     ]
 
 
-def test_oracle_quotes_one_gpu(tmp_path: Path) -> None:
+def test_oracle_prices_are_per_gpu(tmp_path: Path) -> None:
     rows: list[Cells] = [
         machine("V100", count, 16_384, price="2.95", InstanceType=f"GPU3.{count}") for count in (1, 2, 8)
     ]
     rows += [
         machine("A10", count, 24_576, price=str(2 * count), InstanceType=f"A10.{count}") for count in (1, 4)
     ]
-    by_type = {o.instance_type: o for o in taken("skypilot", skypilot(tmp_path, "oci", rows)).offers}
+    by_type = {o.instance_type: o for o in imported("skypilot", skypilot(tmp_path, "oci", rows)).offers}
     monthly = {name: (offer.price_micros_per_month or 0) // 730 for name, offer in by_type.items()}
     assert monthly == {
         "GPU3.1": 2_950_000,
@@ -174,41 +174,43 @@ def test_oracle_quotes_one_gpu(tmp_path: Path) -> None:
     )
 
 
-def test_another_cloud_with_one_price_for_all_counts_is_not_multiplied(tmp_path: Path) -> None:
+def test_equal_prices_of_other_clouds_are_not_multiplied(tmp_path: Path) -> None:
     rows = [machine("V100", count, 16_384, price="2.95") for count in (1, 2)]
-    offers = taken("skypilot", skypilot(tmp_path, "ibm", rows)).offers
+    offers = imported("skypilot", skypilot(tmp_path, "ibm", rows)).offers
     assert {offer.price_micros_per_month for offer in offers} == {2_950_000 * 730}
 
 
 def test_a_spot_price_of_zero_is_refused(tmp_path: Path) -> None:
-    """Every spot price of Vast."""
-    result = taken("skypilot", skypilot(tmp_path, "vast", [machine("RTX5090", 1, 32_607, SpotPrice="0.00")]))
+    """As all spot prices of Vast."""
+    result = imported(
+        "skypilot", skypilot(tmp_path, "vast", [machine("RTX5090", 1, 32_607, SpotPrice="0.00")])
+    )
     (spot,), (on_demand,) = result.in_mode("spot"), result.in_mode("on-demand")
     assert (spot.standing, spot.note) == ("refused", "the price is zero")
     assert on_demand.standing == "priced"
 
 
-def test_a_spot_price_that_repeats_the_other_is_flagged(tmp_path: Path) -> None:
-    """Every spot price of RunPod."""
+def test_a_spot_price_equal_to_on_demand_is_flagged(tmp_path: Path) -> None:
+    """As all spot prices of RunPod."""
     row = machine("A100-80GB", 1, 80, price="1.39", SpotPrice="1.39")
-    (spot,) = taken("skypilot", skypilot(tmp_path, "runpod", [row])).in_mode("spot")
+    (spot,) = imported("skypilot", skypilot(tmp_path, "runpod", [row])).in_mode("spot")
     assert spot.standing == "priced"
     assert "spot-not-cheaper" in spot.flags
 
 
-def test_a_spot_price_above_the_other_is_refused(tmp_path: Path) -> None:
+def test_a_spot_price_above_on_demand_is_refused(tmp_path: Path) -> None:
     row = machine("A100-80GB", 1, 81_920, price="1.39", SpotPrice="1.40")
-    (spot,) = taken("skypilot", skypilot(tmp_path, "aws", [row])).in_mode("spot")
+    (spot,) = imported("skypilot", skypilot(tmp_path, "aws", [row])).in_mode("spot")
     assert (spot.standing, spot.note) == ("refused", "the spot price is above the on-demand price")
 
 
-def test_one_cent_a_gpu_is_refused(tmp_path: Path) -> None:
+def test_one_cent_per_gpu_is_refused(tmp_path: Path) -> None:
     """Mithril's A100."""
     rows = [
         machine("A100", 8, 81_920, price="0.08", SpotPrice="0.08"),
         machine("H100", 8, 81_920, price="8.0"),
     ]
-    offers = taken("skypilot", skypilot(tmp_path, "mithril", rows)).offers
+    offers = imported("skypilot", skypilot(tmp_path, "mithril", rows)).offers
     assert [(offer.gpu, offer.mode, offer.standing) for offer in offers] == [
         ("A100-SXM4-80", "on-demand", "refused"),
         ("A100-SXM4-80", "spot", "refused"),
@@ -217,13 +219,13 @@ def test_one_cent_a_gpu_is_refused(tmp_path: Path) -> None:
     assert "0.0100 USD per GPU-hour" in offers[0].note
 
 
-def test_a_row_without_any_price_is_listed_as_unknown(tmp_path: Path) -> None:
-    offer = taken("skypilot", skypilot(tmp_path, "aws", [machine("A100", 8, 40_960, price="")])).one
+def test_a_row_without_a_price_has_an_unknown_price(tmp_path: Path) -> None:
+    offer = imported("skypilot", skypilot(tmp_path, "aws", [machine("A100", 8, 40_960, price="")])).one
     assert (offer.standing, offer.mode) == ("unknown", "on-demand")
 
 
 def test_a_row_with_only_a_spot_price_is_a_spot_offer(tmp_path: Path) -> None:
-    offer = taken(
+    offer = imported(
         "skypilot", skypilot(tmp_path, "aws", [machine("T4", 1, 16_384, price="", SpotPrice="0.2")])
     ).one
     assert (offer.standing, offer.mode) == ("priced", "spot")
@@ -231,22 +233,22 @@ def test_a_row_with_only_a_spot_price_is_a_spot_offer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("column", ["Price", "SpotPrice", "vCPUs", "MemoryGiB", "AcceleratorCount"])
 @pytest.mark.parametrize("text", ["a lot", "nan", "inf", "1e999", "0x10", "1_000_", "9" * 5000])
-def test_what_is_no_number_rejects_its_row_alone(tmp_path: Path, column: str, text: str) -> None:
+def test_an_invalid_number_rejects_only_its_row(tmp_path: Path, column: str, text: str) -> None:
     rows = [{**machine("T4", 1, 16_384), column: text}, machine("T4", 1, 16_384, InstanceType="whole")]
-    result = taken("skypilot", skypilot(tmp_path, "aws", rows))
+    result = imported("skypilot", skypilot(tmp_path, "aws", rows))
     assert [offer.instance_type for offer in result.offers] == ["whole"]
     assert [(each.where, each.reason) for each in result.rejected] == [
-        ("aws/vms.csv, line 2", "a price or a figure is not a number")
+        ("aws/vms.csv, line 2", "a price or another figure is not a number")
     ]
 
 
-def test_machines_without_a_gpu_keep_their_on_demand_price_alone(tmp_path: Path) -> None:
+def test_machines_without_a_gpu_keep_only_their_on_demand_price(tmp_path: Path) -> None:
     plain = {"InstanceType": "m5.large", "Price": "0.096", "SpotPrice": "0.04"}
-    result = taken("skypilot", skypilot(tmp_path, "aws", [plain]))
+    result = imported("skypilot", skypilot(tmp_path, "aws", [plain]))
     (offer,) = result.offers
     assert (offer.kind, offer.gpu_count, offer.mode, offer.standing) == ("none", 0, "on-demand", "priced")
     assert [each.reason for each in result.rejected] == [
-        "the spot price of a machine without a GPU is not kept"
+        "spot prices of machines without a GPU are not imported"
     ]
 
 
@@ -274,12 +276,12 @@ def test_google_host_and_gpu_are_one_offer(tmp_path: Path) -> None:
             google_gpu("T4", 2, "us-central1-a", "0.7", "0.22"),
         ],
     )
-    result = taken("skypilot", folder)
-    told = {
+    result = imported("skypilot", folder)
+    found = {
         (o.instance_type, o.gpu, o.gpu_count, o.mode): (o.price_micros_per_month or 0) // 730
         for o in result.offers
     }
-    assert told == {
+    assert found == {
         ("a2-highgpu-1g", "A100-SXM4-40", 1, "on-demand"): 3_670_000,
         ("a2-highgpu-1g", "A100-SXM4-40", 1, "spot"): 1_100_000,
         ("n1-standard-16", "", 0, "on-demand"): 760_000,
@@ -290,16 +292,16 @@ def test_google_host_and_gpu_are_one_offer(tmp_path: Path) -> None:
     assert all("host-added" in offer.flags and offer.vcpus == 12 for offer in with_gpu)
 
 
-def test_a_google_gpu_without_a_host_in_its_zone_is_not_passed_off_as_a_machine(tmp_path: Path) -> None:
+def test_a_google_gpu_without_a_host_in_its_zone_is_refused(tmp_path: Path) -> None:
     folder = skypilot(
         tmp_path,
         "gcp",
         [host("a2-highgpu-1g", "us-central1-a", "0.74"), google_gpu("A100", 1, "us-central1-b", "2.93")],
     )
-    offer = taken("skypilot", folder).one
+    offer = imported("skypilot", folder).one
     assert offer.standing == "refused"
     assert "gpu-only" in offer.flags
-    assert "the GPU alone" in offer.note
+    assert "for the GPU only" in offer.note
 
 
 def test_google_spot_needs_both_spot_prices(tmp_path: Path) -> None:
@@ -308,7 +310,7 @@ def test_google_spot_needs_both_spot_prices(tmp_path: Path) -> None:
         "gcp",
         [host("a2-highgpu-1g", "z", "0.74"), google_gpu("A100", 1, "z", "2.93", "0.88")],
     )
-    assert taken("skypilot", folder).one.mode == "on-demand"
+    assert imported("skypilot", folder).one.mode == "on-demand"
 
 
 @pytest.mark.parametrize(
@@ -317,15 +319,15 @@ def test_google_spot_needs_both_spot_prices(tmp_path: Path) -> None:
 )
 def test_tpus_are_counted_by_their_names(tmp_path: Path, name: str, kind: str, chips: int) -> None:
     row = google_gpu(name, 1, "us-central2-b", str(2 * chips))
-    offer = taken("skypilot", skypilot(tmp_path, "gcp", [row])).one
+    offer = imported("skypilot", skypilot(tmp_path, "gcp", [row])).one
     assert (offer.kind, offer.gpu, offer.gpu_count, offer.instance_type) == ("other", kind, chips, name)
     assert offer.standing == "priced"
 
 
-# --- where it lies -------------------------------------------------------------------------------------------------
+# --- paths ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_catalog_one_cloud_or_one_file_may_be_named(tmp_path: Path) -> None:
+def test_the_path_is_a_catalog_a_cloud_or_a_file(tmp_path: Path) -> None:
     skypilot(tmp_path, "aws", [machine("T4", 1, 16_384)])
     skypilot(tmp_path, "lambda", [machine("A10", 1, 24_576)])
     for path, clouds in (
@@ -333,35 +335,37 @@ def test_the_catalog_one_cloud_or_one_file_may_be_named(tmp_path: Path) -> None:
         (tmp_path / "aws", ["aws"]),
         (tmp_path / "lambda" / "vms.csv", ["lambda"]),
     ):
-        assert [offer.provider for offer in taken("skypilot", path).offers] == clouds
+        assert [offer.provider for offer in imported("skypilot", path).offers] == clouds
 
 
-def test_a_region_that_begins_with_a_comma_does_not(tmp_path: Path) -> None:
-    offer = taken("skypilot", skypilot(tmp_path, "vast", [machine("T4", 1, 16_384, Region=", CA, NA")])).one
+def test_a_leading_comma_of_a_region_is_removed(tmp_path: Path) -> None:
+    offer = imported(
+        "skypilot", skypilot(tmp_path, "vast", [machine("T4", 1, 16_384, Region=", CA, NA")])
+    ).one
     assert offer.region == "CA, NA"
 
 
-def test_what_is_no_catalog_is_told(tmp_path: Path) -> None:
-    with pytest.raises(BrokenSource, match="is no SkyPilot catalog") as told:
-        taken("skypilot", tmp_path)
-    assert "vms.csv" in told.value.hint
+def test_a_folder_that_is_not_a_catalog_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(BrokenSource, match="is not a SkyPilot catalog") as caught:
+        imported("skypilot", tmp_path)
+    assert "vms.csv" in caught.value.hint
     with pytest.raises(BrokenSource, match="does not exist"):
-        taken("skypilot", tmp_path / "nowhere")
+        imported("skypilot", tmp_path / "nowhere")
 
 
-# --- the real thing ------------------------------------------------------------------------------------------------
+# --- the real catalog ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def real() -> tuple[Report, Database]:
     if not REAL.is_dir():
-        pytest.skip("the real catalog is not on this machine")
+        pytest.skip("the real catalog is not available")
     database = open_database(":memory:", SystemClock())
     origin = Origin(source="skypilot", layout="skypilot", path=REAL, as_of="2026-08-22")
     return import_offers(database, RATES, SystemClock(), origin), database
 
 
-def test_the_real_catalog_is_read_to_its_last_row(real: tuple[Report, Database]) -> None:
+def test_the_real_catalog_is_read_completely(real: tuple[Report, Database]) -> None:
     report, _ = real
     rows = 0
     for file in REAL.glob("*/vms.csv"):
@@ -371,13 +375,13 @@ def test_the_real_catalog_is_read_to_its_last_row(real: tuple[Report, Database])
     assert report.offers_taken > 100_000
 
 
-def test_the_real_catalog_names_no_unknown_gpu(real: tuple[Report, Database]) -> None:
+def test_the_real_catalog_has_no_unknown_gpus(real: tuple[Report, Database]) -> None:
     assert real[0].unknown_gpus == ()
 
 
-def test_the_known_faults_of_the_real_catalog_are_caught(real: tuple[Report, Database]) -> None:
+def test_the_known_faults_of_the_real_catalog_are_found(real: tuple[Report, Database]) -> None:
     report, database = real
-    assert {"the price is zero", "the price is below any such a card is let for"} <= {
+    assert {"the price is zero", "the price is implausibly low"} <= {
         reason.reason for reason in report.refused
     }
     with database.read() as tx:

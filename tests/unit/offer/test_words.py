@@ -1,4 +1,4 @@
-"""From a user's words to a question."""
+"""Parsing the filters of a query."""
 
 from datetime import date
 from typing import Any
@@ -31,7 +31,7 @@ def test_counts(text: str, least: int, most: int | None) -> None:
 @pytest.mark.parametrize(
     "text", ["", "-", "-4", "4-", "+", "4+8", "a", "1.5", "٤", "8-2", "9" * 10, "1-" + "9" * 10]
 )
-def test_what_is_no_count(text: str) -> None:
+def test_invalid_counts(text: str) -> None:
     with pytest.raises(BadInput):
         question(count=text)
 
@@ -54,27 +54,27 @@ def test_days(text: str, day: date) -> None:
     "text",
     ["", "22", "2022-00", "2022-13", "2022-02-30", "2022-1-1-1", "0000", "٢٠٢٢", "9999-12-32", "2022-"],
 )
-def test_what_is_no_day(text: str) -> None:
-    with pytest.raises(BadInput, match="is no date"):
+def test_invalid_days(text: str) -> None:
+    with pytest.raises(BadInput, match="is not a date"):
         parse_day(text)
 
 
 @given(st.dates(date(1, 1, 1), date(9999, 11, 30)))
-def test_a_month_ends_on_its_last_day(day: date) -> None:
+def test_a_month_means_its_last_day(day: date) -> None:
     last = parse_day(f"{day.year:04}-{day.month:02}")
     assert (last.year, last.month) == (day.year, day.month)
     assert last >= day
     assert date.fromordinal(last.toordinal() + 1).day == 1
 
 
-def test_the_day_of_prices_is_never_one_to_come() -> None:
+def test_the_date_of_prices_is_never_in_the_future() -> None:
     today = date(2026, 11, 15)
     assert day_of_prices("2026", today) == today
     assert day_of_prices("2026-11", today) == today
     assert day_of_prices("2026-10", today) == date(2026, 10, 31)
     assert day_of_prices("2026-11-15", today) == today
     for text in ("2026-11-16", "2026-12", "2027"):
-        with pytest.raises(BadInput, match="yet to come"):
+        with pytest.raises(BadInput, match="in the future"):
             day_of_prices(text, today)
 
 
@@ -92,12 +92,12 @@ def test_memory_and_prices() -> None:
     assert query.price_max == PriceLimit(2_500_000, "CNY", "month")
 
 
-def test_memory_beyond_all_fits_the_database() -> None:
+def test_huge_memory_fits_the_database() -> None:
     query = question(memory_min="999999999TB", memory_total_min="999999999TB", ram_min="999999999TB")
     assert {query.memory_bytes_min, query.memory_total_bytes_min, query.ram_bytes_min} == {LARGEST_STORED}
 
 
-def test_names_mean_ids() -> None:
+def test_names_become_ids() -> None:
     query = question(gpu=("V100 32G", "v100", "TPU v4"), provider=("Oracle", "oci", "Our-Cloud"))
     assert query.gpus[:2] == ("V100-SXM2-32", "V100-PCIe-32")
     assert set(query.gpus) == {"V100-SXM2", "V100-SXM2-32", "V100-PCIe", "V100-PCIe-32", "TPU-v4"}
@@ -105,10 +105,10 @@ def test_names_mean_ids() -> None:
     assert query.providers == ("oci", "our-cloud")
 
 
-def test_an_imported_provider_is_among_the_nearest() -> None:
-    with pytest.raises(UnknownName) as told:
+def test_an_imported_provider_is_suggested() -> None:
+    with pytest.raises(UnknownName) as caught:
         question(provider=("our-clod",))
-    assert "`our-cloud`" in told.value.hint
+    assert "`our-cloud`" in caught.value.hint
 
 
 WORDS = st.text(max_size=12)
@@ -122,7 +122,7 @@ WORDS = st.text(max_size=12)
     gpu=st.tuples(WORDS),
     provider=st.tuples(WORDS),
 )
-def test_any_words_are_a_question_or_the_users_mistake(**words: Any) -> None:
+def test_any_words_give_a_query_or_bad_input(**words: Any) -> None:
     assert {exit_code(**{name: word}) for name, word in words.items()} <= {0, 2}
 
 

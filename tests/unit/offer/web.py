@@ -1,4 +1,4 @@
-"""A web server on loopback that behaves, or misbehaves, as a test tells it to."""
+"""A loopback web server that behaves or misbehaves as a test requires."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,13 +9,13 @@ Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
 class Web:
-    """`pages` by path; any other is not found. `asked` holds each request's path and headers."""
+    """Serves `pages` by path. Records the path and headers of each request in `asked`."""
 
     def __init__(self) -> None:
         self.pages: dict[str, Answer] = {}
         self.asked: list[tuple[str, dict[str, str]]] = []
         self.ended = Event()
-        """Set when the test is over: whoever is silent until then may go."""
+        """Set when the test is over, so that silent handlers can return."""
         web = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -49,7 +49,7 @@ class Web:
     # --- answers ---------------------------------------------------------------------------------------------------
 
     def silent(self, request: BaseHTTPRequestHandler) -> None:
-        """Takes the question and says nothing."""
+        """Accept the request and send nothing."""
         self.ended.wait(10)
 
 
@@ -63,16 +63,16 @@ def web_server() -> Iterator[Web]:
 
 
 def body(content: bytes, **headers: str) -> Answer:
-    """The content, whole. Asked with the same ETag or date, only that it has not changed."""
+    """Send the content, or 304 if the request has the same ETag or date."""
 
     def answer(request: BaseHTTPRequestHandler) -> None:
-        told = {name.replace("_", "-"): value for name, value in headers.items()}
-        if "If-None-Match" in request.headers:  # then the date does not count
-            unchanged = request.headers["If-None-Match"] == told.get("ETag")
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        if "If-None-Match" in request.headers:  # then the date is ignored
+            unchanged = request.headers["If-None-Match"] == sent.get("ETag")
         else:
-            unchanged = request.headers.get("If-Modified-Since", "") == told.get("Last-Modified")
+            unchanged = request.headers.get("If-Modified-Since", "") == sent.get("Last-Modified")
         request.send_response(304 if unchanged else 200)
-        for name, value in told.items():
+        for name, value in sent.items():
             request.send_header(name, value)
         if not unchanged:
             request.send_header("Content-Length", str(len(content)))
@@ -93,7 +93,7 @@ def status(code: int) -> Answer:
 
 
 def cut_short(content: bytes, length: int) -> Answer:
-    """Promises `length` bytes, sends `content` and hangs up."""
+    """Announce `length` bytes, send `content` and close the connection."""
 
     def answer(request: BaseHTTPRequestHandler) -> None:
         request.send_response(200)
@@ -105,7 +105,7 @@ def cut_short(content: bytes, length: int) -> Answer:
 
 
 def chunked(content: bytes, *, whole: bool) -> Answer:
-    """In one chunk, with or without the end of the message."""
+    """Send one chunk, with or without the end of the message."""
 
     def answer(request: BaseHTTPRequestHandler) -> None:
         request.send_response(200)

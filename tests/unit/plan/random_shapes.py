@@ -1,11 +1,11 @@
-"""Random shapes and wishes, few enough values to collide."""
+"""Random shapes and wishes, with few distinct values, so that they often collide."""
 
 from datetime import date
 from random import Random
 from typing import TypeVar
 
 from teraflock.base.exchange import Rate, Rates
-from teraflock.offer.model import MODES, Shape, Standing
+from teraflock.offer.model import MODES, PriceStatus, Shape
 from teraflock.plan.model import SORTS, Hours, Misfit, Wish
 
 T = TypeVar("T")
@@ -21,7 +21,7 @@ def random_shapes(random: Random, count: int) -> list[Shape]:
 
 def _shape(random: Random, number: int) -> Shape:
     one_of = random.choice
-    standing: Standing = one_of(("priced", "priced", "priced", "priced", "unknown", "refused"))
+    standing: PriceStatus = one_of(("priced", "priced", "priced", "priced", "unknown", "refused"))
     return Shape(
         provider=one_of(("aws", "paperspace", "lambda", "nobody", "own")),
         instance_type=f"type-{number}",
@@ -72,9 +72,9 @@ def random_wish(random: Random) -> Wish:
 
 
 def estimate(shape: Shape, instances: int) -> Hours | Misfit:
-    """A stand-in for the estimator: faster on more and larger cards, a fifth lost between machines, none for a K80."""
+    """A fake estimator: more and larger cards are faster, several machines lose a fifth, and a K80 does not fit."""
     if shape.gpu == "K80":
-        return Misfit("does_not_fit", "does not fit by 3.1 GB")
+        return Misfit("does_not_fit", "does not fit: 3.1 GB missing")
     hours = 400.0 / (shape.gpu_count or 1) / (3 if shape.gpu.startswith("A100") else 1)
     if instances > 1:
         hours /= 0.8 * instances

@@ -1,4 +1,4 @@
-"""The plan equals brute force, and its checker sees every broken promise."""
+"""Plans equal a brute-force search, and the checker finds every fault."""
 
 from fractions import Fraction
 from itertools import product
@@ -20,7 +20,7 @@ from teraflock.plan.rules import choose, order
 
 SEEDS = st.integers(0, 2**32)
 ASSUMED = shipped_assumptions()
-NOTICES = {"aws": 120}  # in seconds, of the providers among the random shapes
+NOTICES = {"aws": 120}  # seconds, for the providers of the random shapes
 
 
 def planned(shapes: list[Shape], wish: Wish) -> Plan:
@@ -28,7 +28,7 @@ def planned(shapes: list[Shape], wish: Wish) -> Plan:
 
 
 def brute_force(shapes: list[Shape], wish: Wish) -> dict[tuple[str, int], Fraction]:
-    """What each suitable shape costs in each number of machines, the plain way in fractions of a micro-unit."""
+    """Return the cost of each suitable shape for each number of machines, in exact fractions of a micro-unit."""
     costs: dict[tuple[str, int], Fraction] = {}
     for shape, machines in product(shapes, range(wish.instances_min, wish.instances_max + 1)):
         hours = Hours(wish.hours, wish.hours, wish.hours) if wish.use != "job" else estimate(shape, machines)
@@ -99,7 +99,7 @@ def test_a_plan_equals_brute_force(seed: int) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(seed=SEEDS)
-def test_every_plan_passes_the_checker_and_names_one_reason_for_all_others(seed: int) -> None:
+def test_every_plan_passes_the_checker_and_has_one_reason_per_rejection(seed: int) -> None:
     random = Random(seed)
     shapes, wish = random_shapes(random, 30), random_wish(random)
     plan = planned(shapes, wish)
@@ -144,7 +144,7 @@ def damaged(plan: Plan, number: int) -> Plan:
 
 
 @pytest.mark.parametrize("number", range(17))
-def test_the_checker_sees_each_broken_promise(number: int) -> None:
+def test_the_checker_finds_every_fault(number: int) -> None:
     random = Random(7)
     shapes = [shape for shape in random_shapes(random, 60) if shape.price_micros_per_month != 0]
     wish = Wish(use="hours", hours=100.0, gpus_max=8)
@@ -155,7 +155,7 @@ def test_the_checker_sees_each_broken_promise(number: int) -> None:
 
 
 def simulated_hours(hours: float, per_hour: float, notice: float, random: Random) -> float:
-    """One run of a job that is interrupted at random, step by step; with a notice it saves what it has done."""
+    """Simulate one run of a job with random interruptions. With enough notice, it saves its work."""
     checkpoint, restart = ASSUMED.checkpoint_seconds / 3600, ASSUMED.restart_seconds / 3600
     interval = min(hours, (2 * checkpoint / per_hour) ** 0.5)
     done = clock = 0.0
@@ -175,20 +175,20 @@ def simulated_hours(hours: float, per_hour: float, notice: float, random: Random
 
 @pytest.mark.parametrize("notice", [0.0, 30.0, 120.0])
 @pytest.mark.parametrize(("hours", "per_hour"), [(10.0, 0.05), (100.0, 0.05), (100.0, 0.2), (5.0, 0.01)])
-def test_interruptions_cost_what_a_simulation_says(hours: float, per_hour: float, notice: float) -> None:
+def test_the_cost_of_interruptions_equals_a_simulation(hours: float, per_hour: float, notice: float) -> None:
     random = Random(1)
     runs = [simulated_hours(hours, per_hour, notice, random) for _ in range(4000)]
     mean = sum(runs) / len(runs)
     assert with_interruptions(hours, per_hour, ASSUMED, notice) == pytest.approx(mean, rel=0.03)
 
 
-def test_a_notice_in_which_a_checkpoint_is_written_saves_work() -> None:
+def test_a_notice_long_enough_for_a_checkpoint_saves_work() -> None:
     without, short, enough = (
         with_interruptions(100.0, 0.1, ASSUMED, notice) for notice in (0.0, 30.0, 120.0)
     )
     assert without == short > enough > 100.0
     assert (notice_of("aws").seconds, notice_of("gcp").seconds) == (120, 30)
-    assert notice_of("tencent").seconds == 0, "a notice that nobody confirmed is not counted on"
+    assert notice_of("tencent").seconds == 0, "a notice that is not confirmed counts as none"
 
 
 def test_without_interruptions_nothing_is_added() -> None:

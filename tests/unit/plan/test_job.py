@@ -1,4 +1,4 @@
-"""A job's hours are those of `tera estimate`, for every number of GPUs; what does not run has the reason."""
+"""The hours of a job equal `tera estimate` for every number of GPUs; a job that cannot run has a reason."""
 
 import pytest
 from hypothesis import given, settings
@@ -24,7 +24,7 @@ SHAPE = Shape(
 
 
 @pytest.mark.parametrize("gpus", [1, 2, 4, 8])
-def test_hours_are_those_of_the_estimate(gpus: int) -> None:
+def test_hours_equal_the_estimate(gpus: int) -> None:
     job = Job(VGG, steps=None, samples=1_000_000)
     question = Question(cards=all_cards(), gpus=gpus, samples=1_000_000)
     for row in answer(VGG, question).gpus:
@@ -38,7 +38,7 @@ def test_hours_are_those_of_the_estimate(gpus: int) -> None:
             assert not row.fits or row.hours is None
 
 
-def test_on_an_own_server_nobody_shares_the_host() -> None:
+def test_own_hosts_are_not_shared() -> None:
     small = Workload(model="resnet50", batch=2, optimizer="sgd")
     job = Job(small, steps=3600.0, samples=None)
     rented, owned = (job(replace(SHAPE, gpu="H200-SXM", mode=each)) for each in ("on-demand", "owned"))
@@ -58,8 +58,10 @@ def test_on_an_own_server_nobody_shares_the_host() -> None:
     gpus=st.integers(1, 8),
     card=st.sampled_from(all_cards()),
 )
-def test_a_job_fits_where_the_full_answer_says_so(model: str, batch: int, gpus: int, card: Card) -> None:
-    """Any batch on any card in any number: the quick way equals the table of all cards."""
+def test_a_job_fits_exactly_where_the_full_estimate_fits(
+    model: str, batch: int, gpus: int, card: Card
+) -> None:
+    """For any batch, card and number of GPUs, the fast path equals the full estimate."""
     workload = Workload(model=model, batch=batch, optimizer="sgd")
     row = next(
         each for each in answer(workload, Question(cards=all_cards(), gpus=gpus)).gpus if each.gpu == card.id
@@ -75,7 +77,7 @@ def test_a_job_fits_where_the_full_answer_says_so(model: str, batch: int, gpus: 
 
 
 @pytest.mark.parametrize("gbps", [1.0, 10.0, 400.0])
-def test_machines_apart_are_never_faster_than_their_gpus_in_one(gbps: float) -> None:
+def test_several_machines_are_never_faster_than_one_with_the_same_gpus(gbps: float) -> None:
     job = Job(VGG, steps=None, samples=1_000_000, network_gbps=gbps)
     for card in ("V100-SXM2-32", "A100-SXM4-80", "RTX3090", "H200-SXM"):
         shape = replace(SHAPE, gpu=card)
@@ -91,8 +93,8 @@ def test_machines_apart_are_never_faster_than_their_gpus_in_one(gbps: float) -> 
     assert fast.p50 < slow.p50
 
 
-def test_the_survey_s_configurations_fit_as_measured() -> None:
-    """VGG-16 at batch 256 needs 23 GB, at 128 it trains inside 11: of the six configurations, per card."""
+def test_known_configurations_fit_as_measured() -> None:
+    """VGG-16 needs 23 GB with batch 256 and less than 11 GB with batch 128: six configurations, per card."""
     needs = {
         128: {"M40-24", "P40", "P100-PCIe", "V100-SXM2-32", "V100-SXM2"},
         256: {"M40-24", "P40", "V100-SXM2-32"},
@@ -113,7 +115,7 @@ def test_the_survey_s_configurations_fit_as_measured() -> None:
         ({"gpu": "S7150"}, "no_estimate"),
     ],
 )
-def test_what_does_not_run_has_a_reason(changes: dict[str, object], code: str) -> None:
+def test_a_job_that_cannot_run_has_a_reason(changes: dict[str, object], code: str) -> None:
     found = Job(VGG, steps=10, samples=None)(replace(SHAPE, **changes))
     assert isinstance(found, Misfit)
     assert found.code == code
@@ -132,7 +134,7 @@ def test_a_global_batch_is_the_same_work_on_any_number_of_gpus() -> None:
     assert by_samples.p50 == pytest.approx(one.p50)
 
 
-def test_the_network_is_that_of_the_instance_type() -> None:
+def test_the_network_depends_on_the_instance_type() -> None:
     assumed = shipped_assumptions()
     assert assumed.network("p5.48xlarge")[0] == 3200
     assert assumed.network("STANDARD_ND96isr_H100_v5")[0] == 3200
@@ -147,7 +149,7 @@ def test_the_network_is_that_of_the_instance_type() -> None:
     assert quick.p50 < slow.p50
 
 
-def test_a_mig_slice_on_offer_is_estimated_and_another_part_is_not() -> None:
+def test_mig_slices_are_estimated_and_other_parts_of_cards_are_not() -> None:
     job = Job(Workload(model="resnet18", batch=16, optimizer="sgd"), steps=100, samples=None)
     shape = replace(SHAPE, gpu="A100-SXM4-80", gpu_share=0.4286, gpu_memory_bytes=40 << 30)
     part, whole = job(shape), job(replace(shape, gpu_share=1.0))
@@ -157,7 +159,7 @@ def test_a_mig_slice_on_offer_is_estimated_and_another_part_is_not() -> None:
     assert isinstance(job(replace(shape, gpu_memory_bytes=7 << 30)), Misfit)
 
 
-def test_tensor_parallel_hours_are_those_of_the_estimate_and_groups_stay_in_one_machine() -> None:
+def test_tensor_parallel_hours_equal_the_estimate_and_groups_stay_in_one_machine() -> None:
     work = Workload(model="gpt2", batch=8, seq=512, optimizer="adamw")
     job = Job(work, steps=None, samples=100_000, tensor_parallel=2)
     question = Question(cards=all_cards(), gpus=4, tensor_parallel=2, samples=100_000)

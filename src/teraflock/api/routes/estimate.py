@@ -1,4 +1,4 @@
-"""Estimates: what a training or inference step needs on each GPU."""
+"""Estimates of memory and time of a training or inference step on each GPU model."""
 
 from typing import Annotated
 
@@ -20,9 +20,9 @@ routes = Routes("estimates")
     errors=("unknown_name", "too_much_work", "unavailable"),
 )
 def estimate_workload(call: Call, body: EstimateRequest) -> Annotated[bytes, Estimate]:
-    """Estimate memory, largest batch and step time of a workload on each GPU.
+    """Estimate memory, largest batch and step time of a workload on each GPU model.
 
-    The words are the options of `tera estimate`, and the answer is that of `tera estimate --json`. Nothing is stored.
+    The fields are the options of `tera estimate`. The response is that of `tera estimate --json`. Nothing is stored.
     """
     words = msgspec.json.encode(body)
     return call.services.planner.compute(Task(what="estimate", words=words, with_costs=False))

@@ -1,4 +1,4 @@
-"""GPU models: what the catalog knows of each."""
+"""GPU models and their figures."""
 
 from teraflock.api.call import Call
 from teraflock.api.query import NameQuery
@@ -13,7 +13,7 @@ routes = Routes("gpus")
 def list_gpus(call: Call, query: NameQuery) -> list[GpuShape]:
     """List GPU models with their memory, speed and power.
 
-    The answer is that of `tera gpus --json`.
+    The response is that of `tera gpus --json`.
     """
     found = known_gpus(call.services.planner.own_cards()) if query.name is None else gpus_named(query.name)
     return [shape_gpu(each) for each in found]

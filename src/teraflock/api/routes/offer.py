@@ -1,4 +1,4 @@
-"""Offers: what can be rented, where, and at what price."""
+"""Offers: machines to rent, with place and price."""
 
 from teraflock.api.call import Call
 from teraflock.api.query import OfferQuery
@@ -12,7 +12,7 @@ routes = Routes("offers")
 def list_offers(call: Call, query: OfferQuery) -> list[OfferShape]:
     """List offers, cheapest first.
 
-    The filters are those of `tera offers`, and the answer is that of `tera offers --json`.
+    The filters are those of `tera offers`. The response is that of `tera offers --json`.
     """
     found = call.services.planner.offers.answer(query, limit=query.limit, refused=query.refused)
     return [

@@ -1,4 +1,4 @@
-"""Plans: the cheapest ways to finish a job, or to have a machine."""
+"""Plans: the cheapest offers for a job or a machine."""
 
 from typing import Annotated
 
@@ -16,11 +16,11 @@ routes = Routes("plans")
     "/v1/plans", scope=Scope.KEY, work=Work.COMPUTE, errors=("unknown_name", "too_much_work", "unavailable")
 )
 def make_plan(call: Call, body: PlanRequest) -> Annotated[bytes, PlanShape]:
-    """Plan a job, or a machine for some hours, over all offers.
+    """Find the cheapest offers for a job, or for a machine for a number of hours.
 
-    The words are the options of `tera plan`, and the answer is that of `tera plan --json`: the best choices, and for
-    every other offer the reason why not. Where nothing fits, `no_plan` says why. Own servers with their costs are in
-    the plans of operators only. Nothing is stored.
+    The fields are the options of `tera plan`. The response is that of `tera plan --json`: the best choices, and a
+    reason for every offer that was not chosen. If no offer meets the request, `no_plan` says why. Only operators see
+    own hosts and their cost. Nothing is stored.
     """
     words = msgspec.json.encode(body)
     return call.services.planner.compute(Task(what="plan", words=words, with_costs=call.actor.is_operator))

@@ -1,4 +1,4 @@
-"""Providers: how they bill, and what spot means there."""
+"""Providers: how they bill, and their spot terms."""
 
 from teraflock.api.call import Call
 from teraflock.api.query import NameQuery
@@ -11,9 +11,9 @@ routes = Routes("providers")
 
 @routes.get("/v1/providers", scope=Scope.KEY, work=Work.LOOKUP, errors=("unknown_name",))
 def list_providers(call: Call, query: NameQuery) -> list[ProviderShape]:
-    """List the providers of offers and what is known of each.
+    """List providers and facts about them.
 
-    The answer is that of `tera providers --json`.
+    The response is that of `tera providers --json`.
     """
     chosen = all_providers() if query.name is None else (find_provider(query.name),)
     return [shape_provider(each) for each in chosen]

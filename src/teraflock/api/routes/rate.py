@@ -9,8 +9,8 @@ routes = Routes("rates")
 
 @routes.get("/v1/rates", scope=Scope.KEY, work=Work.LOOKUP)
 def list_rates(call: Call) -> list[RateShape]:
-    """List the exchange rates by which prices in several currencies are compared.
+    """List the exchange rates that compare prices in different currencies.
 
-    For a day the newest rate not after it counts. The answer is that of `tera rates --json`.
+    Each day uses the newest rate up to that day. The response is that of `tera rates --json`.
     """
     return [shape_rate(rate) for rate in call.services.planner.rates().rows()]

@@ -1,1 +1,1 @@
-"""The planner in a server: the operator's offers, rates and cards, and the processes that estimate and plan."""
+"""The planner of a server: the operator's offers, rates and GPU models, and the processes that estimate and plan."""

@@ -1,7 +1,7 @@
-"""What the planner reads in the home folder, as a server needs it: kept open, and read again when it changes.
+"""The planner's files in the home folder, for a server: kept in memory and read again when they change.
 
-What holds: a tenant never sees a path of the server. What cannot be read is logged; the last good value stays in use,
-and where there is none, the request is answered with `unavailable`.
+Invariants: a tenant never sees a path of the server. A file that cannot be read is logged, and its last good value
+stays in use. Without a good value, requests fail with `unavailable`.
 """
 
 import logging
@@ -28,17 +28,17 @@ Stamp = tuple[int, int, int] | None
 
 
 class PlannerFiles:
-    """The planner's part of one home folder. For all threads of a process."""
+    """The planner's files of one home folder. Thread-safe."""
 
     def __init__(self, home: str, clock: Clock) -> None:
         self._local = Local(clock, home)
         self._opening = threading.Lock()
-        self._rates = _Kept(f"{home}/{RATES_NAME}", lambda: Local(clock, home).rates)
-        self._cards = _Kept[Sequence[Card]](f"{home}/{CARDS_NAME}", lambda: tuple(read_own_cards(home)))
-        self._servers = _Kept[Sequence[Server]](f"{home}/{BOOK_NAME}", lambda: tuple(read_book(home)))
+        self._rates = _CachedFile(f"{home}/{RATES_NAME}", lambda: Local(clock, home).rates)
+        self._cards = _CachedFile[Sequence[Card]](f"{home}/{CARDS_NAME}", lambda: tuple(read_own_cards(home)))
+        self._servers = _CachedFile[Sequence[Server]](f"{home}/{BOOK_NAME}", lambda: tuple(read_book(home)))
 
     def database(self) -> Database:
-        """The offers. Opened when it is first needed: the first time, the shipped offers are put into it."""
+        """Open the database of offers on first use. A new database gets the shipped offers."""
         with self._opening:
             try:
                 return self._local.database()
@@ -59,8 +59,8 @@ class PlannerFiles:
             self._local.__exit__()
 
 
-class _Kept(Generic[T]):
-    """What a file says, read again when the file is another one."""
+class _CachedFile(Generic[T]):
+    """The parsed content of a file, read again when the file changes."""
 
     def __init__(self, path: str, read: Callable[[], T]) -> None:
         self._path = path
@@ -82,7 +82,7 @@ class _Kept(Generic[T]):
             name = os.path.basename(self._path)  # noqa: PTH119 -- see home.py
             if self._held is None:
                 raise _unreadable(name, error) from error
-            LOG.error("%s cannot be read, what it said before stays in use: %s", name, error)
+            LOG.error("cannot read %s, the last good version stays in use: %s", name, error)
             return self._held[1]
 
 
@@ -96,7 +96,7 @@ def _stamp(path: str) -> Stamp:
 
 def _unreadable(what: str, error: Exception) -> Unavailable:
     return Unavailable(
-        f"The server cannot read its {what} now",
-        hint="The operator finds the reason in the log",
+        f"The server cannot read its {what}",
+        hint="Ask the operator; the server log has the reason",
         context={"reason": str(error)},
     )

@@ -1,7 +1,8 @@
-"""The processes that estimate and plan, each asked by one thread at a time.
+"""The processes that estimate and plan. Each is used by one thread at a time.
 
-They are apart from the server for three reasons: Python computes in one thread at a time, and requests must be answered
-meanwhile; what takes too long can be ended; and what takes too much memory ends no one else.
+They are separate from the server for three reasons: Python runs one thread at a time, and the server must keep
+answering requests; a process that takes too long can be killed; and one that uses too much memory does not affect the
+server.
 """
 
 import selectors
@@ -19,7 +20,7 @@ from teraflock.base.errors import BadInput, TeraflockError, Unavailable
 from teraflock.plan.task import Task
 
 SECONDS_MAX: Final = 20.0
-"""For one answer, which usually takes a fraction of a second. Clients wait 30."""
+"""Time limit of one task, which usually takes a fraction of a second. Clients wait 30 seconds."""
 
 
 class TooMuchWork(BadInput):
@@ -30,7 +31,7 @@ class TooMuchWork(BadInput):
 
 
 class PlannerPool:
-    """Processes are started when they are needed, up to as many as ask at a time."""
+    """Starts processes on demand, one for each concurrent request."""
 
     def __init__(self, home: str, seconds_max: float = SECONDS_MAX) -> None:
         self._home = home
@@ -41,19 +42,19 @@ class PlannerPool:
         self._is_closed = False
 
     def compute(self, task: Task) -> bytes:
-        """The answer as JSON, or the error that the process met."""
+        """Return the answer as JSON. Raise the error if the process reported one."""
         with self._process() as process:
-            answer = self._asked(process, task)
+            answer = self._ask(process, task)
         if answer.code:
             raise _error_of(answer)
         return answer.content
 
     def close(self) -> None:
-        """End all processes, also those that compute."""
+        """Stop all processes, including busy ones."""
         with self._lock:
             self._is_closed = True
             for process in self._running:
-                process.kill()  # the thread that waits for it cleans up
+                process.kill()  # the waiting thread cleans up
             idle, self._idle = self._idle, []
         for process in idle:
             _end(process)
@@ -62,40 +63,40 @@ class PlannerPool:
     def _process(self) -> "Iterator[subprocess.Popen[bytes]]":
         with self._lock:
             if self._is_closed:
-                raise Unavailable("The server ends", hint="Try again in a moment")
-            process = self._taken()
+                raise Unavailable("The server is shutting down", hint="Try again in a moment")
+            process = self._idle_or_new()
             self._running.add(process)
         try:
             yield process
         except BaseException:
-            process.kill()  # what it would still say is no answer to the next question
+            process.kill()  # its late answer must not be taken for that of the next task
             process.wait()
             raise
         finally:
             with self._lock:
                 self._running.discard(process)
-                is_of_use = process.poll() is None and not self._is_closed
-                if is_of_use:
+                is_reusable = process.poll() is None and not self._is_closed
+                if is_reusable:
                     self._idle.append(process)
-            if not is_of_use:
+            if not is_reusable:
                 _end(process)
 
-    def _taken(self) -> "subprocess.Popen[bytes]":
+    def _idle_or_new(self) -> "subprocess.Popen[bytes]":
         while self._idle:
             process = self._idle.pop()
             if process.poll() is None:
                 return process
-            _end(process)  # it was killed while it waited
-        return self._started()
+            _end(process)  # it died while it was idle
+        return self._start()
 
-    def _started(self) -> "subprocess.Popen[bytes]":
+    def _start(self) -> "subprocess.Popen[bytes]":
         command = [sys.executable, "-m", "teraflock.app.planner.worker", self._home]
-        # in a session of its own: Ctrl-C ends the server, and with the server's end of the pipe this one
+        # In its own session, so that Ctrl-C reaches only the server. The process ends when the server closes the pipe.
         return subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
         )
 
-    def _asked(self, process: "subprocess.Popen[bytes]", task: Task) -> Answer:
+    def _ask(self, process: "subprocess.Popen[bytes]", task: Task) -> Answer:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -106,8 +107,8 @@ class PlannerPool:
             selector.register(process.stdout, selectors.EVENT_READ)
             if not selector.select(self._seconds_max):
                 raise TooMuchWork(
-                    f"This takes longer than the {self._seconds_max:g} s the server gives to one answer",
-                    hint="Ask about fewer GPUs or machines, or run `tera` on your own machine",
+                    f"The request took longer than the limit of {self._seconds_max:g} s",
+                    hint="Request fewer GPUs or machines, or run `tera` on your own machine",
                 )
         content = read_frame(process.stdout)
         if content is None:
@@ -116,7 +117,7 @@ class PlannerPool:
 
 
 def _died() -> Unavailable:
-    return Unavailable("The process that computed this ended before its answer", hint="Try again")
+    return Unavailable("The planner process ended unexpectedly", hint="Try again")
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

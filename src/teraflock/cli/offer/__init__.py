@@ -1,3 +1,3 @@
-"""`tera offers`: the list itself, and its sub-commands, a module each."""
+"""`tera offers` and its subcommands, one module each."""
 
 from teraflock.cli.offer.list import command as command

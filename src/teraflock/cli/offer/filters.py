@@ -1,4 +1,4 @@
-"""The options of `tera offers` and of all commands that ask about offers."""
+"""Filter options that `tera offers` and other commands share."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -13,7 +13,7 @@ Command = Callable[..., Any]
 
 
 def filter_options(command: Command) -> Command:
-    """Give a command an option for each field of `offer.words.OfferWords`."""
+    """Add an option to a command for each field of `offer.words.OfferWords`."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -33,7 +33,7 @@ def _complete_provider(ctx: click.Context, param: click.Parameter, incomplete: s
 
 
 class OneOf(click.Choice[str]):
-    """One of a few words. Any other gets an error with suggestions, as every unknown name does."""
+    """A choice of words. Other words get an error with suggestions."""
 
     def __init__(self, kind: str, words: Sequence[str]) -> None:
         super().__init__(words)
@@ -45,29 +45,30 @@ class OneOf(click.Choice[str]):
 
 
 class Suggested(click.Choice[str]):
-    """Words for help and completion. `offer.words` and `plan.words` check them with all others, as for the API."""
+    """Words for help and completion only. `offer.words` and `plan.words` check them, as they do for the API."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         return str(value)
 
 
 _OPTIONS: Final = (
-    click.option("--gpu", multiple=True, metavar="NAME", help="A card by any of its names; may be repeated.",
+    click.option("--gpu", multiple=True, metavar="NAME", help="A GPU model, in any spelling. Can be repeated.",
                  shell_complete=_complete_gpu),
-    click.option("--count", metavar="N", help="GPUs in one instance: `4`, `2-8` or `4+`; `0` for none."),
-    click.option("--memory-min", metavar="GB", help="Memory of each GPU, at least."),
-    click.option("--memory-total-min", metavar="GB", help="Memory of all GPUs of the instance, at least."),
-    click.option("--vcpu-min", metavar="N", help="vCPUs, at least."),
-    click.option("--ram-min", metavar="GB", help="Main memory, at least."),
-    click.option("--provider", multiple=True, metavar="NAME", help="A cloud; may be repeated.",
+    click.option("--count", metavar="N", help="GPUs per instance: `4`, `2-8` or `4+`; `0` for none."),
+    click.option("--memory-min", metavar="GB", help="Minimum memory of each GPU."),
+    click.option("--memory-total-min", metavar="GB", help="Minimum memory of all GPUs of an instance together."),
+    click.option("--vcpu-min", metavar="N", help="Minimum number of vCPUs."),
+    click.option("--ram-min", metavar="GB", help="Minimum RAM."),
+    click.option("--provider", multiple=True, metavar="NAME", help="Only this provider. Can be repeated.",
                  shell_complete=_complete_provider),
-    click.option("--region", multiple=True, metavar="TEXT", help="Part of a region's or zone's name; may be repeated."),
-    click.option("--mode", multiple=True, type=Suggested(MODES), help="How it is bought; may be repeated."),
-    click.option("--source", multiple=True, metavar="NAME", help="What was imported under this name; may be repeated."),
-    click.option("--price-max", metavar="AMOUNT", help="For the instance, in `--currency` per `--per`."),
-    click.option("--sort", type=Suggested(SORTS), default="price", show_default=True, help="What is cheapest."),
+    click.option("--region", multiple=True, metavar="TEXT",
+                 help="Only regions or zones whose name contains this. Can be repeated."),
+    click.option("--mode", multiple=True, type=Suggested(MODES), help="Only this purchase mode. Can be repeated."),
+    click.option("--source", multiple=True, metavar="NAME", help="Only offers from this source. Can be repeated."),
+    click.option("--price-max", metavar="AMOUNT", help="Maximum price of an instance, in `--currency` per `--per`."),
+    click.option("--sort", type=Suggested(SORTS), default="price", show_default=True, help="Sort by this."),
     click.option("--per", type=Suggested(PERIODS), default="hour", show_default=True,
                  help="Period of the prices shown; a month is 730 hours."),
     click.option("--currency", default="USD", show_default=True, metavar="CODE", help="Currency of the prices shown."),
-    click.option("--as-of", metavar="DATE", help="Prices as they stood on that day, such as `2022-12-31`."),
+    click.option("--as-of", metavar="DATE", help="Show the prices of that day, such as `2022-12-31`."),
 )  # fmt: skip

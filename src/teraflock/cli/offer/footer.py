@@ -1,4 +1,4 @@
-"""What stands under a list of offers: how many were left out and why, how old the prices are, at which rates."""
+"""The lines after a list of offers: hidden offers with reasons, age of the prices, exchange rates."""
 
 from collections.abc import Iterator
 from datetime import date
@@ -17,9 +17,9 @@ def footer(listing: Listing, rates: Rates, currency: str, *, today: date, on: da
         yield f"\n{_shown(listing)}"
         yield f"Prices: {_ages(listing.newest, listing.oldest, today)}"
     if any(flag in DOUBTFUL for line in listing.lines for flag in line.offer.flags):
-        yield "A `?` marks what is doubtful; the flags of `--json` and their notes say why"
+        yield "`?` marks uncertain values; `--json` shows the reason in `flags` and `note`"
     if listing.left_out:
-        yield "Left out: " + ", ".join(_reason(reason, count) for reason, count in listing.left_out)
+        yield "Not shown: " + ", ".join(_reason(reason, count) for reason, count in listing.left_out)
     foreign = sorted(
         {line.offer.currency for line in listing.lines if line.offer.price_micros_per_month} - {currency}
     )
@@ -29,29 +29,34 @@ def footer(listing: Listing, rates: Rates, currency: str, *, today: date, on: da
 
 def _shown(listing: Listing) -> str:
     offers = sum(line.offers for line in listing.lines)
-    folded = f" in {len(listing.lines):,} lines, equal ones folded" if offers > len(listing.lines) else ""
+    folded = (
+        f" in {len(listing.lines):,} lines; equal offers share a line" if offers > len(listing.lines) else ""
+    )
     if offers == listing.matched:
         return f"{offers:,} offer{'s' if offers != 1 else ''}{folded}"
     return f"{offers:,} of {listing.matched:,} offers{folded}; `--all` shows the rest"
 
 
 def _reason(reason: str, count: int) -> str:
-    how = {"price refused as absurd": " (`--all` shows them)", "without a GPU": " (`--count 0` shows them)"}
-    return f"{count:,} {reason}{how.get(reason, '')}"
+    hints = {
+        "with an implausible price": " (`--all` shows them)",
+        "without a GPU": " (`--count 0` shows them)",
+    }
+    return f"{count:,} {reason}{hints.get(reason, '')}"
 
 
 def _ages(newest: str, oldest: str, today: date) -> str:
     if not newest:
         return "of unknown date"
     if newest == oldest:
-        return f"all of {newest} ({age(newest, today)})"
-    return f"newest of {newest} ({age(newest, today)}), oldest of {oldest or 'unknown date'}" + (
+        return f"all from {newest} ({age(newest, today)})"
+    return f"newest from {newest} ({age(newest, today)}), oldest from {oldest or 'unknown date'}" + (
         f" ({age(oldest, today)})" if oldest else ""
     )
 
 
 def age(day: str, today: date) -> str:
-    """How long ago, in the words in which people say it."""
+    """Return the age as text, such as `3 months old`."""
     days = (today - date.fromisoformat(first_day(day))).days
     if days < 1:
         return "today"
@@ -70,4 +75,4 @@ def rate_text(other: str, currency: str, rates: Rates, on: date) -> str:
     if base == "USD":
         return f"Exchange: 1 USD = {rate.micros_per_usd / 1e6:g} {quote} ({rate.day}: {rate.source})"
     cross = rates.rate(quote, on).micros_per_usd / rate.micros_per_usd
-    return f"Exchange: 1 {base} = {cross:.4g} {quote} (over USD, {rate.day}: {rate.source})"
+    return f"Exchange: 1 {base} = {cross:.4g} {quote} (via USD, {rate.day}: {rate.source})"

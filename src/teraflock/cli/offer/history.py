@@ -1,4 +1,4 @@
-"""`tera offers history`: how the price of a GPU-hour went, as a small chart."""
+"""`tera offers history`: chart the price of a GPU-hour over time."""
 
 from typing import Any, Final
 
@@ -13,9 +13,9 @@ from teraflock.cli.output import columns, remark, write_json
 from teraflock.offer.service import Point
 from teraflock.offer.words import OfferWords, query_from
 
-HELP: Final = """How the price of one GPU-hour went over time, over all offers that fit, standing and superseded.
+HELP: Final = """Show the price of a GPU-hour over time, for all current and past offers that match.
 
-For each day on which prices began: the lowest, the median (●) and the highest.
+Each line is a day on which prices were first seen, with the lowest, the median (●) and the highest price.
 
 \b
 Examples:
@@ -26,7 +26,7 @@ Examples:
 
 @click.command(help=HELP)
 @filter_options
-@click.option("--json", "as_json", is_flag=True, help="A JSON list of objects on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def command(as_json: bool, **words: Any) -> None:
     asked = OfferWords(**words)
     with Local() as local:
@@ -38,12 +38,12 @@ def command(as_json: bool, **words: Any) -> None:
         return
     what = " ".join(asked.gpu) or "all GPUs"
     if not points:
-        remark(f"No price is known for {what} under these filters")
+        remark(f"No prices match for {what}")
         return
     click.echo(f"{what}: {currency} per GPU-hour")
     click.echo(ranges([_range(point) for point in points], columns()))
     offers = sum(point.offers for point in points)
-    remark(f"\n{offers:,} prices, each on the day it was first seen; lowest, median (●) and highest")
+    remark(f"\n{offers:,} prices, each on the day it was first seen: lowest, median (●) and highest")
 
 
 def _range(point: Point) -> Range:

@@ -1,4 +1,4 @@
-"""`tera offers import`: take in a catalog, and say what became of every row."""
+"""`tera offers import`: import a catalog and report what happened to every row."""
 
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -15,11 +15,11 @@ from teraflock.offer.importers import READERS
 from teraflock.offer.imports import SHIPPED, Origin, Reason, Report, import_offers
 from teraflock.offer.words import parse_day
 
-HELP: Final = """Take in a catalog of prices: all offers of SOURCE are replaced by those in PATH.
+HELP: Final = """Import a catalog: replace all offers of SOURCE with those in PATH.
 
-SOURCE is a name of your choice. The names `skypilot` and `gpuhunt` read those projects' catalogs; any other reads
-Teraflock's own CSV layout (docs/offers-csv.md), unless `--layout` says otherwise. Old prices are kept as history.
-A file that cannot be read to its end changes nothing.
+SOURCE is a name of your choice. The names `skypilot` and `gpuhunt` read the catalogs of those projects. Any other name
+reads Teraflock's CSV layout (docs/offers-csv.md), unless you set `--layout`. Old prices are kept as history. A file
+that cannot be read completely changes nothing.
 
 \b
 Examples:
@@ -32,9 +32,9 @@ Examples:
 @click.command(help=HELP)
 @click.argument("source")
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("--layout", type=click.Choice(list(READERS)), help="How the files are laid out.")
-@click.option("--as-of", metavar="DATE", help="The day of the prices; else the day of the newest file.")
-@click.option("--json", "as_json", is_flag=True, help="The report as JSON on stdout.")
+@click.option("--layout", type=click.Choice(list(READERS)), help="Layout of the files.")
+@click.option("--as-of", metavar="DATE", help="Date of the prices.  [default: date of the newest file]")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def command(source: str, path: Path, layout: str | None, as_of: str | None, as_json: bool) -> None:
     check_source(source)
     with Local() as local:
@@ -45,16 +45,17 @@ def command(source: str, path: Path, layout: str | None, as_of: str | None, as_j
             report = import_offers(
                 local.database(to_write=True), local.rates, local.clock, origin, progress=progress
             )
-    tell(report, as_json=as_json)
+    print_report(report, as_json=as_json)
 
 
 def check_source(source: str) -> None:
     if source == SHIPPED:
         raise BadInput(
-            f"`{SHIPPED}` is the name of the offers that come with Teraflock", hint="Choose another name"
+            f"The source name `{SHIPPED}` is reserved for the offers shipped with Teraflock",
+            hint="Choose another name",
         )
     if not source or not all(character.isalnum() or character in "-_." for character in source):
-        raise BadInput(f"`{source}` cannot name a source", hint="Use letters, digits, `-`, `_` and `.`")
+        raise BadInput(f"`{source}` is not a valid source name", hint="Use letters, digits, `-`, `_` and `.`")
 
 
 def layout_of(source: str) -> str:
@@ -62,51 +63,51 @@ def layout_of(source: str) -> str:
 
 
 def day_of_prices(text: str, latest: date) -> date:
-    """The day the user names; of a month or year that is not over, today. One to come would bar later imports."""
+    """Parse the date of the prices. The current month or year means today. A future date would block later imports."""
     day = parse_day(text)
     if day > latest and not latest.isoformat().startswith(text.strip()):
-        raise BadInput(f"`{text}` is yet to come", hint="Prices are those of today or of an earlier day")
+        raise BadInput(f"`{text}` is in the future", hint="Give today or an earlier date")
     return min(day, latest)
 
 
 def newest_file_day(path: Path, latest: date) -> date:
-    """The day of the newest CSV in a file or folder; never one that is yet to come."""
-    # no deeper than a reader looks: a user may name `/` by mistake
+    """Return the date of the newest CSV file, at most `latest`."""
+    # Searches no deeper than the readers do: the user may pass `/` by mistake.
     files = [path] if path.is_file() else [*path.glob("*.csv"), *path.glob("*/*.csv")]
     days = [datetime.fromtimestamp(file.stat().st_mtime, UTC).date() for file in files]
     return min(max(days, default=latest), latest)
 
 
-def tell(report: Report, *, as_json: bool) -> None:
+def print_report(report: Report, *, as_json: bool) -> None:
     if as_json:
         write_json(report)
         return
-    click.echo(f"{report.source}: prices of {report.as_of}")
+    click.echo(f"{report.source}: prices from {report.as_of}")
     figures = [
         ("rows read", report.rows_read),
-        ("offers taken", report.offers_taken),
+        ("offers imported", report.offers_taken),
         ("  with a price", report.priced),
         ("  price unknown", report.price_unknown),
         ("  price refused", sum(reason.rows for reason in report.refused)),
-        ("not taken", sum(reason.rows for reason in report.rejected)),
+        ("rows rejected", sum(reason.rows for reason in report.rejected)),
         ("new offers", report.new),
         ("changed prices", report.changed),
-        ("gone", report.gone),
+        ("removed offers", report.gone),
     ]
     width = max(len(f"{figure:,}") for _, figure in figures)
     for words, figure in figures:
         click.echo(f"  {figure:{width},}  {words}")
-    _tell_reasons("Prices refused as absurd (listed by `tera offers --all`)", report.refused)
-    _tell_reasons("Not taken", report.rejected)
+    _print_reasons("Implausible prices, refused (`tera offers --all` lists them)", report.refused)
+    _print_reasons("Rejected", report.rejected)
     if report.unknown_gpus:
         names = ", ".join(f"{name} ({count:,})" for name, count in report.unknown_gpus[:UNKNOWN_GPUS_SHOWN])
-        remark(f"\nGPUs that the catalog does not know, listed without memory and speed: {names}")
+        remark(f"\nUnknown GPU models, imported without memory and speed: {names}")
 
 
 UNKNOWN_GPUS_SHOWN: Final = 8
 
 
-def _tell_reasons(title: str, reasons: tuple[Reason, ...]) -> None:
+def _print_reasons(title: str, reasons: tuple[Reason, ...]) -> None:
     if reasons:
         remark(f"\n{title}:")
         for reason in reasons:

@@ -1,4 +1,4 @@
-"""`tera offers`: the offers that fit, as a table, JSON or CSV."""
+"""`tera offers`: list matching offers as a table, JSON or CSV."""
 
 from collections.abc import Iterable
 from datetime import date
@@ -23,22 +23,22 @@ from teraflock.offer.service import OfferService
 from teraflock.offer.words import OfferWords, query_from
 
 LIMIT: Final = 50
-LIMIT_MAX: Final = 10**9  # what Python counts to while it skips; `--all` has no limit
+LIMIT_MAX: Final = 10**9  # larger than any catalog; `--all` has no limit
 
 
 class _Offers(LazyGroup):
     commands_by_name: ClassVar = {
-        "import": ("teraflock.cli.offer.importing", "Take in a catalog of prices from a file or folder"),
-        "refresh": ("teraflock.cli.offer.refresh", "Take in a catalog from a URL, if it has changed"),
-        "history": ("teraflock.cli.offer.history", "How the price of a GPU went over time"),
-        "sources": ("teraflock.cli.offer.sources", "Where the offers come from, and how old each is"),
+        "import": ("teraflock.cli.offer.importing", "Import a catalog from a file or folder"),
+        "refresh": ("teraflock.cli.offer.refresh", "Import a catalog from a URL if it has changed"),
+        "history": ("teraflock.cli.offer.history", "Show the price of a GPU over time"),
+        "sources": ("teraflock.cli.offer.sources", "List the sources of offers and their age"),
     }
 
 
-HELP: Final = """Every GPU offer there is, cheapest first.
+HELP: Final = """List GPU offers, cheapest first.
 
-Prices are made comparable: per GPU or per instance, by the second, hour or month, in yuan or dollars. Each
-keeps its date, its source, and what is doubtful about it.
+Prices are comparable: per GPU or per instance, per second, hour or month, in any currency. Each offer has a date and a
+source, and flags for what is uncertain.
 
 \b
 Examples:
@@ -56,13 +56,13 @@ Examples:
     type=click.IntRange(1, LIMIT_MAX),
     default=LIMIT,
     show_default=True,
-    help="Show at most so many.",
+    help="Maximum number of offers to show.",
 )
 @click.option(
-    "--all", "everything", is_flag=True, help="Show all, refused prices included, with their reason."
+    "--all", "everything", is_flag=True, help="Show all offers, including refused prices with their reason."
 )
-@click.option("--json", "as_json", is_flag=True, help="A JSON list of objects on stdout.")
-@click.option("--csv", "as_csv", is_flag=True, help="CSV on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.pass_context
 def command(
     ctx: click.Context, /, limit: int, everything: bool, as_json: bool, as_csv: bool, **words: Any
@@ -75,12 +75,12 @@ def command(
         ]:
             option = given[0].replace("_", "-")
             raise BadInput(
-                f"`--{option}` stands before `{ctx.invoked_subcommand}`",
+                f"`--{option}` must come after `{ctx.invoked_subcommand}`",
                 hint=f"Write `tera offers {ctx.invoked_subcommand} --{option} …`",
             )
         return
     if as_json and as_csv:
-        raise BadInput("`--json` and `--csv` cannot be had at once")
+        raise BadInput("`--json` and `--csv` cannot be combined", hint="Use one of them")
     asked = OfferWords(**words)
     with Local() as local:
         service = local.offers()
@@ -116,9 +116,9 @@ def _write_machine(
     else:
         write_csv(csv_header(), map(csv_cells, shapes))
     if not answer.matched:
-        remark(_nothing_left(service, query))
+        remark(_no_match(service, query))
     elif len(shapes) < answer.matched:
-        remark(f"{len(shapes):,} of {answer.matched:,} offers written; `--all` writes them all")
+        remark(f"{len(shapes):,} of {answer.matched:,} offers printed; `--all` prints all of them")
 
 
 def _write_table(
@@ -129,16 +129,16 @@ def _write_table(
     rows = [_cells(line, rates, currency, per, on) for line in listing.lines]
     click.echo(render(_columns(currency, per), rows, columns()))
     if not listing.matched:
-        remark(_nothing_left(service, query))
+        remark(_no_match(service, query))
     for sentence in footer(listing, rates, currency, today=service.today(), on=on):
         remark(sentence)
 
 
-def _nothing_left(service: OfferService, query: Query) -> str:
+def _no_match(service: OfferService, query: Query) -> str:
     removal = service.removal(query)
     if removal is None:
-        return "\nNo offer is stored yet"
-    return f"\nNo offer is left: `{removal.filter}` removed the last {removal.removed:,}"
+        return "\nNo offers are stored yet"
+    return f"\nNo offers match: `{removal.filter}` removed the last {removal.removed:,}"
 
 
 def _columns(currency: str, per: Period) -> list[Column]:
@@ -185,7 +185,7 @@ def _memory(size_bytes: int | None, doubtful: bool) -> str:
 
 
 def _flags(flags: Iterable[str]) -> str:
-    """`inferred:name inferred:gpu slice` → `slice, inferred: name, gpu`; what the columns say already is left out."""
+    """`inferred:name inferred:gpu slice` → `slice; inferred name, gpu`. Omits what other columns show."""
     plain, kinds = [], dict[str, list[str]]()
     for flag in flags:
         kind, colon, what = flag.partition(":")

@@ -1,4 +1,4 @@
-"""`tera offers refresh`: take in a catalog from a URL, if it has changed there."""
+"""`tera offers refresh`: import a catalog from a URL if it has changed."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from teraflock.app.local import Local
 from teraflock.base.clock import today
 from teraflock.base.errors import BadInput, TeraflockError, unknown_name
-from teraflock.cli.offer.importing import check_source, day_of_prices, layout_of, tell
+from teraflock.cli.offer.importing import check_source, day_of_prices, layout_of, print_report
 from teraflock.cli.output import complain, remark, write_json
 from teraflock.cli.progress import Progress
 from teraflock.offer.fetch import TIMEOUT_SECONDS, fetch
@@ -18,11 +18,11 @@ from teraflock.offer.importers import READERS
 from teraflock.offer.imports import Origin, Report, import_offers
 from teraflock.offer.model import Source
 
-HELP: Final = """Fetch a catalog from a URL and take it in as `tera offers import` does.
+HELP: Final = """Download a catalog from a URL and import it as `tera offers import` does.
 
-Give the URL once; it is remembered with the SOURCE. Without SOURCE every source that has a URL is refreshed. The URL
-names a CSV file, or a zip or tar archive of a catalog. Where the server keeps a `.sha256` file beside it, the
-download must be as that says. A download that breaks off changes nothing.
+Give the URL once; it is stored with SOURCE. Without SOURCE, refreshes every source that has a URL. The URL points to a
+CSV file, or a zip or tar archive of a catalog. If the server has a `.sha256` file next to it, the download must match
+that checksum. An incomplete download changes nothing.
 
 \b
 Examples:
@@ -33,20 +33,20 @@ Examples:
 
 @click.command(help=HELP)
 @click.argument("source", required=False)
-@click.option("--url", help="Where the catalog is; remembered for the next time.")
-@click.option("--layout", type=click.Choice(list(READERS)), help="How the files are laid out.")
-@click.option("--sha256", default="", metavar="HEX", help="What the download must be.")
+@click.option("--url", help="URL of the catalog; stored for the next refresh.")
+@click.option("--layout", type=click.Choice(list(READERS)), help="Layout of the files.")
+@click.option("--sha256", default="", metavar="HEX", help="Expected checksum of the download.")
 @click.option("--timeout", type=click.FloatRange(min=0.1), default=TIMEOUT_SECONDS, show_default=True,
-              metavar="SECONDS", help="How long the server may be silent.")  # fmt: skip
+              metavar="SECONDS", help="Stop if the server sends nothing for this long.")  # fmt: skip
 @click.option(
-    "--as-of", metavar="DATE", help="The day of the prices; else the day the server gives, else today."
+    "--as-of", metavar="DATE", help="Date of the prices.  [default: date from the server, else today]"
 )
-@click.option("--force", is_flag=True, help="Fetch even if it has not changed.")
+@click.option("--force", is_flag=True, help="Download and import even if nothing has changed.")
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help="A JSON list of reports on stdout, one for each source that had changed.",
+    help="Print a JSON list of reports, one for each source that changed.",
 )
 def command(
     source: str | None, url: str | None, layout: str | None, sha256: str, timeout: float, as_of: str | None,
@@ -60,16 +60,16 @@ def command(
             try:
                 report = _refresh(local, each, sha256=sha256, timeout=timeout, day=day, force=force)
             except TeraflockError as error:
-                if failed:  # the last is told as every error is; one before it here
+                if failed:  # the last error is raised at the end; earlier ones are printed here
                     complain(failed.sentence, failed.hint)
-                failed = error  # one source that is away must not keep the others old
+                failed = error  # continue: one unreachable source must not stop the others
                 continue
             if report is None:
                 remark(f"{each.name}: unchanged since {each.imported_at}")
             else:
                 reports.append(report)
                 if not as_json:
-                    tell(report, as_json=False)
+                    print_report(report, as_json=False)
     if as_json:
         write_json(reports)
     if failed:
@@ -81,12 +81,12 @@ def _targets(local: Local, name: str | None, url: str | None, layout: str | None
     if name is None:
         if url:
             raise BadInput(
-                "`--url` needs the name of the source", hint="Write `tera offers refresh SOURCE --url …`"
+                "`--url` needs the name of a source", hint="Write `tera offers refresh SOURCE --url …`"
             )
         if targets := [source for source in known.values() if source.url]:
             return targets
         raise BadInput(
-            "No source has a URL yet", hint="Give it once: `tera offers refresh SOURCE --url https://…`"
+            "No source has a URL yet", hint="Set one with `tera offers refresh SOURCE --url https://…`"
         )
     check_source(name)
     before = known.get(name)
@@ -97,8 +97,8 @@ def _targets(local: Local, name: str | None, url: str | None, layout: str | None
     if before is None:
         raise unknown_name("source", name, known, see="`tera offers sources` lists them")
     if not before.url:
-        raise BadInput(f"The source `{name}` has no URL yet", hint="Give it once with `--url`")
-    if before.layout != layout:  # what was fetched before must be read anew
+        raise BadInput(f"The source `{name}` has no URL yet", hint="Set one with `--url`")
+    if before.layout != layout:  # forces a download, because the old one was read in another layout
         return [replace(before, layout=layout, etag="", last_modified="", checksum="")]
     return [before]
 
@@ -106,11 +106,11 @@ def _targets(local: Local, name: str | None, url: str | None, layout: str | None
 def _refresh(
     local: Local, source: Source, *, sha256: str, timeout: float, day: str, force: bool
 ) -> Report | None:
-    """Fetch one source and take it in; `None` if it has not changed."""
+    """Download and import one source. Return `None` if it has not changed."""
     database = local.database(to_write=True)
-    # beside the database, so that a full disk is met here; removed whatever happens
+    # On the disk of the database, so that a full disk fails the download and not the import.
     with TemporaryDirectory(dir=local.home, prefix=".fetch-", ignore_cleanup_errors=True) as folder:
-        with Progress(f"Fetching {source.name}", "bytes") as progress:
+        with Progress(f"Downloading {source.name}", "bytes") as progress:
             fetched = fetch(
                 source.url,
                 Path(folder),

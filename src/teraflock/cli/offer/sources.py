@@ -1,4 +1,4 @@
-"""`tera offers sources`: where the offers come from."""
+"""`tera offers sources`: list the sources of offers."""
 
 import click
 
@@ -8,8 +8,8 @@ from teraflock.cli.output import columns, write_json
 from teraflock.cli.table import Column, render
 
 
-@click.command(help="Where the offers come from, how many each source has, and how old its prices are.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON list of objects on stdout.")
+@click.command(help="List the sources of offers, with the number of offers and the age of their prices.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def command(as_json: bool) -> None:
     with Local() as local:
         service = local.offers()
@@ -20,7 +20,7 @@ def command(as_json: bool) -> None:
     head = [
         Column("SOURCE"),
         Column("OFFERS", right=True),
-        Column("PRICES OF"),
+        Column("PRICE DATE"),
         Column("AGE", worth=6),
         Column("IMPORTED AT", worth=5),
         Column("FROM", flexible=True, worth=7),
@@ -29,10 +29,10 @@ def command(as_json: bool) -> None:
         [
             source.name,
             f"{source.offers:,}",
-            source.as_of or "as each says",
+            source.as_of or "varies",
             age(source.as_of, today) if source.as_of else "",
             source.imported_at,
-            "comes with Teraflock" if source.name == "shipped" else source.place,
+            "shipped with Teraflock" if source.name == "shipped" else source.place,
         ]
         for source in sources
     ]

@@ -1,1 +1,1 @@
-"""`tera plan`: the cheapest way to finish a job, and whether to buy or rent."""
+"""`tera plan`: find the cheapest offers for a job, and compare buying with renting."""

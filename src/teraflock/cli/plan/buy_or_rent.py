@@ -1,4 +1,4 @@
-"""`tera plan buy-or-rent`: at which use an own server pays."""
+"""`tera plan buy-or-rent`: find the utilisation at which an own host is cheaper than renting."""
 
 from collections.abc import Callable
 from functools import partial
@@ -23,9 +23,9 @@ from teraflock.plan.owned import Server, check, upkeep
 
 MODES: Final[tuple[Mode, ...]] = ("on-demand", "spot", "monthly", "reserved")
 
-HELP: Final = """Buy or rent: an own server against the cheapest offers of the same card.
+HELP: Final = """Compare the cost of an own host with the cheapest offers of the same GPU model.
 
-Says at which utilisation (the part of all hours in which it works) buying becomes cheaper than each way of renting.
+Shows the utilisation (the fraction of all hours in use) at which buying becomes cheaper, for each purchase mode.
 
 \b
 Example:
@@ -39,9 +39,9 @@ Example:
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Draw the cost of a month over the use, as SVG.",
+    help="Write a chart of monthly cost by utilisation to this SVG file.",
 )
-@click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(plot: Path | None, as_json: bool, **words: Any) -> None:
     with Local() as local:
         server = server_from("server", words, local.rates.known(words["currency"]), today(local.clock))
@@ -58,14 +58,14 @@ def command(plot: Path | None, as_json: bool, **words: Any) -> None:
             )
             for each in drawn
         ]
-        title = f"{server.gpu_count}× {server.gpu} over {server.years:g} years: cost of a month"
-        plot.write_text(line_chart(title, "utilisation, %", f"{server.currency} a month", series), "utf-8")
+        title = f"{server.gpu_count}× {server.gpu} over {server.years:g} years: monthly cost"
+        plot.write_text(line_chart(title, "utilisation, %", f"{server.currency} per month", series), "utf-8")
     if as_json:
         write_json({"server": server, "upkeep": upkeep(server), "break_even": found, "curves": drawn})
         return
-    _tell(server, found)
+    _print(server, found)
     if plot:
-        remark(f"The curves are in {plot}")
+        remark(f"Chart written to {plot}")
 
 
 def _cheapest(service: OfferService, local: Local, server: Server, mode: Mode) -> Rent | None:
@@ -87,23 +87,23 @@ def _cheapest(service: OfferService, local: Local, server: Server, mode: Mode) -
     )
 
 
-def _tell(server: Server, found: list[BreakEven]) -> None:
+def _print(server: Server, found: list[BreakEven]) -> None:
     cost, money = upkeep(server), server.currency
     price = decimal_text(server.purchase_micros, 2)
     click.echo(
-        f"{server.gpu_count}× {server.gpu}, bought for {price} {money}, in use for {server.years:g} years"
+        f"{server.gpu_count}× {server.gpu}, bought for {price} {money}, used for {server.years:g} years"
     )
     for what, micros, per in (
-        ("capital, less resale", cost.capital_micros, "a month"),
-        ("hosting", cost.hosting_micros, "a month"),
-        ("staff", cost.staff_micros, "a month"),
-        ("power", cost.power_micros_per_hour, "an hour of use"),
+        ("capital, less resale", cost.capital_micros, "per month"),
+        ("hosting", cost.hosting_micros, "per month"),
+        ("staff", cost.staff_micros, "per month"),
+        ("power", cost.power_micros_per_hour, "per hour of use"),
     ):
         click.echo(f"  {what:<22} {decimal_text(micros, 2):>12} {money} {per}")
     click.echo("")
     head = [
-        Column("AGAINST"),
-        Column("FROM", worth=8),
+        Column("MODE"),
+        Column("PROVIDER", worth=8),
         Column(f"{money} AT 50 %", right=True),
         Column(f"{money} AT 100 %", right=True),
         Column("VERDICT"),
@@ -114,9 +114,11 @@ def _tell(server: Server, found: list[BreakEven]) -> None:
         figures = _half_and_full(partial(rent_month, each.rent))
         rows.append([each.rent.mode, each.rent.provider, *figures, _verdict(each), each.rent.as_of])
     click.echo(render(head, rows, columns()))
-    remark("\nCost of a month at that utilisation: the part of its 730 hours in which the machine works")
-    remark("Rents are the cheapest offers of the card in each mode, per GPU, times the number of GPUs")
-    remark("Not counted: elasticity, failures, and the time it takes to buy")
+    remark(
+        "\nAmounts are monthly costs at that utilisation: the fraction of 730 hours in which the machine is in use"
+    )
+    remark("Rents are the cheapest offer per GPU in each purchase mode, times the number of GPUs")
+    remark("Not included: elasticity, failures, and the time until a bought host arrives")
 
 
 def _half_and_full(month: Callable[[float], int]) -> tuple[str, str]:

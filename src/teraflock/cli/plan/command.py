@@ -1,4 +1,4 @@
-"""`tera plan`: the cheapest way to have what is needed, and why not the others."""
+"""`tera plan`: list the cheapest offers for a job or a machine, and explain why others were rejected."""
 
 import gc
 from typing import Any, ClassVar, Final
@@ -12,7 +12,7 @@ from teraflock.cli.lazy import LazyGroup
 from teraflock.cli.offer.filters import Suggested
 from teraflock.cli.offer.footer import rate_text
 from teraflock.cli.output import remark, write_json
-from teraflock.cli.plan.telling import tell
+from teraflock.cli.plan.printing import print_plan
 from teraflock.offer.model import MODES
 from teraflock.plan.answer import answer
 from teraflock.plan.model import SORTS
@@ -20,15 +20,15 @@ from teraflock.plan.service import left_out
 from teraflock.plan.words import TOP, PlanWords
 from teraflock.wire.plan import shape_left_out, shape_plan
 
-PLAIN: Final = "for"  # the name of planning itself among the commands of the group; nobody writes it
+PLAIN: Final = "for"  # internal name of `tera plan` without a subcommand; users never type it
 
-HELP: Final = """From a job to the cheapest way to finish it, over all offers and own servers.
+HELP: Final = """Find the cheapest offers that finish a job, among all offers and your own hosts.
 
-MODEL is a name of the zoo or a trace, as in `tera estimate`; or plan a plain machine with `--hours` or
+MODEL is the name of a zoo model or a trace, as in `tera estimate`. Without MODEL, plan a machine with `--hours` or
 `--hours-per-month`.
 
-What is paid is more than price × hours: billing steps and minimums, whole months of monthly offers with what goes
-unused, disks, and on spot the work that is lost. Every other offer has one reason why it was not chosen (`--why`).
+The cost includes billing increments and minimums, unused time of monthly offers, disks, and work lost to spot
+interruptions. `--why` shows the reason for each offer that was not chosen.
 
 \b
 Examples:
@@ -41,10 +41,10 @@ Examples:
 
 
 class _Plan(LazyGroup):
-    """`tera plan …` plans; `tera plan buy-or-rent …` is a command of its own, loaded when it is called."""
+    """Runs `tera plan …` itself, or the subcommand `buy-or-rent`, which is loaded on demand."""
 
     commands_by_name: ClassVar = {
-        "buy-or-rent": ("teraflock.cli.plan.buy_or_rent", "At which use an own server pays")
+        "buy-or-rent": ("teraflock.cli.plan.buy_or_rent", "Compare buying a host with renting")
     }
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -65,83 +65,95 @@ class _Plan(LazyGroup):
 @click.command(PLAIN, help=HELP)
 @click.argument("model", required=False)
 @click.option("--batch", type=int, help="Samples per step on each GPU.")
-@click.option(
-    "--global-batch", type=int, help="Samples per step on all GPUs together, in place of `--batch`."
-)
+@click.option("--global-batch", type=int, help="Samples per step on all GPUs together, instead of `--batch`.")
 @click.option("--seq", type=int, help="Tokens per sample.")
-@click.option("--image-size", type=int, help="Pixels on a side.")
+@click.option("--image-size", type=int, help="Width and height of images, in pixels.")
 @click.option(
-    "--precision", default="fp32", show_default=True, help="fp32, tf32, amp-bf16, amp-fp16, bf16, fp16."
+    "--precision", default="fp32", show_default=True, help="fp32, tf32, amp-bf16, amp-fp16, bf16 or fp16."
 )
-@click.option("--optimizer", default=None, help="sgd, adam, adamw, adafactor, or none.")
+@click.option("--optimizer", default=None, help="sgd, adam, adamw, adafactor or none.")
 @click.option("--gradient-checkpointing", is_flag=True, help="Recompute activations in the backward pass.")
-@click.option("--lora-rank", type=int, help="Train LoRA matrices of this rank, and nothing else.")
+@click.option("--lora-rank", type=int, help="Train only LoRA matrices of this rank.")
 @click.option("--task", default="train", show_default=True, help="train or infer.")
-@click.option("--kv-cache", is_flag=True, help="Inference that keeps keys and values of all tokens.")
+@click.option("--kv-cache", is_flag=True, help="Keep a key-value cache of all tokens during inference.")
 @click.option(
-    "--shard", is_flag=True, help="GPUs split weights, gradients and optimizer state (FSDP, ZeRO 3)."
+    "--shard", is_flag=True, help="Shard weights, gradients and optimizer state across GPUs (FSDP, ZeRO 3)."
 )
 @click.option(
     "--zero",
     type=int,
-    help="GPUs split optimizer state (1), gradients too (2), weights too (3).",
+    help="ZeRO stage: shard optimizer state (1), also gradients (2), also weights (3).",
 )
 @click.option(
     "--tensor-parallel",
     type=int,
     metavar="N",
-    help="Groups of N GPUs of a machine divide each layer of a transformer; `--batch` then counts the samples of a"
-    " group. Computed, not measured.",
+    help="Split each transformer layer across N GPUs of a machine. `--batch` is then per group of N GPUs. Computed, not"
+    " measured.",
 )
-@click.option("--offload", is_flag=True, help="The optimizer's step runs on the host, which keeps its state.")
+@click.option("--offload", is_flag=True, help="Run the optimizer step on the host and keep its state there.")
 @click.option(
     "--steps",
     type=float,
-    help="Steps to run. With `--batch`, N GPUs do N times the work in a step; with `--global-batch` the same.",
+    help="Steps to run. N GPUs do N times the work per step with `--batch`, and the same with `--global-batch`.",
 )
-@click.option("--epochs", type=float, help="With --samples: passes over the data.")
-@click.option("--samples", type=float, help="With --epochs: samples in the data.")
+@click.option("--epochs", type=float, help="Passes over the data, with `--samples`.")
+@click.option("--samples", type=float, help="Samples in the data, with `--epochs`.")
 @click.option(
-    "--interruptions", type=float, metavar="PER_HOUR", help="How often a spot machine is taken away."
+    "--interruptions", type=float, metavar="PER_HOUR", help="Expected interruptions of a spot machine."
 )
-@click.option("--checkpoint", type=float, metavar="SECONDS", help="How long writing a checkpoint takes.")
-@click.option("--restart", type=float, metavar="SECONDS", help="How long getting another machine takes.")
-@click.option("--hours", type=float, help="A machine for so many hours, once.")
-@click.option("--hours-per-month", type=float, help="A machine for so many hours of every month.")
-@click.option("--gpus", default="1+", show_default=True, metavar="N", help="GPUs in all: `4`, `2-8` or `4+`.")
+@click.option("--checkpoint", type=float, metavar="SECONDS", help="Time to write a checkpoint.")
 @click.option(
-    "--instances", default="1", show_default=True, metavar="N", help="Machines of one offer: `4` or `1-8`."
+    "--restart", type=float, metavar="SECONDS", help="Time to get another machine after an interruption."
+)
+@click.option("--hours", type=float, help="Plan a machine for this many hours, once.")
+@click.option("--hours-per-month", type=float, help="Plan a machine for this many hours every month.")
+@click.option(
+    "--gpus", default="1+", show_default=True, metavar="N", help="Total number of GPUs: `4`, `2-8` or `4+`."
+)
+@click.option(
+    "--instances",
+    default="1",
+    show_default=True,
+    metavar="N",
+    help="Number of machines of one offer: `4` or `1-8`.",
 )
 @click.option(
     "--network",
     type=float,
     metavar="GBPS",
-    help="Between those machines, in Gbit/s.  [default: what the maker of the instance type publishes, else 10]",
+    help="Bandwidth between machines, in Gbit/s.  [default: as published by the provider, else 10]",
 )
-@click.option("--memory-min", metavar="GB", help="Memory of each GPU, at least.")
-@click.option("--memory-total-min", metavar="GB", help="Memory of all GPUs together, at least.")
+@click.option("--memory-min", metavar="GB", help="Minimum memory of each GPU.")
+@click.option("--memory-total-min", metavar="GB", help="Minimum memory of all GPUs together.")
+@click.option("--deadline", metavar="TIME", help="Finish by then in 9 of 10 cases: `36h`, `7d` or a date.")
+@click.option("--budget", metavar="AMOUNT", help="Maximum cost: `200`, or `200USD`.")
+@click.option("--provider", multiple=True, metavar="NAME", help="Only this provider. Can be repeated.")
 @click.option(
-    "--deadline", metavar="TIME", help="`36h`, `7d`, or a date: by then it is done, nine times of ten."
+    "--region", multiple=True, metavar="TEXT", help="Only regions whose name contains this. Can be repeated."
 )
-@click.option("--budget", metavar="AMOUNT", help="At most so much: `200`, or `200USD`.")
-@click.option("--provider", multiple=True, metavar="NAME", help="A cloud; may be repeated.")
-@click.option("--region", multiple=True, metavar="TEXT", help="Part of a region's name; may be repeated.")
-@click.option("--mode", multiple=True, type=Suggested(MODES), help="How it is bought; may be repeated.")
-@click.option("--disk", type=float, default=0.0, metavar="GB", help="A disk of this size, kept throughout.")
 @click.option(
-    "--egress", type=float, default=0.0, metavar="GB", help="What leaves the cloud, with `--egress-price`."
+    "--mode", multiple=True, type=Suggested(MODES), help="Only this purchase mode. Can be repeated."
 )
-@click.option("--egress-price", metavar="AMOUNT", help="Price of a GB that leaves, in `--currency`.")
+@click.option(
+    "--disk", type=float, default=0.0, metavar="GB", help="Size of a disk that is kept the whole time."
+)
+@click.option(
+    "--egress", type=float, default=0.0, metavar="GB", help="Outgoing traffic, with `--egress-price`."
+)
+@click.option("--egress-price", metavar="AMOUNT", help="Price per GB of outgoing traffic, in `--currency`.")
 @click.option("--currency", default="USD", show_default=True, metavar="CODE", help="Currency of the plan.")
-@click.option("--sort", type=Suggested(SORTS), default="cost", show_default=True, help="What is best.")
-@click.option("--top", type=int, default=TOP, show_default=True, help="Show the best so many.")
 @click.option(
-    "--why", is_flag=True, help="List all that was not chosen, with its reason; with --json offer by offer."
+    "--sort", type=Suggested(SORTS), default="cost", show_default=True, help="Sort choices by this."
 )
-@click.option("--explain", is_flag=True, help="The arithmetic of the first choice, in full.")
-@click.option("--json", "as_json", is_flag=True, help="The whole plan as JSON on stdout.")
+@click.option("--top", type=int, default=TOP, show_default=True, help="Number of choices to show.")
+@click.option(
+    "--why", is_flag=True, help="List what was not chosen, with reasons; with `--json`, each offer."
+)
+@click.option("--explain", is_flag=True, help="Show how the cost of the first choice is computed.")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole plan as JSON.")
 def plain(why: bool, explain: bool, as_json: bool, **words: Any) -> None:
-    gc.disable()  # one plan and out: collecting the replay's blocks would only cost the cold start
+    gc.disable()  # the process ends after one plan, so collecting garbage only wastes time
     asked = PlanWords(**words)
     top = asked.top
     with Local() as local:
@@ -154,11 +166,11 @@ def plain(why: bool, explain: bool, as_json: bool, **words: Any) -> None:
             whole = asdict(shape_plan(answered, top=top, rates=local.rates))
             if why:
                 each = left_out(local.database(), plan, servers=servers, regions=asked.region)
-                told = shape_left_out(each, currency=wish.currency, rates=local.rates, on=on)
-                whole["rejected"] = tuple(told)
+                rejected = shape_left_out(each, currency=wish.currency, rates=local.rates, on=on)
+                whole["rejected"] = tuple(rejected)
             write_json(whole)
     if not as_json:
-        tell(plan, wish, answered.assumptions, top=top, why=why, explain=explain)
+        print_plan(plan, wish, answered.assumptions, top=top, why=why, explain=explain)
         for sentence in at:
             remark(sentence)
     if answered.no_plan:

@@ -1,8 +1,7 @@
-"""Readers of catalogs: one file for each layout, each yielding `Row` or `Rejected` line by line.
+"""Readers of catalogs: one module per layout. Each yields a `Row` or `Rejected` per line.
 
-A reader knows what the columns of its layout mean and which faults that layout is known for. It does not judge
-prices and cards: `offer/intake.py` does, for all alike. To add a layout, write a file with a `read` like the
-others and name it in `READERS`.
+A reader knows the columns of its layout and its known faults. It does not judge prices and cards; `offer/intake.py`
+does this for all layouts. To add a layout, write a module with a `read` function and add it to `READERS`.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,7 +12,8 @@ from typing import Final
 from teraflock.offer.intake import Rejected, Row
 
 Reader = Callable[[Path, Callable[[], None]], Iterator[Row | Rejected]]
-"""Reads a file or folder, calling back for each row of it: an offer may be made of several, or of half of one."""
+"""Reads a file or folder and calls back for each row. A row may give several offers, and an offer may need several
+rows."""
 
 READERS: Final[dict[str, str]] = {
     "skypilot": "teraflock.offer.importers.skypilot",
@@ -23,6 +23,6 @@ READERS: Final[dict[str, str]] = {
 
 
 def reader(layout: str) -> Reader:
-    """The `read` of one layout; loaded only now, since most commands import nothing."""
+    """Load the `read` function of a layout."""
     read: Reader = import_module(READERS[layout]).read
     return read

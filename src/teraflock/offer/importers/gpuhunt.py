@@ -1,6 +1,6 @@
-"""gpuhunt's catalog: one CSV per provider, named after it, a row per instance type, place and purchase mode.
+"""Read gpuhunt's catalog: one CSV file per provider, with a row per instance type, place and purchase mode.
 
-Prices are US dollars an hour for the whole instance, memory is GB, `spot` is `True` or `False`.
+Prices are US dollars per hour for the whole instance. Memory is in GB. `spot` is `True` or `False`.
 """
 
 from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ def _row_from(cells: dict[str, str], provider: str, where: str) -> Row | Rejecte
     try:
         count, memory_gb = number(cells["gpu_count"]), number(cells["gpu_memory"])
         if name and not count:
-            return Rejected(where, "a GPU is named without a count")
+            return Rejected(where, "a GPU has no count")
         return Row(
             where=where,
             provider=provider,
@@ -60,4 +60,4 @@ def _row_from(cells: dict[str, str], provider: str, where: str) -> Row | Rejecte
             price_micros=amount(cells["price"]),
         )
     except ValueError:
-        return Rejected(where, "a price or a figure is not a number")
+        return Rejected(where, "a price or another figure is not a number")

@@ -1,6 +1,6 @@
-"""Teraflock's own layout: one CSV in which everything an offer can say has a column. `docs/offers-csv.md` has them all.
+"""Read Teraflock's own CSV layout, with a column for every field of an offer. See `docs/offers-csv.md`.
 
-A cell of `gpu` or `mode` with several values apart by `|` stands for one offer of each.
+A `gpu` or `mode` cell with several values, separated by `|`, gives one offer for each value.
 """
 
 from collections.abc import Callable, Iterator
@@ -43,17 +43,17 @@ def _row_from(cells: dict[str, str], gpu: str, mode: str, where: str) -> Row | R
 
     flags = tuple(cell("flags").split())
     if not cell("provider"):
-        return Rejected(where, "no provider is named")
+        return Rejected(where, "the provider is missing")
     if mode and mode not in MODES:
-        return Rejected(where, f"`{mode}` is no purchase mode")
+        return Rejected(where, f"unknown purchase mode `{mode}`")
     if cell("per") not in get_args(Period):
-        return Rejected(where, f"`{cell('per')}` is no period")
+        return Rejected(where, f"unknown period `{cell('per')}`")
     if cell("basis") not in ("", "instance", "gpu"):
-        return Rejected(where, f"`{cell('basis')}` is no basis of a price")
+        return Rejected(where, f"unknown price basis `{cell('basis')}`")
     if unknown := [flag for flag in flags if flag not in FLAGS]:
-        return Rejected(where, f"`{unknown[0]}` is no flag")
+        return Rejected(where, f"unknown flag `{unknown[0]}`")
     if not _is_day(cell("as_of")):
-        return Rejected(where, f"`{cell('as_of')}` is no date")
+        return Rejected(where, f"`{cell('as_of')}` is not a date")
     try:
         memory_gb, term = number(cell("gpu_memory_gb")), number(cell("term_months"))
         return Row(
@@ -82,11 +82,11 @@ def _row_from(cells: dict[str, str], gpu: str, mode: str, where: str) -> Row | R
             note=cell("note"),
         )
     except ValueError:
-        return Rejected(where, "a price or a figure is not a number")
+        return Rejected(where, "a price or another figure is not a number")
 
 
 def _is_day(text: str) -> bool:
-    """Empty, a year, a month or a day."""
+    """Return whether the text is empty, a year, a month or a day."""
     if len(text) not in (0, 4, 7, 10):
         return False
     try:

@@ -1,14 +1,14 @@
-"""The SkyPilot catalog: a folder per cloud, each with a `vms.csv` that has on-demand and spot price in one row.
+"""Read the SkyPilot catalog: a folder per cloud, each with a `vms.csv` that has on-demand and spot price in one row.
 
-What is known of it, and put right here:
-- GPU memory stands in `GpuInfo`, as JSON, as a Python literal, or not at all; some clouds give the whole node's
-  (Vast, PrimeIntellect), some count GiB and call it MiB (Shadeform, RunPod). Which of the four readings a file
-  means is decided by the file as a whole: the one under which most rows name a card that exists.
-- Google's GPUs and hosts are priced in separate rows; an offer is their sum.
-- Oracle quotes per GPU. Where a file repeats one price for every number of a card, it is multiplied.
-- Four rows of five are machines without a GPU. They are kept with their on-demand price, for which the planner may
-  ask; their spot prices, zone by zone, would double the time and size of an import for nobody's use.
-- RunPod repeats the on-demand price as spot; Vast's spot prices are all zero.
+Known faults, corrected here:
+- GPU memory is in `GpuInfo`, as JSON, as a Python literal, or missing. Some clouds give the memory of the whole node
+  (Vast, PrimeIntellect), some give GiB and call it MiB (Shadeform, RunPod). Of the four interpretations, the reader
+  uses the one for which most rows of the file match an existing card.
+- Google has separate prices for GPUs and hosts. An offer is their sum.
+- Oracle quotes per GPU. If a file has the same price for every number of GPUs, the price is multiplied.
+- Four of five rows are machines without a GPU. The reader keeps only their on-demand price: spot prices per zone would
+  double the time and size of an import, and nothing uses them.
+- RunPod repeats the on-demand price as spot price. Vast's spot prices are all zero.
 """
 
 import re
@@ -33,8 +33,8 @@ COLUMNS: Final = (
     "InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB", "GpuInfo", "Price", "SpotPrice",
     "Region",
 )  # fmt: skip
-PLAIN_SPOT: Final = "the spot price of a machine without a GPU is not kept"
-GPU_ALONE: Final = "the price is that of the GPU alone, and no host for it is listed in its zone"
+PLAIN_SPOT: Final = "spot prices of machines without a GPU are not imported"
+GPU_ALONE: Final = "the price is for the GPU only, and its zone has no matching host"
 PER_GPU_CLOUDS: Final = frozenset({"oci"})
 
 _MEMORY_MIB: Final = re.compile(r"""["']SizeInMiB["']: ?(\d+)""")
@@ -43,7 +43,7 @@ _VAST_NAME: Final = re.compile(r"\d+x-(.+)-\d+-\d+")
 
 
 class _Machine(msgspec.Struct, gc=False):
-    """One row of `vms.csv`, its cells read as what they are."""
+    """One parsed row of `vms.csv`."""
 
     where: str
     instance_type: str
@@ -81,7 +81,7 @@ def read(path: Path, count: Callable[[], None]) -> Iterator[Row | Rejected]:
 
 
 def files(path: Path) -> list[tuple[str, Path]]:
-    """Cloud and file: of the catalog's folder, of one cloud's folder, or of one `vms.csv`."""
+    """List (cloud, file) of a catalog folder, of the folder of one cloud, or of one `vms.csv`."""
     if path.is_file():
         return [(path.parent.name, path)]
     if (path / FILE_NAME).is_file():
@@ -89,8 +89,8 @@ def files(path: Path) -> list[tuple[str, Path]]:
     found = [(file.parent.name, file) for file in sorted(path.glob(f"*/{FILE_NAME}"))]
     if not found:
         raise BrokenSource(
-            f"`{path}` is no SkyPilot catalog" if path.exists() else f"`{path}` does not exist",
-            hint=f"Name the folder that holds a folder per cloud, each with a `{FILE_NAME}`",
+            f"`{path}` is not a SkyPilot catalog" if path.exists() else f"`{path}` does not exist",
+            hint=f"Give the folder that contains one folder per cloud, each with a `{FILE_NAME}`",
         )
     return found
 
@@ -105,9 +105,9 @@ def _machine_from(cells: dict[str, str], where: str) -> _Machine | Rejected:
         )
         vcpus, ram_gib = number(cells["vCPUs"]), number(cells["MemoryGiB"])
     except ValueError:
-        return Rejected(where, "a price or a figure is not a number")
+        return Rejected(where, "a price or another figure is not a number")
     if cells["AcceleratorName"] and not count:
-        return Rejected(where, "a GPU is named without a count")
+        return Rejected(where, "a GPU has no count")
     memory = _MEMORY_MIB.search(info) if info else None
     name = _INFO_NAME.search(info) if info else None
     return _Machine(
@@ -127,7 +127,7 @@ def _machine_from(cells: dict[str, str], where: str) -> _Machine | Rejected:
 
 
 def _rows_of(machine: _Machine, provider: str, per_gpu: frozenset[str]) -> Iterator[Row | Rejected]:
-    """The on-demand and the spot offer of one machine; one without a price if it has neither."""
+    """Yield the on-demand and spot offers of a machine, or one offer without a price if it has neither."""
     name = _card_name(machine.accelerator, machine.info_name, machine.instance_type, machine.memory_mib)
 
     def row(mode: Mode, price: int | None, flags: tuple[str, ...], fault: str) -> Row:
@@ -160,25 +160,29 @@ def _rows_of(machine: _Machine, provider: str, per_gpu: frozenset[str]) -> Itera
         yield row("spot", machine.spot, machine.flags + flags, machine.fault or fault)
 
 
-# --- which card, with how much memory ------------------------------------------------------------------------------
+# --- cards and memory ----------------------------------------------------------------------------------------------
 
 
 def _read_memory(machines: Iterable[_Machine], cloud: str) -> None:
-    """Turn the file's memory figures into MiB of one GPU, by the reading that fits most of its rows."""
-    told = [machine for machine in machines if machine.memory_mib and machine.count and machine.count >= 1]
+    """Convert the memory figures to MiB of one GPU, using the interpretation that fits most rows."""
+    with_memory = [
+        machine for machine in machines if machine.memory_mib and machine.count and machine.count >= 1
+    ]
     votes: Counter[tuple[bool, bool]] = Counter()
-    for (name, count, mib), rows in Counter((m.accelerator, m.count, m.memory_mib) for m in told).items():
+    for (name, count, mib), rows in Counter(
+        (m.accelerator, m.count, m.memory_mib) for m in with_memory
+    ).items():
         for of_node in (False, True):
             for in_gib in (False, True):
                 if fits_variant(
                     name, (mib or 0) * (1024 if in_gib else 1) / ((count or 1) if of_node else 1)
                 ):
                     votes[of_node, in_gib] += rows
-    # of equally good readings the plainest: a file in which every machine has one GPU says nothing about nodes
+    # On a tie, use the simplest interpretation: if every machine has one GPU, node and GPU memory are the same.
     of_node, in_gib = max(
         votes, key=lambda reading: (votes[reading], not reading[0], not reading[1]), default=(False, False)
     )
-    for machine in told:
+    for machine in with_memory:
         if in_gib or (of_node and machine.count != 1):
             machine.memory_mib = (
                 (machine.memory_mib or 0) * (1024 if in_gib else 1) / ((machine.count or 1) if of_node else 1)
@@ -186,12 +190,12 @@ def _read_memory(machines: Iterable[_Machine], cloud: str) -> None:
             machine.flags += ("corrected:memory",)
     for machine in machines:
         if machine.count and machine.count < 1:
-            machine.memory_mib = None  # of a slice: the card's, times the share, says it better
+            machine.memory_mib = None  # for a slice, the memory of the card times the share is more reliable
 
 
 @cache
 def _card_name(accelerator: str, info_name: str, instance_type: str, memory_mib: float | None) -> str:
-    """The most telling name of the card: `A100` says less than the `A100 PCIe` or `A100_SXM4` beside it."""
+    """Return the most specific name of the card: `A100 PCIe` or `A100_SXM4` rather than `A100`."""
     plain = resolve(accelerator, memory_mib) if accelerator else None
     if plain is None or plain.card is None or not plain.inferred:
         return accelerator
@@ -203,11 +207,11 @@ def _card_name(accelerator: str, info_name: str, instance_type: str, memory_mib:
     return accelerator
 
 
-# --- prices that are not the machine's -----------------------------------------------------------------------------
+# --- prices that do not cover the machine --------------------------------------------------------------------------
 
 
 def _priced_per_gpu(machines: Iterable[_Machine]) -> frozenset[str]:
-    """The cards for which one region has the same price at different counts."""
+    """Return the cards that have the same price for different numbers of GPUs in one region."""
     counts: dict[tuple[str, str, int], set[float]] = {}
     for machine in machines:
         if machine.accelerator and machine.price and machine.count:
@@ -230,15 +234,15 @@ GCP_HOSTS: Final[dict[str, dict[int, tuple[str, ...]]]] = {
     },
     "RTXPRO6000": {1: ("g4-standard-48",), 2: ("g4-standard-96",), 4: ("g4-standard-192",), 8: ("g4-standard-384",)},
 }  # fmt: skip
-"""Google's machine types that come with their GPUs."""
+"""Google's machine types that include GPUs."""
 GCP_ATTACHED: Final = frozenset({"T4", "V100", "P100", "P4", "K80"})
 GCP_ATTACHED_VCPUS: Final = 8
-"""GPUs that are attached to a host of one's choice get an `n1-standard` with 8 vCPUs a GPU: enough to feed a card."""
+"""GPUs that can be attached to any host get an `n1-standard` with 8 vCPUs per GPU, which is enough for one card."""
 GCP_GPU_SERIES: Final = ("a2-", "a3-", "a4-", "g2-", "g4-")
 
 
 def _with_hosts(machines: list[_Machine]) -> Iterator[_Machine]:
-    """Google's rows, each GPU joined to its host in the same zone; hosts that exist only for GPUs not alone."""
+    """Join each of Google's GPU rows with its host in the same zone. Drop hosts that exist only for GPUs."""
     hosts = {(m.instance_type, m.zone): m for m in machines if not m.accelerator}
     for machine in machines:
         if not machine.accelerator:

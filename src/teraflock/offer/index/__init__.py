@@ -1,7 +1,6 @@
-"""All offers in memory, for a server: the questions of `tera offers` in under a millisecond.
+"""All offers in memory, for a server. Answers the queries of `tera offers` in under a millisecond.
 
-A million offers are a few thousand shapes, places, terms, dates and remarks, combined (`model.py`): each of these is
-kept once, and a row is five small numbers, an id and two prices (`columns.py`). A filter is decided on the few distinct
-values and then looked up for the rows, which lie in the order of price (`service.py`). `warm.py` keeps the index in
-step with the database.
+A million offers combine a few thousand distinct shapes, places, terms, dates and notes. `model.py` stores each of them
+once. In `columns.py`, a row is five small numbers, an id and two prices, sorted by price. `service.py` evaluates
+filters on the distinct values and looks up the result for each row. `warm.py` keeps the index up to date.
 """

@@ -1,7 +1,7 @@
 """The rows of the index, in the order of `rules.sort_key` for `--sort price`.
 
-What holds: a row is five codes of distinct values, an id and two prices, -1 where there is none; refused prices lie
-behind all others; columns never change once they are built.
+Invariants: a row has five codes of distinct values, an id and two prices, with -1 for no price; refused prices come
+last; columns never change after they are built.
 """
 
 from array import array
@@ -18,7 +18,7 @@ from teraflock.offer.model import Offer
 Numbers = npt.NDArray[Any]
 
 CLUSTER: Final = 1e-12
-"""Prices in different currencies nearer than this, relatively, are compared again in exact integers."""
+"""Prices in different currencies that differ by less than this fraction are compared again as exact integers."""
 
 _RANKS: Final = {"priced": 0, "unknown": 2, "refused": 3}
 
@@ -32,7 +32,7 @@ class Columns:
         ]
 
     def offers(self, rows: Numbers) -> list[Offer]:
-        """The offers of these rows. In one loop, by column and by position: a large answer is built of little else."""
+        """Build the offers of these rows. By position in one loop, because it dominates the time of large results."""
         places, dates, words = self.places.values, self.dates.values, self.remarks.values
         shapes, terms = self._shape_fields, self.terms.values
         columns = (
@@ -40,18 +40,18 @@ class Columns:
             self.prices, self.quoted,
         )  # fmt: skip
         offers = []
-        for shape, place, term, dated, said, id, price, quoted in zip(
+        for shape, place, term, dated, words_code, id, price, quoted in zip(
             *(column[rows].tolist() for column in columns), strict=True
         ):
             source, provider, kind, hardware = shapes[shape]
             standing, mode, months, per, basis, currency = terms[term]
-            cited, flags, note = words[said]
+            cited, flags, note = words[words_code]
             region, zone = places[place]
             since, as_of, until = dates[dated]
-            told = None if quoted < 0 else Price(quoted, currency, per)
+            quoted_price = None if quoted < 0 else Price(quoted, currency, per)
             due = None if price < 0 else price
             fields: tuple[Any, ...] = (
-                source, provider, kind, standing, id, cited, region, zone, *hardware, mode, months, told, basis,
+                source, provider, kind, standing, id, cited, region, zone, *hardware, mode, months, quoted_price, basis,
                 currency, due, since, as_of, until, flags, note,
             )  # fmt: skip
             offers.append(Offer(*fields))
@@ -79,7 +79,7 @@ class Columns:
             table.forget_codes()
 
     def _sort(self, weights: Mapping[str, int]) -> None:
-        """Put the rows into the order of `sort_key` for `--sort price`."""
+        """Sort the rows in the order of `sort_key` for `--sort price`."""
         terms: Sequence[Terms] = self.terms.values
         ranks = np.array([_RANKS[term.standing] for term in terms], np.int8)[self.term_codes]
         weight_max = max(weights.values())
@@ -100,7 +100,7 @@ class Columns:
     def _settle_near_ties(
         self, order: Numbers, shapes: Numbers, places: Numbers, weights: Mapping[str, int]
     ) -> None:
-        """Where prices in several currencies nearly tie, floats cannot tell their order: exact integers do."""
+        """Sort nearly equal prices in several currencies by exact integers, because floats are not precise enough."""
         currencies = np.array([hash(term.currency) for term in self.terms.values], np.int64)[
             self.term_codes[order]
         ]
@@ -129,12 +129,12 @@ class Columns:
 
 
 def _narrowed(codes: Any, distinct: int) -> Numbers:
-    """The codes in as few bytes as hold them."""
+    """Convert the codes to the smallest integer type that holds them."""
     narrow: Numbers = np.frombuffer(codes, np.uint32).astype(np.min_scalar_type(max(0, distinct - 1)))
     return narrow
 
 
 def _order_of(values: Sequence[tuple[str, ...]]) -> Numbers:
-    """For each value its place when all are sorted; equal ones share it."""
+    """Return the rank of each value. Equal values have the same rank."""
     places = {value: place for place, value in enumerate(sorted(set(values)))}
     return np.array([places[value] for value in values], np.int32)

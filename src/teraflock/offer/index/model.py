@@ -1,13 +1,13 @@
-"""What many offers share: the parts of an offer, each kept once and known by its number."""
+"""The parts of an offer that many offers share. Each distinct part is stored once and has a number."""
 
 from typing import Any, NamedTuple
 
-from teraflock.offer.model import Basis, Kind, Mode, Offer, Standing
+from teraflock.offer.model import Basis, Kind, Mode, Offer, PriceStatus
 from teraflock.offer.rules import usable_ram
 
 
 class Shape(NamedTuple):
-    """One source's, unlike the shapes of plans. As in `Offer`, in its order, so that an offer is built of slices."""
+    """A shape of one source, unlike the shapes of plans. Same fields and order as in `Offer`."""
 
     source: str
     provider: str
@@ -28,7 +28,7 @@ class Shape(NamedTuple):
 
 
 class Terms(NamedTuple):
-    standing: Standing
+    standing: PriceStatus
     mode: Mode | None
     term_months: int | None
     quoted_per: Any
@@ -54,7 +54,7 @@ class Words(NamedTuple):
 
 
 class Distinct:
-    """Values kept once each, numbered in the order in which they came."""
+    """Stores distinct values, numbered in the order of their arrival."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []

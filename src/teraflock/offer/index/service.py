@@ -1,6 +1,6 @@
-"""Questions answered from memory, as `question/store.py` and `rules.matches` would.
+"""Search offers in memory. Gives the same results as `question/store.py` and `rules.matches`.
 
-The index is a value: it is built from one state of the offers, for the rates of one day, and its answers never change.
+The index is immutable: it is built from one snapshot of the offers and the exchange rates of one day.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,11 +28,13 @@ class OfferIndex:
         self._describe()
 
     def search(self, query: Query, *, limit: int) -> tuple[Offer, ...]:
-        """The first `limit` offers that fit, in the order of `rules.sort_key`."""
-        assert query.as_of is None, "past prices are in the store alone"
+        """Return the first `limit` matching offers in the order of `rules.sort_key`."""
+        assert query.as_of is None, "only the store has past prices"
         lists, by_price = self._lists(query), query.sort == "price"
         if by_price and only_kinds(query):
-            lists = [each[:limit] for each in lists]  # the first of all are among the first of each
+            lists = [
+                each[:limit] for each in lists
+            ]  # the first rows overall are among the first rows of each list
         rows = _merged(lists, in_order=by_price)
         if not only_kinds(query):
             rows = self._fitting(rows, query)
@@ -42,7 +44,7 @@ class OfferIndex:
         return tuple(offers[:limit])
 
     def _describe(self) -> None:
-        """What filters ask of the distinct values, as arrays, and where the rows of each card lie."""
+        """Build the arrays for the filters, and the rows of each card."""
         shapes: Sequence[Shape] = self._columns.shapes.values
         self._gpu_numbers, gpu_of = _numbered(shape.gpu for shape in shapes)
         self._provider_numbers, self._provider_of = _numbered(shape.provider for shape in shapes)
@@ -56,25 +58,25 @@ class OfferIndex:
         self._rows_of_gpu = _rows_by(gpu_of[self._columns.shape_codes], len(self._gpu_numbers))
         self._rows_of_kind = _rows_by(kind_of[self._columns.shape_codes], len(self._kind_numbers))
         with_gpu = [self._rows_of_kind[i] for kind, i in self._kind_numbers.items() if kind in WITH_GPU]
-        self._with_gpu = _merged(with_gpu, in_order=True)  # what is asked for when no GPU is named
+        self._with_gpu = _merged(with_gpu, in_order=True)  # for queries without `gpu`
         self._folded = [place_text(place.region, place.zone) for place in self._columns.places.values]
 
     def _lists(self, query: Query) -> list[Numbers]:
-        """The rows of each card or kind that is asked for, each list in order."""
+        """Return a sorted list of rows for each requested card or kind."""
         numbers, by = (
             (self._gpu_numbers, self._rows_of_gpu) if query.gpus else (self._kind_numbers, self._rows_of_kind)
         )
         is_usual = not query.gpus and query.kinds == WITH_GPU
         names = _names(query)
         lists = [self._with_gpu] if is_usual else [by[numbers[name]] for name in names if name in numbers]
-        return lists if query.refused else [self._unrefused(rows) for rows in lists]
+        return lists if query.refused else [self._without_refused(rows) for rows in lists]
 
-    def _unrefused(self, rows: Numbers) -> Numbers:
+    def _without_refused(self, rows: Numbers) -> Numbers:
         cut: Numbers = rows[: np.searchsorted(rows, self._columns.refused_from)]
         return cut
 
     def _fitting(self, rows: Numbers, query: Query) -> Numbers:
-        """Those of the rows that pass all further filters, in their order."""
+        """Return the rows that pass all other filters, in order."""
         shapes = self._fitting_shapes(query)
         if shapes is not None:
             rows = rows[shapes[self._columns.shape_codes[rows]]]
@@ -93,7 +95,7 @@ class OfferIndex:
         return rows
 
     def _fitting_shapes(self, query: Query) -> Mask | None:
-        """Which shapes pass the filters on them; `None` if there is no such filter."""
+        """Return which shapes pass the filters on shapes. `None` if there is no such filter."""
         masks = []
         for names, numbers, of in (
             (query.providers, self._provider_numbers, self._provider_of),
@@ -109,7 +111,7 @@ class OfferIndex:
             (query.ram_bytes_min, self._ram),
         ):
             if least is not None:
-                masks.append(figures >= least)  # false where the figure is not stated (NaN)
+                masks.append(figures >= least)  # false if the figure is missing (NaN)
         if query.count_max is not None:
             masks.append(self._count <= query.count_max)
         if not masks:
@@ -119,22 +121,24 @@ class OfferIndex:
 
     def _limit(self, query: Query, term: Terms) -> int:
         if term.standing != "priced" or query.price_max is None:
-            return -2  # below every price, and below the -1 of those that have none
+            return -2  # below every price, including the -1 for no price
         return limit_per_month(query.price_max, term.currency, self._rates, self._on)
 
     def _first(self, rows: Numbers, query: Query, limit: int) -> Numbers:
-        """Rows among which the first `limit` surely are; by price, exactly those."""
+        """Return rows that include the first `limit`. When sorting by price, return exactly those."""
         if query.sort == "price":
             return rows[:limit]
         if len(rows) <= limit:
             return rows
         values = self._measure(query.sort)[rows]
         edge = np.partition(values, limit - 1)[limit - 1]
-        first: Numbers = rows[values <= edge * (1 + CLUSTER)]  # infinite where not so many have the measure
+        first: Numbers = rows[
+            values <= edge * (1 + CLUSTER)
+        ]  # infinite if fewer than `limit` rows have the figure
         return first
 
     def _measure(self, sort: Sort) -> Numbers:
-        """What each row is sorted by, infinite where it has no such figure. Kept once it was asked for."""
+        """Return the sort value of each row, infinite if the figure is missing. Cached."""
         if sort not in self._measures:
             units = {
                 "price-per-gpu": self._count,
@@ -171,7 +175,7 @@ def _figures(values: Iterable[float | None]) -> npt.NDArray[np.float64]:
 
 
 def _rows_by(numbers: Numbers, count: int) -> list[Numbers]:
-    """For each number the rows that bear it, in order."""
+    """Return a sorted list of rows for each number."""
     order = np.argsort(numbers, kind="stable").astype(np.uint32)
     edges = np.searchsorted(numbers[order], np.arange(count + 1))
     return [order[edges[i] : edges[i + 1]] for i in range(count)]

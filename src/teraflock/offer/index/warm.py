@@ -1,10 +1,10 @@
-"""Questions about offers in a process that lives on: answered from memory, and never with old offers.
+"""Search offers in a server: from memory, and never with outdated offers.
 
-What holds:
-- an answer is of the catalog that is stored when the question comes: which that is, is read with every question, so an
-  import is seen at once, whoever made it. Until its offers are in memory, the store answers;
-- one index at most is in memory, or being built; a catalog of more than `offers_max` offers is never put there;
-- whatever happens while an index is built, the store still answers.
+Invariants:
+- every answer uses the offers that are stored at that time. Each query checks which these are, so an import by any
+  process takes effect at once. The database answers until the new offers are in memory;
+- at most one index is in memory or being built. More than `offers_max` offers are never loaded into memory;
+- if building an index fails, the database still answers.
 """
 
 import logging
@@ -40,11 +40,11 @@ class Found(NamedTuple):
     per: Period
     rates: Rates
     on: date
-    """The day whose exchange rates count."""
+    """The date whose exchange rates are used."""
 
 
 class _State(NamedTuple):
-    """What an index is made of: the offers, and what their order follows from."""
+    """What an index depends on: the offers, the rates and the date."""
 
     catalog: source_store.Catalog
     rates: Rates
@@ -60,7 +60,7 @@ class WarmOffers:
         *,
         offers_max: int = OFFERS_MAX,
     ) -> None:
-        """`rates` gives the same object until the rates change."""
+        """`rates` must return the same object until the rates change."""
         self._database = database
         self._rates = rates
         self._clock = clock
@@ -72,7 +72,7 @@ class WarmOffers:
         self._is_closed = False
 
     def answer(self, words: OfferWords, *, limit: int, refused: bool = False) -> Found:
-        """What `tera offers` lists for the same words, cheapest first."""
+        """Return what `tera offers` lists for the same filters, cheapest first."""
         rates = self._rates()
         currency = rates.known(words.currency)
         query = replace(query_from(words, self._providers), refused=refused)
@@ -99,7 +99,7 @@ class WarmOffers:
             return store.providers(tx)
 
     def _index_of(self, state: _State) -> "OfferIndex | None":
-        """The index of just these offers, if it is in memory; else it is built for those who ask next."""
+        """Return the index of this state. If it is not in memory, start building it and return None."""
         held = self._index
         if held and held[0] == state:
             return held[1]
@@ -107,7 +107,7 @@ class WarmOffers:
             is_building = self._builder is not None and self._builder.is_alive()
             fits = state.catalog.offers <= self._offers_max
             if fits and not is_building and state != self._tried and not self._is_closed:
-                self._index, self._tried = None, state  # freed first: two would be too many
+                self._index, self._tried = None, state  # free the old index first to save memory
                 self._builder = threading.Thread(
                     target=self._build, args=(state,), name="offers", daemon=True
                 )
@@ -116,7 +116,9 @@ class WarmOffers:
 
     def _build(self, state: _State) -> None:
         try:
-            from teraflock.offer.index.service import OfferIndex  # here: numpy is for servers alone
+            from teraflock.offer.index.service import (
+                OfferIndex,
+            )  # imported here because only servers need numpy
 
             with self._database().read() as tx:
                 stored = source_store.catalog(tx)
@@ -124,10 +126,10 @@ class WarmOffers:
             self._index = state._replace(catalog=stored), index
         except Exception:
             if not self._is_closed:
-                LOG.exception("the offers are not in memory; questions go to the database")
+                LOG.exception("cannot load the offers into memory; the database answers queries")
 
     def _each(self, tx: Transaction) -> Iterator[Offer]:
         for offer in store.every(tx):
             if self._is_closed:
-                raise InterruptedError("the server ends")
+                raise InterruptedError("the server is shutting down")
             yield offer

@@ -1,1 +1,1 @@
-"""What is asked of the offers: filters, an order, and what to say where they leave nothing."""
+"""Search stored offers: filters, order, and the reason for an empty result."""

@@ -1,7 +1,6 @@
-"""A question as SQL.
+"""Search offers with SQL.
 
-What holds: rows come out in the order of `rules.sort_key`, read only as far as the caller reads; what a filter means is
-said by `rules.matches`.
+Invariants: rows have the order of `rules.sort_key` and are read lazily; filters mean the same as in `rules.matches`.
 """
 
 import heapq
@@ -20,7 +19,7 @@ from teraflock.offer.source.store import known_currencies
 from teraflock.offer.store import LIST, offer_from
 from teraflock.storage.database import Transaction
 
-_STANDING_AND_PAST: Final = f"(SELECT {LIST} FROM offer UNION ALL SELECT {LIST} FROM offer_past)"
+_CURRENT_AND_PAST: Final = f"(SELECT {LIST} FROM offer UNION ALL SELECT {LIST} FROM offer_past)"
 _UNITS: Final = {
     "price-per-gpu": "gpu_count",
     "price-per-tflops": "(gpu_tflops * gpu_count)",
@@ -29,7 +28,7 @@ _UNITS: Final = {
 
 
 class Filter(NamedTuple):
-    """One filter of a question as SQL; `known` says that the offer states the figure at all."""
+    """One filter of a query as SQL. `known` is the condition that the offer has the figure."""
 
     option: str
     sql: str
@@ -45,7 +44,7 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 def search(tx: Transaction, query: Query, rates: Rates, on: date) -> Iterator[Offer]:
-    """All offers that fit, in order. Read lazily: whoever stops after ten has read little more than ten."""
+    """Yield all matching offers in order. Reads lazily: taking ten offers reads little more than ten rows."""
     weight = weights(rates, on)
     currencies = [currency for currency in known_currencies(tx) if currency in weight]
     filters = filters_of(query, rates, on, currencies)
@@ -79,7 +78,7 @@ def search(tx: Transaction, query: Query, rates: Rates, on: date) -> Iterator[Of
 
 
 def summarise(tx: Transaction, query: Query, rates: Rates, on: date) -> Summary:
-    """How many fit, how old their prices are, and how many only their refused price keeps out."""
+    """Count the matching offers and those excluded only by a refused price, and find the age of the prices."""
     counted = only_kinds(replace(query, sources=()))
     table, number = ("offer_count", "SUM(offers)") if counted else (_from(query), "COUNT(*)")
     where, values = where_of([*filters_of(query, rates, on, known_currencies(tx)), *_kind_filter(query)])
@@ -98,7 +97,7 @@ def summarise(tx: Transaction, query: Query, rates: Rates, on: date) -> Summary:
 
 
 def unstated(tx: Transaction, query: Query, rates: Rates, on: date) -> list[tuple[str, int]]:
-    """For each filter on a figure: how many offers pass all others but do not state it."""
+    """Count, for each filter on a figure, the offers that pass all other filters but lack the figure."""
     filters = [*filters_of(query, rates, on, known_currencies(tx)), *_kind_filter(query)]
     counts = []
     for one in filters:
@@ -109,12 +108,12 @@ def unstated(tx: Transaction, query: Query, rates: Rates, on: date) -> list[tupl
 
 
 def without_gpu(tx: Transaction, query: Query, rates: Rates, on: date) -> int:
-    """How many offers without any GPU pass the other filters."""
+    """Count the offers without a GPU that pass the other filters."""
     return summarise(tx, replace(query, gpus=(), kinds=("none",), refused=True), rates, on).matched
 
 
 def removal(tx: Transaction, query: Query, rates: Rates, on: date) -> Removal | None:
-    """The first filter, in the order in which filters apply, that leaves nothing of what those before it left."""
+    """Return the first filter after which no offers are left."""
     filters = [*_kind_filter(query), *filters_of(query, rates, on, known_currencies(tx))]
     before = _count(tx, query, [])
     for end, one in enumerate(filters, start=1):
@@ -126,14 +125,14 @@ def removal(tx: Transaction, query: Query, rates: Rates, on: date) -> Removal | 
 
 
 def priced_ever(tx: Transaction, query: Query, rates: Rates, on: date) -> Iterator[Offer]:
-    """All that fit and were priced at some time, superseded prices included. For the history."""
+    """Yield all matching offers that ever had a price, including past ones."""
     filters = [
         *filters_of(query, rates, on, known_currencies(tx)),
         *_kind_filter(query),
         Filter("", "standing = 'priced'", {}),
     ]
     where, values = where_of(filters)
-    sql = f"SELECT {LIST} FROM {_STANDING_AND_PAST} AS offer WHERE {where}"
+    sql = f"SELECT {LIST} FROM {_CURRENT_AND_PAST} AS offer WHERE {where}"
     return map(offer_from, tx.each(sql, **values))
 
 
@@ -141,7 +140,7 @@ def priced_ever(tx: Transaction, query: Query, rates: Rates, on: date) -> Iterat
 
 
 def filters_of(query: Query, rates: Rates, on: date, currencies: Sequence[str]) -> list[Filter]:
-    """All filters but the one on kind or card, which leads the index, in the order in which a person gives them."""
+    """Return all filters except the one on kind or card, which is the first column of the index."""
     filters = [
         *_one_of("--provider", "provider", query.providers),
         *places(query.regions),
@@ -161,7 +160,7 @@ def filters_of(query: Query, rates: Rates, on: date, currencies: Sequence[str]) 
     ]
     if query.as_of:
         day = query.as_of.isoformat()
-        # `2019` and `2019-07` compare with a whole day as their first days would
+        # Compared as text, `2019` and `2019-07` sort like their first days.
         held = "since <= :day AND (until = '' OR until > :day)"
         filters.append(Filter("--as-of", held, {"day": day}))
     if query.price_max:
@@ -189,7 +188,7 @@ def places(regions: Sequence[str]) -> Iterator[Filter]:
 
 
 def _literal(text: str) -> str:
-    """A text that LIKE takes as it stands."""
+    """Escape a text for LIKE."""
     return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
 
 
@@ -215,8 +214,8 @@ def _kind_filter(query: Query) -> list[Filter]:
 
 
 def _leading(query: Query, currencies: Sequence[str]) -> list[Filter]:
-    """One filter for each range of the index that must be read: a card or kind, in one currency."""
-    # that no card has an empty name is said again, or SQLite does not see that the partial index holds them all
+    """Return one filter for each range of the index to read: a card or kind in one currency."""
+    # `gpu <> ''` is redundant, but SQLite uses the partial index only with it.
     leads, names = (
         ("gpu <> '' AND gpu = :leading", query.gpus) if query.gpus else ("kind = :leading", query.kinds)
     )
@@ -245,7 +244,7 @@ def _count(tx: Transaction, query: Query, filters: Iterable[Filter]) -> int:
 
 
 def _from(query: Query) -> str:
-    return _STANDING_AND_PAST if query.as_of else "offer"
+    return _CURRENT_AND_PAST if query.as_of else "offer"
 
 
 def where_of(filters: Iterable[Filter]) -> tuple[str, dict[str, object]]:

@@ -1,1 +1,1 @@
-"""Offers alike in all that decides time and terms, as one: a hundred thousand are two thousand."""
+"""Group offers that differ only in place and price: a hundred thousand offers have about two thousand shapes."""

@@ -1,4 +1,4 @@
-"""All SQL about shapes. What an import keeps of them is what their offers would give: a test holds it so."""
+"""All SQL about shapes. Imports store the shapes of their offers; a test checks that they match the offers."""
 
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
@@ -15,7 +15,7 @@ _SHAPE_COLUMNS: Final = (
     "provider", "instance_type", "kind", "gpu", "gpu_name", "gpu_count", "gpu_share", "gpu_memory_bytes", "vcpus",
     "ram_bytes", "mode", "term_months", "standing", "currency",
 )  # fmt: skip
-"""The first fields of `Shape`, in their order."""
+"""The first fields of `Shape`, in order."""
 _SHAPE_LIST: Final = ", ".join(_SHAPE_COLUMNS)
 _DOUBTFUL_AT: Final = len(_SHAPE_COLUMNS)
 _DOUBTED: Final = " OR ".join(f"flags LIKE '%{flag}%'" for flag in DOUBTFUL_PRICE)
@@ -24,12 +24,12 @@ _shape_fields: Final = attrgetter(*_SHAPE_COLUMNS)
 
 
 def shapes(tx: Transaction, regions: Sequence[str]) -> list[Shape]:
-    """All offers with a GPU that stand in these regions, by what decides time and terms, each with its lowest price."""
+    """Return the shapes of all current offers with a GPU in these regions, each with its lowest price."""
     if not regions:
         rows = tx.all(
             f"SELECT {_SHAPE_LIST}, doubtful, price_micros_per_month, offers, as_of FROM offer_shape"
         )
-        return _together(map(_shape_from, rows))
+        return _merged(map(_shape_from, rows))
     where, values = where_of([Filter("", IS_WITH_GPU, {}), *places(regions)])
     rows = tx.all(
         f"SELECT {_SHAPE_LIST}, {_DOUBTFUL}, MIN(price_micros_per_month), COUNT(*), MAX(as_of)"
@@ -40,24 +40,24 @@ def shapes(tx: Transaction, regions: Sequence[str]) -> list[Shape]:
 
 
 def cheapest_of(tx: Transaction, shape: Shape, regions: Sequence[str]) -> Offer | None:
-    """The cheapest offer of a shape; of equally cheap ones the first by id."""
-    told = {name: getattr(shape, name) for name in (*_SHAPE_COLUMNS, "price_micros_per_month")}
-    known = {name: value for name, value in told.items() if value is not None}
-    same = " AND ".join(f"{name} = :{name}" if name in known else f"{name} IS NULL" for name in told)
-    indexed = "gpu <> ''" if shape.gpu else "gpu = ''"  # said for SQLite, as in `_leading`
+    """Return the cheapest offer of a shape. On a tie, the first by id."""
+    values = {name: getattr(shape, name) for name in (*_SHAPE_COLUMNS, "price_micros_per_month")}
+    known = {name: value for name, value in values.items() if value is not None}
+    same = " AND ".join(f"{name} = :{name}" if name in known else f"{name} IS NULL" for name in values)
+    indexed = "gpu <> ''" if shape.gpu else "gpu = ''"  # for SQLite's partial index, as in `_leading`
     where, values = where_of([Filter("", f"{indexed} AND {same}", known), *places(regions)])
     row = tx.one(f"SELECT {LIST} FROM offer WHERE {where} ORDER BY id LIMIT 1", **values)
     return offer_from(row) if row else None
 
 
 def shape_key(one: Offer | Shape) -> tuple[object, ...]:
-    """By what offers make up one shape."""
+    """Return the key that all offers of one shape share."""
     doubtful = one.doubtful if isinstance(one, Shape) else any(flag in one.flags for flag in DOUBTFUL_PRICE)
     return *_shape_fields(one), doubtful
 
 
-def shape_anew(tx: Transaction, name: str) -> None:
-    """Bring the shapes of a source in line with its offers."""
+def update_shapes(tx: Transaction, name: str) -> None:
+    """Compute the shapes of a source from its offers."""
     tx.run("DELETE FROM offer_shape WHERE source = :name", name=name)
     tx.run(
         f"INSERT INTO offer_shape (source, {_SHAPE_LIST}, doubtful, price_micros_per_month, offers, as_of)"
@@ -67,8 +67,8 @@ def shape_anew(tx: Transaction, name: str) -> None:
     )
 
 
-def _together(of_sources: Iterable[Shape]) -> list[Shape]:
-    """One shape where several sources have the same. Not in SQL, which would sort by sixteen columns for it."""
+def _merged(of_sources: Iterable[Shape]) -> list[Shape]:
+    """Merge equal shapes of several sources. SQL would have to sort by sixteen columns, which is slower."""
     found: dict[tuple[object, ...], Shape] = {}
     for shape in of_sources:
         key = shape_key(shape)

@@ -1,1 +1,1 @@
-"""Where offers come from: one name, replaced as a whole by each import."""
+"""Sources of offers. Each import replaces all offers of one source."""

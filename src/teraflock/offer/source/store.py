@@ -1,7 +1,7 @@
-"""All SQL about sources, and about replacing the offers of one.
+"""All SQL about sources and about replacing their offers.
 
-What holds: a price that a later import changed or dropped stands in `offer_past`, with the day from which it no longer
-held; counts are those of the offers that stand.
+Invariants: a price that a later import changed or removed is in `offer_past`, with the date on which it ended; counts
+include only current offers.
 """
 
 from collections.abc import Iterable
@@ -16,19 +16,17 @@ from teraflock.storage.database import Row, Transaction
 
 _INSERT: Final = f"INSERT INTO offer ({LIST}) VALUES ({', '.join(':' + name for name in COLUMNS)})"
 _UNTIL: Final = (
-    "COALESCE(NULLIF(new.since, ''), :until)"  # the day from which the next price holds, if there is one
+    "COALESCE(NULLIF(new.since, ''), :until)"  # the date on which the next price starts, if there is one
 )
 _OLD_LIST: Final = ", ".join(_UNTIL if name == "until" else f"old.{name}" for name in COLUMNS)
-BATCH_ROWS: Final = (
-    2_000  # rows handed to the engine at a time: bounds memory, and is past the point of speed
-)
+BATCH_ROWS: Final = 2_000  # rows per statement: bounds memory; larger batches are not faster
 
 _SOURCE_COLUMNS: Final = Source.__struct_fields__
 _SOURCE_LIST: Final = ", ".join(_SOURCE_COLUMNS)
 
 
-class Standing(msgspec.Struct, frozen=True, gc=False):
-    """What an import must know of the offer it replaces. A hundred thousand are held, and no cycle among them."""
+class StoredPrice(msgspec.Struct, frozen=True, gc=False):
+    """What an import needs to know about the offer that it replaces. Has `gc=False`, because it has no cycles."""
 
     price_micros_per_month: int | None
     currency: str
@@ -57,7 +55,7 @@ def next_import_number(tx: Transaction) -> int:
 
 
 class Catalog(NamedTuple):
-    """Which offers stand: another import gives another value."""
+    """Identifies the current set of offers. Changes with every import."""
 
     import_number: int
     offers: int
@@ -78,17 +76,17 @@ def put_source(tx: Transaction, source: Source) -> None:
     )
 
 
-def standing_of(tx: Transaction, name: str) -> dict[int, Standing]:
+def stored_prices(tx: Transaction, name: str) -> dict[int, StoredPrice]:
     rows = tx.each(
         "SELECT id, price_micros_per_month, currency, standing, since FROM offer WHERE source = :name",
         name=name,
     )
-    # the few texts are shared between all rows: a quarter of the memory
-    return {row[0]: Standing(row[1], intern(row[2]), intern(row[3]), intern(row[4])) for row in rows}
+    # Interning the few distinct texts saves three quarters of the memory.
+    return {row[0]: StoredPrice(row[1], intern(row[2]), intern(row[3]), intern(row[4])) for row in rows}
 
 
 def add(tx: Transaction, offers: Iterable[tuple[Offer, int, str]], import_number: int) -> None:
-    """Write offers, each with its id and the day since when its price holds."""
+    """Insert offers, each with its id and the start date of its price."""
     batch: list[Row] = []
     for offer, id, since in offers:
         batch.append(row_from(offer, id, since, import_number))
@@ -100,10 +98,10 @@ def add(tx: Transaction, offers: Iterable[tuple[Offer, int, str]], import_number
 
 
 def supersede(tx: Transaction, name: str, import_number: int, until: str, *, changed: bool = True) -> None:
-    """Drop the source's offers of earlier imports; those whose price is another now, or gone, go into the past.
+    """Delete the source's offers of earlier imports. Move changed and removed prices to the past.
 
-    A price held until the next one began; one that is gone, until the day `until`. Where the caller knows that none is
-    (`changed` is false), they are not compared again.
+    A changed price ends when the next one starts. A removed price ends on `until`. With `changed=False`, the caller
+    knows that no price changed, and prices are not compared.
     """
     if changed:
         _keep_past(tx, name, import_number, until)
@@ -127,8 +125,8 @@ def _keep_past(tx: Transaction, name: str, import_number: int, until: str) -> No
     )
 
 
-def count_anew(tx: Transaction, name: str) -> None:
-    """Bring the counts of a source in line with its offers."""
+def update_counts(tx: Transaction, name: str) -> None:
+    """Compute the counts of a source from its offers."""
     tx.run("DELETE FROM offer_count WHERE source = :name", name=name)
     tx.run(
         "INSERT INTO offer_count (source, kind, gpu, standing, as_of, offers)"

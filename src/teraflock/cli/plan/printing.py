@@ -1,4 +1,4 @@
-"""A plan as people read it: the table, the arithmetic of the first choice, and the reasons."""
+"""Print a plan: the table, the arithmetic of the first choice, and the reasons for rejections."""
 
 from typing import Final
 
@@ -8,35 +8,39 @@ from teraflock.base.money import decimal_text
 from teraflock.cli.output import columns, gpus_text, remark
 from teraflock.cli.table import Column, render
 from teraflock.plan.assumptions import Assumptions
-from teraflock.plan.model import Choice, Plan, Wish
+from teraflock.plan.model import Choice, Plan, Wish, reason_text
 from teraflock.plan.rules import hours_text
 
 
-def tell(plan: Plan, wish: Wish, assumptions: Assumptions, *, top: int, why: bool, explain: bool) -> None:
+def print_plan(
+    plan: Plan, wish: Wish, assumptions: Assumptions, *, top: int, why: bool, explain: bool
+) -> None:
     shown = plan.choices[:top]
     if shown:
         click.echo(
             render(_columns(wish), [_cells(n, each) for n, each in enumerate(shown, start=1)], columns())
         )
-        remark(f"\n{len(shown)} of {len(plan.choices):,} ways that do; * none is both cheaper and faster")
+        remark(
+            f"\n{len(shown)} of {len(plan.choices):,} options. * = no other option is both cheaper and faster"
+        )
     if unpriced := _unpriced(plan):
-        remark(f"Would do but for the price: {unpriced}")
+        remark(f"Suitable, but the price is unknown or uncertain: {unpriced}")
     for warning in plan.warnings:
-        remark(f"Mind: {warning}")
+        remark(f"Note: {warning}")
     if any(choice.interruptions for choice in shown):
         rate = assumptions.interruptions_per_hour
         remark(
-            f"Spot: {rate:g} interruptions an hour ({assumptions.as_of}; {assumptions.interruptions_because})"
+            f"Spot: {rate:g} interruptions per hour ({assumptions.interruptions_because}; as of {assumptions.as_of})"
         )
     if explain and shown:
         for line in _explained(shown[0]):
             click.echo(line)
     if counts := plan.counts():
-        reasons = ", ".join(f"{count:,} {code.replace('_', ' ')}" for code, count in counts.items())
-        remark(f"Not chosen: {reasons}" + ("" if why else " (`--why` lists them)"))
+        reasons = ", ".join(f"{reason_text(code)}: {count:,}" for code, count in counts.items())
+        remark(f"Not chosen ({reasons})" + ("" if why else "; `--why` lists them"))
     if why:
         head = [Column("GPUS"), Column("PROVIDER"), Column("INSTANCE", flexible=True, worth=7), Column("MODE", worth=6),
-                Column("OFFERS", right=True, worth=5), Column("WHY NOT", flexible=True)]  # fmt: skip
+                Column("OFFERS", right=True, worth=5), Column("REASON", flexible=True)]  # fmt: skip
         rows = [
             [f"{r.shape.gpu_count or '?'}× {r.shape.gpu or r.shape.gpu_name}", r.shape.provider, r.shape.instance_type,
              r.shape.mode or "", f"{r.shape.offers:,}", r.reason]
@@ -55,7 +59,7 @@ def _columns(wish: Wish) -> list[Column]:
         Column("MODE", worth=8),
         Column("TIME", right=True, worth=6),
         Column(f"{wish.currency}{'/month' if wish.use == 'monthly' else ''}", right=True),
-        Column("OF WHICH", flexible=True, worth=4),
+        Column("INCLUDES", flexible=True, worth=4),
         Column("AS OF", worth=7),
     ]
 
@@ -78,7 +82,7 @@ def _cells(rank: int, choice: Choice) -> list[str]:
 
 
 def _unpriced(plan: Plan) -> str:
-    """After the rest, and never chosen: what runs and suits, at a price that is not known or not believed."""
+    """List the suitable shapes whose price is unknown, uncertain or implausible. They are never chosen."""
     found = dict.fromkeys(
         f"{gpus_text(each.shape.gpu_count, each.shape.gpu or each.shape.gpu_name, each.shape.gpu_share)}"
         f" at {each.shape.provider} ({each.reason.partition(':')[0]})"
@@ -99,30 +103,28 @@ def _gpus(choice: Choice) -> str:
 
 
 def _explained(choice: Choice) -> list[str]:
-    """The arithmetic of one choice, sentence by sentence."""
+    """Explain the cost of one choice, one sentence per part."""
     shape, cost, hours = choice.shape, choice.cost, choice.hours
-    what = f"{_gpus(choice)} at {shape.provider}, {shape.mode or 'in a mode not told'}"
-    lines = [f"\n{what}, takes {hours_text(hours.p50)}."]
+    what = f"{_gpus(choice)} at {shape.provider}, {shape.mode or 'unknown purchase mode'}"
+    lines = [f"\n{what}: {hours_text(hours.p50)}."]
     if hours.p10 != hours.p90:
-        lines[0] += (
-            f" Eight times of ten it takes between {hours_text(hours.p10)} and {hours_text(hours.p90)}."
-        )
-    said = {
-        "rent": "The work itself costs",
-        "interruptions": "Being interrupted costs",
-        "unused": "What is paid for and not used costs",
-        "disk": "The disk costs",
-        "egress": "What leaves the cloud costs",
+        lines[0] += f" In 8 of 10 cases it takes {hours_text(hours.p10)} to {hours_text(hours.p90)}."
+    labels = {
+        "rent": "Work",
+        "interruptions": "Interruptions",
+        "unused": "Unused time",
+        "disk": "Disk",
+        "egress": "Outgoing traffic",
     }
     lines += [
-        f"{said[part.what]} {decimal_text(part.micros, 4)} {cost.currency}: {part.because}."
+        f"{labels[part.what]}: {decimal_text(part.micros, 4)} {cost.currency} ({part.because})."
         for part in choice.parts
     ]
     low, high = decimal_text(cost.low_micros, 2), decimal_text(cost.high_micros, 2)
-    between = f", and between {low} and {high} with the time" if low != high else ""
-    lines.append(f"Together that is {decimal_text(cost.expected_micros, 4)} {cost.currency}{between}.")
+    interval = f". In 8 of 10 cases it costs {low} to {high} {cost.currency}" if low != high else ""
+    lines.append(f"Total: {decimal_text(cost.expected_micros, 4)} {cost.currency}{interval}.")
     if choice.offer:
         source = f"{choice.offer.source}, {choice.offer.cited}".removesuffix(", ")
         note = f" {choice.offer.note[:1].upper()}{choice.offer.note[1:]}." if choice.offer.note else ""
-        lines.append(f"The price is of {choice.offer.as_of or 'an unknown day'}, from {source}.{note}")
+        lines.append(f"Price as of {choice.offer.as_of or 'an unknown date'}. Source: {source}.{note}")
     return lines

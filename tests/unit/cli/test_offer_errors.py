@@ -1,4 +1,4 @@
-"""What users get wrong with `tera offers`, within this process: the same cases as processes would take long."""
+"""Errors of `tera offers`, tested in this process because starting `tera` for each case is slow."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from teraflock.cli import main
 
-Said = Callable[..., tuple[int, str, str]]
+RunOffers = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -16,8 +16,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def said(home: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Said:
-    """Runs `tera offers …`: exit code, stdout, stderr."""
+def offers(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> RunOffers:
+    """Run `tera offers …`. Returns exit code, stdout and stderr."""
     monkeypatch.setenv("TERA_HOME", str(home))
     monkeypatch.setenv("COLUMNS", "100")
 
@@ -35,28 +37,28 @@ def said(home: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.Captur
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--count", "some"), "`some` is no number of GPUs"),
-        (("--count", "8-2"), "No number of GPUs lies between 8 and 2"),
-        (("--count", "9" * 30), f"`{'9' * 30}` is no number of GPUs"),
-        (("--count", "2-"), "`2-` is no number of GPUs"),
+        (("--count", "some"), "`some` is not a number of GPUs"),
+        (("--count", "8-2"), "The range of GPUs `8-2` is reversed"),
+        (("--count", "9" * 30), f"`{'9' * 30}` is not a number of GPUs"),
+        (("--count", "2-"), "`2-` is not a number of GPUs"),
         (("--memory-min", "lots"), "`lots` is no amount of memory"),
         (("--ram-min", "-1"), "`-1` is no amount of memory"),
-        (("--price-max", "cheap"), "`cheap` is no amount of money"),
-        (("--price-max", "-1"), "No price is at most `-1`"),
-        (("--as-of", "yesterday"), "`yesterday` is no date"),
-        (("--as-of", "2022-13"), "`2022-13` is no date"),
+        (("--price-max", "cheap"), "`cheap` is not an amount of money"),
+        (("--price-max", "-1"), "The maximum price `-1` is negative"),
+        (("--as-of", "yesterday"), "`yesterday` is not a date"),
+        (("--as-of", "2022-13"), "`2022-13` is not a date"),
         (("--vcpu-min", "-1"), "`-1` is not a number of vCPUs"),
         (("--limit", "0"), "Invalid value for '--limit'"),
         (("--limit", "9" * 30), "Invalid value for '--limit'"),
-        (("--json", "--csv"), "`--json` and `--csv` cannot be had at once"),
-        (("--gpu", "A100", "history"), "`--gpu` stands before `history`"),
+        (("--json", "--csv"), "`--json` and `--csv` cannot be combined"),
+        (("--gpu", "A100", "history"), "`--gpu` must come after `history`"),
         (("--gpu", ""), "No GPU is known by the name ``"),
         (("--provider", ""), "No provider is known by the name ``"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_what_cannot_be_meant_is_told(said: Said, words: tuple[str, ...], sentence: str) -> None:
-    code, out, err = said(*words)
+def test_an_invalid_value_is_an_error(offers: RunOffers, words: tuple[str, ...], sentence: str) -> None:
+    code, out, err = offers(*words)
     assert (code, out) == (2, "")
     assert err.startswith(f"error: {sentence}")
 
@@ -77,7 +79,7 @@ def test_what_cannot_be_meant_is_told(said: Said, words: tuple[str, ...], senten
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_filter_that_leaves_nothing_is_named(said: Said, words: tuple[str, ...], filter: str) -> None:
-    code, out, err = said(*words, "--json")
+def test_an_empty_result_names_its_filter(offers: RunOffers, words: tuple[str, ...], filter: str) -> None:
+    code, out, err = offers(*words, "--json")
     assert (code, out) == (0, "[]\n")
-    assert f"No offer is left: `{filter}` removed the last" in err
+    assert f"No offers match: `{filter}` removed the last" in err
