@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from tests.engine.conftest import GIB, MIB, NETWORKS, MachineMaker, launched
 from tests.engine.house import OUTSIDE_ADDRESS, House
 
-from teraflock.app.house.health import Verdict
-from teraflock.app.house.isolation import BY_FILTER, judged
+from teraflock.app.installation.health import Verdict
+from teraflock.app.installation.isolation import BY_FILTER, judged
 from teraflock.app.settings import Settings
 from teraflock.drivers.lxd import confinement, ids, names, probe
 from teraflock.drivers.lxd.driver import Lxd

@@ -14,8 +14,8 @@ from tests.story.cloud import Cloud, free_port
 CUT_OFF = """
 import os, sys
 from pathlib import Path
-from teraflock.app.house.places import Places
-from teraflock.app.house.up import up
+from teraflock.app.installation.places import Places
+from teraflock.app.installation.up import up
 up(Places(Path(sys.argv[1])), lambda phase: os._exit(9) if phase.startswith(sys.argv[2]) else None)
 """
 

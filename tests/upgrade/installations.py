@@ -3,7 +3,7 @@
 import sqlite3
 from pathlib import Path
 
-from teraflock.app.house.places import Places
+from teraflock.app.installation.places import Places
 
 OLD_SQL = Path(__file__).with_name("installation-schema-8.sql")
 OLD_SCHEMA = 8

@@ -7,9 +7,9 @@ import pytest
 from tests.api.asking import House
 from tests.upgrade.installations import OLD_SCHEMA, old_installation, rows
 
-from teraflock.app.house.backup.create import create
-from teraflock.app.house.backup.restore import restore
-from teraflock.app.house.places import Places
+from teraflock.app.installation.backup.create import create
+from teraflock.app.installation.backup.restore import restore
+from teraflock.app.installation.places import Places
 from teraflock.app.settings import load_settings
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import Refused

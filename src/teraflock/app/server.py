@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from teraflock.app.files import put
-from teraflock.app.house.backup.unfinished import finish_interrupted
-from teraflock.app.house.places import Places
+from teraflock.app.installation.backup.unfinished import finish_interrupted
+from teraflock.app.installation.places import Places
 from teraflock.app.server_log import ServerLog
 from teraflock.app.settings import LOG_FILE, Place, Settings, address_of, load_settings, place
 from teraflock.base.errors import Conflict, Refused, StorageFailed, Unavailable

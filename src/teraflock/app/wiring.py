@@ -16,8 +16,8 @@ from teraflock.api.refusals import RequestLog
 from teraflock.api.services import Bounds, Nouns, Services, Snapshots
 from teraflock.app.engines import check_record, open_engines, synchronise
 from teraflock.app.home import RATES_NAME
-from teraflock.app.house.keeper import EngineKeeper
-from teraflock.app.house.places import Places
+from teraflock.app.installation.keeper import EngineKeeper
+from teraflock.app.installation.places import Places
 from teraflock.app.local import SHIPPED_RATES, filled_up, load_rates
 from teraflock.app.server_log import access_log
 from teraflock.app.settings import ACCESS_LOG_FILE, Place, Settings

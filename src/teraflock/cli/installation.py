@@ -15,8 +15,8 @@ from teraflock.cli.waiting import NotDone, phases
 from teraflock.cli.words import SIMULATED
 
 if TYPE_CHECKING:
-    from teraflock.app.house.down import Fallen
-    from teraflock.app.house.up import Risen
+    from teraflock.app.installation.down import Fallen
+    from teraflock.app.installation.up import Risen
     from teraflock.wire.host import HostAnswer
 
 UP_HELP: Final = """Start the cloud on this machine: engine, server on loopback, base image, this machine as a host.
@@ -55,9 +55,9 @@ Examples:
 @click.command(help=UP_HELP)
 @json_option
 def up(as_json: bool) -> None:
-    from teraflock.app.house.locking import alone
-    from teraflock.app.house.places import Places
-    from teraflock.app.house.up import up as rise
+    from teraflock.app.installation.locking import alone
+    from teraflock.app.installation.places import Places
+    from teraflock.app.installation.up import up as rise
 
     places = Places()
     with alone(places), phases() as line:
@@ -127,9 +127,9 @@ def _say_next(risen: "Risen", is_simulated: bool) -> None:
 @click.option("--keep-guests", is_flag=True, help="Instances run on; the next `up` finds them again.")
 @json_option
 def down(keep_guests: bool, as_json: bool) -> None:
-    from teraflock.app.house.down import down as fall
-    from teraflock.app.house.locking import alone
-    from teraflock.app.house.places import Places
+    from teraflock.app.installation.down import down as fall
+    from teraflock.app.installation.locking import alone
+    from teraflock.app.installation.places import Places
 
     places = Places()
     with alone(places), phases() as line:
@@ -158,9 +158,9 @@ def _down_sentences(fallen: "Fallen", keep_guests: bool) -> Iterator[str]:
 @yes_option
 @json_option
 def purge(yes: bool, as_json: bool) -> None:
-    from teraflock.app.house.down import purge as remove
-    from teraflock.app.house.locking import alone
-    from teraflock.app.house.places import Places
+    from teraflock.app.installation.down import purge as remove
+    from teraflock.app.installation.locking import alone
+    from teraflock.app.installation.places import Places
 
     places = Places()
     if not any(folder.exists() for folder in (places.cloud, places.ssh, places.engine)):

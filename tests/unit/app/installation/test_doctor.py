@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from teraflock.app.house import up
-from teraflock.app.house.doctor import examine
-from teraflock.app.house.engine import Engine
-from teraflock.app.house.health import Finding, Verdict
-from teraflock.app.house.places import Places
+from teraflock.app.installation import up
+from teraflock.app.installation.doctor import examine
+from teraflock.app.installation.engine import Engine
+from teraflock.app.installation.health import Finding, Verdict
+from teraflock.app.installation.places import Places
 from teraflock.app.settings import load_settings
 from teraflock.base.errors import BadInput
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from teraflock.app.house import health
-from teraflock.app.house.health import Finding, Machine, Verdict, check_machine, guarded, is_well
+from teraflock.app.installation import health
+from teraflock.app.installation.health import Finding, Machine, Verdict, check_machine, guarded, is_well
 from teraflock.base.errors import Unavailable
 
 

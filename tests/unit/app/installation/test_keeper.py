@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teraflock.app.house.keeper import LEFT_OVER, PAUSE_SECONDS_MAX, STEADY, EngineKeeper, pause_after
-from teraflock.app.house.locking import alone
-from teraflock.app.house.places import Places
+from teraflock.app.installation.keeper import LEFT_OVER, PAUSE_SECONDS_MAX, STEADY, EngineKeeper, pause_after
+from teraflock.app.installation.locking import alone
+from teraflock.app.installation.places import Places
 from teraflock.base.clock import FixedClock
 from teraflock.base.errors import Unavailable
 from teraflock.drivers.lxd.daemon import Daemon

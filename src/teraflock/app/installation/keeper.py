@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from teraflock.app.house.locking import alone
-from teraflock.app.house.places import Places
+from teraflock.app.installation.locking import alone
+from teraflock.app.installation.places import Places
 from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict, TeraflockError
 from teraflock.base.events import Event

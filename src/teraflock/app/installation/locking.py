@@ -4,7 +4,7 @@ import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from teraflock.app.house.places import Places
+from teraflock.app.installation.places import Places
 from teraflock.base.errors import Conflict
 
 

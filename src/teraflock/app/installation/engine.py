@@ -12,8 +12,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from teraflock.app.house import background
-from teraflock.app.house.places import Places
+from teraflock.app.installation import background
+from teraflock.app.installation.places import Places
 from teraflock.base.errors import TeraflockError
 from teraflock.drivers.lxd import daemon, kernel
 

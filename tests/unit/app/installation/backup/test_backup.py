@@ -13,11 +13,11 @@ import msgspec
 import pytest
 from tests.upgrade.installations import old_installation, rows
 
-from teraflock.app.house.backup.archive import MANIFEST, opened
-from teraflock.app.house.backup.create import create
-from teraflock.app.house.backup.restore import restore, settings_here
-from teraflock.app.house.backup.unfinished import finish_interrupted
-from teraflock.app.house.places import Places
+from teraflock.app.installation.backup.archive import MANIFEST, opened
+from teraflock.app.installation.backup.create import create
+from teraflock.app.installation.backup.restore import restore, settings_here
+from teraflock.app.installation.backup.unfinished import finish_interrupted
+from teraflock.app.installation.places import Places
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BrokenSource, Conflict, NotFound, Refused, TeraflockError
 from teraflock.storage.open import open_database
@@ -128,8 +128,8 @@ def test_a_newer_backup_is_refused_in_one_sentence(backup: Path, tmp_path: Path)
 DIES = """
 import os, signal, sys
 from pathlib import Path
-from teraflock.app.house.backup.restore import restore
-from teraflock.app.house.places import Places
+from teraflock.app.installation.backup.restore import restore
+from teraflock.app.installation.places import Places
 from teraflock.base.clock import SystemClock
 home, file, point = sys.argv[1:]
 def reach(here):
@@ -173,8 +173,9 @@ def test_a_backup_that_is_killed_leaves_no_file_of_that_name(tmp_path: Path) -> 
     places = old_installation(tmp_path / "home")
     script = (
         "import os, signal, sys\nfrom pathlib import Path\n"
-        "from teraflock.app.house.backup import archive\nfrom teraflock.app.house.backup.create import create\n"
-        "from teraflock.app.house.places import Places\nfrom teraflock.base.clock import SystemClock\n"
+        "from teraflock.app.installation.backup import archive\n"
+        "from teraflock.app.installation.backup.create import create\n"
+        "from teraflock.app.installation.places import Places\nfrom teraflock.base.clock import SystemClock\n"
         "archive.Writer.finish = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         "create(Places(Path(sys.argv[1])), Path(sys.argv[2]), SystemClock(), lambda _: None)\n"
     )

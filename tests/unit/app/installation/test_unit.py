@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teraflock.app.house import unit
-from teraflock.app.house.places import Places
+from teraflock.app.installation import unit
+from teraflock.app.installation.places import Places
 
 TEXTS = st.text(alphabet=st.characters(codec="ascii", exclude_categories=["Cc"]), min_size=1)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from teraflock.app.files import put
-from teraflock.app.house.places import Places
+from teraflock.app.installation.places import Places
 from teraflock.app.settings import Settings, variable
 from teraflock.base.errors import Unavailable
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from teraflock.app.engines import lxd_driver
-from teraflock.app.house.health import Finding, guarded, mind, ok, skipped, wrong
-from teraflock.app.house.places import Places
+from teraflock.app.installation.health import Finding, guarded, mind, ok, skipped, wrong
+from teraflock.app.installation.places import Places
 from teraflock.app.settings import Settings, address_of
 from teraflock.base.clock import SystemClock
 from teraflock.drivers.lxd import ids

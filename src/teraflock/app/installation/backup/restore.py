@@ -21,13 +21,20 @@ import msgspec
 
 from teraflock.app.engines import engine_mark, open_engines
 from teraflock.app.files import put, sync_folder
-from teraflock.app.house import background, engine
-from teraflock.app.house.backup import disks
-from teraflock.app.house.backup.archive import DATABASE, Manifest, Reader, opened
-from teraflock.app.house.backup.create import FILES, RATES
-from teraflock.app.house.backup.unfinished import NOTE, REPLACED, STAGING, Move, Reach, finish_interrupted
-from teraflock.app.house.connection import put_secret
-from teraflock.app.house.places import Places
+from teraflock.app.installation import background, engine
+from teraflock.app.installation.backup import disks
+from teraflock.app.installation.backup.archive import DATABASE, Manifest, Reader, opened
+from teraflock.app.installation.backup.create import FILES, RATES
+from teraflock.app.installation.backup.unfinished import (
+    NOTE,
+    REPLACED,
+    STAGING,
+    Move,
+    Reach,
+    finish_interrupted,
+)
+from teraflock.app.installation.connection import put_secret
+from teraflock.app.installation.places import Places
 from teraflock.app.settings import DATABASE_FILE, Place, Settings, load_settings
 from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict, Refused

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teraflock.app.house import background, connection, engine, removal
-from teraflock.app.house.connection import Connection
-from teraflock.app.house.engine import Engine
-from teraflock.app.house.places import Places
-from teraflock.app.house.up import server_url, settings_text
+from teraflock.app.installation import background, connection, engine, removal
+from teraflock.app.installation.connection import Connection
+from teraflock.app.installation.engine import Engine
+from teraflock.app.installation.places import Places
+from teraflock.app.installation.up import server_url, settings_text
 from teraflock.app.settings import Settings, load_settings
 from teraflock.base.errors import BadInput
 
@@ -72,7 +72,7 @@ def test_not_root_is_told_and_simulated(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_no_engine_installed_is_told_and_simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr("teraflock.app.house.engine.daemon.find", lambda environment: None)
+    monkeypatch.setattr("teraflock.app.installation.engine.daemon.find", lambda environment: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     chosen = engine.choose(Places(tmp_path), {})
     assert chosen.kind == "simulated"
@@ -82,8 +82,8 @@ def test_no_engine_installed_is_told_and_simulated(tmp_path: Path, monkeypatch: 
 
 def test_a_kernel_that_lets_guests_meet_runs_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, answer in (("filters_bridges", False), ("raise_limits", ())):
-        monkeypatch.setattr(f"teraflock.app.house.engine.kernel.{name}", lambda answer=answer: answer)
-    monkeypatch.setattr("teraflock.app.house.engine._load_bridge_filter", lambda: None)
+        monkeypatch.setattr(f"teraflock.app.installation.engine.kernel.{name}", lambda answer=answer: answer)
+    monkeypatch.setattr("teraflock.app.installation.engine._load_bridge_filter", lambda: None)
     found = engine.prepared(LXD, Places(tmp_path))
     assert found.kind == "simulated"
     assert "kept apart" in found.told

@@ -10,9 +10,9 @@ from typing import Final
 
 from teraflock import __version__
 from teraflock.app.engines import engine_mark
-from teraflock.app.house.backup import disks
-from teraflock.app.house.backup.archive import DATABASE, Disk, Manifest, Writer, new_archive
-from teraflock.app.house.places import Places
+from teraflock.app.installation.backup import disks
+from teraflock.app.installation.backup.archive import DATABASE, Disk, Manifest, Writer, new_archive
+from teraflock.app.installation.places import Places
 from teraflock.app.settings import Settings, load_settings
 from teraflock.base.clock import Clock
 from teraflock.base.errors import NotFound, Refused

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from teraflock.app.files import put
-from teraflock.app.house import unit
-from teraflock.app.house.places import Places
+from teraflock.app.installation import unit
+from teraflock.app.installation.places import Places
 from teraflock.base.errors import Unavailable
 
 START_SECONDS_MAX: Final = 30.0

@@ -12,11 +12,11 @@ from typing import Final
 import msgspec
 
 from teraflock.app.files import put
-from teraflock.app.house import background, connection, engine, images
-from teraflock.app.house.backup.unfinished import finish_interrupted
-from teraflock.app.house.connection import Connection
-from teraflock.app.house.engine import Engine
-from teraflock.app.house.places import Places
+from teraflock.app.installation import background, connection, engine, images
+from teraflock.app.installation.backup.unfinished import finish_interrupted
+from teraflock.app.installation.connection import Connection
+from teraflock.app.installation.engine import Engine
+from teraflock.app.installation.places import Places
 from teraflock.app.settings import Settings, address_of, load_settings, variable
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import Conflict, NotAuthenticated, TeraflockError, Unavailable

@@ -4,9 +4,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from teraflock.app.house import background, connection
-from teraflock.app.house import engine as engines
-from teraflock.app.house.health import (
+from teraflock.app.installation import background, connection
+from teraflock.app.installation import engine as engines
+from teraflock.app.installation.health import (
     Finding,
     Machine,
     check_machine,
@@ -16,10 +16,10 @@ from teraflock.app.house.health import (
     skipped,
     wrong,
 )
-from teraflock.app.house.images import BASE
-from teraflock.app.house.isolation import examined
-from teraflock.app.house.places import Places
-from teraflock.app.house.up import repair_of_simulated, server_url, why_simulated
+from teraflock.app.installation.images import BASE
+from teraflock.app.installation.isolation import examined
+from teraflock.app.installation.places import Places
+from teraflock.app.installation.up import repair_of_simulated, server_url, why_simulated
 from teraflock.app.settings import Settings, load_settings
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import Forbidden, NotAuthenticated, NotFound, TeraflockError, Unavailable
@@ -72,7 +72,7 @@ def _without_settings(
 
 def nvidia() -> Finding:
     """A host without a card is a host of CPUs; one whose driver does not answer is broken."""
-    from teraflock.app.house.inspection import gpu_summary
+    from teraflock.app.installation.inspection import gpu_summary
 
     seen, cards, problems = gpu_summary()
     if not cards:

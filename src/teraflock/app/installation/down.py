@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 
 from teraflock.app.engines import engine_mark
-from teraflock.app.house import background, connection, engine, removal, unit
-from teraflock.app.house.places import Places
-from teraflock.app.house.up import server_url
+from teraflock.app.installation import background, connection, engine, removal, unit
+from teraflock.app.installation.places import Places
+from teraflock.app.installation.up import server_url
 from teraflock.app.settings import Settings, load_settings
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import TeraflockError

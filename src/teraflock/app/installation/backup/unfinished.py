@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from teraflock.app.files import sync_folder
-from teraflock.app.house.places import Places
+from teraflock.app.installation.places import Places
 
 STAGING: Final = "restoring"
 NOTE: Final = "restore.json"
