@@ -1,22 +1,22 @@
-"""The error tree: everything that may go wrong and be told to a user.
+"""The error tree: every failure that a user can see.
 
     TeraflockError
-    ├── BadInput            the user's words cannot be taken as they are           exit 2
-    │   ├── UnknownName     a name nobody knows; the hint has the nearest ones     exit 2
-    │   └── AmbiguousName   a name of several things; the hint lists their ids     exit 2
-    ├── NotAuthenticated    nobody we know asks                                    exit 1
-    ├── Forbidden           known, but may not                                     exit 1
-    ├── NotFound            not there, or not the asker's: nobody is told which    exit 1
-    ├── Conflict            the thing is there already, or busy with something     exit 1
-    ├── TooMany             asked more often, or for more at once, than is allowed exit 1
-    ├── Refused             understood, but not done: it would lose something      exit 1
+    ├── BadInput            the input is invalid                                   exit 2
+    │   ├── UnknownName     no such name; the hint suggests similar names          exit 2
+    │   └── AmbiguousName   several things have this name; the hint lists the ids  exit 2
+    ├── NotAuthenticated    no valid API key                                       exit 1
+    ├── Forbidden           a valid API key without the permission                 exit 1
+    ├── NotFound            does not exist, or belongs to another tenant           exit 1
+    ├── Conflict            already exists, or is busy                             exit 1
+    ├── TooMany             too many requests, or too much in one request          exit 1
+    ├── Refused             valid, but refused because it would lose something     exit 1
     │   └── QuotaReached    a project or organisation has reached its quota        exit 1
-    ├── BrokenSource        a file or download is not what it claims to be         exit 1
-    ├── Unavailable         something needed is away or busy for now: try again    exit 1
+    ├── BrokenSource        a file or download is damaged or has the wrong format  exit 1
+    ├── Unavailable         a dependency is unavailable or busy; try again         exit 1
     └── StorageFailed       the database cannot be read or written                 exit 1
 
-An error has a stable `code`, a public sentence, a `hint` (what to do next) and a private `context` for
-the log, which never reaches a response: it may hold what belongs to another tenant.
+An error has a stable `code`, a public sentence, a `hint` (what to do next) and a private `context`. The context
+goes to the log and never into a response, because it may contain data of another tenant.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ from typing import ClassVar
 
 
 class TeraflockError(Exception):
-    """Root of the tree. Raise a leaf, or a subclass of a leaf with a code of its own."""
+    """Root of the tree. Raise a leaf, or a subclass of a leaf with its own code."""
 
     code: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1
@@ -90,16 +90,16 @@ class StorageFailed(TeraflockError):
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str], *, see: str = "") -> UnknownName:
-    """An `UnknownName` whose hint has the names nearest to the one given."""
+    """Build an `UnknownName` whose hint suggests the most similar known names."""
     near = nearest_names(name, known)
     hint = f"Did you mean {_listed(near)}?" if near else ""
     if see:
         hint = f"{hint} {see}".strip()
-    return UnknownName(f"No {kind} is known by the name `{name}`", hint=hint)
+    return UnknownName(f"Unknown {kind} `{name}`", hint=hint)
 
 
 def not_found(kind: str, name: str, known: Iterable[str], *, see: str = "") -> NotFound:
-    """A `NotFound` that suggests near names. Only for those who may know all the names in `known`."""
+    """Build a `NotFound` that suggests similar names. Use it only where the caller may see all names in `known`."""
     return NotFound(f"There is no {kind} `{name[:80]}`", hint=f"{suggestion(name, known)} {see}".strip())
 
 
@@ -109,18 +109,18 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def ambiguous_name(kind: str, name: str, options: Iterable[str]) -> AmbiguousName:
-    """`options` are the ids it could be, each with a word about it."""
+    """`options` are the possible ids, each with a short description."""
     return AmbiguousName(
         f"Several {kind}s are called `{name[:80]}`", hint=f"Give an id instead: {', '.join(options)}"
     )
 
 
-NEAREST_NAMES_MAX = 4  # more than a reader compares at a glance
+NEAREST_NAMES_MAX = 4  # more would be hard to compare at a glance
 
 
 def nearest_names(name: str, known: Iterable[str]) -> list[str]:
-    """The known names most like `name`, best first."""
-    import difflib  # only on the way to an error: it costs a cold start 10 ms
+    """The known names most similar to `name`, best first."""
+    import difflib  # imported only for errors: it adds 10 ms to the start of `tera`
 
     by_folded: dict[str, str] = {}
     for each in known:

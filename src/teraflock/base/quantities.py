@@ -1,6 +1,6 @@
-"""Quantities with their units: bytes, read from and written for people.
+"""Quantities of bytes: parsing and formatting.
 
-Makers of GPUs and clouds write GB and mean 2**30 bytes; so does this house wherever memory is meant.
+GPU vendors and clouds write GB for 2**30 bytes of memory. Teraflock does the same.
 """
 
 import re
@@ -17,15 +17,15 @@ _QUANTITY: Final = re.compile(r"\s*(\d{1,9}(?:\.\d{1,6})?)\s*(?:([mgt])(?:i?b)?)
 
 
 def parse_memory_bytes(text: str) -> int:
-    """`"48"`, `"48GB"`, `"48 GiB"` → bytes; a bare number counts GB of 2**30 bytes."""
+    """`"48"`, `"48GB"`, `"48 GiB"` → bytes. A number without a unit is in GB of 2**30 bytes."""
     match = _QUANTITY.fullmatch(text)
     if not match:
-        raise BadInput(f"`{text}` is no amount of memory", hint="Write it as `48`, `48GB` or `512MB`")
+        raise BadInput(f"`{text}` is not an amount of memory", hint="Write it as `48`, `48GB` or `512MB`")
     return round(float(match[1]) * _BYTES_PER[(match[2] or "g").lower()])
 
 
 def bytes_text(size_bytes: int) -> str:
-    """A size in the unit that fits: `512 B`, `64 KB`, `256 MB`, `1.5 GB`, `3 TB`; units of 1024."""
+    """Format a size in a fitting unit: `512 B`, `64 KB`, `256 MB`, `1.5 GB`, `3 TB`. Units are powers of 1024."""
     if size_bytes < 1024:
         return f"{size_bytes} B"
     unit_bytes, unit = next(each for each in _UNITS if size_bytes >= each[0])
@@ -40,7 +40,7 @@ def count_text(count: int, noun: str) -> str:
 
 
 def memory_text(size_bytes: int) -> str:
-    """`51539607552` → `"48 GB"`; less than a GB as `"256 MB"`."""
+    """`51539607552` → `"48 GB"`; sizes below one GB as `"256 MB"`."""
     gigabytes = size_bytes / GIB
     if 0 < size_bytes < GIB:
         return f"{max(1, round(size_bytes / MIB))} MB"

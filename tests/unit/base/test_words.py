@@ -1,4 +1,4 @@
-"""Ids, errors, clock, quantities and the table of rates."""
+"""Ids, errors, clock, quantities and exchange rates."""
 
 from datetime import UTC, date, datetime, timedelta
 
@@ -26,15 +26,15 @@ def test_ids_sort_by_time_and_differ(moments: list[tuple[int, bytes]]) -> None:
     assert all(len(id) == len("inst_") + 16 for _, _, id in made)
 
 
-def test_an_unknown_name_comes_with_the_nearest() -> None:
+def test_an_unknown_name_suggests_similar_names() -> None:
     error = unknown_name("GPU", "V1000", ["V100", "P100", "A100", "T4"], see="`tera gpus` lists them all")
     assert error.exit_code == 2
-    assert error.sentence == "No GPU is known by the name `V1000`"
+    assert error.sentence == "Unknown GPU `V1000`"
     assert error.hint.startswith("Did you mean `V100`")
     assert error.hint.endswith("`tera gpus` lists them all")
 
 
-def test_nothing_near_gives_no_guess() -> None:
+def test_no_similar_name_gives_no_suggestion() -> None:
     assert nearest_names("zzzz", ["V100", "P100"]) == []
     assert unknown_name("GPU", "zzzz", ["V100"]).hint == ""
 
@@ -50,12 +50,12 @@ def test_codes_are_unique() -> None:
         return [kind, *(leaf for each in kind.__subclasses__() for leaf in leaves(each))]
 
     ours = [kind for kind in leaves(TeraflockError) if kind.__module__.startswith("teraflock.")]
-    heard = "teraflock.client.errors"  # there a server's word is said again, with the code it has there
+    heard = "teraflock.client.errors"  # repeats the codes of the server's errors
     codes = [kind.code for kind in ours if "code" in vars(kind) and kind.__module__ != heard]
     assert len(codes) == len(set(codes)), sorted(code for code in codes if codes.count(code) > 1)
 
 
-def test_a_fixed_clock_stands_until_moved() -> None:
+def test_a_fixed_clock_changes_only_when_moved() -> None:
     clock = FixedClock(NOON)
     assert clock.now() == clock.now() == NOON
     clock.move(timedelta(days=1))
@@ -76,23 +76,23 @@ def test_a_fixed_clock_stands_until_moved() -> None:
         ("11.5g", 11.5 * GIB),
     ],
 )
-def test_memory_is_read(text: str, size: float) -> None:
+def test_memory_sizes_are_parsed(text: str, size: float) -> None:
     assert parse_memory_bytes(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "-1", "x", "1e9", "48kb", "48 gigs", "9" * 12, "1.2.3"])
-def test_what_is_no_memory_is_refused(text: str) -> None:
-    with pytest.raises(BadInput, match="no amount of memory"):
+def test_invalid_memory_sizes_are_refused(text: str) -> None:
+    with pytest.raises(BadInput, match="not an amount of memory"):
         parse_memory_bytes(text)
 
 
 @given(st.integers(1, 10**6))
-def test_whole_gigabytes_are_written_as_such(gigabytes: int) -> None:
+def test_whole_gigabytes_have_no_decimals(gigabytes: int) -> None:
     assert memory_text(gigabytes * GIB) == f"{gigabytes:,} GB"
     assert memory_text(GIB * 3 // 2) == "1.5 GB"
 
 
-def test_the_newest_rate_not_after_the_day_counts() -> None:
+def test_the_newest_rate_up_to_the_day_is_used() -> None:
     rates = read_rates(
         ["date,currency,per_usd,source\n", "2019-01-01,CNY,6.91,a\n", "2024-01-01,CNY,7.189,b\n"],
         name="rates.csv",
@@ -108,11 +108,11 @@ def test_the_newest_rate_not_after_the_day_counts() -> None:
     [
         ("2024-01-01,CNY,0,x", "above zero"),
         ("2024-01-01,CNY,-7,x", "above zero"),
-        ("2024-13-01,CNY,7,x", "not a date and a rate"),
-        ("2024-01-01,CNY,seven,x", "not a date and a rate"),
-        ("2024-01-01,yuan,7,x", "no currency code"),
-        ("2024-01-01,A'B,7,x", "no currency code"),
-        ("2024-01-01,USD,2,x", "one US dollar is one US dollar"),
+        ("2024-13-01,CNY,7,x", "not a valid date and rate"),
+        ("2024-01-01,CNY,seven,x", "not a valid date and rate"),
+        ("2024-01-01,yuan,7,x", "not a currency code"),
+        ("2024-01-01,A'B,7,x", "not a currency code"),
+        ("2024-01-01,USD,2,x", "the rate of USD must be 1"),
         ("2024-01-01,CNY,7", "4 columns"),
     ],
 )
@@ -123,7 +123,7 @@ def test_a_bad_line_refuses_the_whole_table(line: str, fault: str) -> None:
 
 
 def test_a_table_of_something_else_is_refused() -> None:
-    with pytest.raises(BadInput, match="no table of exchange rates"):
+    with pytest.raises(BadInput, match="not a table of exchange rates"):
         read_rates(["a,b\n"], name="rates.csv")
 
 
@@ -142,18 +142,18 @@ def test_a_table_of_something_else_is_refused() -> None:
         (2 << 40, "2 TB"),
     ],
 )
-def test_sizes_come_in_fitting_units(size_bytes: int, text: str) -> None:
+def test_sizes_use_a_fitting_unit(size_bytes: int, text: str) -> None:
     assert bytes_text(size_bytes) == text
 
 
 @given(st.integers(1, 1 << 55))
-def test_a_size_told_is_right_to_a_twentieth(size_bytes: int) -> None:
+def test_formatted_sizes_are_exact_to_five_percent(size_bytes: int) -> None:
     number, unit = bytes_text(size_bytes).split()
     units = {"B": 1, "KB": 1 << 10, "MB": MIB, "GB": GIB, "TB": 1 << 40}
     assert abs(float(number) * units[unit] - size_bytes) <= size_bytes / 20
 
 
-def test_one_is_not_many() -> None:
+def test_counts_use_the_singular_for_one() -> None:
     assert [count_text(n, "instance") for n in (0, 1, 2, 1200)] == [
         "0 instances",
         "1 instance",
