@@ -1,7 +1,7 @@
-"""A model of tenants that shares no code with them, and acts that are done to both and must agree.
+"""A model of tenants that shares no code with the service, and actions on both that must agree.
 
-The model decides by itself whether an act is allowed; what it keeps are plain dicts. After every act `check` compares
-what each key ever made opens, and what it may in each project, between the two.
+The model decides by itself whether an action is allowed, and stores plain dicts. After every action, `check` compares
+the permissions of every key in each project between the two.
 """
 
 from collections.abc import Callable, Sequence
@@ -80,7 +80,7 @@ class World:
         self.operator = Member(actor.member_id, "operator", home, {None: "owner"}, operator=True)
         self.keys.append(Key(house.key.id, house.secret, self.operator))
         for _ in range(2):
-            name = f"o{next(_numbers)}"  # of its own: all worlds of a test lie in one database
+            name = f"o{next(_numbers)}"  # unique, because all worlds of a test are in one database
             made = self.service.organisations.make(actor, name, "ann")
             organisation = Organisation(made.organisation.id, name)
             owner = Member(made.owner.id, "ann", organisation, {None: "owner"})
@@ -90,10 +90,10 @@ class World:
             self.keys.append(Key(made.key.key.id, made.key.secret, owner))
 
     def name(self, number: int) -> str:
-        """One of a few names that no other world has: the house is shared."""
+        """One of a few names that no other world uses: all worlds share the installation."""
         return f"{self.organisations[0].name}-{number % 3}"
 
-    # --- what the model says -------------------------------------------------------------------------------------
+    # --- decisions of the model ------------------------------------------------------------------------------------
 
     def holds(self, key: Key) -> bool:
         alive = key.expires is None or key.expires > self.clock.now()
@@ -159,7 +159,7 @@ class World:
     def last_owner(self, member: Member) -> bool:
         others = [
             other
-            for other in (*self.members, self.operator)  # who owns the house too
+            for other in (*self.members, self.operator)  # the operator also owns the first organisation
             if other is not member and other.here and other.organisation is member.organisation
         ]
         return member.roles.get(None) == "owner" and not any(o.roles.get(None) == "owner" for o in others)
@@ -167,7 +167,7 @@ class World:
     def living_projects(self) -> list[Project]:
         return [project for project in self.projects if project.here]
 
-    # --- acts ----------------------------------------------------------------------------------------------------
+    # --- actions -----------------------------------------------------------------------------------------------------
 
     def add_member(self, key: Key, name: str, role: str, place: Project | None) -> None:
         home = place.organisation if place and self.office(key) else key.member.organisation
@@ -183,7 +183,7 @@ class World:
         made = self._agrees(key, act, allowed=allowed and not taken)
         if made is not None:
             if there:
-                assert made.id == there[0].id, "who comes back is the same member"
+                assert made.id == there[0].id, "a member added again keeps the id"
                 self._replaced(there[0], made)
             else:
                 self.members.append(made)
@@ -310,7 +310,7 @@ class World:
                 each.revoked |= each.project is project
 
     def _agrees(self, key: Key, act: Callable[[], T], *, allowed: bool) -> T | None:
-        """Do it, and see that it is refused exactly when the model says so."""
+        """Run the action, and check that it is refused exactly when the model says so."""
         try:
             result = act()
         except NotAuthenticated:
@@ -322,12 +322,12 @@ class World:
                 raise
             return None
         assert self.holds(key)
-        assert allowed, "the model refuses it"
+        assert allowed, "the model does not allow it"
         return result
 
     def clean_up(self) -> None:
-        """Give the networks back: there are 2,048, and other worlds want some. Leave the house, which all share, as it
-        was found."""
+        """Release the networks: there are 2,048, and other worlds need some. Leave the installation, which all worlds
+        share, unchanged."""
         house = self.service.authenticate(self.service.operator_key().secret)
         self.service.members.set_role(house, self.operator.id, Role.OWNER, "")
         for member in self.members:

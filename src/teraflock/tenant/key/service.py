@@ -1,10 +1,11 @@
-"""API keys of members: made within the key that makes them, revoked for good.
+"""API keys of members: never wider than the key that creates them, and revoked permanently.
 
-What holds:
-- a key is made for oneself; for others by those who may change all members of the organisation, and for an operator
-  by operators alone;
-- the secret is in the answer that makes the key and nowhere else;
-- who sees or revokes which keys: one's own, as far as the key used reaches; those who may change all members, all.
+Invariants:
+- members create keys for themselves; those who may change all members of the organisation also create keys for
+  others; only operators create keys for operators;
+- the secret is only in the response that creates the key;
+- members see and revoke their own keys, within the limits of the key in use; those who may change all members see
+  and revoke all keys.
 """
 
 from collections.abc import Callable
@@ -30,7 +31,7 @@ from teraflock.tenant.rules import Permission
 
 class Keys(Acts):
     def page(self, actor: Actor, *, after: str = "", limit: int) -> tuple[ApiKey, ...]:
-        """Revoked ones too: who looks for a leak wants to see them."""
+        """Includes revoked keys, for anyone who looks for a leak."""
         rules.check_held(Permission.KEY_READ, rules.anywhere(actor))
         member = None if _changes_all(actor) else actor.member_id
         with self._database.read() as tx:
@@ -46,7 +47,7 @@ class Keys(Acts):
         role_max: Role | None = None,
         life: timedelta | None = None,
     ) -> MadeKey:
-        """What is left out is as wide as the key in use."""
+        """Limits that are left out are those of the key in use."""
         rules.check_held(Permission.KEY_WRITE, rules.anywhere(actor))
         check_key_name(name)
         check_life(life)
@@ -71,7 +72,7 @@ class Keys(Acts):
         return self._database.write(work)
 
     def revoke(self, actor: Actor, id: str) -> ApiKey:
-        """From the next request on it opens nothing. Revoking it again changes nothing."""
+        """The key is invalid from the next request on. Revoking it again changes nothing."""
         rules.check_held(Permission.KEY_WRITE, rules.anywhere(actor))
 
         def work(tx: Transaction) -> ApiKey:
@@ -100,8 +101,8 @@ class Keys(Acts):
             return member
         if Permission.MEMBER_WRITE not in rules.in_organisation(actor, member.organisation_id):
             raise Forbidden(
-                "This key may make keys for its own member alone",
-                hint="An owner of the organisation can make them for others",
+                "This key may create keys only for its own member",
+                hint="An owner of the organisation can create keys for others",
             )
         return member
 
@@ -116,8 +117,8 @@ class Keys(Acts):
     def _made(self, tx: Transaction, actor: Actor, whose: Member, key: ApiKey) -> MadeKey:
         if limit := key_within(actor, key.project_id, key.role_max, key.expires_at):
             raise Forbidden(
-                f"The key in use makes only keys that {limit}",
-                hint="A key never reaches further than the one that makes it",
+                f"The key in use may only create keys that {limit}",
+                hint="A new key cannot have wider limits than the key that creates it",
             )
         made = _kept(tx, key, self._random_bytes)
         self._audit.record_in(
@@ -133,17 +134,19 @@ class Keys(Acts):
         if key is None:
             key = self._named(tx, actor, id)
         if key is None or not (key.member_id == actor.member_id or _changes_all(actor)):
-            raise NotFound("There is no such key", hint="`tera key list` has those this key may see")
+            raise NotFound(
+                "There is no such key", hint="`tera key list` shows the keys that this key may see"
+            )
         whose = member_in(tx, actor, key.member_id)
         if key_within(actor, key.project_id, key.role_max, actor.expires_at):
             raise Forbidden(
-                "The key in use may not revoke one that reaches further",
+                "The key in use may not revoke a key with wider limits",
                 hint="Use that key itself, or one without limits",
             )
         return key, whose
 
     def _named(self, tx: Transaction, actor: Actor, name: str) -> ApiKey | None:
-        """The one key of this name that is not revoked, of those the actor may see."""
+        """The only active key with this name that the actor may see."""
         member = None if _changes_all(actor) else actor.member_id
         options = store.keys_by_name(
             tx, "" if actor.is_operator else actor.organisation_id, member, name, limit=OPTIONS_MAX
@@ -160,7 +163,7 @@ def _changes_all(actor: Actor) -> bool:
 def first_key(
     tx: Transaction, member: Member, now: datetime, random_bytes: Callable[[int], bytes]
 ) -> MadeKey:
-    """An unlimited key, for a member who has none with which to make one."""
+    """An unlimited key for a member who has none yet."""
     key = ApiKey(
         id=KeyId(new_id("key", now, random_bytes)),
         member_id=member.id,
@@ -175,7 +178,7 @@ def first_key(
 
 
 def _kept(tx: Transaction, key: ApiKey, random_bytes: Callable[[int], bytes]) -> MadeKey:
-    """Keep a key, and of its secret no more than the digest."""
+    """Store a key with the digest of its secret."""
     secret = new_secret(key.id, random_bytes)
     store.put_key(tx, key, digest_of(secret))
     return MadeKey(key=key, secret=secret)

@@ -1,4 +1,4 @@
-"""A quota as the settings write it: `projects=20 instances=100 ram=4TB gpus=16 gpus.V100-SXM2=4`."""
+"""Parses a quota in the form of the settings: `projects=20 instances=100 ram=4TB gpus=16 gpus.V100-SXM2=4`."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -9,8 +9,8 @@ from teraflock.tenant.model import OrganisationQuota, Quota
 
 GPU_PREFIX: Final = "gpus."
 HINT: Final = (
-    "Write `projects=20 instances=100 vcpus=1000 ram=4TB disk=20TB images=500GB gpus=16 gpus.V100-SXM2=4`;"
-    " what is left out has no limit"
+    "Write `projects=20 instances=100 vcpus=1000 ram=4TB disk=20TB images=500GB gpus=16 gpus.V100-SXM2=4`."
+    " Names that you leave out have no limit"
 )
 
 
@@ -38,7 +38,9 @@ def parse_organisation_quota(text: str) -> OrganisationQuota:
 def parse_project_quota(text: str) -> Quota:
     limits = _limits(text)
     if "projects" in limits:
-        raise BadInput("A project has no limit of `projects`", hint="Set it in `default_organisation_quota`")
+        raise BadInput(
+            "A project quota cannot limit `projects`", hint="Set it in `default_organisation_quota`"
+        )
     return Quota(**limits, gpus=_gpus(text))
 
 
@@ -63,5 +65,5 @@ def _pairs(text: str) -> list[tuple[str, str]]:
     pairs = [word.partition("=") for word in text.replace(",", " ").split()]
     for name, equals, _ in pairs:
         if not equals or not (name in _FIELDS or name.startswith(GPU_PREFIX)):
-            raise BadInput(f"`{name}` is not a limit of a quota", hint=HINT)
+            raise BadInput(f"Unknown limit `{name}` in a quota", hint=HINT)
     return [(name, value) for name, _, value in pairs]
