@@ -1,4 +1,4 @@
-"""Every NVIDIA card of this host, by NVML; and those that are only seen on the bus, for their driver lost them."""
+"""Every NVIDIA card of this host, read from NVML, and the cards that are on the bus but unknown to the driver."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,9 +19,9 @@ Xids = Mapping[str, tuple[int, ...]]
 def read_cards(
     nvml: Any, on_bus: Sequence[str], xids: Xids | None
 ) -> tuple[tuple[Card, ...], tuple[str, ...]]:
-    """All cards in the order of their PCI addresses, and what to say of those that have none.
+    """All cards ordered by PCI address, and notes about those without one.
 
-    No card is missing because another one is broken.
+    A broken card does not hide the others.
     """
     cards: list[Card] = []
     notes: list[str] = []
@@ -40,19 +40,19 @@ def read_cards(
 
 
 def silent_card(address: str, xids: Xids | None) -> Card:
-    """One that is on the bus, and of which the driver tells nothing."""
+    """A card that is on the bus but does not answer the driver."""
     health = Health(healthy=False, problems=(LOST,), xids=None if xids is None else xids.get(address, ()))
     return Card(pci_address=address, answers=False, health=health)
 
 
 def _card_at(nvml: Any, index: int, xids: Xids | None) -> Card | str:
-    """A card, or why it cannot even say where it is."""
+    """A card, or the reason why even its address cannot be read."""
     questions = Questions(nvml)
     ask = questions.ask
     handle = ask("handle", lambda: nvml.nvmlDeviceGetHandleByIndex(index))
     bus_id = ask("pci_address", lambda: text(nvml.nvmlDeviceGetPciInfo(handle).busId)) if handle else None
     if bus_id is None:
-        return ", ".join(questions.unread.values())  # the bus still lists it, if it is there
+        return ", ".join(questions.unread.values())  # the bus still lists it if it exists
     address = address_of(bus_id)
     name = ask("name", lambda: text(nvml.nvmlDeviceGetName(handle))) or ""
     memory = ask("memory", lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
@@ -90,13 +90,13 @@ def _card_at(nvml: Any, index: int, xids: Xids | None) -> Card | str:
 
 
 def address_of(bus_id: str) -> str:
-    """NVML's `00000000:3B:00.0` as the kernel and LXD write it: `0000:3b:00.0`."""
+    """Convert NVML's `00000000:3B:00.0` to the form of the kernel and LXD: `0000:3b:00.0`."""
     domain, _, rest = bus_id.lower().partition(":")
     return f"{int(domain, 16):04x}:{rest}"
 
 
 def catalog_id(name: str, memory_bytes: int | None) -> tuple[str, bool]:
-    """The catalog's id of a card, or a word made of its name; and whether the catalog knows it."""
+    """The catalog's id of a card, or an id made from its name; and whether it is in the catalog."""
     found = resolve(name, memory_bytes / _MIB if memory_bytes else None) if name else None
     if found is not None and found.card is not None:
         return found.card.id, True
@@ -114,7 +114,7 @@ def _slice_at(nvml: Any, questions: Questions, handle: Any, index: int, gpu: str
         try:
             return nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
         except nvml.NVMLError_NotFound:
-            return None  # a place where no slice was made
+            return None  # no slice at this index
 
     ask, what = questions.ask, f"slice {index}"
     mine = ask(what, part)
@@ -124,7 +124,7 @@ def _slice_at(nvml: Any, questions: Questions, handle: Any, index: int, gpu: str
     name = ask(f"{what} name", lambda: text(nvml.nvmlDeviceGetName(mine))) or ""
     memory = ask(f"{what} memory", lambda: nvml.nvmlDeviceGetMemoryInfo(mine))
     if uuid is None or memory is None:
-        return None  # it could not be handed out; `unread` says why
+        return None  # cannot be assigned; `unread` has the reason
     profile = name.partition(_PART)[2] or "unknown"
     return Slice(uuid=uuid, name=name, profile=profile, gpu=f"{gpu}:{profile}", memory_bytes=memory.total)
 
@@ -142,7 +142,7 @@ def _pcie(nvml: Any, questions: Questions, handle: Any) -> Pcie | None:
 
 def _nvlink(nvml: Any, questions: Questions, handle: Any) -> NvLink | None:
     def states() -> list[bool]:
-        """Of every link the card has: asking for one more is refused."""
+        """The state of every link of the card. NVML refuses indexes beyond the last link."""
         found: list[bool] = []
         for link in range(nvml.NVML_NVLINK_MAX_LINKS):
             try:

@@ -1,6 +1,6 @@
-"""Events of images that are charged. The meter reads them like those of an instance that stands still.
+"""Events of images that are charged. The meter reads them like the events of a stopped instance.
 
-What an image keeps stands in `snapshots_bytes`, and `mode` says that it is an image: prices tell the two apart.
+The size of an image is in `snapshots_bytes`, and `mode` marks it as an image, so that it has its own price.
 """
 
 from collections.abc import Callable
@@ -17,16 +17,16 @@ from teraflock.storage.events import record_event
 RandomBytes = Callable[[int], bytes]
 
 
-def tell_kept(
+def record_size(
     tx: Transaction, image: Image, size_bytes: int, now: datetime, random_bytes: RandomBytes
 ) -> None:
-    """From now on it keeps so much."""
+    """Record the size that the image has from now on."""
     store.set_metered(tx, image.id, size_bytes, 1)
     record_event(tx, _event(image, "stopped", size_bytes, 1, now, random_bytes))
 
 
-def tell_gone(tx: Transaction, image: Image, now: datetime, random_bytes: RandomBytes) -> None:
-    """Its deletion was asked for; it is charged up to now, if it was."""
+def record_deletion(tx: Transaction, image: Image, now: datetime, random_bytes: RandomBytes) -> None:
+    """Record that the image is deleted. It is charged up to now."""
     if image.sequence == 1:
         store.set_metered(tx, image.id, image.size_bytes, 2)
         record_event(tx, _event(image, "deleting", image.size_bytes, 2, now, random_bytes))
