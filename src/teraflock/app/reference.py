@@ -1,6 +1,6 @@
-"""The pages of docs/ that are made from the code: settings, error codes, the API.
+"""Generates the pages of docs/ that come from the code: settings, error codes, the API.
 
-`python -m teraflock.app.reference` writes them; a test says when one is out of date.
+`python -m teraflock.app.reference` writes them. A test fails if one is out of date.
 """
 
 import ast
@@ -19,9 +19,8 @@ from teraflock.app.settings import Settings, variable
 
 _SETTINGS_HEAD: Final = """# Settings of the server
 
-`tera serve` reads `cloud/settings.toml` in the home folder (`TERA_HOME`), then the environment, which wins. Names
-nobody knows, and values that cannot be, are refused with a sentence. This page is made from
-`src/teraflock/app/settings.py`.
+`tera serve` reads `cloud/settings.toml` in the home folder (`TERA_HOME`), then environment variables, which take
+precedence. Unknown names and invalid values are errors. This page is generated from `src/teraflock/app/settings.py`.
 
 ```toml
 listen = "127.0.0.1:8372"
@@ -35,8 +34,8 @@ rate_per_second = 500
 
 _ERRORS_HEAD: Final = """# Error codes
 
-Every error of the API is `application/problem+json` with a stable `code`, a sentence (`detail`), a `hint` and the
-`request_id` that stands in the server's log. This page is made from `src/teraflock/api/errors.py`.
+Every API error is `application/problem+json` with a stable `code`, a sentence (`detail`), a `hint` and a `request_id`,
+which is also in the server's log. This page is generated from `src/teraflock/api/errors.py`.
 
 | code | status | what to do |
 |---|---|---|
@@ -67,7 +66,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
 
 
 def _sentences(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """The text under each field of a struct, which Python itself throws away."""
+    """The docstring of each field of a struct, which Python does not keep."""
     tree = ast.parse(inspect.getsource(settings_module))
     body = next(
         node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == struct.__name__

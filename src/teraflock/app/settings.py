@@ -1,9 +1,9 @@
 """The server's settings: a frozen value, read once from `<home>/cloud/settings.toml` and `TERA_*`.
 
-What holds:
-- the environment wins over the file, the file over the defaults;
-- a name nobody knows in the file is refused: a setting that does nothing is worse than an error;
-- every setting has a sentence under it, of which docs/settings.md is made (app/reference.py).
+Invariants:
+- the environment takes precedence over the file, and the file over the defaults;
+- an unknown name in the file is an error: a setting without effect is worse;
+- every setting has a docstring, from which docs/settings.md is generated (app/reference.py).
 """
 
 import os
@@ -33,110 +33,109 @@ Positive = Annotated[int, Meta(ge=1)]
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     listen: str = "127.0.0.1:8372"
-    """Address and port the server answers on. Beyond this machine only with TLS, or `insecure`."""
+    """Address and port of the server. Other addresses than loopback need TLS, or `insecure`."""
     insecure: bool = False
-    """Answer beyond this machine without TLS: keys then cross the network in the clear."""
+    """Allow `listen` on a network address without TLS. API keys then cross the network unencrypted."""
     tls_cert: str = ""
-    """File with the certificate chain in PEM form. With `tls_key` the server speaks HTTPS only."""
+    """File with the certificate chain in PEM format. With `tls_key`, the server uses HTTPS only."""
     tls_key: str = ""
     """File with the private key of `tls_cert`."""
     database: str = ""
-    """`postgresql://user@host/name`, or the path of an SQLite file. Empty: `cloud/cloud.db` in the home folder."""
+    """`postgresql://user@host/name`, or the path of a SQLite file. Empty: `cloud/cloud.db` in the home folder."""
     engine: str = "lxd"
     """The first site: `lxd` (LXD or Incus on this machine), `simulated` (nothing real), or `none` (only `sites`)."""
     sites: Mapping[str, Mapping[str, str]] = {}
-    """More sites by name, as tables with a `kind` and the options of its driver; in the environment as JSON, such as
-    `{"sky": {"kind": "simulated", "style": "cloud"}}`. Sites can also be added with `tera site add`."""
+    """More sites by name, as tables with a `kind` and the options of its driver. In the environment as JSON, such as
+    `{"sky": {"kind": "simulated", "style": "cloud"}}`. You can also add sites with `tera site add`."""
     lxd_socket: str = ""
-    """Unix socket of LXD or Incus. Empty: where they usually lie."""
+    """Unix socket of LXD or Incus. Empty: the default locations."""
     pool_gb: Annotated[int, Meta(ge=4, le=1 << 20)] = 64
-    """Size of the file in which guests' disks lie; it takes room as they are filled. Counts when the pool is made."""
+    """Size of the file for guests' disks. It grows as they fill up. Used only when the pool is created."""
     pool_source: str = ""
-    """A disk, partition or btrfs folder for guests' disks instead of a file. Counts when the pool is made."""
+    """A disk, partition or btrfs folder for guests' disks instead of a file. Used only when the pool is created."""
     guests_reach_out: bool = True
-    """Whether instances reach the internet through their host (NAT). Private networks: `tera host allow-out`."""
+    """Whether instances can reach the internet through their host (NAT). Private networks: `tera host allow-out`."""
     guest_user_namespaces: bool = False
-    """Whether instances may make user namespaces, as rootless containers need. More of the kernel is exposed."""
+    """Whether instances may create user namespaces, which rootless containers need. Exposes more of the kernel."""
     guest_io_uring: bool = False
-    """Whether instances may use io_uring. More of the kernel is exposed."""
+    """Whether instances may use io_uring. Exposes more of the kernel."""
     guest_bpf: bool = False
-    """Whether instances may use bpf(2). More of the kernel is exposed."""
+    """Whether instances may use bpf(2). Exposes more of the kernel."""
     mould_stock: Annotated[int, Meta(ge=0, le=32)] = 8
-    """How many copies of each image in use are prepared ahead of time, so that launches need not wait for theirs."""
+    """Number of copies to prepare of each image in use, so that launches do not wait for one."""
     vcpu_overcommit: Annotated[float, Meta(ge=1, le=64)] = 16.0
-    """How many virtual processors are promised for each real one."""
+    """Number of vCPUs to offer for each real processor."""
     disk_overcommit: Annotated[float, Meta(ge=1, le=64)] = 4.0
-    """How many times over a host's disk is promised: guests' disks are thin."""
+    """Factor by which disk space may be overcommitted: guests' disks are thin."""
     simulated_hosts: str = "4x8xV100,2x0"
-    """The fleet of the simulated engine: hosts × cards × model, in groups; `2x0` are two hosts without cards."""
+    """Hosts of the simulated engine: hosts × cards × model, in groups. `2x0` is two hosts without cards."""
     simulated_boot_seconds: Annotated[float, Meta(ge=0, le=3600)] = 0.5
-    """How long a simulated guest takes to answer."""
+    """Seconds until a simulated guest answers."""
     simulated_faults: str = ""
-    """What goes wrong on a new simulated engine, for tests and rehearsals, such as `create:half:killed`."""
+    """Faults of a new simulated engine, for tests and exercises, such as `create:half:killed`."""
     faults: str = ""
-    """Where the server ends itself as by `kill -9`, for tests of what comes after, such as `launch.create:after`."""
+    """The point at which the server ends as with `kill -9`, for tests, such as `launch.create:after`."""
     loops: bool = True
-    """Whether this process also does the work on instances. Off: it only answers, and another process works."""
+    """Whether this process runs the loops. Off: it only answers requests, and another process runs them."""
     rate_per_second: Annotated[int, Meta(ge=0)] = 200
-    """Requests a second that one key, or one address without a key, may make in the long run. 0: no limit on requests,
-    of organisations and addresses neither."""
+    """Requests per second for one key, or for one address without a key, on average. 0: no limits on requests at all,
+    including those of organisations and addresses."""
     rate_burst: Positive = 1000
-    """Requests that may come at once before `rate_per_second` counts. An organisation has twice as many."""
+    """Requests in a burst before `rate_per_second` applies. An organisation has twice as many."""
     rate_per_organisation: Annotated[int, Meta(ge=0)] = 400
-    """Requests a second that all keys of one organisation may make together; operators' keys do not count. 0: no
-    limit."""
+    """Requests per second for all keys of one organisation together, except operators' keys. 0: no limit."""
     failed_keys_per_minute: Annotated[int, Meta(ge=0)] = 120
-    """Requests without a valid key that one address may make, beyond which they are answered with 429. Valid keys from
-    the same address still work. 0: no limit."""
+    """Requests per minute without a valid key for one address. Further ones get 429. Valid keys from the same address
+    still work. 0: no limit."""
     body_bytes_max: Annotated[int, Meta(ge=65_536, le=64 << 20)] = 1_000_000
-    """The largest body of a request."""
+    """Largest body of a request, in bytes."""
     connections_max: Annotated[int, Meta(ge=16, le=1_000_000)] = 4096
-    """Connections at a time. Fewer where the process may not open so many files: some are kept for the loops and the
-    engine. When all are taken, the one that has waited longest without a request is closed for a new one."""
+    """Open connections. Fewer if the process may not open enough files, because the loops and the engine need some. At
+    the limit, a new connection replaces the one that has waited longest without a request."""
     connections_per_address: Positive = 512
-    """Connections at a time from one IPv4 address, or from one /64 network of IPv6; at most half of all."""
+    """Open connections from one IPv4 address or one IPv6 /64 network; at most half of all connections."""
     trusted_proxies: str = ""
-    """Addresses or networks of reverse proxies in front of the server, such as `127.0.0.1, 10.0.0.0/8`. Their
-    `X-Forwarded-For` says who the client is, and `connections_per_address` does not count for them."""
+    """Addresses or networks of trusted reverse proxies, such as `127.0.0.1, 10.0.0.0/8`. The server reads the client
+    address from their `X-Forwarded-For`, and does not apply `connections_per_address` to them."""
     head_seconds: Annotated[float, Meta(ge=1, le=600)] = 10.0
-    """How long a client may take to send the head of a request, or to finish a TLS handshake."""
+    """Seconds for a client to send the head of a request, or to complete a TLS handshake."""
     body_seconds: Annotated[float, Meta(ge=1, le=3600)] = 30.0
-    """How long a client may take to send the body of a request."""
+    """Seconds for a client to send the body of a request."""
     streams_max: Annotated[int, Meta(ge=1, le=10_000)] = 200
-    """How many clients may follow events at a time. One in eight is kept for operators."""
+    """Clients that can follow events at the same time. One in eight is reserved for operators."""
     streams_per_organisation: Positive = 50
-    """How many clients of one organisation may follow events at a time; at most half of all."""
+    """Clients of one organisation that can follow events at the same time; at most half of all."""
     threads: Annotated[int, Meta(ge=1, le=256)] = 16
-    """Threads that answer requests which write, or which ask PostgreSQL. One organisation uses at most half of them."""
+    """Threads for requests that write, or that use PostgreSQL. One organisation uses at most half of them."""
     execs_max: Annotated[int, Meta(ge=1, le=1000)] = 128
-    """How many commands may be run inside instances over the API at a time. One in eight is kept for operators."""
+    """Commands that can run in instances through the API at the same time. One in eight is reserved for operators."""
     execs_per_organisation: Positive = 32
-    """How many commands of one organisation may be run at a time; at most half of all."""
+    """Commands of one organisation that can run at the same time; at most half of all."""
     default_organisation_quota: str = (
         "projects=20 instances=100 vcpus=1000 ram=4TB disk=20TB images=500GB gpus=16"
     )
-    """What a new organisation may have over all its projects; `gpus` counts for each GPU model. What is left out has no
-    limit. Operators change it for one organisation with `tera quota set --org`."""
+    """Quota of a new organisation over all its projects. `gpus` applies to each GPU model. Names that you leave
+    out have no limit. Operators change it for one organisation with `tera quota set --org`."""
     default_project_quota: str = "instances=50 vcpus=500 ram=2TB disk=10TB images=250GB gpus=8"
-    """What a new project may have, within its organisation's quota. Owners change it with `tera quota set`."""
+    """Quota of a new project, within its organisation's quota. Owners change it with `tera quota set`."""
     metrics_open: bool = False
-    """Whether `/metrics` is answered without an operator's key."""
+    """Whether `/metrics` is public, without an operator's key."""
     traffic_seconds: Annotated[float, Meta(ge=1, le=3600)] = 60.0
-    """How often the counters of what guests send out of the house are read: bill and budgets know of it so soon."""
+    """Seconds between readings of outgoing traffic. Bills and budgets include traffic after that time."""
     issuer: str = "Teraflock"
-    """Who sends invoices: a name, and the lines of an address."""
+    """Sender of invoices: a name, and the lines of an address."""
     issuer_tax_number: str = ""
     """The seller's tax number, printed on invoices."""
     invoice_days: Annotated[int, Meta(ge=0, le=365)] = 14
-    """Days until an invoice is due; 0: invoices name no date."""
+    """Days until an invoice is due. 0: invoices have no due date."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """How much the server writes to its log."""
+    """Log level of the server."""
     access_log: bool = False
-    """Whether every request is noted in `cloud/access.log`, with address, key and path. It keeps 80 MB."""
+    """Whether to log every request in `cloud/access.log`, with address, key and path. The log keeps up to 80 MB."""
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where the server's files lie."""
+    """The paths of the server's files."""
 
     home: Path
 
@@ -165,7 +164,7 @@ def place() -> Place:
 
 
 def load_settings(at: Place, environ: Mapping[str, str] = os.environ) -> Settings:
-    """The settings of the server whose home this is. `BadInput` where one cannot be taken."""
+    """Read the settings of the server with this home. Raises `BadInput` if one is invalid."""
     _refuse_emptied(at)
     given = {**_of_file(at.settings), **_of_environment(environ)}
     settings = msgspec.structs.replace(Settings(), **given)
@@ -174,21 +173,21 @@ def load_settings(at: Place, environ: Mapping[str, str] = os.environ) -> Setting
 
 
 def _refuse_emptied(at: Place) -> None:
-    """An empty file beside a database was emptied by accident: the defaults could mean another engine or database."""
+    """Refuse an empty file next to a database: it was emptied by accident, and the defaults may mean another engine."""
     try:
         is_empty = not at.settings.read_bytes().strip()
     except OSError:
         return
     if is_empty and (at.operator_key.exists() or (at.folder / DATABASE_FILE).exists()):
         raise BadInput(
-            f"`{at.settings}` is empty: it should at least say which `engine` this installation has",
-            hint=f"Put back what it said (a backup has it: `unzip -p FILE settings.toml`), or `rm {at.settings}`:"
-            " `make up` writes it again",
+            f"`{at.settings}` is empty. It must at least set the `engine` of this installation",
+            hint=f"Restore its content (`unzip -p FILE settings.toml` reads it from a backup), or `rm {at.settings}`"
+            " and run `make up`, which writes it again",
         )
 
 
 def variable(name: str) -> str:
-    """What a setting is called in the environment."""
+    """The environment variable for a setting."""
     return f"TERA_{name.upper()}"
 
 
@@ -197,7 +196,8 @@ def address_of(listen: str) -> tuple[str, int]:
     host, colon, port = listen.rpartition(":")
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise BadInput(
-            f"The setting `listen` is no address with a port: {listen}", hint="Write it as `127.0.0.1:8372`"
+            f"The setting `listen` is not an address with a port: {listen}",
+            hint="Write it as `127.0.0.1:8372`",
         )
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
 
@@ -208,26 +208,28 @@ def _of_file(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise BadInput(f"`{path}` cannot be read: {error.strerror}", hint="It holds the settings") from None
-    import tomllib  # only where there is a file
+        raise BadInput(
+            f"Could not read `{path}`: {error.strerror}", hint="It contains the settings"
+        ) from None
+    import tomllib  # only if there is a file
 
     try:
         given = tomllib.loads(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadInput(
             f"`{path}` is not valid TOML: {error}",
-            hint="Correct that line; docs/settings.md lists all settings. Instances and data are not affected",
+            hint="Correct that line. docs/settings.md lists all settings. Instances and data are not affected",
         ) from None
     known = Settings.__struct_fields__
     for name in given:
         if name not in known:
-            raise unknown_name("setting", name, known, see="docs/settings.md lists them")
+            raise unknown_name("setting", name, known, see="docs/settings.md lists all settings")
     return {name: _converted(name, value, f"in `{path}`", strict=True) for name, value in given.items()}
 
 
 def _of_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     return {
-        name: _converted(name, environ[variable(name)], f"given as `{variable(name)}`", strict=False)
+        name: _converted(name, environ[variable(name)], f"in `{variable(name)}`", strict=False)
         for name in Settings.__struct_fields__
         if environ.get(variable(name))
     }
@@ -243,8 +245,8 @@ def _converted(name: str, value: object, where: str, *, strict: bool) -> object:
         return msgspec.convert(value, _TYPES[name], strict=strict)
     except (msgspec.ValidationError, msgspec.DecodeError) as error:
         raise BadInput(
-            f"The setting `{name}` {where} cannot be taken: {str(error).rstrip('.')}",
-            hint="docs/settings.md says what each setting may be",
+            f"The setting `{name}` {where} is invalid: {str(error).rstrip('.')}",
+            hint="docs/settings.md describes each setting",
         ) from None
 
 
@@ -256,18 +258,19 @@ def _check(settings: Settings) -> None:
         path = getattr(settings, name)
         if path and not os.access(path, os.R_OK):
             raise BadInput(
-                f"The file of the setting `{name}` cannot be read: {path}", hint="Look at its path and rights"
+                f"Could not read the file of the setting `{name}`: {path}",
+                hint="Check its path and permissions",
             )
     _check_quotas(settings)
     _check_sites(settings)
     if settings.trusted_proxies:
-        from teraflock.api.addresses import networks_of  # only where there are some
+        from teraflock.api.addresses import networks_of  # only if there are proxies
 
         networks_of(settings.trusted_proxies)
     if not _is_loopback(host) and not settings.tls_cert and not settings.insecure:
         raise BadInput(
-            f"Without TLS the server answers on this machine only, not on `{settings.listen}`",
-            hint="Set `tls_cert` and `tls_key`, or `insecure = true` where a proxy in front speaks TLS",
+            f"Without TLS, the server can listen only on this machine, not on `{settings.listen}`",
+            hint="Set `tls_cert` and `tls_key`, or set `insecure = true` if a proxy in front provides TLS",
         )
 
 
@@ -282,7 +285,7 @@ def _check_sites(settings: Settings) -> None:
     for name, options in settings.sites.items():
         if not SITE_NAME.fullmatch(name):
             raise BadInput(
-                f"`{name[:60]}` cannot be the name of a site", hint="Up to 40 of `a-z`, `0-9` and `-`"
+                f"`{name[:60]}` is not a valid name for a site", hint="Use up to 40 of `a-z`, `0-9` and `-`"
             )
         if options.get("kind") not in kinds():
             raise BadInput(

@@ -1,1 +1,1 @@
-"""The cloud on this machine: set up, started, stopped, checked and removed, each safe to repeat or to cut off."""
+"""The installation on this machine: set up, start, stop, check, back up and remove. Every action can be repeated."""

@@ -1,9 +1,9 @@
-"""The server in the background: started once, found again, stopped, and never another's taken for ours.
+"""The server in the background: start it once, find it again, stop it.
 
-Where systemd runs the machine it is left to systemd (`unit.py`), elsewhere it is a process of its own.
+If systemd runs the machine, systemd runs the server (`unit.py`). Otherwise it is a process of its own.
 
-A process is ours if it runs `tera serve` with our home, whatever the pid file says: after a reboot the same pid may be
-anybody's.
+A process is ours only if it runs `tera serve` with our home. The pid file alone is not enough: after a reboot, another
+process may have the same pid.
 """
 
 import os
@@ -24,11 +24,11 @@ STOP_SECONDS_MAX: Final = 20.0
 LOOK_AGAIN_SECONDS: Final = 0.05
 LOG_LINES_TOLD: Final = 3
 NO_PROCESS: Final = 1 << 30
-"""Beyond any process id: one that ended before it was seen."""
+"""Larger than any process id. Stands for a process that ended before its id was known."""
 
 
 def running_pid(places: Places) -> int | None:
-    """The server's process, if it lives and is ours. Without a pid file it is looked for: a start may be cut off."""
+    """The pid of our running server. Without a pid file, searches for it: a start may have been interrupted."""
     try:
         noted = int(places.pid.read_text("ascii").split()[0])
     except (OSError, ValueError, IndexError):
@@ -40,7 +40,7 @@ def running_pid(places: Places) -> int | None:
 
 
 def address(places: Places) -> str:
-    """The `listen` of the server that runs, as it wrote it down itself; empty while it does not say."""
+    """The `listen` address that the running server wrote down; empty until it does."""
     try:
         return places.pid.read_text("ascii").split()[1]
     except (OSError, ValueError, IndexError):
@@ -54,12 +54,12 @@ def _is_ours(pid: int, places: Places) -> bool:
             return False
         environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
-        return False  # ended meanwhile, or another user's
+        return False  # it ended meanwhile, or belongs to another user
     return b"TERA_HOME=" + os.fsencode(places.home) in environment and lives(pid)
 
 
 def start(places: Places, answers: Callable[[], bool]) -> int:
-    """Start it and return once it answers. One that runs already is waited for only."""
+    """Start the server and return when it answers. If it already runs, only wait for the answer."""
     pid = running_pid(places)
     if pid is None:
         pid = _by_systemd(places) if unit.is_possible() else _spawn(places)
@@ -67,10 +67,10 @@ def start(places: Places, answers: Callable[[], bool]) -> int:
         if answers():
             return pid
         if not lives(pid):
-            unit.stop(places)  # else it would be started again and again
-            raise Unavailable("The server ended as soon as it was started", hint=told_by(places.log))
+            unit.stop(places)  # otherwise systemd would start it again and again
+            raise Unavailable("The server ended right after it started", hint=log_hint(places.log))
         time.sleep(LOOK_AGAIN_SECONDS)
-    raise Unavailable("The server does not answer", hint=told_by(places.log))
+    raise Unavailable("The server does not answer", hint=log_hint(places.log))
 
 
 def _by_systemd(places: Places) -> int:
@@ -80,7 +80,7 @@ def _by_systemd(places: Places) -> int:
 
 
 def _spawn(places: Places) -> int:
-    """A process that outlives this one, and hears nothing of Ctrl-C in its terminal."""
+    """Start a process that outlives this one and ignores Ctrl-C in its terminal."""
     places.cloud.mkdir(parents=True, exist_ok=True, mode=0o700)
     log = os.open(places.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
@@ -102,7 +102,7 @@ def _spawn(places: Places) -> int:
 
 
 def stop(places: Places) -> bool:
-    """End it and wait until it has ended. False where none ran."""
+    """Stop the server and wait for its end. False: it was not running."""
     pid = running_pid(places)
     unit.stop(places)
     if pid is not None:
@@ -112,7 +112,7 @@ def stop(places: Places) -> bool:
 
 
 def end(pid: int) -> None:
-    """Ask a process to end, then, if it does not, end it."""
+    """Terminate a process, and kill it if it does not end."""
     for how, seconds_max in ((signal.SIGTERM, STOP_SECONDS_MAX), (signal.SIGKILL, STOP_SECONDS_MAX)):
         try:
             os.kill(pid, how)
@@ -122,25 +122,25 @@ def end(pid: int) -> None:
             if not lives(pid):
                 return
             time.sleep(LOOK_AGAIN_SECONDS)
-    raise Unavailable(f"The process {pid} does not end")
+    raise Unavailable(f"Process {pid} does not end")
 
 
 def lives(pid: int) -> bool:
-    """A zombie is dead; one that is our own child is taken off the list by asking for its end."""
+    """Whether the process runs. A zombie does not; one that is our own child is reaped here."""
     try:
         if os.waitpid(pid, os.WNOHANG)[0] == pid:
             return False
     except ChildProcessError:
-        pass  # another's child
+        pass  # not our child
     try:
         return Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
 
 
-def told_by(log: Path) -> str:
-    """Where a log is, and its last lines."""
-    return " / ".join([f"Its log is {log}", *last_lines(log)])
+def log_hint(log: Path) -> str:
+    """The path of a log and its last lines, as a hint."""
+    return " / ".join([f"See the log at {log}", *last_lines(log)])
 
 
 def last_lines(log: Path) -> list[str]:

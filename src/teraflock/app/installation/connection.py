@@ -1,4 +1,4 @@
-"""`connection.json`: which server the commands speak to and with which key. Readable by its owner alone."""
+"""`connection.json`: the server and the key that the commands use. Readable only by its owner."""
 
 import os
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from teraflock.base.errors import BadInput, BrokenSource
 
 class Connection(msgspec.Struct, frozen=True, kw_only=True):
     server: str
-    """Such as `http://127.0.0.1:8372`."""
+    """For example `http://127.0.0.1:8372`."""
     key: str
 
 
@@ -24,12 +24,12 @@ def read(path: Path) -> Connection | None:
         return msgspec.json.decode(content, type=Connection)
     except msgspec.MsgspecError as error:
         raise BrokenSource(
-            f"`{path}` cannot be read: {error}", hint="`make up` writes it anew once it is removed"
+            f"Could not read `{path}`: {error}", hint="Remove it; `make up` then writes a new one"
         ) from None
 
 
 def find(path: Path, environment: Mapping[str, str]) -> Connection | None:
-    """What the environment names, else what the file does. `BadInput` where the environment says half of it."""
+    """The connection from the environment, or from the file. `BadInput` if the environment has only one of the two."""
     server, key = environment.get("TERA_SERVER", "").rstrip("/"), environment.get("TERA_KEY", "")
     if server and key:
         return Connection(server=server, key=key)
@@ -38,7 +38,7 @@ def find(path: Path, environment: Mapping[str, str]) -> Connection | None:
         return kept
     if server or (key and not kept):
         missing = "TERA_KEY" if server else "TERA_SERVER"
-        raise BadInput(f"`{missing}` is not set", hint="`TERA_SERVER` and `TERA_KEY` belong together")
+        raise BadInput(f"`{missing}` is not set", hint="Set both `TERA_SERVER` and `TERA_KEY`")
     return Connection(server=kept.server, key=key or kept.key) if kept else None
 
 
@@ -47,7 +47,7 @@ def write(path: Path, connection: Connection) -> None:
 
 
 def put_secret(path: Path, content: bytes) -> None:
-    """Whole or not at all, and never, not even for a moment, readable by others."""
+    """Write a file atomically, and never readable by others, not even for a moment."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f"{path.name}.{os.getpid()}.new")
     beside.unlink(missing_ok=True)

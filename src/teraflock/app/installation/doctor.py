@@ -1,4 +1,4 @@
-"""All checks together: the machine, the engine, the database, the server and what it says of itself."""
+"""All health checks: the machine, the engine, the database, the server and what the server reports."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -11,9 +11,9 @@ from teraflock.app.installation.health import (
     Machine,
     check_machine,
     guarded,
-    mind,
     ok,
     skipped,
+    warning,
     wrong,
 )
 from teraflock.app.installation.images import BASE
@@ -32,7 +32,7 @@ from teraflock.wire.host import HostAnswer
 def examine(
     places: Places, tell: Callable[[str], None], environment: Mapping[str, str] = os.environ
 ) -> list[Finding]:
-    """Everything, whatever else is wrong."""
+    """Run every check, even if others fail."""
     try:
         settings = load_settings(places.server, environment)
     except TeraflockError as error:
@@ -41,7 +41,7 @@ def examine(
     is_real = settings.engine == "lxd" if is_set_up else engines.choose(places, environment).kind == "lxd"
     machine = Machine(home=places.home, is_real=is_real)
     tell("this machine")
-    kept = ok("settings", str(places.settings) if is_set_up else "all as shipped")
+    kept = ok("settings", str(places.settings) if is_set_up else "defaults")
     findings = [*check_machine(machine), guarded("NVIDIA", nvidia), kept]
     tell("engine")
     findings.append(guarded("engine", lambda: engine(places, settings, environment)))
@@ -56,10 +56,10 @@ def examine(
 def _without_settings(
     places: Places, tell: Callable[[str], None], environment: Mapping[str, str], broken: Finding
 ) -> list[Finding]:
-    """What can be checked while nobody knows which engine and database are meant. The broken file comes first."""
+    """The checks that do not depend on the settings. The broken settings file comes first."""
     tell("this machine")
     machine = Machine(home=places.home, is_real=places.lxd.exists())
-    unknown = "the settings cannot be read"
+    unknown = "the settings are not readable"
     return [
         broken,
         *check_machine(machine),
@@ -71,43 +71,41 @@ def _without_settings(
 
 
 def nvidia() -> Finding:
-    """A host without a card is a host of CPUs; one whose driver does not answer is broken."""
+    """A host without a card is a CPU host. A host whose driver does not answer is broken."""
     from teraflock.app.installation.inspection import gpu_summary
 
     seen, cards, problems = gpu_summary()
     if not cards:
-        return ok("NVIDIA", f"no card: this machine offers its CPUs ({seen})")
+        return ok("NVIDIA", f"no cards: this machine offers CPUs only ({seen})")
     if problems:
-        return wrong(
-            "NVIDIA", f"{seen}; {problems[0]}", "`tera host inspect` has all of it; `nvidia-smi` must answer"
-        )
+        return wrong("NVIDIA", f"{seen}; {problems[0]}", "See `tera host inspect`; `nvidia-smi` must work")
     return ok("NVIDIA", seen)
 
 
 def engine(places: Places, settings: Settings, environment: Mapping[str, str]) -> Finding:
     if settings.engine == "simulated" and places.settings.exists():
         was = why_simulated(places)
-        seen = f"SIMULATED: {was.told}" if was else "SIMULATED: nothing real is launched"
-        return mind("engine", seen, repair_of_simulated(was))
+        seen = f"SIMULATED: {was.description}" if was else "SIMULATED: launches nothing real"
+        return warning("engine", seen, repair_of_simulated(was))
     socket = Path(settings.lxd_socket) if settings.lxd_socket else None
     if socket is None:
         chosen = engines.choose(places, environment)
         if chosen.kind == "simulated":
-            return mind("engine", f"none: {chosen.told}", chosen.repair)
-        return ok("engine", f"{chosen.told}; `make up` uses it")
+            return warning("engine", f"none: {chosen.description}", chosen.repair)
+        return ok("engine", f"{chosen.description}; `make up` uses it")
     if daemon.answers(socket):
         return ok("engine", f"answers at {socket}")
     return wrong(
         "engine",
-        f"nobody answers at {socket}",
-        "`make up` starts it if it is ours; else start it as its owner",
+        f"no answer at {socket}",
+        "`make up` starts our own engine. Start any other engine yourself",
     )
 
 
 def database(places: Places, settings: Settings) -> Finding:
     address = places.server.database(settings)
     if "://" not in address and not Path(address).exists():
-        return skipped("database", "none yet; `make up` makes it")
+        return skipped("database", "none yet; `make up` creates it")
     from teraflock.storage.open import open_database
     from teraflock.tenant.installation.store import installation_id
 
@@ -121,17 +119,20 @@ def database(places: Places, settings: Settings) -> Finding:
 
 
 def server_side(places: Places, settings: Settings | None, environment: Mapping[str, str]) -> list[Finding]:
-    """The server these commands speak to, and what it says with the key they have."""
+    """The server that the commands use, and what it reports for their key."""
     try:
         found = connection.find(places.connection, environment)
     except TeraflockError as error:
         return [wrong("server", error.sentence, error.hint), skipped("key", "no server")]
     if found is None:
         if background.running_pid(places) is None:
-            return [wrong("server", "none runs and none is known", "`make up`"), skipped("key", "no server")]
+            return [
+                wrong("server", "not running, and no other server is configured", "`make up`"),
+                skipped("key", "no server"),
+            ]
         return [
             ok("server", f"runs at {server_url(settings)}" if settings else "runs"),
-            wrong("key", "these commands have none", "`make up` writes it to connection.json"),
+            wrong("key", "the commands have no key", "`make up` writes it to connection.json"),
         ]
     with Client(found.server, found.key, ca_file=environment.get("TERA_CA", "")) as client:
         return _asked(client, found.server)
@@ -141,7 +142,10 @@ def _asked(client: Client, server: str) -> list[Finding]:
     try:
         health = client.health()
     except Unavailable as error:
-        return [wrong("server", error.sentence, "`make up` starts it"), skipped("key", "the server is away")]
+        return [
+            wrong("server", error.sentence, "`make up` starts it"),
+            skipped("key", "the server does not answer"),
+        ]
     mark = " SIMULATED" if health.simulated else ""
     findings = [ok("server", f"{server}, version {health.version}, engine {health.engine}{mark}")]
     try:
@@ -156,13 +160,13 @@ def image(client: Client) -> Finding:
     try:
         base = client.images.get(BASE)
     except NotFound:
-        return wrong("image", "there is no `base`", "`tera image build base`")
+        return wrong("image", "there is no image `base`", "`tera image build base`")
     if base.state == "failed":
         return wrong(
-            "image", f"`base` could not be built: {base.problem}", "`tera image build base` tries again"
+            "image", f"could not build `base`: {base.problem}", "Try again with `tera image build base`"
         )
     if base.state != "ready":
-        return mind("image", f"`base` is {base.state}", "Wait for it: `tera image list`")
+        return warning("image", f"`base` is {base.state}", "Wait for it; `tera image list` shows its state")
     return ok("image", "`base` is ready")
 
 
@@ -170,30 +174,28 @@ def hosts(client: Client) -> Finding:
     try:
         found = client.hosts.list()
     except Forbidden:
-        return skipped("hosts", "for operators only")
+        return skipped("hosts", "only operators can check them")
     away = [host.name for host in found if host.state == "away"]
     if not found:
-        return wrong("hosts", "none has reported", "Look at the engine, and at the server's log")
+        return wrong("hosts", "no host has reported", "Check the engine and the server's log")
     if away:
-        return wrong("hosts", f"{', '.join(away[:5])} away", "Look at the engine there")
+        return wrong("hosts", f"{', '.join(away[:5])} away", "Check the engine there")
     broken = [f"{gpu.slot} of {host.name}" for host in found for gpu in host.gpus if not gpu.healthy]
     if broken:
-        return wrong(
-            "hosts", f"not healthy: {', '.join(broken[:5])}", "`nvidia-smi -q` on that host says why"
-        )
+        return wrong("hosts", f"unhealthy cards: {', '.join(broken[:5])}", "Run `nvidia-smi -q` on that host")
     if loose := [host.name for host in found if host.disk_limits != "hold"]:
         return wrong(
             "hosts",
-            f"disk limits do not hold on {', '.join(loose[:5])}",
-            "`tera host show` says why; if it lasts, `btrfs quota rescan` on the pool",
+            f"disk limits are not enforced on {', '.join(loose[:5])}",
+            "`tera host show` shows the reason. If it persists, run `btrfs quota rescan` on the pool",
         )
     if full := _filling(found):
-        return mind("hosts", full, "Delete images, snapshots or instances, or enlarge the pool")
+        return warning("hosts", full, "Delete images, snapshots or instances, or enlarge the pool")
     return ok("hosts", f"{len(found)} with {sum(len(host.gpus) for host in found)} GPUs")
 
 
 def _filling(hosts: Sequence[HostAnswer]) -> str:
-    """The pools that are nearly full; empty: none is."""
+    """The pools that are nearly full, as text; empty if none is."""
     percents = {host.name: host.disk_used_bytes * 100 // host.disk_bytes for host in hosts if host.disk_bytes}
     full = [f"{name} {percent} %" for name, percent in percents.items() if percent >= FILL_PERCENTS[0]]
     return f"disk pools filling up: {', '.join(full[:5])}" if full else ""

@@ -1,7 +1,7 @@
-"""`make down` and `make purge`: stop what runs; remove what was made, and nothing else.
+"""`make down` and `make purge`: stop what runs, and remove what we created, nothing else.
 
-What we made on an engine bears our installation's mark. What we made on disk lies in `<TERA_HOME>/cloud`,
-`<TERA_HOME>/ssh` and the folder of our own engine; prices and plans, which lie beside them, stay.
+Everything we created on an engine has the mark of our installation. Everything we created on disk is in
+`<TERA_HOME>/cloud`, `<TERA_HOME>/ssh` and the folder of our own engine. Prices and plans next to them stay.
 """
 
 import shutil
@@ -25,23 +25,23 @@ from teraflock.tenant.installation.store import installation_id
 Tell = Callable[[str], None]
 
 
-class Fallen(msgspec.Struct, frozen=True, kw_only=True):
+class DownResult(msgspec.Struct, frozen=True, kw_only=True):
     server: bool
-    """Whether it ran."""
+    """Whether the server was running."""
     daemon: bool
-    """Whether an LXD of ours ran."""
+    """Whether our own engine was running."""
     guests: int
-    """How many guests were stopped, as far as they are counted."""
+    """The number of stopped guests, if known."""
     foreign: bool = False
-    """Whether the engine is another's and runs on."""
+    """Whether the engine is not ours and keeps running."""
 
 
-def down(places: Places, tell: Tell, *, guests_too: bool) -> Fallen:
+def down(places: Places, tell: Tell, *, guests_too: bool) -> DownResult:
     tell("server")
     server = background.stop(places)
     settings = kept_settings(places)
     if settings is None or settings.engine == "simulated":
-        return Fallen(server=server, daemon=False, guests=0)
+        return DownResult(server=server, daemon=False, guests=0)
     tell("engine")
     guests = 0
     socket, installation = Path(settings.lxd_socket), installation_of(places, settings)
@@ -49,11 +49,11 @@ def down(places: Places, tell: Tell, *, guests_too: bool) -> Fallen:
         guests = removal.stop_guests(socket, installation)
     is_ours = socket.parent == places.lxd
     stopped = is_ours and engine.stop(places, guests_too=guests_too)
-    return Fallen(server=server, daemon=stopped, guests=guests, foreign=not is_ours)
+    return DownResult(server=server, daemon=stopped, guests=guests, foreign=not is_ours)
 
 
 def purge(places: Places, tell: Tell) -> list[str]:
-    """What is left that we cannot remove, in sentences."""
+    """Returns what we cannot remove, in sentences."""
     tell("server")
     background.stop(places)
     unit.remove(places)
@@ -62,18 +62,20 @@ def purge(places: Places, tell: Tell) -> list[str]:
     if settings and settings.engine == "lxd":
         tell("engine")
         _purge_engine(places, settings)
-    elif places.engine.exists():  # of an engine that never answered
+    elif places.engine.exists():  # left by an engine that never answered
         Daemon(places.lxd).stop()
         removal.unmount_below(places.engine)
     if settings and "://" in settings.database:
-        left.append(f"The tables in {settings.database.rpartition('@')[2]} stay; drop that database yourself")
+        left.append(
+            f"The tables in {settings.database.rpartition('@')[2]} remain. Drop that database yourself"
+        )
     tell("files")
     _purge_connection(places, settings)
-    for folder in (places.engine, places.ssh, places.cloud):  # the settings, which say what there is, go last
+    for folder in (places.engine, places.ssh, places.cloud):  # the settings go last: they say what to remove
         _remove(folder)
     places.lock.unlink(missing_ok=True)
     for folder in (places.engine.parent, places.home):
-        with suppress(OSError):  # others' things are in it, or it never was
+        with suppress(OSError):  # it contains other files, or does not exist
             folder.rmdir()
     return left
 
@@ -82,7 +84,7 @@ def _purge_engine(places: Places, settings: Settings) -> None:
     socket, installation = Path(settings.lxd_socket), installation_of(places, settings)
     is_ours = socket.parent == places.lxd
     if is_ours and places.lxd.exists():
-        Daemon(places.lxd).ensure()  # it alone knows how to take its guests and pools apart
+        Daemon(places.lxd).ensure()  # only the daemon itself can remove its guests and pools
     if installation:
         removal.remove_all(socket, installation)
     if is_ours:
@@ -119,7 +121,7 @@ def kept_settings(places: Places) -> Settings | None:
 
 
 def installation_of(places: Places, settings: Settings) -> str:
-    """The mark of all we made on an engine; empty where the database never came to be."""
+    """The mark of everything we created on an engine; empty if there is no database."""
     address = places.server.database(settings)
     if "://" not in address and not Path(address).exists():
         return ""

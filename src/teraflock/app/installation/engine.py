@@ -1,6 +1,6 @@
-"""Which engine runs instances here: the LXD or Incus that is there, one of our own, or, where neither can be, none.
+"""Chooses the engine for this machine: an existing LXD or Incus, one of our own, or the simulated engine.
 
-What holds: an engine that was there before us is used and never stopped; what is simulated says why it is.
+Invariants: an engine that existed before us is used and never stopped. A simulated engine always has a reason.
 """
 
 import os
@@ -18,47 +18,49 @@ from teraflock.base.errors import TeraflockError
 from teraflock.drivers.lxd import daemon, kernel
 
 MODPROBE_SECONDS_MAX: Final = 10
-AFRESH: Final = "`TERA_HOME=/srv/teraflock make up` as root"
-"""An installation keeps its engine. So a real one is set up beside it; advice never removes what is there."""
+SECOND_INSTALLATION: Final = "`TERA_HOME=/srv/teraflock make up` as root"
+"""An installation keeps its engine, so a real one needs a second installation. The advice never removes anything."""
 
 
-class Engine(msgspec.Struct, frozen=True, kw_only=True):
+class Engine(msgspec.Struct, frozen=True, kw_only=True, rename={"description": "told"}):  # as in saved files
     kind: Literal["lxd", "simulated"]
-    told: str
-    """In a few words what it is; of a simulated one, why."""
+    description: str
+    """A short description. For the simulated engine, the reason for it."""
     repair: str = ""
-    """What to do to have a real one."""
+    """How to get a real engine."""
     socket: str = ""
     is_ours: bool = False
     """Whether we start and stop its daemon."""
 
 
 def choose(places: Places, environment: Mapping[str, str] = os.environ) -> Engine:
-    """What could run here, without starting anything."""
+    """The engine that this machine could use. Starts nothing."""
     if environment.get("TERA_ENGINE") == "simulated":
-        return Engine(kind="simulated", told="asked for by TERA_ENGINE")
+        return Engine(kind="simulated", description="requested by TERA_ENGINE")
     if not Path("/proc/self").exists():
-        return Engine(kind="simulated", told="containers need Linux")
+        return Engine(kind="simulated", description="containers need Linux")
     if os.geteuid() != 0:
-        return Engine(kind="simulated", told="not root", repair="Run `make up` as root")
+        return Engine(kind="simulated", description="not root", repair="Run `make up` as root")
     if chosen := environment.get("TERA_LXD_SOCKET"):
-        return Engine(kind="lxd", told=f"the one at {chosen}", socket=chosen)
+        return Engine(kind="lxd", description=f"the one at {chosen}", socket=chosen)
     found = None if daemon.answers(places.lxd / "unix.socket") else daemon.find(environment)
     if found and daemon.answers(found):
-        return Engine(kind="lxd", told=f"the one that is there, at {found.parent}", socket=str(found))
+        return Engine(kind="lxd", description=f"the existing one at {found.parent}", socket=str(found))
     program = daemon.Daemon(places.lxd).program()
     if program and program.path():
-        told = f"{program.title} of our own, in {places.lxd}"
-        return Engine(kind="lxd", told=told, socket=str(places.lxd / "unix.socket"), is_ours=True)
+        description = f"our own {program.title} in {places.lxd}"
+        return Engine(
+            kind="lxd", description=description, socket=str(places.lxd / "unix.socket"), is_ours=True
+        )
     return Engine(
         kind="simulated",
-        told=f"{program.title} is not installed" if program else "neither LXD nor Incus is installed",
-        repair=f"`sh scripts/engine-install` as root, then {AFRESH}",
+        description=f"{program.title} is not installed" if program else "neither LXD nor Incus is installed",
+        repair=f"`sh scripts/engine-install` as root, then {SECOND_INSTALLATION}",
     )
 
 
 def prepared(engine: Engine, places: Places) -> Engine:
-    """The engine, running; the simulated one with the reason where it cannot be."""
+    """Start the engine. Returns the simulated engine with a reason if that fails."""
     if engine.kind == "simulated":
         return engine
     _load_bridge_filter()
@@ -66,34 +68,32 @@ def prepared(engine: Engine, places: Places) -> Engine:
     if not kernel.filters_bridges():
         return Engine(
             kind="simulated",
-            told="this kernel does not filter bridges, so tenants could not be kept apart",
-            repair=f"`modprobe br_netfilter; sysctl net.bridge.bridge-nf-call-iptables=1`, then {AFRESH}",
+            description="this kernel does not filter bridges, so tenants would not be isolated",
+            repair=f"`modprobe br_netfilter; sysctl net.bridge.bridge-nf-call-iptables=1`, then {SECOND_INSTALLATION}",
         )
     try:
         if engine.is_ours:
             for folder in (places.engine.parent, places.engine):
                 folder.mkdir(exist_ok=True)
-                folder.chmod(
-                    0o711
-                )  # whatever the umask: guests must be let through, and see nothing on the way
+                folder.chmod(0o711)  # whatever the umask: guests must pass through, but not list files
             daemon.Daemon(places.lxd).ensure()
     except TeraflockError as error:
-        told = f"{error.sentence[:1].lower()}{error.sentence[1:]}"
+        description = f"{error.sentence[:1].lower()}{error.sentence[1:]}"
         if engine.is_ours:
-            daemon.Daemon(places.lxd).stop()  # what stands beside it may have come up
-        return Engine(kind="simulated", told=told, repair=_repair(places, error))
+            daemon.Daemon(places.lxd).stop()  # its helper processes may be running
+        return Engine(kind="simulated", description=description, repair=_repair(places, error))
     return engine
 
 
 def _repair(places: Places, error: TeraflockError) -> str:
-    """A daemon that does not start says why in its log; nobody else can."""
+    """A daemon that does not start writes the reason to its log."""
     log = places.lxd.with_name(f"{places.lxd.name}.log")
     lines = background.last_lines(log)
-    return f"repair what {log} ends with, then `make up`: {lines[-1]}" if lines else error.hint
+    return f"fix the last error in {log}, then run `make up`: {lines[-1]}" if lines else error.hint
 
 
 def _load_bridge_filter() -> None:
-    """As far as it goes: whether frames are filtered is looked at afterwards."""
+    """Try to load the filter. The caller checks the result."""
     if kernel.filters_bridges():
         return
     program = shutil.which("modprobe")
@@ -104,11 +104,11 @@ def _load_bridge_filter() -> None:
     try:
         (kernel.SYSTEM / kernel.BRIDGE_FILTER).write_text("1\n", "ascii")
     except OSError:
-        return  # no such setting without the module
+        return  # without the module, the setting does not exist
 
 
 def stop(places: Places, *, guests_too: bool) -> bool:
-    """Stop our own daemon. False where none runs: an engine that was there before us is not touched."""
+    """Stop our own daemon. False: it is not running. An engine that existed before us is not touched."""
     ours = daemon.Daemon(places.lxd)
     if ours.pid() is None:
         return False

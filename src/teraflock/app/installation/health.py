@@ -1,7 +1,7 @@
-"""What must be right on this machine for the cloud to run, as values: each check says what it saw and what to do.
+"""Health checks of this machine, as values: each check has a result and a repair.
 
-A check never raises: what it cannot find out is itself a finding. Files of the kernel are read below `root`, so that
-every finding can be tried without a machine that has it.
+A check never raises: if it cannot find out, that is its result. Kernel files are read below `root`, so that tests can
+produce every result.
 """
 
 import os
@@ -20,19 +20,19 @@ from teraflock.drivers.lxd import guest, kernel
 
 PYTHON_MIN: Final = (3, 11)
 DISK_BYTES_MIN: Final = 10 << 30
-"""An image, its unpacked copy and a small guest."""
+"""Space for an image, its unpacked copy and a small guest."""
 INOTIFY_INSTANCES_MIN: Final = 1024
-"""Enough for about 128 guests: each one's systemd takes eight."""
+"""Enough for about 128 guests: the systemd of each one uses eight."""
 PROCESS_IDS_MIN: Final = 1 << 20
 
 
 class Verdict(StrEnum):
     OK = "ok"
-    MIND = "mind"
-    """Works, with something less."""
+    WARNING = "mind"
+    """Works, with limitations."""
     WRONG = "wrong"
     SKIPPED = "skipped"
-    """Is not needed as things are."""
+    """Not needed in this configuration."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,16 +40,16 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     seen: str
     repair: str = ""
-    """What to do about it; empty where all is well."""
+    """How to repair it; empty if everything is fine."""
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """What the checks look at."""
+    """The input of the checks."""
 
     root: Path = Path("/")
     home: Path
     is_real: bool
-    """Whether containers are to run here; a simulated engine needs none of what they need."""
+    """Whether real containers run here. A simulated engine does not need what they need."""
     has_program: Callable[[str], str | None] = shutil.which
 
     def read(self, path: str) -> str | None:
@@ -63,8 +63,8 @@ def ok(check: str, seen: str) -> Finding:
     return Finding(check=check, verdict=Verdict.OK, seen=seen)
 
 
-def mind(check: str, seen: str, repair: str) -> Finding:
-    return Finding(check=check, verdict=Verdict.MIND, seen=seen, repair=repair)
+def warning(check: str, seen: str, repair: str) -> Finding:
+    return Finding(check=check, verdict=Verdict.WARNING, seen=seen, repair=repair)
 
 
 def wrong(check: str, seen: str, repair: str) -> Finding:
@@ -76,7 +76,7 @@ def skipped(check: str, seen: str = "not needed by the simulated engine") -> Fin
 
 
 def guarded(check: str, look: Callable[[], Finding]) -> Finding:
-    """What goes wrong while looking is what was found."""
+    """Run a check. An exception becomes its result."""
     try:
         return look()
     except TeraflockError as error:
@@ -92,7 +92,9 @@ def check_machine(machine: Machine) -> list[Finding]:
 def python(machine: Machine) -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info < PYTHON_MIN:
-        return wrong("python", version, "Install Python 3.11 or newer, set PYTHON to it, `make clean up`")
+        return wrong(
+            "python", version, "Install Python 3.11 or newer, set PYTHON to it, and run `make clean up`"
+        )
     return ok("python", version)
 
 
@@ -101,9 +103,7 @@ def home(machine: Machine) -> Finding:
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     if not os.access(folder, os.W_OK):
-        return wrong(
-            "home", f"{machine.home} cannot be written", "Set `TERA_HOME` to a folder you may write to"
-        )
+        return wrong("home", f"{machine.home} is not writable", "Set `TERA_HOME` to a writable folder")
     return ok("home", str(machine.home))
 
 
@@ -114,18 +114,16 @@ def disk(machine: Machine) -> Finding:
     free = shutil.disk_usage(folder).free
     seen = f"{free >> 30} GB free at {folder}"
     if free < DISK_BYTES_MIN and machine.is_real:
-        return wrong(
-            "disk space", seen, f"Make {DISK_BYTES_MIN >> 30} GB free: an image and its guests need them"
-        )
+        return wrong("disk space", seen, f"Free {DISK_BYTES_MIN >> 30} GB for an image and its guests")
     return ok("disk space", seen)
 
 
 def ssh_client(machine: Machine) -> Finding:
     missing = [name for name in ("ssh", "scp", "ssh-keygen") if not machine.has_program(name)]
     if missing:
-        say = wrong if machine.is_real else mind  # there is nobody to log in to
+        say = wrong if machine.is_real else warning  # nobody logs in to a simulated instance
         return say("ssh client", f"no {', '.join(missing)}", "apt-get install openssh-client")
-    return ok("ssh client", "ssh, scp and ssh-keygen are there")
+    return ok("ssh client", "ssh, scp and ssh-keygen are installed")
 
 
 def nftables(machine: Machine) -> Finding:
@@ -133,7 +131,7 @@ def nftables(machine: Machine) -> Finding:
         return skipped("nftables")
     program = machine.has_program("nft")
     if not program:
-        return wrong("nftables", "no `nft`", "apt-get install nftables: it keeps tenants apart")
+        return wrong("nftables", "no `nft`", "apt-get install nftables (isolates tenants)")
     done = subprocess.run([program, "list", "tables"], capture_output=True, text=True, check=False)
     if done.returncode:
         return wrong(
@@ -150,11 +148,11 @@ def bridge_filter(machine: Machine) -> Finding:
         return wrong(
             "br_netfilter",
             "the module is not loaded",
-            "modprobe br_netfilter: without it guests of a bridge meet",
+            "modprobe br_netfilter: without it, guests on the same bridge reach each other",
         )
     if value != "1":
-        return wrong("br_netfilter", "switched off", "sysctl net.bridge.bridge-nf-call-iptables=1")
-    return ok("br_netfilter", "frames between guests pass the firewall")
+        return wrong("br_netfilter", "turned off", "sysctl net.bridge.bridge-nf-call-iptables=1")
+    return ok("br_netfilter", "traffic between guests passes the firewall")
 
 
 def inotify(machine: Machine) -> Finding:
@@ -162,19 +160,19 @@ def inotify(machine: Machine) -> Finding:
         return skipped("inotify")
     value = machine.read("/proc/sys/fs/inotify/max_user_instances")
     if value is None or not value.isdigit():
-        return mind("inotify", "the limit cannot be read", "Look at fs.inotify.max_user_instances")
+        return warning("inotify", "the limit is not readable", "Check fs.inotify.max_user_instances")
     if int(value) < INOTIFY_INSTANCES_MIN:
         return wrong(
             "inotify",
             f"{value} instances: about {int(value) // 8} guests",
-            "sysctl fs.inotify.max_user_instances=8192 (`make up` does it, until the next boot)",
+            "sysctl fs.inotify.max_user_instances=8192 (`make up` sets it until the next boot)",
         )
     if int(value) < kernel.INOTIFY_INSTANCES_MIN:
-        return mind(
+        return warning(
             "inotify",
-            f"{value} instances: one guest can take them all",
+            f"{value} instances: one guest can use them all",
             f"sysctl fs.inotify.max_user_instances={kernel.INOTIFY_INSTANCES_MIN}"
-            " (`make up` does it, until the next boot)",
+            " (`make up` sets it until the next boot)",
         )
     return ok("inotify", f"{value} instances")
 
@@ -184,14 +182,14 @@ def process_ids(machine: Machine) -> Finding:
         return skipped("process ids")
     value = machine.read("/proc/sys/kernel/pid_max")
     if value is None or not value.isdigit():
-        return mind("process ids", "the limit cannot be read", "Look at kernel.pid_max")
+        return warning("process ids", "the limit is not readable", "Check kernel.pid_max")
     if int(value) < PROCESS_IDS_MIN:
-        return mind(
+        return warning(
             "process ids",
-            f"{value} in all: {int(value) // guest.PROCESSES_MAX} guests can take them all",
-            "sysctl kernel.pid_max=4194304 (`make up` does it, until the next boot)",
+            f"{value} in total: {int(value) // guest.PROCESSES_MAX} guests can use them all",
+            "sysctl kernel.pid_max=4194304 (`make up` sets it until the next boot)",
         )
-    return ok("process ids", f"{value} in all")
+    return ok("process ids", f"{value} in total")
 
 
 def cgroups(machine: Machine) -> Finding:
@@ -204,7 +202,7 @@ def cgroups(machine: Machine) -> Finding:
             return wrong(
                 "cgroups",
                 f"v2 without {', '.join(sorted(missing))}",
-                "Enable them in the kernel's command line",
+                "Enable them on the kernel command line",
             )
         return _first_process_is_placed(machine)
     missing = {
@@ -214,20 +212,20 @@ def cgroups(machine: Machine) -> Finding:
         return wrong(
             "cgroups",
             f"no {', '.join(sorted(missing))}",
-            "Mount the cgroup file system: limits would not hold",
+            "Mount the cgroup file system: limits are not enforced without it",
         )
     return ok("cgroups", "v1, with cpu, memory and pids")
 
 
 def _first_process_is_placed(machine: Machine) -> Finding:
-    """Containers stand beside process 1, so limits must be had there. With systemd they always are."""
+    """Containers run beside process 1, so its cgroup must support limits. With systemd it always does."""
     place = (machine.read("/proc/1/cgroup") or "").strip().rpartition("::")[2].removesuffix("/init.scope")
     here = (machine.read(f"/sys/fs/cgroup{place}/cgroup.subtree_control") or "").split()
     if place.strip("/") and "memory" not in here:
         return wrong(
             "cgroups",
-            f"v2, but process 1 is in {place}, where no limits can be had",
-            "Move it up before `make up`: `echo 1 >/sys/fs/cgroup/cgroup.procs`",
+            f"v2, but process 1 is in {place}, which does not support limits",
+            "Before `make up`, run `echo 1 >/sys/fs/cgroup/cgroup.procs`",
         )
     return ok("cgroups", "v2")
 
@@ -238,10 +236,10 @@ def app_armor(machine: Machine) -> Finding:
     value = machine.read("/sys/module/apparmor/parameters/enabled")
     if value == "Y":
         return ok("AppArmor", "enabled")
-    return mind(
+    return warning(
         "AppArmor",
         "off in this kernel",
-        "One layer between guests and host less: boot with `apparmor=1 security=apparmor` if tenants are not trusted",
+        "Isolation has one layer less: boot with `apparmor=1 security=apparmor` if you do not trust tenants",
     )
 
 

@@ -1,4 +1,4 @@
-"""What this machine has, as `tera host inspect` tells it. Asks the machine itself; no server takes part."""
+"""The texts of `tera host inspect`. Reads this machine, not a server."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -16,18 +16,18 @@ def inspected() -> "Inspection":
 
 
 def gpu_summary() -> tuple[str, int, list[str]]:
-    """In a few words, for the doctor; how many cards are on the bus; what is wrong with them."""
+    """A short text for the doctor, the number of cards on the bus, and their problems."""
     found = inspected()
     problems = [f"{card.pci_address}: {each}" for card in found.cards for each in card.health.problems]
     if not found.cards:
-        return found.note or "no card", 0, []
+        return found.note or "no cards", 0, []
     silent = [f"{card.pci_address}: the driver does not answer" for card in found.cards if not card.answers]
-    seen = f"{len(found.cards)} cards, driver {found.driver or 'silent'}, CUDA {found.cuda or 'unknown'}"
+    seen = f"{len(found.cards)} cards, driver {found.driver or 'does not answer'}, CUDA {found.cuda or 'unknown'}"
     return seen, len(found.cards), silent + problems
 
 
 def facts(found: "Inspection") -> Iterator[tuple[str, str]]:
-    """All but the cards, each by name."""
+    """Everything except the cards, as (name, text)."""
     processors, memory, space = found.processors, found.memory, found.space
     yield "address", found.address
     yield "kernel", found.kernel + (f", in a container ({found.container})" if found.container else "")
@@ -41,7 +41,7 @@ def facts(found: "Inspection") -> Iterator[tuple[str, str]]:
     yield "space", f"{memory_text(space.free_bytes)} free of {memory_text(space.total_bytes)} at {space.path}"
     if found.driver:
         yield "driver", f"NVIDIA {found.driver}, CUDA up to {found.cuda or 'unknown'}"
-    yield "GPUs", f"{len(found.cards)}" if found.cards else "none: this host offers its CPUs"
+    yield "GPUs", f"{len(found.cards)}" if found.cards else "none: this host offers CPUs only"
     yield "note", found.note
 
 
@@ -59,7 +59,7 @@ def card_facts(card: "Card") -> Iterator[tuple[str, str]]:
     if card.power_watts is not None:
         yield "power", f"{card.power_watts:.0f} W of {card.power_watts_max or 0:.0f} W"
     yield "temperature", f"{card.temperature_celsius} °C" if card.temperature_celsius is not None else ""
-    yield "health", "healthy" if card.health.healthy else "NOT HEALTHY"
+    yield "health", "healthy" if card.health.healthy else "UNHEALTHY"
     for problem in card.health.problems:
         yield "problem", problem
 

@@ -1,10 +1,10 @@
-"""What keeps tenants apart on this machine, tried from inside a guest that is thrown away afterwards."""
+"""Checks the isolation of tenants on this machine, from inside a temporary guest."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from teraflock.app.engines import lxd_driver
-from teraflock.app.installation.health import Finding, guarded, mind, ok, skipped, wrong
+from teraflock.app.installation.health import Finding, guarded, ok, skipped, warning, wrong
 from teraflock.app.installation.places import Places
 from teraflock.app.settings import Settings, address_of
 from teraflock.base.clock import SystemClock
@@ -13,13 +13,13 @@ from teraflock.drivers.lxd import ids
 Said = Mapping[str, Mapping[str, str]]
 BY_FILTER: Final = ("refused: EPERM", "refused: ENOSYS")
 CREDENTIALS: Final = "169.254.169.254:80"
-"""Where public clouds hand out a machine's credentials to whoever asks from it."""
+"""The address at which public clouds give a machine's credentials to any program on it."""
 
 
 def examined(places: Places, settings: Settings, *, is_real: bool) -> list[Finding]:
-    """What goes wrong while looking is what was found."""
+    """Run the checks. An exception becomes a result."""
     if not is_real or not places.settings.exists():
-        return [skipped("isolation", "no real engine: there is nobody to keep apart")]
+        return [skipped("isolation", "no real engine, so there is nothing to isolate")]
     found: list[Finding] = []
 
     def look() -> Finding:
@@ -31,10 +31,10 @@ def examined(places: Places, settings: Settings, *, is_real: bool) -> list[Findi
 
 
 def judged(said: Said, settings: Settings) -> list[Finding]:
-    """What the probe's words mean."""
+    """Turn the output of the probe into findings."""
     return [
         _ids(said["facts"]),
-        _closed("isolation: kernel keys", said["keys"], "other tenants' keys may be read"),
+        _closed("isolation: kernel keys", said["keys"], "it may read keys of other tenants"),
         _closed("isolation: disks", said["disk"], "nested subvolumes have no disk limit"),
         _surface(said["surface"], settings),
         _reach(said["reach"]),
@@ -45,7 +45,7 @@ def judged(said: Said, settings: Settings) -> list[Finding]:
 def _looked(places: Places, settings: Settings) -> list[Finding]:
     installation = _installation(places, settings)
     if not installation:
-        return [skipped("isolation", "no installation yet; `make up` makes it")]
+        return [skipped("isolation", "no installation yet; `make up` creates it")]
     driver = lxd_driver(places.server, settings, installation, SystemClock())
     try:
         return [*judged(driver.probe(_targets(settings)), settings), *_running(driver.unconfined())]
@@ -66,7 +66,7 @@ def _installation(places: Places, settings: Settings) -> str:
 
 
 def _targets(settings: Settings) -> list[str]:
-    """The host's own services: by its address where it has one beyond loopback, and by the gateway's."""
+    """Services of the host: at its address, if that is not loopback, and at the gateway's."""
     from teraflock.drivers.lxd.throwaway import NETWORK
     from teraflock.host.inspect import host_report
 
@@ -82,8 +82,8 @@ def _ids(facts: Mapping[str, str]) -> Finding:
         return ok("isolation: user ids", "each instance has its own range")
     return wrong(
         "isolation: user ids",
-        f"instances share them ({facts['ids']})",
-        "Look at /etc/subuid and /etc/subgid, then `make up`",
+        f"instances share user ids ({facts['ids']})",
+        "Check /etc/subuid and /etc/subgid, then run `make up`",
     )
 
 
@@ -94,12 +94,12 @@ def _closed(check: str, attempts: Mapping[str, str], meaning: str) -> Finding:
     return wrong(
         check,
         f"an instance can {passed[0]}: {meaning}",
-        "The engine needs seccomp: `lxc info` says if it has it",
+        "The engine needs seccomp; `lxc info` shows whether it has it",
     )
 
 
 def _surface(attempts: Mapping[str, str], settings: Settings) -> Finding:
-    """What a setting opened is told; what is open without one is wrong."""
+    """What a setting opened is a warning. What is open without a setting is an error."""
     check = "isolation: kernel surface"
     opened = {
         "user namespace": settings.guest_user_namespaces,
@@ -110,10 +110,12 @@ def _surface(attempts: Mapping[str, str], settings: Settings) -> Finding:
     passed = {kinds[what] for what, result in attempts.items() if result not in BY_FILTER}
     if by_mistake := sorted(kind for kind in passed if not opened[kind]):
         return wrong(
-            check, f"open: {', '.join(by_mistake)}", "The engine needs seccomp: `lxc info` says if it has it"
+            check,
+            f"open: {', '.join(by_mistake)}",
+            "The engine needs seccomp; `lxc info` shows whether it has it",
         )
     if passed:
-        return mind(
+        return warning(
             check, f"opened by settings: {', '.join(sorted(passed))}", "Close it unless your tenants need it"
         )
     return ok(check, "io_uring, bpf and user namespaces are closed")
@@ -139,10 +141,10 @@ def _layers(facts: Mapping[str, str]) -> Finding:
     if facts["cgroups"] == "v1":
         missing.append("cgroups v2")
     if missing:
-        return mind(
+        return warning(
             "isolation: layers",
             f"not on this machine: {', '.join(missing)}",
-            "docs/isolation.md says what each is for",
+            "docs/isolation.md explains each of them",
         )
     return ok("isolation: layers", "seccomp, AppArmor, cgroups v2")
 
@@ -151,4 +153,4 @@ def _running(shared: Sequence[str]) -> list[Finding]:
     if not shared:
         return []
     seen = f"{len(shared)} running without their own user ids: {', '.join(shared[:3])}"
-    return [wrong("isolation: instances", seen, "Restart them: an earlier version started them")]
+    return [wrong("isolation: instances", seen, "Restart them: an earlier version of Teraflock started them")]

@@ -1,12 +1,12 @@
 """Restarts our own engine when it dies, while the server runs.
 
-What holds:
-- only a daemon that we started and that nobody stopped in order is started again; another's engine is never touched;
-- it is not tried more often than the pauses in `pause_after` say, which grow as long as it does not stay up;
-- every restart leaves an event and a line in the log;
-- `make up`, `down` and `purge` go first: while one of them is at work, nothing is restarted.
+Invariants:
+- it restarts only a daemon that we started and that nobody stopped; it never touches another engine;
+- it waits between restarts as long as `pause_after` says; the pauses grow while the daemon does not stay up;
+- every restart writes an event and a log line;
+- `make up`, `down` and `purge` have priority: nothing is restarted while one of them runs.
 
-Guests outlive their daemon. The drift loop looks at them when it is back.
+Guests outlive their daemon. The drift loop checks them when it is back.
 """
 
 import logging
@@ -27,13 +27,13 @@ from teraflock.storage.events import record_event
 LOG: Final = logging.getLogger("teraflock.engines")
 PAUSE_SECONDS_MAX: Final = 300
 STEADY: Final = timedelta(seconds=60)
-"""A daemon that stayed up for so long is well again; and so long after a restart leftovers are looked for."""
+"""After this time a daemon counts as healthy again; and this long after a restart, leftovers are removed."""
 LEFT_OVER: Final = timedelta(seconds=10)
-"""A pair of network cards that nobody has used for so long belongs to no guest that is starting."""
+"""A pair of network interfaces that is unused for this long does not belong to a starting guest."""
 
 
 def pause_after(failures: int) -> timedelta:
-    """How long to wait after the n-th restart in a row: 1, 2, 4 … seconds, five minutes at most."""
+    """The pause after the n-th restart in a row: 1, 2, 4 … seconds, at most five minutes."""
     return timedelta(seconds=min(2 ** min(max(failures - 1, 0), 10), PAUSE_SECONDS_MAX))
 
 
@@ -59,7 +59,7 @@ class EngineKeeper:
         self._remove = remove
         self._failures = 0
         self._restarted_at = clock.now()
-        """The start of the server counts as one: it may be here because the machine crashed."""
+        """The start of the server counts as a restart: the machine may have crashed."""
         self._first_seen: dict[int, datetime] = {}
 
     def turn(self) -> None:
@@ -73,28 +73,28 @@ class EngineKeeper:
                 with alone(self._places):
                     self._restart(now)
             except Conflict:
-                return  # `make up` or `make down` is at work
+                return  # `make up` or `make down` is running
 
     def _may_restart(self, now: datetime) -> bool:
         if not self._engine.was_started() or self._engine.pid() is not None:
-            return False  # stopped in order, or still coming up
+            return False  # somebody stopped it, or it is still starting
         passed = now - self._restarted_at
         return not self._failures or passed >= pause_after(self._failures) or passed < timedelta()
 
     def _restart(self, now: datetime) -> None:
         self._failures += 1
         self._restarted_at = now
-        LOG.warning("our engine died: restarting it, attempt %d", self._failures)
+        LOG.warning("the engine died; restarting it, attempt %d", self._failures)
         try:
             self._engine.ensure()
         except TeraflockError as error:
-            LOG.error("our engine cannot be restarted: %s %s", error.sentence, dict(error.context))
+            LOG.error("could not restart the engine: %s %s", error.sentence, dict(error.context))
             self._tell("engine.restart_failed", {"attempt": self._failures, "problem": error.sentence})
         else:
             self._tell("engine.restarted", {"attempt": self._failures})
 
     def _clear(self, now: datetime) -> None:
-        """Remove what the daemon that died had begun to plug in."""
+        """Remove network interfaces that the dead daemon had started to create."""
         if now - self._restarted_at > STEADY + LEFT_OVER:
             self._first_seen = {}
             return
@@ -102,7 +102,7 @@ class EngineKeeper:
         self._first_seen = {index: self._first_seen.get(index, now) for index in found}
         for index, name in found.items():
             if now - self._first_seen[index] >= LEFT_OVER:
-                LOG.warning("removing the network cards %s, which a killed engine left", name)
+                LOG.warning("removing the network interfaces %s, left over from a killed engine", name)
                 self._remove(name)
 
     def _tell(self, kind: str, details: dict[str, str | int | float | bool | None]) -> None:

@@ -1,8 +1,8 @@
-"""Where everything of the house lies.
+"""The paths of an installation.
 
-The server's files are in `<TERA_HOME>/cloud`, which nobody else may enter; the client's connection and SSH files beside
-it. An engine of our own cannot lie there: root of a guest is nobody on the host, and must be let through every folder
-on the way to its disk.
+The server's files are in `<TERA_HOME>/cloud`, which only its owner can enter. The connection and the SSH files of the
+client are next to it. Our own engine cannot be there: root in a guest is an unprivileged user on the host, and needs
+access to every folder on the way to its disk.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ ENGINES: Final = Path("/var/lib/teraflock")
 
 
 class Places:
-    """Paths only: nothing is made or read here."""
+    """Paths only. Creates and reads nothing."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.home = folder or Path(home())
@@ -28,13 +28,13 @@ class Places:
         self.operator_key = self.server.operator_key
         self.log = self.cloud / LOG_FILE
         self.environment = self.cloud / "server.env"
-        """What the environment said to a server that systemd starts."""
+        """The environment for a server that systemd starts."""
         self.why_simulated = self.cloud / "why-simulated.json"
-        """Why no real engine could be had when the house was set up."""
+        """Why no real engine was available when the installation was set up."""
         self.lock = self.home / "house.lock"
-        """Beside the folder, not in it: who removes the folder holds the lock."""
+        """Next to the folder, not in it: the process that removes the folder holds the lock."""
         self.engine = ENGINES / hashlib.sha256(os.fsencode(self.home)).hexdigest()[:8]
         self.lxd = self.engine / "lxd"
-        """The `LXD_DIR` of a daemon of our own."""
+        """The `LXD_DIR` of our own daemon."""
         self.connection = self.home / "connection.json"
         self.ssh = self.home / "ssh"

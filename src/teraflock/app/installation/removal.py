@@ -1,6 +1,6 @@
-"""Taking apart what we made on an engine, and the mounts its daemon leaves behind.
+"""Removes what we created on an engine, and the mounts that its daemon leaves.
 
-Everything is looked up by our mark and checked for it again before it is removed; what bears none is never named here.
+Everything is found by our mark, and the mark is checked again before the removal. Nothing else is touched.
 """
 
 import os
@@ -19,11 +19,11 @@ from teraflock.instance.driver import EngineRefused
 
 MOUNTS: Final = Path("/proc/self/mountinfo")
 STOP_SECONDS_MAX: Final = 30
-_ESCAPED: Final = re.compile(r"\\([0-7]{3})")  # the kernel writes a blank as \040
+_ESCAPED: Final = re.compile(r"\\([0-7]{3})")  # the kernel writes a space as \040
 
 
 def stop_guests(socket: Path, installation: str) -> int:
-    """Stop all our guests in an orderly way; how many ran."""
+    """Shut down all our guests. Returns how many were running."""
     engine = Client(socket, project=Names(installation).project)
     try:
         running = [each["name"] for each in _instances(engine) if each["status"] != "Stopped"]
@@ -35,7 +35,7 @@ def stop_guests(socket: Path, installation: str) -> int:
 
 
 def remove_all(socket: Path, installation: str) -> None:
-    """Guests, images, networks, firewall, pool and project; nothing that does not bear our mark."""
+    """Remove guests, images, networks, firewall, pool and project, if they have our mark."""
     ours = Names(installation)
     host = Client(socket)
     try:
@@ -52,7 +52,7 @@ def _instances(engine: Client) -> list[dict[str, str]]:
 def _list(engine: Client, kind: str) -> list[dict[str, str]]:
     try:
         found: list[dict[str, str]] = engine.get(kind, recursion=1)
-    except EngineMissing:  # our project was never made, or is gone already
+    except EngineMissing:  # our project never existed, or is already removed
         return []
     return found
 
@@ -70,7 +70,7 @@ def _stop(engine: Client, name: str, *, force: bool) -> None:
 
 
 def mounts_below(folder: Path, mounts: Path = MOUNTS) -> list[Path]:
-    """Where something is mounted in the folder or below, the innermost first."""
+    """The mount points in or below the folder, the innermost first."""
     found = []
     for line in mounts.read_text("utf-8", errors="surrogateescape").splitlines():
         place = Path(_ESCAPED.sub(lambda found: chr(int(found[1], 8)), line.split()[4]))
@@ -80,7 +80,7 @@ def mounts_below(folder: Path, mounts: Path = MOUNTS) -> list[Path]:
 
 
 def remove_empty_tables() -> None:
-    """Engines leave their tables behind, empty, when their last network goes. One with something in it is another's."""
+    """Remove the empty nftables tables that engines leave with their last network. A table with rules is not ours."""
     for family in ("inet", "bridge"):
         for name in ("lxd", "incus"):
             table = ["table", family, name]
@@ -95,10 +95,10 @@ def unmount_below(folder: Path) -> None:
 
 
 def refuse_mounts_below(folder: Path) -> None:
-    """Whatever is mounted there might be somebody's data: it is not removed with the folder."""
+    """Refuse to remove a folder with mounts, because they may contain data."""
     left = mounts_below(folder) if MOUNTS.exists() else []
     if left:
         raise Refused(
-            f"Something is still mounted at {left[0]}",
-            hint=f"`umount {left[0]}`, then `make purge` again",
+            f"A file system is still mounted at {left[0]}",
+            hint=f"Run `umount {left[0]}`, then `make purge` again",
         )

@@ -1,7 +1,7 @@
-"""The server as a unit of systemd, where systemd runs this machine and we are root: it comes back after a reboot.
+"""The server as a systemd unit, if systemd runs this machine and we are root: it then starts at every boot.
 
-What holds: the unit's file is ours alone and names one home; what the environment says to the server lies in a file for
-its owner, never in the unit, which everybody may read; a server that was started in another way is left as it is.
+Invariants: the unit file is ours alone and names one home. The environment of the server is in a file that only its
+owner can read, never in the unit, which everybody can read. A server that was started another way is left alone.
 """
 
 import os
@@ -17,7 +17,7 @@ from teraflock.app.settings import Settings, variable
 from teraflock.base.errors import Unavailable
 
 BOOTED: Final = Path("/run/systemd/system")
-"""Is there if and only if systemd is the first process."""
+"""Exists if and only if systemd is process 1."""
 UNITS: Final = Path("/etc/systemd/system")
 ENGINES: Final = (
     "lxd.socket", "lxd.service", "incus.socket", "incus.service", "snap.lxd.daemon.unix.socket",
@@ -26,7 +26,7 @@ ENGINES: Final = (
 COMMAND_SECONDS_MAX: Final = 90
 TEXT: Final = """# Written by `make up`, removed by `make purge`.
 [Unit]
-Description=Teraflock, the cloud of {home}
+Description=Teraflock server for {home}
 After=network.target {engines}
 StartLimitIntervalSec=0
 
@@ -39,7 +39,7 @@ StandardOutput=append:{log}
 StandardError=append:{log}
 Restart=on-failure
 RestartSec=2
-# an engine of our own and its guests outlive the server
+# our own engine and its guests outlive the server
 KillMode=process
 Delegate=yes
 TasksMax=infinity
@@ -55,7 +55,7 @@ def is_possible(booted: Path = BOOTED) -> bool:
 
 
 def name(places: Places) -> str:
-    """`teraflock.service` for the usual home; another home has a name of its own."""
+    """`teraflock.service` for the default home. Other homes have different names."""
     usual = Path("~/.local/share/teraflock").expanduser()
     return "teraflock.service" if places.home == usual else f"teraflock-{places.engine.name}.service"
 
@@ -76,13 +76,13 @@ def text(places: Places, python: str = sys.executable) -> str:
 
 
 def environment_text(environment: Mapping[str, str]) -> str:
-    """What the environment of `make up` says to the server, and where programs are found."""
+    """The Teraflock variables from the environment of `make up`, and PATH."""
     names = ["PATH", "LXD_DIR", "INCUS_DIR", *map(variable, Settings.__struct_fields__)]
     return "".join(f"{each}={_in_file(environment[each])}\n" for each in names if environment.get(each))
 
 
 def start(places: Places, environment: Mapping[str, str] = os.environ) -> None:
-    """Write it if it is not as it should be, and start it now and at every boot."""
+    """Write the unit if it differs, start it, and enable it at boot."""
     put(places.environment, environment_text(environment).encode(), mode=0o600)
     places.log.touch(mode=0o600)
     put(path(places), text(places).encode(), mode=0o644)
@@ -92,7 +92,7 @@ def start(places: Places, environment: Mapping[str, str] = os.environ) -> None:
 
 
 def stop(places: Places) -> None:
-    """Stop it, and start it no more at boot. Where there is none, nothing is done."""
+    """Stop the unit and disable it at boot. Does nothing if there is no unit."""
     if is_possible() and path(places).exists():
         _systemctl("disable", "--now", name(places))
 
@@ -112,23 +112,23 @@ def _systemctl(*words: str, must: bool = True) -> None:
             command, capture_output=True, text=True, check=False, timeout=COMMAND_SECONDS_MAX
         )
     except (FileNotFoundError, subprocess.TimeoutExpired) as error:
-        raise Unavailable(f"systemd does not do `{' '.join(words)}`", hint=str(error)) from None
+        raise Unavailable(f"Could not run `{' '.join(words)}`", hint=str(error)) from None
     if must and done.returncode:
         raise Unavailable(
-            f"systemd refuses `{' '.join(words)}`", hint=(done.stderr.strip().splitlines() or [""])[-1]
+            f"systemd refused `{' '.join(words)}`", hint=(done.stderr.strip().splitlines() or [""])[-1]
         )
 
 
 def _percent(text: str) -> str:
-    return text.replace("%", "%%")  # systemd puts other words for `%h` and the like
+    return text.replace("%", "%%")  # systemd would expand `%h` and the like
 
 
 def _quoted(text: str) -> str:
-    """One word in a unit file, whatever is in it."""
+    """Quote any text as one word in a unit file."""
     return '"' + _percent(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _in_file(value: str) -> str:
-    """One word in an environment file: there nothing stands for other words, but quotes and backslashes do count."""
+    """Quote any text as one word in an environment file. Only quotes and backslashes are special there."""
     escaped = "".join(f"\\{each}" if each in '\\"`$' else each for each in value)
     return f'"{escaped}"'

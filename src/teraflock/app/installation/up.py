@@ -1,6 +1,6 @@
-"""`make up`: from nothing, or from wherever it was cut off, to a server that answers and a host to launch on.
+"""`make up`: set up the installation, or continue an interrupted set-up, until a server and a host are ready.
 
-Each step looks first and does only what is missing, so the whole may be repeated and may end anywhere.
+Each step checks first and does only what is missing. So `make up` can be repeated, and interrupted anywhere.
 """
 
 import os
@@ -28,27 +28,27 @@ HOST_SECONDS_MAX: Final = 30.0
 Tell = Callable[[str], None]
 
 
-class Risen(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands at the end."""
+class UpResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The result."""
 
     server: str
     engine: Engine
     hosts: tuple[HostAnswer, ...]
     image: str
-    """Its state: `ready`, `building` or `failed`, and why."""
+    """The state of the base image: `ready`, `building` or `failed` with a reason."""
     key_file: str
     log_file: str
     pid: int
     was_up: bool
     """Whether there was nothing to do."""
     version: str
-    """Of the server that runs; one that was started before may be older than this program."""
+    """The version of the running server. If it was started earlier, it may be older than this program."""
     other_server: str = ""
-    """The commands here speak to this other one, as they did before."""
+    """The address of another server that the commands still use, as before."""
 
 
-def up(places: Places, tell: Tell, environment: Mapping[str, str] = os.environ) -> Risen:
-    finish_interrupted(places)  # a restore that was cut off
+def up(places: Places, tell: Tell, environment: Mapping[str, str] = os.environ) -> UpResult:
+    finish_interrupted(places)  # an interrupted restore
     first = not places.settings.exists()
     tell("engine")
     chosen = _engine(places, first, environment)
@@ -71,14 +71,14 @@ def up(places: Places, tell: Tell, environment: Mapping[str, str] = os.environ) 
         hosts = _hosts(client)
         image = images.ensure_base(client, tell)
         version = client.health().version
-    return Risen(
+    return UpResult(
         server=server, engine=chosen, hosts=hosts, image=image, key_file=str(places.operator_key),
         log_file=str(places.log), pid=pid, was_up=was_up, version=version, other_server=other,
     )  # fmt: skip
 
 
 def _write_down(places: Places, chosen: Engine, environment: Mapping[str, str]) -> None:
-    """What the next start must find again; a database's address may hold a password."""
+    """Save what the next start needs. The address of a database may contain a password."""
     places.cloud.mkdir(parents=True, exist_ok=True, mode=0o700)
     places.cloud.chmod(0o700)
     if chosen.kind == "simulated":
@@ -88,13 +88,13 @@ def _write_down(places: Places, chosen: Engine, environment: Mapping[str, str]) 
 
 
 def prepare(places: Places, environment: Mapping[str, str] = os.environ) -> None:
-    """Bring the engine of a house that is set up to where a server can use it, as after a reboot."""
+    """Start the engine of an existing installation, for example after a reboot."""
     if places.settings.exists():
         _engine(places, False, environment)
 
 
 def why_simulated(places: Places) -> Engine | None:
-    """What stood in the way of a real engine at set-up; None where nobody wrote it down."""
+    """The reason, saved at set-up, why there is no real engine. None: no reason was saved."""
     try:
         return msgspec.json.decode(places.why_simulated.read_bytes(), type=Engine)
     except (OSError, msgspec.MsgspecError):
@@ -102,43 +102,49 @@ def why_simulated(places: Places) -> Engine | None:
 
 
 def _engine(places: Places, first: bool, environment: Mapping[str, str]) -> Engine:
-    """At the first start whatever can be had; later the one the house was set up with, and nothing else."""
+    """At the first start, the best available engine. Later, only the one of the installation."""
     if first and not _lost_settings(places):
         return engine.prepared(engine.choose(places, environment), places)
     kept = Settings(engine="simulated") if first else load_settings(places.server, environment)
     if kept.engine == "simulated":
-        was = why_simulated(places) or Engine(kind="simulated", told="the reason is not known any more")
-        return Engine(kind="simulated", told=f"it was set up so: {was.told}", repair=repair_of_simulated(was))
+        was = why_simulated(places) or Engine(kind="simulated", description="the reason is unknown")
+        return Engine(
+            kind="simulated",
+            description=f"chosen at set-up: {was.description}",
+            repair=repair_of_simulated(was),
+        )
     found = engine.prepared(
         engine.choose(places, {**environment, "TERA_LXD_SOCKET": _foreign(kept, places)}), places
     )
     if found.kind == "simulated":
-        raise Unavailable(f"The engine of this house cannot be had: {found.told}", hint=found.repair)
+        raise Unavailable(
+            f"The engine of this installation is not available: {found.description}", hint=found.repair
+        )
     return found
 
 
 def _lost_settings(places: Places) -> bool:
-    """Whether a simulated installation lost its settings: it must not wake up with another engine."""
+    """Whether a simulated installation lost its settings. It must not start with another engine."""
     return places.why_simulated.exists() and Path(places.server.database(Settings())).exists()
 
 
 def repair_of_simulated(was: Engine | None) -> str:
-    """How to get real instances. Never by a purge, which would delete what is there; older versions noted that."""
+    """How to get real instances. Never suggests a purge, which would delete data, though older versions saved that."""
     repair = was.repair if was else ""
     return (
         repair
         if repair and "purge" not in repair
-        else f"For real instances, set up a second one: {engine.AFRESH}"
+        else f"For real instances, set up a second installation: {engine.SECOND_INSTALLATION}"
     )
 
 
 def _foreign(settings: Settings, places: Places) -> str:
-    """The socket of an engine that is not ours; empty: ours."""
+    """The socket of an engine that is not ours; empty: it is ours."""
     return "" if Path(settings.lxd_socket).parent == places.lxd else settings.lxd_socket
 
 
 def settings_text(chosen: Engine, settings: Settings, environment: Mapping[str, str]) -> str:
-    """The engine, and what the environment says at the first start: the next start must find the same house."""
+    """The engine, and the environment at the first start: later starts must use the same engine and database."""
     kept: dict[str, object] = {"engine": chosen.kind}
     if chosen.socket:
         kept["lxd_socket"] = chosen.socket
@@ -147,13 +153,13 @@ def settings_text(chosen: Engine, settings: Settings, environment: Mapping[str, 
             kept.setdefault(name, getattr(settings, name))
     lines = [
         f"{name} = {msgspec.json.encode(value).decode()}" for name, value in kept.items()
-    ]  # JSON is TOML here
-    return "\n".join(["# Written by `make up`; docs/settings.md lists all there is.", *lines, ""])
+    ]  # JSON strings are valid TOML
+    return "\n".join(["# Written by `make up`. docs/settings.md lists all settings.", *lines, ""])
 
 
 def server_url(settings: Settings) -> str:
     host, port = address_of(settings.listen)
-    shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 -- everywhere is reached from here too
+    shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 -- includes the loopback address
     return f"{'https' if settings.tls_cert else 'http'}://{f'[{shown}]' if ':' in shown else shown}:{port}"
 
 
@@ -167,30 +173,30 @@ def _answers(server: str, environment: Mapping[str, str]) -> bool:
 
 
 def _refuse_taken(settings: Settings) -> None:
-    """Before ours is started: whoever answers at its address is another."""
+    """Called before our server starts, so any program that answers at its address is another one."""
     host, port = address_of(settings.listen)
     try:
         socket.create_connection((host, port), timeout=1).close()
     except OSError:
         return
     raise Conflict(
-        f"Another program answers at {settings.listen} already",
-        hint=f"End it, or choose another port: `TERA_LISTEN={host}:{port + 1} make up`",
+        f"Another program already answers at {settings.listen}",
+        hint=f"Stop it, or choose another port: `TERA_LISTEN={host}:{port + 1} make up`",
     )
 
 
 def _refuse_elsewhere(places: Places, settings: Settings) -> None:
-    """A server stays where it was started: to wait for it elsewhere would be in vain."""
+    """Refuse a different address for a running server: waiting for it there would never end."""
     there = background.address(places)
     if there and there != settings.listen:
         raise Conflict(
-            f"The server runs already, at {there} and not at {settings.listen}",
+            f"The server is already running at {there}, not at {settings.listen}",
             hint=f"To move it: `make down GUESTS=keep; TERA_LISTEN={settings.listen} make up`",
         )
 
 
 def _operator_key(places: Places, settings: Settings, server: str, environment: Mapping[str, str]) -> str:
-    """The key in the file if it opens; else, with the database at hand, a new one."""
+    """The key in the file if it is valid. Otherwise a new one, if the database is accessible."""
     try:
         key = places.operator_key.read_text("ascii").strip()
         with Client(server, key, ca_file=environment.get("TERA_CA", "")) as client:
@@ -212,12 +218,12 @@ def _operator_key(places: Places, settings: Settings, server: str, environment: 
 
 
 def _connect(places: Places, ours: Connection) -> str:
-    """Let the commands here speak to this server, unless they speak to another one: then its address."""
+    """Connect the commands to this server. If they use another server, keep it and return its address."""
     try:
         kept = connection.read(places.connection)
     except TeraflockError:
         kept = None
-    if kept and kept.server != ours.server and kept.key != ours.key:  # our own key: our own server, moved
+    if kept and kept.server != ours.server and kept.key != ours.key:  # with our key it is our server, moved
         return kept.server
     if kept != ours:
         connection.write(places.connection, ours)
@@ -225,7 +231,7 @@ def _connect(places: Places, ours: Connection) -> str:
 
 
 def _hosts(client: Client) -> tuple[HostAnswer, ...]:
-    """The server registers what its engine reports, in its own time."""
+    """The hosts. The server registers the report of its engine some time after its start."""
     import time
 
     until = time.monotonic() + HOST_SECONDS_MAX

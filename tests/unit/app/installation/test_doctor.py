@@ -1,4 +1,4 @@
-"""What `tera doctor` says of settings that cannot be read, and that it never advises to delete anything."""
+"""`tera doctor` with unreadable settings. It never suggests deleting anything."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def examined(places: Places) -> list[Finding]:
 @pytest.mark.parametrize(
     "text", ['engine = "lxd"\nlisten = \n', "", "\n \n", "egnine = 1\n", "rate_burst = 0\n"]
 )
-def test_broken_settings_come_first_and_nothing_is_to_be_purged(places: Places, text: str) -> None:
+def test_broken_settings_come_first_and_no_purge_is_suggested(places: Places, text: str) -> None:
     places.settings.write_text(text)
     findings = examined(places)
     assert (findings[0].check, findings[0].verdict) == ("settings", Verdict.WRONG)
@@ -46,23 +46,23 @@ def test_the_broken_line_is_named(places: Places) -> None:
     assert "line 2" in examined(places)[0].seen
 
 
-def test_emptied_settings_are_refused_with_the_way_out(places: Places) -> None:
+def test_an_empty_settings_file_is_refused_with_a_hint(places: Places) -> None:
     places.settings.write_text("")
     with pytest.raises(BadInput, match="is empty") as refused:
         load_settings(places.server, {})
     assert f"rm {places.settings}" in refused.value.hint
     (places.cloud / "cloud.db").unlink()
-    assert load_settings(places.server, {}).engine == "lxd", "of an installation that never was"
+    assert load_settings(places.server, {}).engine == "lxd", "an empty file is fine without an installation"
 
 
 @pytest.mark.parametrize("noted", ["`make purge up` as root", "", "then `make purge up`: it failed"])
-def test_a_simulated_installation_is_never_told_to_purge(places: Places, noted: str) -> None:
-    """Older versions wrote such advice down."""
+def test_a_simulated_installation_never_suggests_a_purge(places: Places, noted: str) -> None:
+    """Older versions saved such advice."""
     places.settings.write_text('engine = "simulated"\n')
     import msgspec
 
     places.why_simulated.write_bytes(
-        msgspec.json.encode(Engine(kind="simulated", told="not root", repair=noted))
+        msgspec.json.encode(Engine(kind="simulated", description="not root", repair=noted))
     )
     engine = next(each for each in examined(places) if each.check == "engine")
     assert "SIMULATED" in engine.seen
@@ -73,5 +73,5 @@ def test_a_simulated_installation_is_never_told_to_purge(places: Places, noted: 
 def test_a_simulated_installation_that_lost_its_settings_stays_simulated(places: Places) -> None:
     import msgspec
 
-    places.why_simulated.write_bytes(msgspec.json.encode(Engine(kind="simulated", told="not root")))
+    places.why_simulated.write_bytes(msgspec.json.encode(Engine(kind="simulated", description="not root")))
     assert up._engine(places, True, {}).kind == "simulated"

@@ -1,4 +1,4 @@
-"""Every finding of the doctor, on machines made of files."""
+"""Every health check, on fake machines made of files."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -34,14 +34,14 @@ APPARMOR = "sys/module/apparmor/parameters/enabled"
     ("check", "files", "verdict", "seen"),
     [
         (health.inotify, {INOTIFY: "1048576\n"}, Verdict.OK, "1048576"),
-        (health.inotify, {INOTIFY: "8192\n"}, Verdict.MIND, "one guest can take them all"),
+        (health.inotify, {INOTIFY: "8192\n"}, Verdict.WARNING, "one guest can use them all"),
         (health.process_ids, {PROCESS_IDS: "4194304\n"}, Verdict.OK, "4194304"),
-        (health.process_ids, {PROCESS_IDS: "32768\n"}, Verdict.MIND, "2 guests can take them all"),
-        (health.process_ids, {}, Verdict.MIND, "cannot be read"),
+        (health.process_ids, {PROCESS_IDS: "32768\n"}, Verdict.WARNING, "2 guests can use them all"),
+        (health.process_ids, {}, Verdict.WARNING, "not readable"),
         (health.inotify, {INOTIFY: "128\n"}, Verdict.WRONG, "about 16 guests"),
-        (health.inotify, {}, Verdict.MIND, "cannot be read"),
+        (health.inotify, {}, Verdict.WARNING, "not readable"),
         (health.bridge_filter, {BRIDGES: "1\n"}, Verdict.OK, "pass the firewall"),
-        (health.bridge_filter, {BRIDGES: "0\n"}, Verdict.WRONG, "switched off"),
+        (health.bridge_filter, {BRIDGES: "0\n"}, Verdict.WRONG, "turned off"),
         (health.bridge_filter, {}, Verdict.WRONG, "not loaded"),
         (health.cgroups, {CONTROLLERS: "cpuset cpu io memory pids\n"}, Verdict.OK, "v2"),
         (health.cgroups, {CONTROLLERS: "cpu pids\n"}, Verdict.WRONG, "without memory"),
@@ -75,12 +75,12 @@ APPARMOR = "sys/module/apparmor/parameters/enabled"
         ),
         (health.cgroups, {"sys/fs/cgroup/cpu/x": ""}, Verdict.WRONG, "no memory, pids"),
         (health.app_armor, {APPARMOR: "Y\n"}, Verdict.OK, "enabled"),
-        (health.app_armor, {APPARMOR: "N\n"}, Verdict.MIND, "off"),
-        (health.app_armor, {}, Verdict.MIND, "off"),
+        (health.app_armor, {APPARMOR: "N\n"}, Verdict.WARNING, "off"),
+        (health.app_armor, {}, Verdict.WARNING, "off"),
         (health.nftables, {}, Verdict.WRONG, "no `nft`"),
     ],
 )
-def test_what_the_kernel_says(
+def test_kernel_checks(
     tmp_path: Path, check: Callable[[Machine], Finding], files: dict[str, str], verdict: Verdict, seen: str
 ) -> None:
     found = check(machine(tmp_path, files))
@@ -101,7 +101,7 @@ def test_the_simulated_engine_needs_nothing_of_the_kernel(tmp_path: Path) -> Non
     }
 
 
-def test_every_wrong_thing_comes_with_what_to_do(tmp_path: Path) -> None:
+def test_every_failed_check_has_a_repair(tmp_path: Path) -> None:
     found = check_machine(machine(tmp_path))
     wrong = [each for each in found if each.verdict is Verdict.WRONG]
     assert {"ssh client", "nftables", "br_netfilter", "cgroups"} <= {each.check for each in wrong}

@@ -1,4 +1,4 @@
-"""Our own engine is restarted when it dies, and nothing else is."""
+"""The keeper restarts our own engine when it dies, and nothing else."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,7 +20,7 @@ from teraflock.storage.open import open_database
 
 
 class Engine(Daemon):
-    """A daemon that dies and starts as the test says."""
+    """A daemon that dies and starts when the test says so."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -72,7 +72,7 @@ def case(tmp_path: Path) -> Case:
     return Case(tmp_path)
 
 
-def test_a_dead_engine_is_restarted_and_told(case: Case) -> None:
+def test_a_dead_engine_is_restarted_with_an_event(case: Case) -> None:
     case.turn()
     assert case.engine.starts == 0
     case.engine.up = False
@@ -80,7 +80,7 @@ def test_a_dead_engine_is_restarted_and_told(case: Case) -> None:
     assert (case.engine.up, case.engine.starts, case.events()) == (True, 1, ["engine.restarted"])
 
 
-def test_one_that_was_stopped_in_order_or_is_starting_is_left_alone(case: Case) -> None:
+def test_a_stopped_or_starting_engine_is_not_restarted(case: Case) -> None:
     case.engine.up = case.engine.noted = False
     case.turn(1)
     case.engine.noted, case.engine.starting = True, True
@@ -88,7 +88,7 @@ def test_one_that_was_stopped_in_order_or_is_starting_is_left_alone(case: Case) 
     assert (case.engine.starts, case.events()) == (0, [])
 
 
-def test_nothing_is_restarted_while_up_or_down_is_at_work(case: Case) -> None:
+def test_nothing_is_restarted_while_up_or_down_runs(case: Case) -> None:
     case.engine.up = False
     with alone(case.places):
         case.turn(1)
@@ -97,7 +97,7 @@ def test_nothing_is_restarted_while_up_or_down_is_at_work(case: Case) -> None:
     assert case.engine.starts == 1
 
 
-def test_one_that_does_not_stay_up_is_tried_less_and_less(case: Case) -> None:
+def test_pauses_grow_for_an_engine_that_does_not_stay_up(case: Case) -> None:
     case.engine.up, case.engine.broken = False, True
     for _ in range(100):
         case.turn(1)
@@ -109,7 +109,7 @@ def test_one_that_does_not_stay_up_is_tried_less_and_less(case: Case) -> None:
     case.turn(STEADY.total_seconds())
     case.engine.up = False
     case.turn(1)
-    assert case.engine.up, "it was well: no pause"
+    assert case.engine.up, "it was healthy, so there is no pause"
 
 
 def test_a_crash_loop_is_slowed_down(case: Case) -> None:
@@ -120,24 +120,24 @@ def test_a_crash_loop_is_slowed_down(case: Case) -> None:
 
 
 @given(st.integers(0, 1000))
-def test_pauses_grow_and_end(failures: int) -> None:
+def test_pauses_grow_up_to_a_limit(failures: int) -> None:
     assert timedelta(seconds=1) <= pause_after(failures) <= pause_after(failures + 1)
     assert pause_after(failures) <= timedelta(seconds=PAUSE_SECONDS_MAX)
 
 
-def test_leftover_network_cards_go_after_two_looks(case: Case) -> None:
+def test_leftover_network_interfaces_are_removed_after_two_turns(case: Case) -> None:
     case.links = {7: "veth0000000a"}
     case.turn()
     assert case.removed == []
     case.links[8] = "veth0000000b"
     case.turn(LEFT_OVER.total_seconds())
-    assert case.removed == ["veth0000000a"], "the other may belong to a guest that is starting"
+    assert case.removed == ["veth0000000a"], "the other interface may belong to a starting guest"
     case.links = {8: "veth0000000b"}
     case.turn((STEADY + LEFT_OVER).total_seconds())
-    assert case.removed == ["veth0000000a"], "long after a restart nobody looks"
+    assert case.removed == ["veth0000000a"], "long after a restart, nothing is removed"
 
 
-def test_only_pairs_that_nobody_uses_are_left_over() -> None:
+def test_only_unused_interface_pairs_are_leftovers() -> None:
     def link(index: int, name: str, peer: str, **more: object) -> dict[str, object]:
         return {"ifindex": index, "ifname": name, "link": peer, **more}
 
@@ -145,7 +145,7 @@ def test_only_pairs_that_nobody_uses_are_left_over() -> None:
     assert unused(pair) == {1: "veth0000000a"}
     port = Names("test01").port("10.128.0.16")
     assert unused([link(1, port, "veth0000000b"), link(2, "veth0000000b", port)]) == {1: port}, (
-        "our name for it"
+        "the name that we use"
     )
     assert unused([{**pair[0], "master": "tf0"}, pair[1]]) == {}
     assert unused([pair[0], {**pair[1], "link_netnsid": 0}]) == {}

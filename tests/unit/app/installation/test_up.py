@@ -1,4 +1,4 @@
-"""What `make up` decides: which engine, which settings, which address, whose process."""
+"""Decisions of `make up`: the engine, the settings, the address, and which process is ours."""
 
 import os
 import tomllib
@@ -16,15 +16,15 @@ from teraflock.app.installation.up import server_url, settings_text
 from teraflock.app.settings import Settings, load_settings
 from teraflock.base.errors import BadInput
 
-LXD = Engine(kind="lxd", told="", socket="/x/unix.socket")
+LXD = Engine(kind="lxd", description="", socket="/x/unix.socket")
 WORDS = st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"]), min_size=1)
 
 
 @given(WORDS, WORDS)
-def test_settings_are_read_as_they_were_written(socket: str, database: str) -> None:
+def test_written_settings_are_read_back_unchanged(socket: str, database: str) -> None:
     given = {"TERA_DATABASE": database, "TERA_RATE_BURST": "7", "TERA_ENGINE": "simulated"}
     settings = Settings(database=database, rate_burst=7)
-    text = settings_text(Engine(kind="lxd", told="", socket=socket), settings, given)
+    text = settings_text(Engine(kind="lxd", description="", socket=socket), settings, given)
     assert tomllib.loads(text) == {
         "engine": "lxd",
         "lxd_socket": socket,
@@ -33,7 +33,7 @@ def test_settings_are_read_as_they_were_written(socket: str, database: str) -> N
     }
 
 
-def test_settings_written_are_settings_the_server_takes(tmp_path: Path) -> None:
+def test_the_server_accepts_the_written_settings(tmp_path: Path) -> None:
     places = Places(tmp_path)
     places.cloud.mkdir()
     places.settings.write_text(settings_text(LXD, Settings(listen="127.0.0.1:9000"), {"TERA_LISTEN": "x"}))
@@ -54,39 +54,45 @@ def test_settings_written_are_settings_the_server_takes(tmp_path: Path) -> None:
         ("[::]:9", "http://[::1]:9"),
     ],
 )
-def test_the_address_told_is_one_that_answers(listen: str, url: str) -> None:
+def test_the_server_url_is_reachable(listen: str, url: str) -> None:
     assert server_url(Settings(listen=listen)) == url
     assert server_url(Settings(listen=listen, tls_cert="x")) == url.replace("http:", "https:")
 
 
-def test_a_wish_for_the_simulated_engine_is_granted(tmp_path: Path) -> None:
+def test_the_simulated_engine_can_be_requested(tmp_path: Path) -> None:
     assert engine.choose(Places(tmp_path), {"TERA_ENGINE": "simulated"}).kind == "simulated"
 
 
-def test_not_root_is_told_and_simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_root_the_engine_is_simulated_with_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     chosen = engine.choose(Places(tmp_path), {})
-    assert (chosen.kind, chosen.told) == ("simulated", "not root")
+    assert (chosen.kind, chosen.description) == ("simulated", "not root")
     assert "as root" in chosen.repair
 
 
-def test_no_engine_installed_is_told_and_simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_engine_it_is_simulated_with_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr("teraflock.app.installation.engine.daemon.find", lambda environment: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     chosen = engine.choose(Places(tmp_path), {})
     assert chosen.kind == "simulated"
-    assert "installed" in chosen.told
+    assert "installed" in chosen.description
     assert "engine-install" in chosen.repair
 
 
-def test_a_kernel_that_lets_guests_meet_runs_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_without_bridge_filter_runs_no_real_guests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, answer in (("filters_bridges", False), ("raise_limits", ())):
         monkeypatch.setattr(f"teraflock.app.installation.engine.kernel.{name}", lambda answer=answer: answer)
     monkeypatch.setattr("teraflock.app.installation.engine._load_bridge_filter", lambda: None)
     found = engine.prepared(LXD, Places(tmp_path))
     assert found.kind == "simulated"
-    assert "kept apart" in found.told
+    assert "isolated" in found.description
 
 
 SERVER = Connection(server="http://192.0.2.1:8372", key="kept")
@@ -101,7 +107,7 @@ SERVER = Connection(server="http://192.0.2.1:8372", key="kept")
         ({"TERA_SERVER": "http://x", "TERA_KEY": "mine"}, Connection(server="http://x", key="mine")),
     ],
 )
-def test_the_environment_wins_over_the_file(
+def test_the_environment_takes_precedence_over_the_file(
     tmp_path: Path, environment: dict[str, str], found: Connection
 ) -> None:
     connection.write(tmp_path / "connection.json", SERVER)
@@ -109,7 +115,7 @@ def test_the_environment_wins_over_the_file(
 
 
 @pytest.mark.parametrize("environment", [{"TERA_SERVER": "http://x"}, {"TERA_KEY": "mine"}])
-def test_half_a_connection_is_none(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_an_incomplete_connection_is_refused(tmp_path: Path, environment: dict[str, str]) -> None:
     with pytest.raises(BadInput, match="is not set"):
         connection.find(tmp_path / "connection.json", environment)
 
@@ -120,7 +126,7 @@ def test_a_key_of_one_server_is_never_sent_to_another(tmp_path: Path) -> None:
         connection.find(tmp_path / "connection.json", {"TERA_SERVER": "http://elsewhere"})
 
 
-def test_a_secret_is_its_owners_from_the_first_moment(tmp_path: Path) -> None:
+def test_a_secret_is_private_from_the_start(tmp_path: Path) -> None:
     path = tmp_path / "new" / "operator.key"
     connection.put_secret(path, b"secret\n")
     connection.put_secret(path, b"newer\n")
@@ -132,7 +138,7 @@ def test_a_secret_is_its_owners_from_the_first_moment(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", ["", "x", "-1", "1", f"{os.getpid()}"], ids=["empty", "word", "negative", "first", "own"]
 )
-def test_a_pid_that_is_anybodys_is_not_ours(tmp_path: Path, content: str) -> None:
+def test_a_pid_of_another_process_is_not_ours(tmp_path: Path, content: str) -> None:
     places = Places(tmp_path)
     places.cloud.mkdir()
     places.pid.write_text(content)

@@ -1,1 +1,1 @@
-"""Backups of an installation: created, shown and restored."""
+"""Backups of an installation: create, show and restore them."""

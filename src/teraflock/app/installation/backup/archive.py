@@ -1,9 +1,9 @@
-"""The file of a backup: a ZIP whose last member, `manifest.json`, says what the others are.
+"""The backup file: a ZIP whose last member, `manifest.json`, describes the others.
 
-What holds:
-- the manifest has the size and the SHA-256 of every member; a member that differs makes the backup damaged;
-- a backup of a newer format or schema is refused;
-- a file that was not finished never has the name that was asked for: it is written beside it and moved.
+Invariants:
+- the manifest has the size and the SHA-256 of every member; if a member differs, the backup is damaged;
+- a backup with a newer format or schema is refused;
+- an unfinished file never has the final name: it is written under another name and renamed.
 """
 
 import hashlib
@@ -40,20 +40,20 @@ class Disk(msgspec.Struct, frozen=True, kw_only=True):
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     format: int = FORMAT
     teraflock: str
-    """The version that made it."""
+    """The version of Teraflock that created it."""
     schema: int
-    """How many migrations its database has."""
+    """The number of migrations in its database."""
     schema_checksums: tuple[str, ...]
     created_at: datetime
     machine: str
     installation_id: str
     engine: str
     engine_is_ours: bool
-    """Whether the engine was started by us, in a folder that follows from the home."""
+    """Whether Teraflock started the engine itself, in a folder that depends on the home."""
     organisations: int
     instances: int
     settings: str
-    """The text of settings.toml; it may hold the password of a database."""
+    """The text of settings.toml. It may contain the password of a database."""
     parts: Mapping[str, Part]
     disks: tuple[Disk, ...] = ()
     not_included: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class Writer:
         self.parts: dict[str, Part] = {}
 
     def add(self, name: str, pieces: Iterable[bytes], *, packed: bool = True) -> None:
-        """`packed`: worth compressing."""
+        """`packed`: compress the member."""
         info = zipfile.ZipInfo(name)
         info.compress_type = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
         info.external_attr = 0o600 << 16
@@ -85,16 +85,16 @@ class Writer:
 
 @contextmanager
 def new_archive(target: Path) -> Iterator[Writer]:
-    """A new file for its owner alone, which gets its name when all of it is on the disk."""
+    """A new file, readable only by its owner. It gets its name when everything is on disk."""
     if target.exists():
-        raise Conflict(f"`{target}` is there already", hint="Choose another name, or remove that file first")
+        raise Conflict(f"`{target}` already exists", hint="Choose another name, or remove the file first")
     beside = target.with_name(f"{target.name}.partial")
     try:
         beside.unlink(missing_ok=True)
         file = os.fdopen(os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b")
     except OSError as error:
         raise BadInput(
-            f"`{target}` cannot be written: {error.strerror}", hint="Choose a folder that you may write to"
+            f"Could not write `{target}`: {error.strerror}", hint="Choose a writable folder"
         ) from None
     try:
         with file:
@@ -122,7 +122,7 @@ class Reader:
                 digest.update(piece)
                 count += len(piece)
             if (count, digest.hexdigest()) != (part.bytes, part.sha256):
-                raise damaged(self._path, f"`{name}` is not what was written")
+                raise damaged(self._path, f"the content of `{name}` does not match the manifest")
 
     def pieces(self, name: str) -> Iterator[bytes]:
         try:
@@ -131,7 +131,7 @@ class Reader:
                     yield piece
         except (zipfile.BadZipFile, KeyError, OSError, EOFError, ValueError) as error:
             raise damaged(self._path, str(error)) from None
-        except Exception as error:  # zlib.error is no OSError
+        except Exception as error:  # zlib.error is not an OSError
             raise damaged(self._path, type(error).__name__) from error
 
     def lines(self, name: str) -> Iterator[bytes]:
@@ -153,11 +153,13 @@ class Reader:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Reader]:
-    """A backup whose manifest can be read and is not newer than this program."""
+    """Open a backup with a readable manifest that is not newer than this program."""
     try:
         file: IO[bytes] = path.open("rb")
     except OSError as error:
-        raise BadInput(f"`{path}` cannot be read: {error.strerror}", hint="It should be a backup") from None
+        raise BadInput(
+            f"Could not read `{path}`: {error.strerror}", hint="Give the path of a backup"
+        ) from None
     with file:
         try:
             with zipfile.ZipFile(file) as archive:
@@ -179,8 +181,8 @@ def _manifest(path: Path, content: bytes) -> Manifest:
         made = msgspec.json.decode(content, type=Head).format
         if made > FORMAT:
             raise Refused(
-                f"`{path}` was made by a newer Teraflock (format {made}, this one knows {FORMAT})",
-                hint="Update Teraflock, then restore it",
+                f"`{path}` was created by a newer version of Teraflock (format {made}, supported: {FORMAT})",
+                hint="Update Teraflock, then restore the backup",
             )
         return msgspec.json.decode(content, type=Manifest)
     except msgspec.MsgspecError as error:
@@ -189,5 +191,5 @@ def _manifest(path: Path, content: bytes) -> Manifest:
 
 def damaged(path: Path, why: str) -> BrokenSource:
     return BrokenSource(
-        f"`{path}` is damaged, or no backup: {why}", hint="Use another backup; nothing was changed"
+        f"`{path}` is damaged or not a backup: {why}", hint="Use another backup. Nothing was changed"
     )

@@ -1,6 +1,6 @@
 """`tera backup create`: the whole installation in one file, while the server runs.
 
-The database is read in one transaction. Disks are exported after it, each as it is at that moment.
+The database is read in one transaction. Then the disks are exported, each in its current state.
 """
 
 import socket
@@ -26,7 +26,7 @@ from teraflock.tenant.installation.store import installation_id
 from teraflock.tenant.organisation.store import count_organisations
 
 FILES: Final = ("settings.toml", "operator.key")
-"""Of the server's folder. The settings are in the manifest too, so that `show` has them."""
+"""Files in the server's folder. The settings are also in the manifest, for `tera backup show`."""
 RATES: Final = "rates.csv"
 
 Tell = Callable[[str], None]
@@ -36,13 +36,13 @@ def create(places: Places, target: Path, clock: Clock, tell: Tell, *, with_disks
     settings = load_settings(places.server)
     address = places.server.database(settings)
     if "://" not in address and not Path(address).exists():
-        raise NotFound(f"There is no installation in {places.home}", hint="`make up` sets one up")
+        raise NotFound(f"There is no installation in {places.home}", hint="Set one up with `make up`")
     if with_disks and settings.engine == "simulated":
-        raise Refused("The simulated engine has no disks", hint="Leave `--with-disks` out")
+        raise Refused("The simulated engine has no disks", hint="Leave out `--with-disks`")
     database = open_as_it_is(address)
     try:
         if not has_rows(database):
-            raise NotFound(f"There is no installation in {places.home}", hint="`make up` sets one up")
+            raise NotFound(f"There is no installation in {places.home}", hint="Set one up with `make up`")
         schema = schema_of(database)
         tables = tables_of(schema, clock)
         with new_archive(target) as writer:
@@ -61,7 +61,7 @@ def create(places: Places, target: Path, clock: Clock, tell: Tell, *, with_disks
 
 def _manifest(tx: Transaction, places: Places, settings: Settings, clock: Clock, schema: int) -> Manifest:
     images = tuple(
-        f"image {name}: made of an instance, kept by the engine only" for name in made_of_instances(tx)
+        f"image {name}: made from an instance, stored only in the engine" for name in made_of_instances(tx)
     )
     return Manifest(
         teraflock=__version__,
@@ -101,7 +101,7 @@ def _add_disks(
         for number, disk in enumerate(manifest.disks, start=1):
             tell(f"disk {number} of {len(manifest.disks)}")
             pieces: Iterator[bytes] | None = export(disk.instance_id)
-            if pieces is not None:  # gone meanwhile, or never made
+            if pieces is not None:  # None: it was deleted meanwhile, or never created
                 writer.add(disk.part, pieces, packed=False)
                 exported.append(disk)
     return tuple(exported)

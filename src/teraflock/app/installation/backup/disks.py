@@ -1,4 +1,4 @@
-"""Disks of instances: out of the engine and into it again, with their snapshots."""
+"""Exports disks of instances from the engine, and imports them, with their snapshots."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ Export = Callable[[str], Iterator[bytes] | None]
 
 @contextmanager
 def exporting(settings: Settings, installation: str) -> Iterator[Export]:
-    """A function that gives an instance's disk piece by piece; None where the engine does not have it."""
+    """A function that streams an instance's disk, or returns None if the engine does not have it."""
     engine = Client(Path(settings.lxd_socket), project=Names(installation).project)
     try:
         yield lambda instance_id: exports.exported(engine, guest(instance_id))
@@ -24,7 +24,7 @@ def exporting(settings: Settings, installation: str) -> Iterator[Export]:
 
 @contextmanager
 def importing(settings: Settings, installation: str) -> Iterator[Callable[[str, Path], bool]]:
-    """A function that brings a disk into the engine; False where the engine has that instance already."""
+    """A function that imports a disk into the engine. It returns False if the engine already has that instance."""
     ours = Names(installation)
     engine = Client(Path(settings.lxd_socket), project=ours.project)
     try:

@@ -1,12 +1,12 @@
 """`tera backup restore`: an installation from a backup, into SQLite or PostgreSQL.
 
-    check     the whole file, before anything is touched
-    stage     the new files in `cloud/restoring`; what is there stays as it is
-    note      `cloud/restore.json`: from here on the restore goes forward, also after a crash
-    move      each file to its place, the old ones to `cloud/replaced`
+    check     the whole file, before any change
+    stage     the new files in `cloud/restoring`; the existing files stay unchanged
+    note      `cloud/restore.json`: from here on the restore is completed, even after a crash
+    move      each file to its place, the old files to `cloud/replaced`
 
-Cut off before the note, the old installation is whole. Cut off after it, the next `tera up`, `serve` or `backup` moves
-the rest. A PostgreSQL database is replaced in one transaction of its own, before the note.
+If it is interrupted before the note, the old installation is intact. If it is interrupted afterwards, the next
+`tera up`, `serve` or `backup` moves the rest. A PostgreSQL database is replaced in one transaction before the note.
 """
 
 import os
@@ -53,11 +53,11 @@ Tell = Callable[[str], None]
 class Restored(msgspec.Struct, frozen=True, kw_only=True):
     manifest: Manifest
     replaced: str = ""
-    """Where the files lie that were there before."""
+    """The folder with the previous files."""
     renamed_host: str = ""
-    """The name that its only host had on the old machine."""
+    """The name that the only host had on the old machine."""
     disks: int = 0
-    """How many were brought into the engine."""
+    """The number of disks imported into the engine."""
 
 
 def restore(
@@ -70,9 +70,9 @@ def restore(
     database: str = "",
     reach: Reach = lambda point: None,
 ) -> Restored:
-    """`database` puts another in place of the backup's. `reach` is told of points at which the process may end."""
+    """`database` replaces the database address of the backup. Tests use `reach` to end the process at given points."""
     if background.running_pid(places) is not None:
-        raise Conflict("The server of this installation runs", hint="Stop it first: `make down`")
+        raise Conflict("The server of this installation is running", hint="Stop it first with `make down`")
     finish_interrupted(places)
     with opened(source) as reader:
         _check_known(reader.manifest)
@@ -84,8 +84,8 @@ def restore(
         if not is_empty and not replace:
             shutil.rmtree(staged.home)
             raise Refused(
-                f"There is an installation in {places.home} already",
-                hint="`--replace` puts the backup in its place; back it up first: `tera backup create`",
+                f"There is already an installation in {places.home}",
+                hint="`--replace` replaces it with the backup. Back it up first with `tera backup create`",
             )
         reach("staged")
         brought = _bring_disks(places, staged, reader, settings, clock, tell) if reader.manifest.disks else 0
@@ -105,18 +105,18 @@ def _check_known(manifest: Manifest) -> None:
     known = load_migrations()
     if manifest.schema > len(known):
         raise Refused(
-            f"The backup was made by a newer Teraflock (schema {manifest.schema}, this one knows {len(known)})",
-            hint="Update Teraflock, then restore it",
+            f"The backup is from a newer version of Teraflock (schema {manifest.schema}, supported: {len(known)})",
+            hint="Update Teraflock, then restore the backup",
         )
     if manifest.schema_checksums != tuple(each.checksum for each in known[: manifest.schema]):
         raise Refused(
-            f"The backup was made by another Teraflock ({manifest.teraflock}) with other tables",
-            hint="Restore it with the Teraflock that made it",
+            f"The backup is from another version of Teraflock ({manifest.teraflock}) with different tables",
+            hint="Restore it with the version that created it",
         )
 
 
 def _staged(places: Places, reader: Reader, database: str) -> Place:
-    """The small files of the new installation, laid out as a home of their own."""
+    """The small files of the new installation, in the layout of a home."""
     places.cloud.mkdir(parents=True, exist_ok=True, mode=0o700)
     staged = Place(places.cloud / STAGING)
     staged.folder.mkdir(parents=True, mode=0o700)
@@ -129,7 +129,7 @@ def _staged(places: Places, reader: Reader, database: str) -> Place:
 
 
 def settings_here(manifest: Manifest, places: Places, database: str) -> str:
-    """The settings of a backup for this home: an engine of our own lies elsewhere for another home."""
+    """The settings of a backup, adapted to this home: our own engine is in a different folder for each home."""
     changes: dict[str, str] = {}
     if manifest.engine_is_ours:
         changes["lxd_socket"] = str(places.lxd / "unix.socket")
@@ -144,7 +144,7 @@ def settings_here(manifest: Manifest, places: Places, database: str) -> str:
 
 
 def _quoted(value: str) -> str:
-    return msgspec.json.encode(value).decode()  # JSON is TOML here
+    return msgspec.json.encode(value).decode()  # a JSON string is also valid TOML
 
 
 def _is_empty(places: Places, settings: Settings) -> bool:
@@ -165,7 +165,7 @@ def _sqlite_at(address: str) -> Path:
 
 
 def _new_database(places: Places, staged: Place, settings: Settings) -> str:
-    """Where the rows go: PostgreSQL itself, or an SQLite file beside the one that it will replace."""
+    """Where the rows go: PostgreSQL itself, or a SQLite file next to the one that it will replace."""
     address = places.server.database(settings)
     if address.startswith(POSTGRES):
         return address
@@ -176,10 +176,10 @@ def _new_database(places: Places, staged: Place, settings: Settings) -> str:
 
 
 def _load(places: Places, staged: Place, reader: Reader, settings: Settings, clock: Clock) -> str:
-    """The rows, made ready for the loops; the old name of the only host where it was given this machine's."""
+    """Load the rows and prepare them for the loops. Returns the old name of the only host if it was renamed."""
     address = _new_database(places, staged, settings)
     if not address.startswith(POSTGRES):
-        Path(address).unlink(missing_ok=True)  # a restore that was cut off may have left one
+        Path(address).unlink(missing_ok=True)  # an interrupted restore may have left one
     renamed = ""
 
     def after(tx: Transaction) -> None:
@@ -196,7 +196,7 @@ def _load(places: Places, staged: Place, reader: Reader, settings: Settings, clo
 
 
 def _moves(places: Places, staged: Place, settings: Settings) -> list[Move]:
-    """Settings and keys first: the database, once it is there, is found with them."""
+    """Settings and keys come first, because they are needed to find the database."""
     moves = [(staged.folder / name, places.cloud / name) for name in FILES]
     moves.append((staged.folder / RATES, places.home / RATES))
     address = places.server.database(settings)
@@ -208,13 +208,13 @@ def _moves(places: Places, staged: Place, settings: Settings) -> list[Move]:
 def _bring_disks(
     places: Places, staged: Place, reader: Reader, settings: Settings, clock: Clock, tell: Tell
 ) -> int:
-    """Into the engine of this machine, before the rows that tell of them: until then they are guests nobody knows."""
+    """Import disks into the engine of this machine, before the rows that refer to them."""
     if reader.manifest.engine_is_ours:
         found = engine.prepared(engine.choose(places, {}), places)
         if found.kind == "simulated":
-            raise Refused(f"The disks cannot be brought in: {found.told}", hint=found.repair)
+            raise Refused(f"Could not import the disks: {found.description}", hint=found.repair)
     installation = reader.manifest.installation_id
-    open_engines(places.server, settings, installation, clock)  # our project, pool and firewall
+    open_engines(places.server, settings, installation, clock)  # creates our project, pool and firewall
     brought = 0
     with disks.importing(settings, engine_mark(installation)) as bring:
         for number, disk in enumerate(reader.manifest.disks, start=1):

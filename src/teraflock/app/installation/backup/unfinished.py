@@ -1,6 +1,6 @@
-"""The last part of a restore, which goes forward also after a crash: staged files move to their places.
+"""The last part of a restore: move staged files to their places. It is completed even after a crash.
 
-Loads little: every start of a server asks whether there is something to finish.
+Imports little, because every start of a server checks whether there is a restore to complete.
 """
 
 import shutil
@@ -17,7 +17,7 @@ STAGING: Final = "restoring"
 NOTE: Final = "restore.json"
 REPLACED: Final = "replaced"
 LOGS: Final = ("-wal", "-shm")
-"""What SQLite keeps beside a database: it belongs to the old one."""
+"""Files that SQLite keeps next to a database. They belong to the old one."""
 
 Reach = Callable[[str], None]
 
@@ -28,7 +28,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def finish_interrupted(places: Places, reach: Reach = lambda point: None) -> None:
-    """Move what a restore had staged when it wrote its note. Without a note, what was staged is dropped."""
+    """Move the files of a restore that wrote its note. Without a note, remove what was staged."""
     note, staging = places.cloud / NOTE, places.cloud / STAGING
     if note.exists():
         replaced = places.cloud / REPLACED
@@ -43,7 +43,7 @@ def finish_interrupted(places: Places, reach: Reach = lambda point: None) -> Non
 
 
 def _move(staged: Path, target: Path, replaced: Path) -> None:
-    """Safe to repeat: what was moved is not staged any more."""
+    """Can be repeated: a file that was moved is no longer staged."""
     if not staged.exists():
         return
     old = [target, *(target.with_name(target.name + suffix) for suffix in LOGS)]

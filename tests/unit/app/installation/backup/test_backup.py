@@ -1,4 +1,4 @@
-"""A backup is whole or refused; a restore cut off anywhere leaves the old installation or the new one."""
+"""A backup is complete or refused. An interrupted restore leaves the old installation or the new one."""
 
 import os
 import random
@@ -36,7 +36,7 @@ def backup(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "file"
 
 
-def test_a_backup_is_for_its_owner_alone_and_says_what_is_in_it(backup: Path) -> None:
+def test_a_backup_is_private_and_describes_its_content(backup: Path) -> None:
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
     with opened(backup) as reader:
         reader.check()
@@ -44,12 +44,10 @@ def test_a_backup_is_for_its_owner_alone_and_says_what_is_in_it(backup: Path) ->
     assert (manifest.organisations, manifest.instances, manifest.engine) == (3, 1, "simulated")
     assert set(manifest.parts) == {"database.jsonl", "settings.toml", "operator.key"}
     assert any("disks" in each for each in manifest.not_included)
-    assert any("tools" in each for each in manifest.not_included), "an image that only the engine has"
+    assert any("tools" in each for each in manifest.not_included), "the engine alone has this image"
 
 
-def test_nothing_is_overwritten_and_nothing_is_backed_up_where_nothing_is(
-    backup: Path, tmp_path: Path
-) -> None:
+def test_create_refuses_an_existing_file_and_a_missing_installation(backup: Path, tmp_path: Path) -> None:
     places = old_installation(tmp_path / "home")
     with pytest.raises(Conflict, match="already"):
         create(places, backup, CLOCK, told)
@@ -60,7 +58,7 @@ def test_nothing_is_overwritten_and_nothing_is_backed_up_where_nothing_is(
     assert not (tmp_path / "file").exists()
 
 
-def test_a_restore_refuses_an_installation_unless_it_is_to_be_replaced(backup: Path, tmp_path: Path) -> None:
+def test_a_restore_over_an_installation_needs_replace(backup: Path, tmp_path: Path) -> None:
     places = old_installation(tmp_path / "home")
     open_database(str(places.cloud / "cloud.db"), CLOCK).close()
     before = sorted(path.name for path in places.cloud.rglob("*"))
@@ -75,7 +73,7 @@ def test_a_restore_refuses_an_installation_unless_it_is_to_be_replaced(backup: P
 
 @pytest.mark.parametrize("seed", range(60))
 def test_a_damaged_backup_is_refused_in_one_sentence(backup: Path, tmp_path: Path, seed: int) -> None:
-    """Cut off, or with other bytes somewhere: never restored, never a traceback."""
+    """A truncated or changed backup is never restored, and never causes a traceback."""
     chance = random.Random(seed)
     content = bytearray(backup.read_bytes())
     if seed % 3 == 0:
@@ -95,13 +93,13 @@ def test_a_damaged_backup_is_refused_in_one_sentence(backup: Path, tmp_path: Pat
             restore(places, broken, CLOCK, told)
         assert "\n" not in refused.value.sentence
         assert not (places.cloud / "cloud.db").exists()
-    else:  # in a part of the ZIP that means nothing
+    else:  # the changed bytes are in a part of the ZIP without meaning
         with opened(backup) as reader:
             assert whole == {name: reader.content(name) for name in reader.manifest.parts}
 
 
 def changed(backup: Path, target: Path, **changes: object) -> Path:
-    """The backup with another manifest."""
+    """The backup with a changed manifest."""
     with zipfile.ZipFile(backup) as old, zipfile.ZipFile(target, "w") as new:
         for name in old.namelist():
             content = old.read(name)
@@ -114,14 +112,14 @@ def changed(backup: Path, target: Path, **changes: object) -> Path:
 def test_a_newer_backup_is_refused_in_one_sentence(backup: Path, tmp_path: Path) -> None:
     for changes in ({"format": 2}, {"schema": 9999}):
         newer = changed(backup, tmp_path / "newer", **changes)
-        with pytest.raises(Refused, match="newer Teraflock"):
+        with pytest.raises(Refused, match="newer version of Teraflock"):
             restore(Places(tmp_path / "home"), newer, CLOCK, told)
     other = changed(backup, tmp_path / "other", schema_checksums=["x"] * 8)
-    with pytest.raises(Refused, match="other tables"):
+    with pytest.raises(Refused, match="different tables"):
         restore(Places(tmp_path / "home"), other, CLOCK, told)
     no_backup = tmp_path / "text"
     no_backup.write_text("hello")
-    with pytest.raises(BrokenSource, match="no backup"):
+    with pytest.raises(BrokenSource, match="not a backup"):
         restore(Places(tmp_path / "home"), no_backup, CLOCK, told)
 
 
@@ -141,7 +139,9 @@ POINTS = ["staged", "loaded", "noted", "moved settings.toml", "moved operator.ke
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_restore_that_is_killed_leaves_the_old_or_the_new(backup: Path, tmp_path: Path, point: str) -> None:
+def test_a_killed_restore_leaves_the_old_or_the_new_installation(
+    backup: Path, tmp_path: Path, point: str
+) -> None:
     places = old_installation(tmp_path / "home")
     open_database(str(places.cloud / "cloud.db"), CLOCK).close()
     places.settings.write_text('engine = "simulated"\n')
@@ -169,7 +169,7 @@ def test_a_restore_that_is_killed_leaves_the_old_or_the_new(backup: Path, tmp_pa
     database.close()
 
 
-def test_a_backup_that_is_killed_leaves_no_file_of_that_name(tmp_path: Path) -> None:
+def test_a_killed_backup_leaves_no_file(tmp_path: Path) -> None:
     places = old_installation(tmp_path / "home")
     script = (
         "import os, signal, sys\nfrom pathlib import Path\n"
@@ -184,12 +184,10 @@ def test_a_backup_that_is_killed_leaves_no_file_of_that_name(tmp_path: Path) -> 
     assert done.returncode == -signal.SIGKILL
     assert not target.exists()
     create(places, target, CLOCK, told)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "home"], (
-        "and none that is half written"
-    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "home"], "and no partial file"
 
 
-def test_an_engine_of_our_own_is_looked_for_where_this_home_has_it(backup: Path, tmp_path: Path) -> None:
+def test_a_restore_uses_the_engine_folder_of_this_home(backup: Path, tmp_path: Path) -> None:
     with opened(backup) as reader:
         manifest = reader.manifest
     text = 'engine = "lxd"\nlxd_socket = "/old/unix.socket"\ndatabase = "x"\n'
