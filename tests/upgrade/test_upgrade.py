@@ -1,4 +1,4 @@
-"""An installation of an older Teraflock is updated, and restored from a backup made before the update."""
+"""An installation of an older version is updated, and restored from a backup made before the update."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,7 +20,7 @@ from teraflock.tenant.service import TenantService
 CLOCK = SystemClock()
 LATEST = len(load_migrations())
 KEPT = ("organisation", "project", "member", "api_key", "audit", "charge", "ledger", "purchase", "price_book")
-"""Nothing changes the rows of these by itself."""
+"""Tables whose rows do not change by themselves."""
 
 
 def told(_: str) -> None:
@@ -58,7 +58,7 @@ def served(home: Path) -> dict[str, object]:
 EXPECTED = {"instances": [("acme", "web")], "verify": 200, "launch": 202}
 
 
-def test_the_fixture_is_of_an_older_schema(tmp_path: Path) -> None:
+def test_the_fixture_has_an_older_schema(tmp_path: Path) -> None:
     assert schema(old_installation(tmp_path / "home")) == OLD_SCHEMA < LATEST
 
 
@@ -75,7 +75,7 @@ def test_a_backup_before_the_update_is_restored_after_it(tmp_path: Path) -> None
     old = old_installation(tmp_path / "old")
     made = create(old, tmp_path / "backup", CLOCK, told)
     assert made.schema == OLD_SCHEMA
-    assert schema(old) == OLD_SCHEMA, "a backup changes nothing"
+    assert schema(old) == OLD_SCHEMA, "a backup does not change the schema"
     new = Places(tmp_path / "new")
     restore(new, tmp_path / "backup", CLOCK, told)
     assert schema(new) == LATEST
@@ -85,7 +85,7 @@ def test_a_backup_before_the_update_is_restored_after_it(tmp_path: Path) -> None
     assert served(new.home) == EXPECTED
 
 
-def test_a_restored_instance_is_not_charged_since_the_backup(tmp_path: Path) -> None:
+def test_a_restored_instance_is_not_charged_for_the_time_since_the_backup(tmp_path: Path) -> None:
     old = old_installation(tmp_path / "old")
     create(old, tmp_path / "backup", CLOCK, told)
     restore(Places(tmp_path / "new"), tmp_path / "backup", CLOCK, told)
