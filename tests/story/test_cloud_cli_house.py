@@ -99,7 +99,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path, cloud: Cloud) -> None:
     cloud.ok("up")
     other = Cloud(tmp_path / "other" / "home", cloud.port)
     refused = other.fails("up")
-    assert "Another program answers" in refused.err
+    assert "Another program already answers" in refused.err
     assert "TERA_LISTEN" in refused.hint
     other.more["TERA_LISTEN"] = f"127.0.0.1:{free_port()}"
     other.run("down")
@@ -162,9 +162,9 @@ def test_a_server_that_runs_elsewhere_is_told_at_once(cloud: Cloud) -> None:
 def test_why_nothing_is_real_is_told_later_too(cloud: Cloud) -> None:
     cloud.ok("up")
     (engine,) = [each for each in json.loads(cloud.run("doctor", "--json").out) if each["check"] == "engine"]
-    assert "asked for by TERA_ENGINE" in engine["seen"]
+    assert "requested by TERA_ENGINE" in engine["seen"]
     assert engine["verdict"] == "mind"
-    assert "asked for by TERA_ENGINE" in cloud.ok("up").err
+    assert "requested by TERA_ENGINE" in cloud.ok("up").err
 
 
 def test_what_the_house_writes_is_its_owners(cloud: Cloud) -> None:

@@ -126,7 +126,7 @@ def test_an_announcement_is_shown_once_and_never_in_the_data(cloud: Cloud, red: 
     assert "Maintenance on Sunday" in seen
     assert "Only for red" not in seen
     assert "Announcement" not in cloud.ok("ps").err, "the operator wrote it"
-    assert "over already" in cloud.fails("announce", "Too late", "--until", "2020-01-01").err
+    assert "in the past" in cloud.fails("announce", "Too late", "--until", "2020-01-01").err
     assert "Did you mean `list`?" in cloud.fails("announce", "lst").err, "a slip is told to nobody"
     ids = [each["id"] for each in cloud.ok("announce", "list", "--json").json]
     assert "red-lab" in cloud.ok("announce", "list").out

@@ -137,7 +137,7 @@ def test_loops_go_on_when_all_connections_are_taken(tmp_path: Path) -> None:
             me.instances.launch(LaunchRequest(name="one"))
             assert me.instances.wait_until("one", "running").state == "running"
         written = log_of(server)
-        assert "connections at a time instead of 4096: this process may open 400 files" in written
+        assert "instead of 4096: this process may open only 400 files" in written
         assert "Too many open files" not in written
     finally:
         if server.process is not None:

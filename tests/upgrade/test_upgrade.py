@@ -23,7 +23,7 @@ KEPT = ("organisation", "project", "member", "api_key", "audit", "charge", "ledg
 """Tables whose rows do not change by themselves."""
 
 
-def told(_: str) -> None:
+def ignore_progress(_: str) -> None:
     pass
 
 
@@ -73,11 +73,11 @@ def test_an_old_installation_is_updated_when_it_is_opened(tmp_path: Path) -> Non
 
 def test_a_backup_before_the_update_is_restored_after_it(tmp_path: Path) -> None:
     old = old_installation(tmp_path / "old")
-    made = create(old, tmp_path / "backup", CLOCK, told)
+    made = create(old, tmp_path / "backup", CLOCK, ignore_progress)
     assert made.schema == OLD_SCHEMA
     assert schema(old) == OLD_SCHEMA, "a backup does not change the schema"
     new = Places(tmp_path / "new")
-    restore(new, tmp_path / "backup", CLOCK, told)
+    restore(new, tmp_path / "backup", CLOCK, ignore_progress)
     assert schema(new) == LATEST
     open_database(str(old.cloud / "cloud.db"), CLOCK).close()
     for table in KEPT:
@@ -87,8 +87,8 @@ def test_a_backup_before_the_update_is_restored_after_it(tmp_path: Path) -> None
 
 def test_a_restored_instance_is_not_charged_for_the_time_since_the_backup(tmp_path: Path) -> None:
     old = old_installation(tmp_path / "old")
-    create(old, tmp_path / "backup", CLOCK, told)
-    restore(Places(tmp_path / "new"), tmp_path / "backup", CLOCK, told)
+    create(old, tmp_path / "backup", CLOCK, ignore_progress)
+    restore(Places(tmp_path / "new"), tmp_path / "backup", CLOCK, ignore_progress)
     database = open_database(str(tmp_path / "new" / "cloud" / "cloud.db"), CLOCK)
     with database.read() as tx:
         (phase,) = tx.all("SELECT phase FROM instance")[0]
@@ -102,20 +102,22 @@ def test_a_restored_instance_is_not_charged_for_the_time_since_the_backup(tmp_pa
 
 def test_sqlite_is_restored_into_postgresql_and_back(tmp_path: Path, postgres_address: str) -> None:
     old = old_installation(tmp_path / "old")
-    create(old, tmp_path / "first", CLOCK, told)
+    create(old, tmp_path / "first", CLOCK, ignore_progress)
     middle, last = Places(tmp_path / "middle"), Places(tmp_path / "last")
-    restore(middle, tmp_path / "first", CLOCK, told, database=postgres_address)
+    restore(middle, tmp_path / "first", CLOCK, ignore_progress, database=postgres_address)
     assert load_settings(middle.server, {}).database == postgres_address
     assert not (middle.cloud / "cloud.db").exists()
     with pytest.raises(Refused, match="already"):
-        restore(Places(tmp_path / "third"), tmp_path / "first", CLOCK, told, database=postgres_address)
-    create(middle, tmp_path / "second", CLOCK, told)
-    restore(last, tmp_path / "second", CLOCK, told, database="sqlite")
+        restore(
+            Places(tmp_path / "third"), tmp_path / "first", CLOCK, ignore_progress, database=postgres_address
+        )
+    create(middle, tmp_path / "second", CLOCK, ignore_progress)
+    restore(last, tmp_path / "second", CLOCK, ignore_progress, database="sqlite")
     open_database(str(old.cloud / "cloud.db"), CLOCK).close()
     for table in KEPT:
         assert rows(last.cloud / "cloud.db", table) == rows(old.cloud / "cloud.db", table), table
     assert served(last.home) == EXPECTED
-    restore(middle, tmp_path / "second", CLOCK, told, replace=True)
+    restore(middle, tmp_path / "second", CLOCK, ignore_progress, replace=True)
     database = open_database(postgres_address, CLOCK)
     with database.read() as tx:
         assert tx.all("SELECT COUNT(*) FROM organisation") == [(3,)]

@@ -50,49 +50,49 @@ class Connections:
         self._waiting_by_source: dict[str, dict[Connection, None]] = {}
 
     def enter(
-        self, address: str, end: Callable[[], object], made_way: Callable[[Connection], None]
+        self, address: str, end: Callable[[], object], on_closed: Callable[[Connection], None]
     ) -> Connection | None:
         """Add a connection. None: a limit is reached, and all connections in it have a request in progress."""
         source = source_of(address)
         if self._by_source.get(source, 0) >= self._per_source and not self._is_proxy(address):
-            if not self._make_way(self._waiting_by_source.get(source, {}), made_way):
+            if not self._close_oldest(self._waiting_by_source.get(source, {}), on_closed):
                 return None
-        elif len(self._open) >= self.most and not self._make_way(self._waiting, made_way):
+        elif len(self._open) >= self.most and not self._close_oldest(self._waiting, on_closed):
             return None
         entered = Connection(address, source, end)
         self._open[entered] = None
         self._by_source[source] = self._by_source.get(source, 0) + 1
-        self.waits(entered)
+        self.mark_idle(entered)
         return entered
 
     def leave(self, connection: Connection) -> None:
         if connection not in self._open:
             return  # it was already closed to make room
-        self.works(connection)
+        self.mark_busy(connection)
         del self._open[connection]
         self._by_source[connection.source] -= 1
         if not self._by_source[connection.source]:
             del self._by_source[connection.source]
             self._waiting_by_source.pop(connection.source, None)
 
-    def works(self, connection: Connection) -> None:
+    def mark_busy(self, connection: Connection) -> None:
         """Mark the connection: a request is in progress."""
         if connection in self._waiting:
             del self._waiting[connection]
             del self._waiting_by_source[connection.source][connection]
 
-    def waits(self, connection: Connection) -> None:
+    def mark_idle(self, connection: Connection) -> None:
         if connection in self._open and connection not in self._waiting:
             self._waiting[connection] = None
             self._waiting_by_source.setdefault(connection.source, {})[connection] = None
 
-    def _make_way(self, waiting: dict[Connection, None], made_way: Callable[[Connection], None]) -> bool:
+    def _close_oldest(self, waiting: dict[Connection, None], on_closed: Callable[[Connection], None]) -> bool:
         oldest = next(iter(waiting), None)
         if oldest is None:
             return False
         self.leave(oldest)
         oldest.end()
-        made_way(oldest)
+        on_closed(oldest)
         return True
 
     def _is_proxy(self, address: str) -> bool:

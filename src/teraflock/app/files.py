@@ -7,14 +7,14 @@ from pathlib import Path
 def put(target: Path, content: bytes, *, mode: int = 0o666) -> None:
     """Write a new file and rename it to the target. Creates the folder if it is missing. Use mode 0o600 for secrets."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    beside = target.with_suffix(f".{os.getpid()}.new")
+    temporary = target.with_suffix(f".{os.getpid()}.new")
     try:
-        beside.unlink(missing_ok=True)
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:  # noqa: PTH123
+        temporary.unlink(missing_ok=True)
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:  # noqa: PTH123
             file.write(content)
-        beside.replace(target)
+        temporary.replace(target)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def sync_folder(folder: Path) -> None:

@@ -19,7 +19,7 @@ PIPELINE_MAX: Final = 32
 """Requests on one connection that wait for the response before them. A few bytes of each cost some kilobytes here."""
 
 
-class Waits(Enum):
+class WaitingFor(Enum):
     """What the server waits for on a connection."""
 
     HEAD = "head"
@@ -54,7 +54,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().__init__(**more)
         self._watch = watch
         self._entered = entered
-        self._state = Waits.HEAD
+        self._state = WaitingFor.HEAD
         self._since = watch.now
         self._stuck_since: float | None = None
         self._in_message = self._in_head = False
@@ -84,25 +84,25 @@ class BoundedProtocol(HttpToolsProtocol):
             raise ValueError("too many pipelined requests")  # the parser stops, and uvicorn sends 400
         super().on_message_begin()
         self._in_message = self._in_head = True
-        if self._state is Waits.NEXT:
-            self._wait_for(Waits.HEAD)
+        if self._state is WaitingFor.NEXT:
+            self._wait_for(WaitingFor.HEAD)
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
         self._in_head, self._head_bytes = False, 0
-        if self._state is not Waits.ANSWER:
-            self._wait_for(Waits.BODY)
-            self._watch.connections.works(self._entered)
+        if self._state is not WaitingFor.ANSWER:
+            self._wait_for(WaitingFor.BODY)
+            self._watch.connections.mark_busy(self._entered)
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._in_message = False
-        if self._state is Waits.BODY:  # the response may have been sent before the whole body arrived
-            self._wait_for(Waits.NEXT if self.cycle.response_complete else Waits.ANSWER)
+        if self._state is WaitingFor.BODY:  # the response may have been sent before the whole body arrived
+            self._wait_for(WaitingFor.NEXT if self.cycle.response_complete else WaitingFor.ANSWER)
 
     def on_response_complete(self) -> None:
         if not self.pipeline:
-            self._watch.connections.waits(self._entered)
+            self._watch.connections.mark_idle(self._entered)
         self._wait_for(self._next())
         super().on_response_complete()
 
@@ -133,19 +133,19 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._stuck_since = now
             return False
         waited = now - self._since
-        if self._state is Waits.ANSWER:
+        if self._state is WaitingFor.ANSWER:
             return False
-        if self._state is Waits.HEAD:
+        if self._state is WaitingFor.HEAD:
             return waited > limits.head_seconds
-        return waited > (limits.body_seconds if self._state is Waits.BODY else limits.idle_seconds)
+        return waited > (limits.body_seconds if self._state is WaitingFor.BODY else limits.idle_seconds)
 
-    def _next(self) -> Waits:
+    def _next(self) -> WaitingFor:
         """The state after a response: wait for the rest of a body, work on the next response, or wait for a request."""
         if self._in_message and len(self.pipeline) <= 1:
-            return Waits.BODY
-        return Waits.ANSWER if self.pipeline else Waits.NEXT
+            return WaitingFor.BODY
+        return WaitingFor.ANSWER if self.pipeline else WaitingFor.NEXT
 
-    def _wait_for(self, what: Waits) -> None:
+    def _wait_for(self, what: WaitingFor) -> None:
         self._state = what
         self._since = self._watch.now
 

@@ -31,7 +31,7 @@ SAME_CHARACTERS: Final = 20  # lines with the same start count as repeats: ports
 LOG: Final = logging.getLogger("teraflock.server")
 
 
-class Folded(logging.Filter):
+class RepeatFilter(logging.Filter):
     """Sums up repeated log lines of libraries, because a client can cause any number of them."""
 
     def __init__(self, faults: Refusals) -> None:
@@ -60,7 +60,7 @@ class HttpServer(uvicorn.Server):
         self._watch = Watch(_connections(settings, proxies, files), deadlines, log.refusals)
         self._watch.now = self._seconds()
         for name in ("uvicorn.error", "asyncio"):
-            logging.getLogger(name).addFilter(Folded(log.faults))
+            logging.getLogger(name).addFilter(RepeatFilter(log.faults))
         super().__init__(
             uvicorn.Config(
                 application.asgi,

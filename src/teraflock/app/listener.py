@@ -73,7 +73,7 @@ class Listener:
         self._loop.call_later(PAUSE_SECONDS, self._resume)
 
     def _take(self, sock: socket.socket, address: str) -> None:
-        entered = self._watch.connections.enter(address, sock.close, self._made_way)
+        entered = self._watch.connections.enter(address, sock.close, self._note_closed)
         if entered is None:
             sock.close()
             self._note(address, "refused")
@@ -85,7 +85,7 @@ class Listener:
         self._opening.add(task)
         task.add_done_callback(lambda done: self._opened(done, sock, entered))
 
-    def _made_way(self, connection: Connection) -> None:
+    def _note_closed(self, connection: Connection) -> None:
         self._note(connection.address, "closed")
 
     def _note(self, address: str, what: str) -> None:

@@ -83,9 +83,9 @@ def _sentences(struct: type[msgspec.Struct]) -> dict[str, str]:
 
 
 def _default(value: object) -> str:
-    return (
-        f"`{str(value).lower() if isinstance(value, bool) else value}`" if value not in ("", {}) else "empty"
-    )
+    if value in ("", msgspec.NODEFAULT):  # NODEFAULT: an empty table, which msgspec creates with a factory
+        return "empty"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
 def _choices(kind: object) -> str:

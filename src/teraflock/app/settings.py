@@ -33,7 +33,7 @@ Positive = Annotated[int, Meta(ge=1)]
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     listen: str = "127.0.0.1:8372"
-    """Address and port of the server. Other addresses than loopback need TLS, or `insecure`."""
+    """Address and port of the server. Addresses other than loopback need TLS or `insecure`."""
     insecure: bool = False
     """Allow `listen` on a network address without TLS. API keys then cross the network unencrypted."""
     tls_cert: str = ""
@@ -50,7 +50,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     lxd_socket: str = ""
     """Unix socket of LXD or Incus. Empty: the default locations."""
     pool_gb: Annotated[int, Meta(ge=4, le=1 << 20)] = 64
-    """Size of the file for guests' disks. It grows as they fill up. Used only when the pool is created."""
+    """Size of the file for guests' disks, in GB. It grows as they fill up. Used only when the pool is created."""
     pool_source: str = ""
     """A disk, partition or btrfs folder for guests' disks instead of a file. Used only when the pool is created."""
     guests_reach_out: bool = True
@@ -209,7 +209,7 @@ def _of_file(path: Path) -> dict[str, Any]:
         return {}
     except OSError as error:
         raise BadInput(
-            f"Could not read `{path}`: {error.strerror}", hint="It contains the settings"
+            f"Could not read `{path}`: {error.strerror}", hint="Check the permissions of the settings file"
         ) from None
     import tomllib  # only if there is a file
 
@@ -280,7 +280,7 @@ def _check_sites(settings: Settings) -> None:
     known = (*kinds(), NO_ENGINE)
     if settings.engine not in known:
         raise BadInput(
-            f"The setting `engine` cannot be `{settings.engine[:40]}`", hint=f"One of: {', '.join(known)}"
+            f"The setting `engine` cannot be `{settings.engine[:40]}`", hint=f"Use one of: {', '.join(known)}"
         )
     for name, options in settings.sites.items():
         if not SITE_NAME.fullmatch(name):
@@ -290,12 +290,12 @@ def _check_sites(settings: Settings) -> None:
         if options.get("kind") not in kinds():
             raise BadInput(
                 f"The site `{name}` needs a `kind`",
-                hint=f"One of: {', '.join(kinds())}; docs/settings.md has an example",
+                hint=f"Use one of: {', '.join(kinds())}. docs/settings.md has an example",
             )
 
 
 def _check_quotas(settings: Settings) -> None:
-    from teraflock.tenant.quota.words import parse_organisation_quota, parse_project_quota
+    from teraflock.tenant.quota.parse import parse_organisation_quota, parse_project_quota
 
     for name, parse in (
         ("default_organisation_quota", parse_organisation_quota),
@@ -304,7 +304,7 @@ def _check_quotas(settings: Settings) -> None:
         try:
             parse(getattr(settings, name))
         except BadInput as error:
-            raise BadInput(f"The setting `{name}`: {error.sentence}", hint=error.hint) from None
+            raise BadInput(f"Invalid setting `{name}`: {error.sentence}", hint=error.hint) from None
 
 
 def _is_loopback(host: str) -> bool:

@@ -46,7 +46,7 @@ from teraflock.storage.database import Database
 from teraflock.storage.open import POSTGRES, open_database
 from teraflock.tenant.announcement.service import News
 from teraflock.tenant.model import Defaults
-from teraflock.tenant.quota.words import parse_organisation_quota, parse_project_quota
+from teraflock.tenant.quota.parse import parse_organisation_quota, parse_project_quota
 from teraflock.tenant.service import TenantService
 
 LOG: Final = logging.getLogger("teraflock.server")
@@ -301,7 +301,7 @@ def installation_rates(at: Place) -> Rates:
 def _keep_secret(at: Place, secret: str) -> None:
     """Save the operator's key, readable only by its owner, before anyone can ask for it."""
     path = at.operator_key
-    beside = path.with_suffix(f".{os.getpid()}.new")
-    with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:  # noqa: PTH123
+    temporary = path.with_suffix(f".{os.getpid()}.new")
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:  # noqa: PTH123
         file.write(f"{secret}\n")
-    beside.replace(path)
+    temporary.replace(path)

@@ -27,7 +27,7 @@ class Cleaned(msgspec.Struct, frozen=True, kw_only=True):
     """Memory that was overwritten."""
     free_bytes: int
     """Memory that had to be overwritten."""
-    put_back: tuple[str, ...] = ()
+    reset: tuple[str, ...] = ()
     """Settings that were reset."""
 
 
@@ -39,14 +39,16 @@ def clean(slot: str) -> Cleaned:
             card = nvml.nvmlDeviceGetHandleByPciBusId(address.encode())
             part = nvml.nvmlDeviceGetHandleByUUID(slice_id.encode()) if slice_id else card
             _check_unused(nvml, part, slot)
-            put_back = () if slice_id else _put_back(nvml, card)  # a slice shares the card with other slices
+            reset = (
+                () if slice_id else _reset_settings(nvml, card)
+            )  # a slice shares the card with other slices
     except NoNvml as reason:
         raise _not_clean(slot, str(reason)) from None
     except NotClean:
         raise
     except Exception as error:  # NVML's errors are untyped, and a broken card fails in many ways
         raise _not_clean(slot, str(error)) from error
-    return msgspec.structs.replace(_overwritten(slot), put_back=put_back)
+    return msgspec.structs.replace(_overwritten(slot), reset=reset)
 
 
 def _overwritten(slot: str) -> Cleaned:
@@ -73,7 +75,7 @@ def _check_unused(nvml: Any, part: Any, slot: str) -> None:
         raise _not_clean(slot, f"process {users[0]} still uses it")
 
 
-def _put_back(nvml: Any, card: Any) -> tuple[str, ...]:
+def _reset_settings(nvml: Any, card: Any) -> tuple[str, ...]:
     """Reset each setting by itself: not every card has all of them."""
     acts: dict[str, Callable[[], object]] = {
         "GPU clocks": lambda: nvml.nvmlDeviceResetGpuLockedClocks(card),

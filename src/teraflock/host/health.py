@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from teraflock.host.model import Health
-from teraflock.host.nvml import Questions
+from teraflock.host.nvml import Queries
 
 LOST: Final = "The card is on the bus, but NVIDIA's driver does not list it"
 OFF_THE_BUS: Final = 79
@@ -35,8 +35,8 @@ _RECOVERIES: Final = {
 }
 
 
-def health_of(nvml: Any, questions: Questions, handle: Any, xids: tuple[int, ...] | None) -> Health:
-    ask = questions.ask
+def health_of(nvml: Any, queries: Queries, handle: Any, xids: tuple[int, ...] | None) -> Health:
+    ask = queries.ask
     rows = ask("rows_remapped", lambda: nvml.nvmlDeviceGetRemappedRows(handle))
     pages = ask("pages_retired", lambda: _pages(nvml, handle))
     pages_pending = ask("pages_pending", lambda: bool(nvml.nvmlDeviceGetRetiredPagesPendingStatus(handle)))
@@ -59,7 +59,7 @@ def health_of(nvml: Any, questions: Questions, handle: Any, xids: tuple[int, ...
         *(["A memory page is waiting to be retired: reset the card"] if pages_pending else []),
         *([f"The driver recommends: {recovery}"] if recovery not in (None, "none") else []),
         *([_xid_text(OFF_THE_BUS)] if OFF_THE_BUS in (xids or ()) else []),
-        *(["The driver lost the card: restart the host"] if questions.lost else []),
+        *(["The driver lost the card: restart the host"] if queries.lost else []),
     ]
     mild = [_xid_text(xid) for xid in dict.fromkeys(xids or ()) if xid in XIDS and xid != OFF_THE_BUS]
     return Health(

@@ -15,11 +15,11 @@ from teraflock.host.bus import logged_faults, nvidia_cards
 from teraflock.host.cards import Xids, read_cards, silent_card
 from teraflock.host.machine import container_kind, read_disks, read_memory, read_processors, read_space
 from teraflock.host.model import Card, Inspection
-from teraflock.host.nvml import NoNvml, Questions, opened, text
+from teraflock.host.nvml import NoNvml, Queries, opened, text
 
 LOOPBACK: Final = "127.0.0.1"
 BUSY_PERCENT_MIN: Final = 5  # a display or a probe uses as much; below that, a card is idle
-_FAR_AWAY: Final = ("192.0.2.1", 9)  # reserved for documentation: no host has it
+_PROBE_ADDRESS: Final = ("192.0.2.1", 9)  # reserved for documentation: no host has it
 
 
 def inspect(disk: Path = Path("/")) -> Inspection:
@@ -89,9 +89,9 @@ def _cards(on_bus: Sequence[str], xids: Xids | None) -> tuple[tuple[Card, ...], 
     """The cards, the versions of driver and CUDA, and a note about all of them."""
     try:
         with opened() as nvml:
-            questions = Questions(nvml)
-            driver = questions.ask("driver", lambda: text(nvml.nvmlSystemGetDriverVersion())) or ""
-            cuda = questions.ask("cuda", lambda: int(nvml.nvmlSystemGetCudaDriverVersion_v2())) or 0
+            queries = Queries(nvml)
+            driver = queries.ask("driver", lambda: text(nvml.nvmlSystemGetDriverVersion())) or ""
+            cuda = queries.ask("cuda", lambda: int(nvml.nvmlSystemGetCudaDriverVersion_v2())) or 0
             cards, notes = read_cards(nvml, on_bus, xids)
             return cards, driver, f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else "", "; ".join(notes)
     except NoNvml as reason:
@@ -103,7 +103,7 @@ def _address() -> str:
     """This host's address on the default route. Sends nothing: the kernel only looks up the route."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(_FAR_AWAY)
+            probe.connect(_PROBE_ADDRESS)
         except OSError:
             return LOOPBACK
         return str(probe.getsockname()[0])

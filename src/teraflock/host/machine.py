@@ -83,9 +83,9 @@ def container_kind(root: Path = Path("/")) -> str:
     for mark, kind in (("run/.containerenv", "podman"), (".dockerenv", "docker"), ("dev/lxd/sock", "lxd")):
         if (root / mark).exists():
             return kind
-    told = _text(root / "run/systemd/container").strip()
-    if told:
-        return told
+    named = _text(root / "run/systemd/container").strip()
+    if named:
+        return named
     environment = _text(root / "proc/1/environ").split("\0")
     return next((word.partition("=")[2] for word in environment if word.startswith("container=")), "")
 

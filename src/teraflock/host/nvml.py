@@ -34,7 +34,7 @@ def opened() -> Iterator[Any]:
             pynvml.nvmlShutdown()
 
 
-class Questions:
+class Queries:
     """Queries to one card. Unsupported features return None. Failed queries are noted in `unread`."""
 
     def __init__(self, nvml: Any) -> None:

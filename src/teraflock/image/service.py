@@ -83,7 +83,7 @@ class ImageService:
 
     def delete(self, actor: Actor, project: Project, ref: str) -> Image:
         def work(tx: Transaction) -> Image:
-            image = _there(store.find_to_remove(tx, project.id, ref), ref)
+            image = _existing(store.find_to_remove(tx, project.id, ref), ref)
             if image.shared and not actor.is_operator:
                 raise Forbidden(
                     f"The image `{image.name}` belongs to all projects", hint="Only an operator can delete it"
@@ -156,10 +156,10 @@ def _check_quota(tx: Transaction, project: Project) -> None:
 
 
 def _found(tx: Transaction, project: str, ref: str) -> Image:
-    return _there(store.find(tx, project, ref), ref)
+    return _existing(store.find(tx, project, ref), ref)
 
 
-def _there(image: Image | None, ref: str) -> Image:
+def _existing(image: Image | None, ref: str) -> Image:
     if image is None:
         raise NotFound(f"There is no image `{ref[:80]}`", hint="`tera image list` lists all images")
     return image

@@ -20,9 +20,9 @@ def translated(error: Exception, where: str) -> Exception:
         return _busy(where, {})
     if not isinstance(error, psycopg.Error):
         return error
-    for classes, told in _TOLD:
+    for classes, make in _ERRORS:
         if isinstance(error, classes):
-            return told(where, {"sqlstate": error.sqlstate, "message": str(error)})
+            return make(where, {"sqlstate": error.sqlstate, "message": str(error)})
     return _failed(where, {"sqlstate": error.sqlstate, "message": str(error)})
 
 
@@ -85,7 +85,7 @@ def _misuse(where: str, context: dict[str, object]) -> Misuse:
 
 
 # The first match counts, because psycopg's error classes are nested.
-_TOLD: Final[
+_ERRORS: Final[
     tuple[tuple[tuple[type[psycopg.Error], ...], Callable[[str, dict[str, object]], Exception]], ...]
 ] = (
     ((errors.UndefinedTable,), _missing_table),

@@ -74,12 +74,12 @@ class Table(Generic[T]):
             encoded[index] = encode(encoded[index])
         return tuple(encoded)
 
-    def value(self, row: Row, **beside: object) -> T:
-        """`beside` has the fields that were left out."""
+    def value(self, row: Row, **extra: object) -> T:
+        """`extra` has the fields that were left out."""
         values = list(row)
         for index, decode in self._decoders:
             values[index] = decode(values[index])
-        return self._plan.made(values, **beside)  # type: ignore[no-any-return]
+        return self._plan.made(values, **extra)  # type: ignore[no-any-return]
 
 
 class _Kind(msgspec.Struct, frozen=True):
@@ -121,10 +121,10 @@ class _Plan:
                 found.append((column, path + name, part))
         return found
 
-    def made(self, values: list[Any], **beside: object) -> Any:
+    def made(self, values: list[Any], **extra: object) -> Any:
         for index, part in self._nested:
             values[index : index + part._width] = [part.made(values[index : index + part._width])]
-        return self._of(**dict(zip(self._names, values, strict=True)), **beside)
+        return self._of(**dict(zip(self._names, values, strict=True)), **extra)
 
 
 def _bare(annotation: Any) -> tuple[Any, bool]:

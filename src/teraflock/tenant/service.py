@@ -17,7 +17,7 @@ from teraflock.tenant.audit import store as audit_store
 from teraflock.tenant.installation.service import Installation
 from teraflock.tenant.key.secret import is_secret, key_id_of
 from teraflock.tenant.key.service import Keys
-from teraflock.tenant.key.store import behind_key
+from teraflock.tenant.key.store import actor_of_key
 from teraflock.tenant.member.service import Members
 from teraflock.tenant.model import Actor, AuditRow, Defaults, Installed, MadeKey, OrganisationId, Project
 from teraflock.tenant.organisation.service import Organisations
@@ -46,7 +46,7 @@ class TenantService(Acts):
         id = key_id_of(secret)
         if id is not None:
             with self._database.read() as tx:
-                found = behind_key(tx, id, self._clock.now())
+                found = actor_of_key(tx, id, self._clock.now())
             if found is not None and is_secret(secret, found[1]):
                 return found[0]
         raise NotAuthenticated(

@@ -34,9 +34,11 @@ def host_of(house: House, name: str) -> Host:
 def reported(house: House, name: str, idle: set[str]) -> None:
     """Report the host again, with these cards idle."""
     report = next(each for each in house.engine.hosts() if each.name == name)
-    told: HostReport = replace(report, gpus=tuple(replace(gpu, idle=gpu.slot in idle) for gpu in report.gpus))
+    changed: HostReport = replace(
+        report, gpus=tuple(replace(gpu, idle=gpu.slot in idle) for gpu in report.gpus)
+    )
     house.database.write(
-        lambda tx: put_report(tx, "simulated", told, HostId(""), simulated=True, now=house.clock.now())
+        lambda tx: put_report(tx, "simulated", changed, HostId(""), simulated=True, now=house.clock.now())
     )
 
 
@@ -73,9 +75,7 @@ def test_idle_time_starts_no_earlier_than_the_instance(house: House) -> None:
         reported(house, host.name, {gpu.slot for gpu in host.gpus})
     house.clock.move(timedelta(hours=1))
     house.service.launch(house.tenant.actor, house.tenant.project, Order(shape=ShapeWish(gpu="V100")))
-    house.workers[
-        0
-    ].turn()  # without the loop that looks at hosts: the simulated ones never say that they idle
+    house.workers[0].turn()  # without the loop for hosts, because simulated hosts never report idle cards
     assert fleet.idle(project) == {}
     house.clock.move(IDLE_MIN)
     (idle,) = fleet.idle(project).values()

@@ -116,11 +116,11 @@ def test_grouping_identical_hosts_gives_the_same_shapes(hosts: list[list[str]], 
     with database.read() as tx:
         every, kinds = fleet.outlines(tx), fleet.kinds_of_hosts(tx)
         assert sum(host.alike for host in kinds) == len(every)
-        told = []
+        results = []
         for there in (every, kinds):
             try:
-                told.append(repr(shape_of(wish, there)))
+                results.append(repr(shape_of(wish, there)))
             except BadInput as error:
-                told.append(error.sentence)
-    assert told[0] == told[1]
+                results.append(error.sentence)
+    assert results[0] == results[1]
     database.close()

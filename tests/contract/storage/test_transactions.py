@@ -133,10 +133,10 @@ def test_a_missing_table_has_its_own_error(store: Database) -> None:
 def test_a_transaction_ends_with_its_block(store: Database) -> None:
     with store.read() as tx:
         pass
-    with pytest.raises(Misuse, match="over"):
+    with pytest.raises(Misuse, match="has ended"):
         tx.all("SELECT 1")
     kept = store.write(lambda tx: tx)
-    with pytest.raises(Misuse, match="over"):
+    with pytest.raises(Misuse, match="has ended"):
         kept.run("DELETE FROM thing")
 
 
@@ -153,7 +153,7 @@ def test_a_stream_ends_with_its_transaction(store: Database) -> None:
     of_write = store.write(work)
     store.write(lambda tx: tx.run("DROP TABLE thing"))  # an open stream would prevent it
     for rows in (of_read, of_write):
-        with pytest.raises(Misuse, match="over"):
+        with pytest.raises(Misuse, match="has ended"):
             list(rows)
 
 

@@ -155,11 +155,11 @@ def test_tenants_cannot_see_other_organisations(service: TenantService, ann: Act
         (lambda ref: service.keys.revoke(eve, ref), key.id, "key_0000000000000000"),
     ]
     for ask, theirs, nowhere in asked:
-        with pytest.raises(NotFound) as told:
+        with pytest.raises(NotFound) as refused:
             ask(theirs)
         with pytest.raises(NotFound) as empty:
             ask(nowhere)
-        assert (told.value.sentence, told.value.hint) == (empty.value.sentence, empty.value.hint)
+        assert (refused.value.sentence, refused.value.hint) == (empty.value.sentence, empty.value.hint)
     for page in (service.projects.page, service.members.page, service.audit):
         with pytest.raises(Forbidden):
             page(eve, organisation=ann.organisation_id, limit=9)
@@ -236,7 +236,7 @@ def test_all_invalid_keys_get_the_same_error(service: TenantService, clock: Fixe
     living = service.keys.make(ann, "living").secret
     assert service.authenticate(living).member_id == ann.member_id
     wrong = living[:-1] + ("0" if living[-1] != "0" else "1")
-    told = set()
+    errors = set()
     for secret in (
         "",
         "tera",
@@ -249,8 +249,8 @@ def test_all_invalid_keys_get_the_same_error(service: TenantService, clock: Fixe
     ):
         with pytest.raises(NotAuthenticated) as error:
             service.authenticate(secret)
-        told.add((error.value.sentence, error.value.hint))
-    assert len(told) == 1
+        errors.add((error.value.sentence, error.value.hint))
+    assert len(errors) == 1
 
 
 def test_secrets_are_not_stored(database: Database, service: TenantService, ann: Actor) -> None:
@@ -421,7 +421,7 @@ def test_an_owner_of_one_project_has_no_rights_elsewhere(service: TenantService,
 def numbered(database: Database, service: TenantService, actor: Actor, name: str) -> int:
     """The network number that a project gets with its first instance."""
     project = service.projects.show(actor, name)
-    return database.write(lambda tx: projects.with_network(tx, actor, project)).network_number
+    return database.write_with_locks(lambda tx: projects.with_network(tx, actor, project)).network_number
 
 
 def test_a_project_without_instances_has_no_network(

@@ -60,7 +60,7 @@ def test_the_longest_idle_connection_closes_first() -> None:
     second = connections.enter("10.0.0.2", list, gone.append)
     assert first
     assert second
-    connections.works(first)
+    connections.mark_busy(first)
     assert connections.enter("10.0.0.3", list, gone.append)
     assert gone == [second]
     connections.leave(second)  # its end is reported later, and counts once

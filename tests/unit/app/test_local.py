@@ -56,10 +56,10 @@ def test_without_a_home_the_shipped_offers_are_read_from_memory(impossible: Path
 def test_an_in_memory_database_for_reading_is_never_written(impossible: Path) -> None:
     with Local(CLOCK) as local:
         local.offers()
-        with pytest.raises(StorageFailed) as told:
+        with pytest.raises(StorageFailed) as refused:
             local.database(to_write=True)
-    assert str(impossible) in told.value.sentence
-    assert "TERA_HOME" in told.value.hint
+    assert str(impossible) in refused.value.sentence
+    assert "TERA_HOME" in refused.value.hint
     with Local(CLOCK) as local, pytest.raises(StorageFailed):
         local.database(to_write=True)
 

@@ -31,9 +31,9 @@ def test_the_log_stays_short_and_keeps_its_last_lines(count: int, bytes_max: int
         old = path.with_name("server.log.old")
         kept = (old.read_text() if old.exists() else "") + path.read_text()
         assert path.stat().st_size <= bytes_max
-        told = [int(line.rpartition(" ")[2]) for line in kept.splitlines()]
-        assert told == list(range(count))[len(range(count)) - len(told) :]
-        assert bool(told) == bool(count)
+        numbers = [int(line.rpartition(" ")[2]) for line in kept.splitlines()]
+        assert numbers == list(range(count))[len(range(count)) - len(numbers) :]
+        assert bool(numbers) == bool(count)
         assert not old.exists() or old.stat().st_mode & 0o077 == 0
 
 

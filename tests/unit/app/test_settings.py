@@ -54,8 +54,8 @@ def test_an_invalid_setting_is_one_clear_error(
 ) -> None:
     with pytest.raises(BadInput) as refused:
         loaded(tmp_path, text, **environ)
-    told = refused.value.sentence + " " + refused.value.hint
-    assert [word for word in words if word not in told] == []
+    message = refused.value.sentence + " " + refused.value.hint
+    assert [word for word in words if word not in message] == []
     assert refused.value.hint
     assert "\n" not in refused.value.sentence
 

@@ -118,7 +118,7 @@ def test_a_card_lost_during_the_inspection_is_not_offered(monkeypatch: pytest.Mo
 def test_a_card_that_needs_repair_is_unhealthy(answers: dict[str, Any], problem: str) -> None:
     card = read({**a_card(0), **answers})[0]
     assert not card.health.healthy
-    assert any(problem in told for told in card.health.problems)
+    assert any(problem in each for each in card.health.problems)
 
 
 def test_logged_faults_are_reported_and_only_a_lost_card_is_unhealthy() -> None:

@@ -56,7 +56,7 @@ def reach(world: World, keys: list[Key], place: Project | Organisation) -> set[s
     held = [
         world.may_in(key, place) if isinstance(place, Project) else world.may_in_all(key, place)
         for key in keys
-        if world.holds(key)
+        if world.is_valid(key)
     ]
     return set().union(*held)
 

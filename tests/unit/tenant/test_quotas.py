@@ -8,8 +8,8 @@ from teraflock.base.errors import BadInput, QuotaReached
 from teraflock.base.quantities import GIB
 from teraflock.tenant.model import OrganisationQuota, Quota
 from teraflock.tenant.quota import rules
+from teraflock.tenant.quota.parse import parse_organisation_quota, parse_project_quota
 from teraflock.tenant.quota.rules import Amounts
-from teraflock.tenant.quota.words import parse_organisation_quota, parse_project_quota
 
 FLAT = ("instances", "vcpus", "ram_bytes", "disk_bytes", "images_bytes")
 CARDS = ("A100", "V100")

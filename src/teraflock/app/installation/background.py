@@ -55,7 +55,7 @@ def _is_ours(pid: int, places: Places) -> bool:
         environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return False  # it ended meanwhile, or belongs to another user
-    return b"TERA_HOME=" + os.fsencode(places.home) in environment and lives(pid)
+    return b"TERA_HOME=" + os.fsencode(places.home) in environment and is_running(pid)
 
 
 def start(places: Places, answers: Callable[[], bool]) -> int:
@@ -66,7 +66,7 @@ def start(places: Places, answers: Callable[[], bool]) -> int:
     for _ in range(int(START_SECONDS_MAX / LOOK_AGAIN_SECONDS)):
         if answers():
             return pid
-        if not lives(pid):
+        if not is_running(pid):
             unit.stop(places)  # otherwise systemd would start it again and again
             raise Unavailable("The server ended right after it started", hint=log_hint(places.log))
         time.sleep(LOOK_AGAIN_SECONDS)
@@ -119,13 +119,13 @@ def end(pid: int) -> None:
         except ProcessLookupError:
             return
         for _ in range(int(seconds_max / LOOK_AGAIN_SECONDS)):
-            if not lives(pid):
+            if not is_running(pid):
                 return
             time.sleep(LOOK_AGAIN_SECONDS)
     raise Unavailable(f"Process {pid} does not end")
 
 
-def lives(pid: int) -> bool:
+def is_running(pid: int) -> bool:
     """Whether the process runs. A zombie does not; one that is our own child is reaped here."""
     try:
         if os.waitpid(pid, os.WNOHANG)[0] == pid:

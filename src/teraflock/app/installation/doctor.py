@@ -30,34 +30,36 @@ from teraflock.wire.host import HostAnswer
 
 
 def examine(
-    places: Places, tell: Callable[[str], None], environment: Mapping[str, str] = os.environ
+    places: Places, on_progress: Callable[[str], None], environment: Mapping[str, str] = os.environ
 ) -> list[Finding]:
     """Run every check, even if others fail."""
     try:
         settings = load_settings(places.server, environment)
     except TeraflockError as error:
-        return _without_settings(places, tell, environment, wrong("settings", error.sentence, error.hint))
+        return _without_settings(
+            places, on_progress, environment, wrong("settings", error.sentence, error.hint)
+        )
     is_set_up = places.settings.exists()
     is_real = settings.engine == "lxd" if is_set_up else engines.choose(places, environment).kind == "lxd"
     machine = Machine(home=places.home, is_real=is_real)
-    tell("this machine")
+    on_progress("this machine")
     kept = ok("settings", str(places.settings) if is_set_up else "defaults")
     findings = [*check_machine(machine), guarded("NVIDIA", nvidia), kept]
-    tell("engine")
+    on_progress("engine")
     findings.append(guarded("engine", lambda: engine(places, settings, environment)))
-    tell("database")
+    on_progress("database")
     findings.append(guarded("database", lambda: database(places, settings)))
-    tell("isolation")
+    on_progress("isolation")
     findings += examined(places, settings, is_real=is_real)
-    tell("server")
+    on_progress("server")
     return [*findings, *server_side(places, settings, environment)]
 
 
 def _without_settings(
-    places: Places, tell: Callable[[str], None], environment: Mapping[str, str], broken: Finding
+    places: Places, on_progress: Callable[[str], None], environment: Mapping[str, str], broken: Finding
 ) -> list[Finding]:
     """The checks that do not depend on the settings. The broken settings file comes first."""
-    tell("this machine")
+    on_progress("this machine")
     machine = Machine(home=places.home, is_real=places.lxd.exists())
     unknown = "the settings are not readable"
     return [

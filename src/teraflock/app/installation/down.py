@@ -22,7 +22,7 @@ from teraflock.drivers.lxd.daemon import Daemon
 from teraflock.storage.open import open_database
 from teraflock.tenant.installation.store import installation_id
 
-Tell = Callable[[str], None]
+OnProgress = Callable[[str], None]
 
 
 class DownResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,13 +36,13 @@ class DownResult(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the engine is not ours and keeps running."""
 
 
-def down(places: Places, tell: Tell, *, guests_too: bool) -> DownResult:
-    tell("server")
+def down(places: Places, on_progress: OnProgress, *, guests_too: bool) -> DownResult:
+    on_progress("server")
     server = background.stop(places)
     settings = kept_settings(places)
     if settings is None or settings.engine == "simulated":
         return DownResult(server=server, daemon=False, guests=0)
-    tell("engine")
+    on_progress("engine")
     guests = 0
     socket, installation = Path(settings.lxd_socket), installation_of(places, settings)
     if guests_too and installation:
@@ -52,15 +52,15 @@ def down(places: Places, tell: Tell, *, guests_too: bool) -> DownResult:
     return DownResult(server=server, daemon=stopped, guests=guests, foreign=not is_ours)
 
 
-def purge(places: Places, tell: Tell) -> list[str]:
+def purge(places: Places, on_progress: OnProgress) -> list[str]:
     """Returns what we cannot remove, in sentences."""
-    tell("server")
+    on_progress("server")
     background.stop(places)
     unit.remove(places)
     settings = kept_settings(places)
     left: list[str] = []
     if settings and settings.engine == "lxd":
-        tell("engine")
+        on_progress("engine")
         _purge_engine(places, settings)
     elif places.engine.exists():  # left by an engine that never answered
         Daemon(places.lxd).stop()
@@ -69,7 +69,7 @@ def purge(places: Places, tell: Tell) -> list[str]:
         left.append(
             f"The tables in {settings.database.rpartition('@')[2]} remain. Drop that database yourself"
         )
-    tell("files")
+    on_progress("files")
     _purge_connection(places, settings)
     for folder in (places.engine, places.ssh, places.cloud):  # the settings go last: they say what to remove
         _remove(folder)

@@ -121,8 +121,8 @@ def disk(machine: Machine) -> Finding:
 def ssh_client(machine: Machine) -> Finding:
     missing = [name for name in ("ssh", "scp", "ssh-keygen") if not machine.has_program(name)]
     if missing:
-        say = wrong if machine.is_real else warning  # nobody logs in to a simulated instance
-        return say("ssh client", f"no {', '.join(missing)}", "apt-get install openssh-client")
+        result = wrong if machine.is_real else warning  # nobody logs in to a simulated instance
+        return result("ssh client", f"no {', '.join(missing)}", "apt-get install openssh-client")
     return ok("ssh client", "ssh, scp and ssh-keygen are installed")
 
 

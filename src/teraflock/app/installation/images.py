@@ -14,12 +14,12 @@ BUILD_SECONDS_MAX: Final = 900.0
 LOOK_AGAIN_SECONDS: Final = 0.3
 
 
-def ensure_base(client: Client, tell: Callable[[str], None]) -> str:
+def ensure_base(client: Client, on_progress: Callable[[str], None]) -> str:
     """The final state of the image, with its problem if there is one."""
     image = _asked(client)
     began = time.monotonic()
     while image.state not in ("ready", "failed") and time.monotonic() - began < BUILD_SECONDS_MAX:
-        tell("image base: building, which takes a minute or two")
+        on_progress("image base: building, which takes a minute or two")
         time.sleep(LOOK_AGAIN_SECONDS)
         image = client.images.get(image.id)
     return f"{image.state}: {image.problem}" if image.problem else image.state

@@ -25,7 +25,7 @@ from teraflock.wire.host import HostAnswer
 
 HOST_SECONDS_MAX: Final = 30.0
 
-Tell = Callable[[str], None]
+OnProgress = Callable[[str], None]
 
 
 class UpResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,29 +47,29 @@ class UpResult(msgspec.Struct, frozen=True, kw_only=True):
     """The address of another server that the commands still use, as before."""
 
 
-def up(places: Places, tell: Tell, environment: Mapping[str, str] = os.environ) -> UpResult:
+def up(places: Places, on_progress: OnProgress, environment: Mapping[str, str] = os.environ) -> UpResult:
     finish_interrupted(places)  # an interrupted restore
     first = not places.settings.exists()
-    tell("engine")
+    on_progress("engine")
     chosen = _engine(places, first, environment)
     if first:
         _write_down(places, chosen, environment)
     settings = load_settings(places.server, environment)
     server = server_url(settings)
-    tell("server")
+    on_progress("server")
     was_up = background.running_pid(places) is not None
     if was_up:
         _refuse_elsewhere(places, settings)
     else:
         _refuse_taken(settings)
     pid = background.start(places, lambda: _answers(server, environment))
-    tell("key")
+    on_progress("key")
     key = _operator_key(places, settings, server, environment)
     other = _connect(places, Connection(server=server, key=key))
     with Client(server, key, ca_file=environment.get("TERA_CA", "")) as client:
-        tell("host")
+        on_progress("host")
         hosts = _hosts(client)
-        image = images.ensure_base(client, tell)
+        image = images.ensure_base(client, on_progress)
         version = client.health().version
     return UpResult(
         server=server, engine=chosen, hosts=hosts, image=image, key_file=str(places.operator_key),

@@ -15,7 +15,7 @@ from teraflock.tenant import rules
 from teraflock.tenant.acts import Acts
 from teraflock.tenant.announcement import store
 from teraflock.tenant.model import Actor, Announcement
-from teraflock.tenant.organisation.rules import meant
+from teraflock.tenant.organisation.rules import resolve
 from teraflock.tenant.rules import Permission
 
 ACTIVE_MAX: Final = 50
@@ -57,7 +57,7 @@ class Announcements(Acts):
         def work(tx: Transaction) -> Announcement:
             if len(store.active(tx, now, limit=ACTIVE_MAX)) == ACTIVE_MAX:
                 raise Conflict(f"There are already {ACTIVE_MAX} announcements", hint="Remove some first")
-            home = meant(tx, actor, organisation) if organisation else ""
+            home = resolve(tx, actor, organisation) if organisation else ""
             made = Announcement(
                 id=new_id("ann", now, self._random_bytes),
                 text=text,

@@ -30,7 +30,7 @@ class Installation(Acts):
             id = new_id("tera", now, self._random_bytes)
             store.put_installation(tx, id, now)
             organisations = Organisations(self._database, self._clock, self._random_bytes)
-            made = organisations.found(tx, FIRST_ORGANISATION, OPERATOR_NAME, Defaults(), is_operator=True)
+            made = organisations.insert(tx, FIRST_ORGANISATION, OPERATOR_NAME, Defaults(), is_operator=True)
             self._audit.record(tx, _self(made.owner, made.key.key.id), "house.install", id, made.project)
             return Installed(installation_id=id, secret=made.key.secret)
 

@@ -21,7 +21,7 @@ _BEHIND_KEY: Final = (
 )
 
 
-def behind_key(tx: Transaction, id: KeyId, now: datetime) -> tuple[Actor, str] | None:
+def actor_of_key(tx: Transaction, id: KeyId, now: datetime) -> tuple[Actor, str] | None:
     """The actor of a valid key, and the digest of its secret. One statement, because every request runs it."""
     rows = tx.all(_BEHIND_KEY, id=id, now=microseconds(now))
     if not rows:

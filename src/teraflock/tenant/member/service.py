@@ -43,7 +43,7 @@ class Members(Acts):
             raise rules.forbidden(Permission.MEMBER_READ)
         with self._database.read() as tx:
             found = store.members(tx, home, seen_in, after=after, limit=limit)
-        return tuple(_as_seen(member, seen_in) for member in found)
+        return tuple(_visible(member, seen_in) for member in found)
 
     def names(self, ids: Iterable[str]) -> dict[str, str]:
         """The names of members whose ids the caller has already seen."""
@@ -212,7 +212,7 @@ def _knows(actor: Actor, member: Member) -> bool:
     )
 
 
-def _as_seen(member: Member, seen_in: tuple[str, ...] | None) -> Member:
+def _visible(member: Member, seen_in: tuple[str, ...] | None) -> Member:
     """The member without roles in projects that the actor cannot access."""
     if seen_in is None:
         return member

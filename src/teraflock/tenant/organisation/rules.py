@@ -25,7 +25,7 @@ def check_active(tx: Transaction, id: OrganisationId) -> None:
         )
 
 
-def meant(tx: Transaction, actor: Actor, ref: str | None) -> OrganisationId:
+def resolve(tx: Transaction, actor: Actor, ref: str | None) -> OrganisationId:
     """The id of the organisation with this id or name; None: the actor's own.
 
     Only operators learn which names exist. For others, other names are not even looked up.
@@ -35,10 +35,10 @@ def meant(tx: Transaction, actor: Actor, ref: str | None) -> OrganisationId:
     if not actor.is_operator:
         own = store.organisation(tx, actor.organisation_id)
         return actor.organisation_id if own and ref == own.name else OrganisationId(ref)
-    return found(tx, ref).id
+    return find(tx, ref).id
 
 
-def found(tx: Transaction, ref: str) -> Organisation:
+def find(tx: Transaction, ref: str) -> Organisation:
     """Find an organisation by id, even a deleted one, or by name. For operators: suggests similar names."""
     organisation = store.organisation(tx, OrganisationId(ref)) or store.organisation_by_name(tx, ref)
     if organisation is None:
@@ -47,7 +47,7 @@ def found(tx: Transaction, ref: str) -> Organisation:
     return organisation
 
 
-def there(organisation: Organisation | None) -> Organisation:
+def existing(organisation: Organisation | None) -> Organisation:
     if organisation is None:
         raise NotFound("There is no such organisation")
     return organisation

@@ -33,7 +33,7 @@ from teraflock.tenant.model import (
 from teraflock.tenant.names import check_member_name, check_name, check_reason
 from teraflock.tenant.organisation import rules as organisations
 from teraflock.tenant.organisation import store
-from teraflock.tenant.organisation.rules import there
+from teraflock.tenant.organisation.rules import existing
 from teraflock.tenant.project.service import DEFAULT_PROJECT, NO_NETWORK
 from teraflock.tenant.project.store import claim, projects, put_project, remove_project
 from teraflock.tenant.quota import rules as quotas
@@ -53,22 +53,22 @@ class Organisations(Acts):
     def own(self, actor: Actor) -> Organisation:
         """The actor's own organisation, which every member may see."""
         with self._database.read() as tx:
-            return there(store.organisation(tx, actor.organisation_id))
+            return existing(store.organisation(tx, actor.organisation_id))
 
-    def meant(self, actor: Actor, ref: str | None) -> OrganisationId:
+    def resolve(self, actor: Actor, ref: str | None) -> OrganisationId:
         """The id of the organisation with this id or name; None: the actor's own."""
         if not ref:
             return actor.organisation_id
         with self._database.read() as tx:
-            return organisations.meant(tx, actor, ref)
+            return organisations.resolve(tx, actor, ref)
 
     def show(self, actor: Actor, ref: str) -> Organisation:
         """Find an organisation by id or name. Members see their own, operators see all."""
         with self._database.read() as tx:
-            id = organisations.meant(tx, actor, ref)
+            id = organisations.resolve(tx, actor, ref)
             if id != actor.organisation_id:
                 rules.require(actor, Permission.ORGANISATION_READ, None)
-            return there(store.organisation(tx, id))
+            return existing(store.organisation(tx, id))
 
     def suspend(self, actor: Actor, ref: str, reason: str) -> Organisation:
         """Stop all its instances, and start nothing until it is resumed."""
@@ -126,7 +126,7 @@ class Organisations(Acts):
         """Finish deleting an organisation when nothing is left in it. False: something is left."""
 
         def work(tx: Transaction) -> bool:
-            found = there(store.organisation(tx, id))
+            found = existing(store.organisation(tx, id))
             if found.state != OrganisationState.DELETING or any(store.contents(tx, id)):
                 return False
             now = self._clock.now()
@@ -153,9 +153,9 @@ class Organisations(Acts):
         reason = check_reason(reason)
 
         def work(tx: Transaction) -> Organisation:
-            before = organisations.found(tx, ref)
+            before = organisations.find(tx, ref)
             if before.state == OrganisationState.DELETED:
-                raise Conflict(f"`{before.name}` is deleted")
+                raise Conflict(f"`{before.name}` was deleted")
             after = change(tx, before)
             if after != before:
                 self._audit.record_in(
@@ -177,13 +177,13 @@ class Organisations(Acts):
         store.set_state(tx, found.id, state, reason, now)
         return replace(found, state=state, state_reason=reason, state_since=now)
 
-    def called(self, actor: Actor, ref: str) -> Organisation:
+    def find(self, actor: Actor, ref: str) -> Organisation:
         """Find an organisation by id or name. Only operators find others than their own."""
         with self._database.read() as tx:
             if actor.is_operator:
-                return organisations.found(tx, ref)
-            own = there(store.organisation(tx, actor.organisation_id))
-        return there(own if ref in (own.id, own.name) else None)
+                return organisations.find(tx, ref)
+            own = existing(store.organisation(tx, actor.organisation_id))
+        return existing(own if ref in (own.id, own.name) else None)
 
     def quota(self, organisation: OrganisationId) -> OrganisationQuota:
         with self._database.read() as tx:
@@ -194,7 +194,7 @@ class Organisations(Acts):
         rules.require(actor, Permission.ORGANISATION_WRITE, None)
 
         def work(tx: Transaction) -> Organisation:
-            found = organisations.found(tx, ref)
+            found = organisations.find(tx, ref)
             set_quota(tx, found.id, quota)
             self._audit.record_in(tx, found.id, actor, "quota.set", found.id, "", **quotas.flat(quota))
             return found
@@ -208,14 +208,14 @@ class Organisations(Acts):
         check_member_name(owner)
 
         def work(tx: Transaction) -> MadeOrganisation:
-            made = self.found(tx, name, owner, self._defaults, is_operator=False)
+            made = self.insert(tx, name, owner, self._defaults, is_operator=False)
             id = made.organisation.id
             self._audit.record_in(tx, id, actor, "organisation.make", id, "", name=name, owner=owner)
             return made
 
         return self._database.write(work)
 
-    def found(
+    def insert(
         self, tx: Transaction, name: str, owner: str, quotas_of_new: Defaults, *, is_operator: bool
     ) -> MadeOrganisation:
         """Insert the rows of a new organisation. The caller has checked the permission."""

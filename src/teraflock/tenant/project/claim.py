@@ -21,7 +21,7 @@ def claimed(tx: Transaction, project: Project) -> Project:
     shared = limits_nothing(name_and_quota(tx, home)[1])
     locked = lock_quota(tx, home, shared=shared)
     if shared and not limits_nothing(locked):
-        raise Overtaken("the organisation has limits since just now")
+        raise Overtaken("the organisation now has limits")
     fresh = store.claim(tx, project.id)
     if fresh is None:
         raise NotFound(

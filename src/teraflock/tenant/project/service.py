@@ -16,7 +16,7 @@ from teraflock.tenant.acts import Acts
 from teraflock.tenant.model import Actor, OrganisationId, Project, ProjectId, Quota
 from teraflock.tenant.names import check_name
 from teraflock.tenant.organisation.rules import NAMES_MAX, check_active
-from teraflock.tenant.organisation.rules import found as found_organisation
+from teraflock.tenant.organisation.rules import find as find_organisation
 from teraflock.tenant.project import store
 from teraflock.tenant.quota import rules as quotas
 from teraflock.tenant.quota.rules import Amounts
@@ -143,7 +143,7 @@ def project_in(tx: Transaction, actor: Actor, ref: str | None, *, removed: bool 
 
     An operator can name a project of any organisation, by its name alone or as `ORGANISATION:PROJECT`.
     """
-    found = _meant(tx, actor) if ref is None else store.project(tx, actor.organisation_id, ref)
+    found = _default_project(tx, actor) if ref is None else store.project(tx, actor.organisation_id, ref)
     if found is None and ref is not None and actor.is_operator:
         found = (store.removed_project(tx, ref) if removed else None) or _of_any_organisation(tx, ref)
     if found is None or not rules.in_project(actor, found):
@@ -153,13 +153,14 @@ def project_in(tx: Transaction, actor: Actor, ref: str | None, *, removed: bool 
                 hint="Set `project`, or use `--project` on the command line. `tera project list` lists all projects",
             )
         see = (
-            f"{suggestion(ref, _reached(tx, actor))} `tera project list` shows the projects that this key can access"
+            f"{suggestion(ref, _accessible_names(tx, actor))}"
+            " `tera project list` shows the projects that this key can access"
         ).strip()
         raise NotFound("There is no such project", hint=see)
     return found
 
 
-def _reached(tx: Transaction, actor: Actor) -> list[str]:
+def _accessible_names(tx: Transaction, actor: Actor) -> list[str]:
     """Names to suggest: only of the actor's own projects, so that nobody learns of others."""
     only = rules.projects_with(actor, Permission.PROJECT_READ)
     return [each.name for each in store.projects(tx, actor.organisation_id, only, limit=NAMES_MAX)]
@@ -167,7 +168,7 @@ def _reached(tx: Transaction, actor: Actor) -> list[str]:
 
 def _of_any_organisation(tx: Transaction, ref: str) -> Project:
     home, colon, name = ref.rpartition(":")
-    organisation = found_organisation(tx, home).id if colon else ""
+    organisation = find_organisation(tx, home).id if colon else ""
     options = store.projects_of_any_organisation(tx, organisation, name, limit=OPTIONS_MAX)
     if len(options) > 1:
         raise ambiguous_name("project", ref, (f"{each.id} ({owner})" for each, owner in options))
@@ -192,7 +193,7 @@ def with_network(tx: Transaction, actor: Actor, project: Project) -> Project:
     return replace(project, network_number=number)
 
 
-def _meant(tx: Transaction, actor: Actor) -> Project | None:
+def _default_project(tx: Transaction, actor: Actor) -> Project | None:
     """The project for an actor who names none."""
     if actor.project_id:
         return store.project(tx, actor.organisation_id, actor.project_id)

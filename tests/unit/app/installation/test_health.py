@@ -40,7 +40,7 @@ APPARMOR = "sys/module/apparmor/parameters/enabled"
         (health.process_ids, {}, Verdict.WARNING, "not readable"),
         (health.inotify, {INOTIFY: "128\n"}, Verdict.WRONG, "about 16 guests"),
         (health.inotify, {}, Verdict.WARNING, "not readable"),
-        (health.bridge_filter, {BRIDGES: "1\n"}, Verdict.OK, "pass the firewall"),
+        (health.bridge_filter, {BRIDGES: "1\n"}, Verdict.OK, "passes the firewall"),
         (health.bridge_filter, {BRIDGES: "0\n"}, Verdict.WRONG, "turned off"),
         (health.bridge_filter, {}, Verdict.WRONG, "not loaded"),
         (health.cgroups, {CONTROLLERS: "cpuset cpu io memory pids\n"}, Verdict.OK, "v2"),

@@ -88,10 +88,10 @@ def new_archive(target: Path) -> Iterator[Writer]:
     """A new file, readable only by its owner. It gets its name when everything is on disk."""
     if target.exists():
         raise Conflict(f"`{target}` already exists", hint="Choose another name, or remove the file first")
-    beside = target.with_name(f"{target.name}.partial")
+    temporary = target.with_name(f"{target.name}.partial")
     try:
-        beside.unlink(missing_ok=True)
-        file = os.fdopen(os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b")
+        temporary.unlink(missing_ok=True)
+        file = os.fdopen(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b")
     except OSError as error:
         raise BadInput(
             f"Could not write `{target}`: {error.strerror}", hint="Choose a writable folder"
@@ -102,10 +102,10 @@ def new_archive(target: Path) -> Iterator[Writer]:
                 yield Writer(archive)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(target)
+        temporary.replace(target)
         sync_folder(target.parent)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 class Reader:

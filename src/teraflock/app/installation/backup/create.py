@@ -29,10 +29,12 @@ FILES: Final = ("settings.toml", "operator.key")
 """Files in the server's folder. The settings are also in the manifest, for `tera backup show`."""
 RATES: Final = "rates.csv"
 
-Tell = Callable[[str], None]
+OnProgress = Callable[[str], None]
 
 
-def create(places: Places, target: Path, clock: Clock, tell: Tell, *, with_disks: bool = False) -> Manifest:
+def create(
+    places: Places, target: Path, clock: Clock, on_progress: OnProgress, *, with_disks: bool = False
+) -> Manifest:
     settings = load_settings(places.server)
     address = places.server.database(settings)
     if "://" not in address and not Path(address).exists():
@@ -47,11 +49,11 @@ def create(places: Places, target: Path, clock: Clock, tell: Tell, *, with_disks
         tables = tables_of(schema, clock)
         with new_archive(target) as writer:
             with database.read() as tx:
-                tell("database")
+                on_progress("database")
                 writer.add(DATABASE, dump(tx, tables))
                 manifest = _manifest(tx, places, settings, clock, schema)
             _add_files(writer, places)
-            exported = _add_disks(writer, places, settings, manifest, tell) if with_disks else ()
+            exported = _add_disks(writer, places, settings, manifest, on_progress) if with_disks else ()
             finished = _finished(manifest, writer, exported)
             writer.finish(finished)
     finally:
@@ -94,12 +96,12 @@ def _add_files(writer: Writer, places: Places) -> None:
 
 
 def _add_disks(
-    writer: Writer, places: Places, settings: Settings, manifest: Manifest, tell: Tell
+    writer: Writer, places: Places, settings: Settings, manifest: Manifest, on_progress: OnProgress
 ) -> tuple[Disk, ...]:
     exported = []
     with disks.exporting(settings, engine_mark(manifest.installation_id)) as export:
         for number, disk in enumerate(manifest.disks, start=1):
-            tell(f"disk {number} of {len(manifest.disks)}")
+            on_progress(f"disk {number} of {len(manifest.disks)}")
             pieces: Iterator[bytes] | None = export(disk.instance_id)
             if pieces is not None:  # None: it was deleted meanwhile, or never created
                 writer.add(disk.part, pieces, packed=False)

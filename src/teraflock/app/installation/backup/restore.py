@@ -47,7 +47,7 @@ from teraflock.storage.open import POSTGRES, SQLITE, open_as_it_is
 
 SITE: Final = "local"
 
-Tell = Callable[[str], None]
+OnProgress = Callable[[str], None]
 
 
 class Restored(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ def restore(
     places: Places,
     source: Path,
     clock: Clock,
-    tell: Tell,
+    on_progress: OnProgress,
     *,
     replace: bool = False,
     database: str = "",
@@ -76,7 +76,7 @@ def restore(
     finish_interrupted(places)
     with opened(source) as reader:
         _check_known(reader.manifest)
-        tell("checking the backup")
+        on_progress("checking the backup")
         reader.check()
         staged = _staged(places, reader, database)
         settings = load_settings(staged, {})
@@ -88,8 +88,10 @@ def restore(
                 hint="`--replace` replaces it with the backup. Back it up first with `tera backup create`",
             )
         reach("staged")
-        brought = _bring_disks(places, staged, reader, settings, clock, tell) if reader.manifest.disks else 0
-        tell("database")
+        brought = (
+            _bring_disks(places, staged, reader, settings, clock, on_progress) if reader.manifest.disks else 0
+        )
+        on_progress("database")
         renamed = _load(places, staged, reader, settings, clock)
         reach("loaded")
         note = _moves(places, staged, settings)
@@ -206,7 +208,7 @@ def _moves(places: Places, staged: Place, settings: Settings) -> list[Move]:
 
 
 def _bring_disks(
-    places: Places, staged: Place, reader: Reader, settings: Settings, clock: Clock, tell: Tell
+    places: Places, staged: Place, reader: Reader, settings: Settings, clock: Clock, on_progress: OnProgress
 ) -> int:
     """Import disks into the engine of this machine, before the rows that refer to them."""
     if reader.manifest.engine_is_ours:
@@ -218,7 +220,7 @@ def _bring_disks(
     brought = 0
     with disks.importing(settings, engine_mark(installation)) as bring:
         for number, disk in enumerate(reader.manifest.disks, start=1):
-            tell(f"disk {number} of {len(reader.manifest.disks)}")
+            on_progress(f"disk {number} of {len(reader.manifest.disks)}")
             file = staged.home / "disk"
             reader.save(disk.part, file)
             brought += bring(disk.instance_id, file)

@@ -25,14 +25,14 @@ from teraflock.storage.open import open_database
 CLOCK = SystemClock()
 
 
-def told(_: str) -> None:
+def ignore_progress(_: str) -> None:
     pass
 
 
 @pytest.fixture(scope="module")
 def backup(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("backup")
-    create(old_installation(folder / "home"), folder / "file", CLOCK, told)
+    create(old_installation(folder / "home"), folder / "file", CLOCK, ignore_progress)
     return folder / "file"
 
 
@@ -50,11 +50,11 @@ def test_a_backup_is_private_and_describes_its_content(backup: Path) -> None:
 def test_create_refuses_an_existing_file_and_a_missing_installation(backup: Path, tmp_path: Path) -> None:
     places = old_installation(tmp_path / "home")
     with pytest.raises(Conflict, match="already"):
-        create(places, backup, CLOCK, told)
+        create(places, backup, CLOCK, ignore_progress)
     with pytest.raises(NotFound, match="no installation"):
-        create(Places(tmp_path / "nothing"), tmp_path / "file", CLOCK, told)
+        create(Places(tmp_path / "nothing"), tmp_path / "file", CLOCK, ignore_progress)
     with pytest.raises(Refused, match="no disks"):
-        create(places, tmp_path / "file", CLOCK, told, with_disks=True)
+        create(places, tmp_path / "file", CLOCK, ignore_progress, with_disks=True)
     assert not (tmp_path / "file").exists()
 
 
@@ -63,10 +63,10 @@ def test_a_restore_over_an_installation_needs_replace(backup: Path, tmp_path: Pa
     open_database(str(places.cloud / "cloud.db"), CLOCK).close()
     before = sorted(path.name for path in places.cloud.rglob("*"))
     with pytest.raises(Refused, match="already"):
-        restore(places, backup, CLOCK, told)
+        restore(places, backup, CLOCK, ignore_progress)
     assert sorted(path.name for path in places.cloud.rglob("*")) == before
     places.settings.write_text('engine = "simulated"\n')
-    done = restore(places, backup, CLOCK, told, replace=True)
+    done = restore(places, backup, CLOCK, ignore_progress, replace=True)
     assert Path(done.replaced, "settings.toml").read_text() == 'engine = "simulated"\n'
     assert "V100" in places.settings.read_text()
 
@@ -90,7 +90,7 @@ def test_a_damaged_backup_is_refused_in_one_sentence(backup: Path, tmp_path: Pat
             whole = {name: reader.content(name) for name in reader.manifest.parts}
     except TeraflockError:
         with pytest.raises(TeraflockError) as refused:
-            restore(places, broken, CLOCK, told)
+            restore(places, broken, CLOCK, ignore_progress)
         assert "\n" not in refused.value.sentence
         assert not (places.cloud / "cloud.db").exists()
     else:  # the changed bytes are in a part of the ZIP without meaning
@@ -113,14 +113,14 @@ def test_a_newer_backup_is_refused_in_one_sentence(backup: Path, tmp_path: Path)
     for changes in ({"format": 2}, {"schema": 9999}):
         newer = changed(backup, tmp_path / "newer", **changes)
         with pytest.raises(Refused, match="newer version of Teraflock"):
-            restore(Places(tmp_path / "home"), newer, CLOCK, told)
+            restore(Places(tmp_path / "home"), newer, CLOCK, ignore_progress)
     other = changed(backup, tmp_path / "other", schema_checksums=["x"] * 8)
     with pytest.raises(Refused, match="different tables"):
-        restore(Places(tmp_path / "home"), other, CLOCK, told)
+        restore(Places(tmp_path / "home"), other, CLOCK, ignore_progress)
     no_backup = tmp_path / "text"
     no_backup.write_text("hello")
     with pytest.raises(BrokenSource, match="not a backup"):
-        restore(Places(tmp_path / "home"), no_backup, CLOCK, told)
+        restore(Places(tmp_path / "home"), no_backup, CLOCK, ignore_progress)
 
 
 DIES = """
@@ -183,7 +183,7 @@ def test_a_killed_backup_leaves_no_file(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", script, str(places.home), str(target)], check=False)
     assert done.returncode == -signal.SIGKILL
     assert not target.exists()
-    create(places, target, CLOCK, told)
+    create(places, target, CLOCK, ignore_progress)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "home"], "and no partial file"
 
 
