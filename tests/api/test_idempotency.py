@@ -50,7 +50,7 @@ def target(name: str, tenants: Tenants) -> str:
 MAKE_NOTHING = {
     "start_instance", "stop_instance", "restart_instance", "resize_instance", "restore_instance", "exec_in_instance",
     "show_quote", "preview_purchase", "verify_bills", "upgrade_purchase", "acknowledge_notice",
-    "stop_any_instance", "start_any_instance",
+    "stop_any_instance", "start_any_instance", "estimate_workload", "make_plan",
 }  # fmt: skip
 """These bring something into a state, or only look. Whatever else is posted makes something."""
 

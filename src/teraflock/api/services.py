@@ -5,7 +5,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TypeVar
 
@@ -15,12 +15,16 @@ from teraflock.api.limits import RequestRates
 from teraflock.api.metrics import Metrics
 from teraflock.api.refusals import RequestLog
 from teraflock.base.clock import Clock
+from teraflock.base.exchange import Rates
 from teraflock.bill.service import BillService
+from teraflock.catalog.model import Card
 from teraflock.fleet.service import FleetService
 from teraflock.image.service import ImageService
 from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.instance.site.service import SiteService
+from teraflock.offer.index.warm import WarmOffers
+from teraflock.plan.task import Task
 from teraflock.storage.database import Database, Misuse, Transaction
 from teraflock.tenant.announcement.service import News
 from teraflock.tenant.service import TenantService
@@ -47,10 +51,21 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     threads: int = 16
     execs_max: int = 128
     execs_per_organisation: int = 32
+    planners: int = 2
     metrics_open: bool = False
 
 
-class Snapshots:
+class Planner(msgspec.Struct, frozen=True, kw_only=True):
+    """What the planner answers from: the operator's offers, rates and cards."""
+
+    offers: WarmOffers
+    rates: Callable[[], Rates]
+    own_cards: Callable[[], Sequence[Card]]
+    compute: Callable[[Task], bytes]
+    """Estimates and plans: JSON to JSON, in a process that is ended if it takes too long."""
+
+
+class RequestReads:
     """A database whose reads within one request see one state, and cost one transaction in all."""
 
     def __init__(self, database: Database) -> None:
@@ -81,12 +96,13 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     database: Database
     clock: Clock
     nouns_on: Callable[[Database], Nouns]
-    snapshots: Snapshots
+    snapshots: RequestReads
     """The database, as `nouns` see it."""
     nouns: Nouns
     simulated: bool
     reads_inline: bool
     """Whether reading the database is quicker than a change of threads: so on SQLite."""
+    planner: Planner
     request_rates: RequestRates
     news: News
     metrics: Metrics

@@ -13,12 +13,14 @@ from teraflock.api.limits import RequestRates
 from teraflock.api.metrics import Metrics
 from teraflock.api.openapi import document_bytes
 from teraflock.api.refusals import RequestLog
-from teraflock.api.services import Bounds, Nouns, Services, Snapshots
+from teraflock.api.services import Bounds, Nouns, Planner, RequestReads, Services
 from teraflock.app.engines import check_record, open_engines, synchronise
 from teraflock.app.home import RATES_NAME
 from teraflock.app.installation.keeper import EngineKeeper
 from teraflock.app.installation.places import Places
 from teraflock.app.local import SHIPPED_RATES, filled_up, load_rates
+from teraflock.app.planner.files import PlannerFiles
+from teraflock.app.planner.pool import PlannerPool
 from teraflock.app.server_log import access_log
 from teraflock.app.settings import ACCESS_LOG_FILE, Place, Settings
 from teraflock.base.clock import Clock, SystemClock
@@ -37,6 +39,7 @@ from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.instance.site import store as sites
 from teraflock.instance.site.service import SiteService
+from teraflock.offer.index.warm import WarmOffers
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.loops import Loops
 from teraflock.reconcile.organisations import OrganisationLoop
@@ -101,6 +104,8 @@ class Cloud:
             fault=dies_at(settings.faults),
         )
         self.rates = installation_rates(at)
+        self.planner_files = PlannerFiles(str(at.home), self.clock)
+        self.planner_pool = PlannerPool(str(at.home))
         self.services = self._services(random_bytes)
         self.loops.also("bills", BillLoop(self.services.nouns.bills, self.clock).turn, BILLS_SECONDS)
         nouns = self.services.nouns
@@ -124,6 +129,9 @@ class Cloud:
         self._ending.set()
         if self._started and self.settings.loops:
             self.loops.stop()
+        self.planner_pool.close()
+        self.services.planner.offers.close()
+        self.planner_files.close()
         self.database.close()
         for handler in self.services.access.handlers if self.services.access else ():
             handler.close()
@@ -168,7 +176,7 @@ class Cloud:
                 ),
             )
 
-        snapshots = Snapshots(self.database)
+        snapshots = RequestReads(self.database)
         return Services(
             database=self.database,
             clock=self.clock,
@@ -178,6 +186,7 @@ class Cloud:
             simulated=any(engine.simulated for engine in self.engines),
             reads_inline=not self.is_postgres,
             news=News(self.database, self.clock),
+            planner=self._planner(),
             request_rates=RequestRates(
                 settings.rate_per_second,
                 settings.rate_burst,
@@ -195,12 +204,22 @@ class Cloud:
                 threads=settings.threads,
                 execs_max=settings.execs_max,
                 execs_per_organisation=settings.execs_per_organisation,
+                planners=settings.planners,
                 metrics_open=settings.metrics_open,
             ),
             wake=self.loops.wake,
             openapi=document_bytes,
             seconds=time.monotonic,
             processor_seconds=time.thread_time,
+        )
+
+    def _planner(self) -> Planner:
+        files = self.planner_files
+        return Planner(
+            offers=WarmOffers(files.database, files.rates, self.clock),
+            rates=files.rates,
+            own_cards=files.own_cards,
+            compute=self.planner_pool.compute,
         )
 
     def _metrics(self) -> Metrics:

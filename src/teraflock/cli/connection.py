@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from teraflock.base.errors import Unavailable
 from teraflock.cli.output import remark
-from teraflock.cli.words import SIMULATED
+from teraflock.words.text import SIMULATED
 
 if TYPE_CHECKING:
     from teraflock.app.installation.connection import Connection
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 class NoServer(Unavailable):
+    """`tera` knows no server to talk to."""
+
     code = "no_server"
+    remedy = "Run `make up`, or set `TERA_SERVER` and `TERA_KEY`."
 
 
 def connection() -> "Connection":

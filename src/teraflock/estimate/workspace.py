@@ -2,7 +2,7 @@
 
 cuDNN lays images out anew (a copy of input and output) for its tensor-core kernels; attention's backward
 pass accumulates in float32; a few others sort or widen. The shares were measured on an H200 operation by
-operation (`recording/fit.py` writes them); an operation without a share is taken to need nothing.
+operation (`lab/fit.py` writes them); an operation without a share is taken to need nothing.
 """
 
 from collections.abc import Mapping, Sequence

@@ -29,9 +29,10 @@ HOSTS_MAX = 100_000
 
 
 class NoCapacity(Conflict):
-    """It would fit, but what it needs is taken."""
+    """A host could hold the instance, but what it needs is in use now."""
 
     code = "no_capacity"
+    remedy = "Choose a size that is free (`GET /v1/shapes`), or try again later."
 
 
 def check_quota(

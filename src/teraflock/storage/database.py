@@ -105,9 +105,10 @@ class Database(Protocol):
 
 
 class ConstraintBroken(StorageFailed):
-    """A row violates a constraint: a duplicate, a missing parent, or a value out of range."""
+    """A row broke a rule of its table: not unique, no parent, or a value out of range. This is a bug in Teraflock."""
 
     code = "constraint_broken"
+    remedy = "Report it to the operator with the `request_id`."
 
 
 class Overtaken(Exception):

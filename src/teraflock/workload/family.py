@@ -1,6 +1,6 @@
 """Families of models: one recorded trace that answers for any widths and any number of layers.
 
-A family is recorded with four layers (`recording/families.py`). It is kept in parts: those that come once, and loops of
+A family is recorded with four layers (`lab/families.py`). It is kept in parts: those that come once, and loops of
 a part per layer, forward, backward and in the setting up. `expanded` writes the trace of a model with as many layers as
 asked for: the first and the last layer as they were recorded, and the second one for all between. A storage that is
 freed is named by the part it was born in, counted from the part that frees it, so it is found at any depth.

@@ -76,9 +76,9 @@ def test_own_rates_take_precedence_over_shipped_ones() -> None:
 def test_currency_codes_are_case_insensitive(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TERA_HOME", str(tmp_path))
     with Local(CLOCK) as local:
-        assert local.currency("cny") == "CNY"
+        assert local.rates.known("cny") == "CNY"
         with pytest.raises(UnknownName, match="Unknown currency `yuan`"):
-            local.currency("yuan")
+            local.rates.known("yuan")
 
 
 def test_rates_with_a_byte_order_mark_are_read_and_latin_1_is_refused(tmp_path: Path) -> None:

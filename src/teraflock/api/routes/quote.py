@@ -20,7 +20,7 @@ routes = Routes("quotes")
 
 @routes.post(
     "/v1/quote", scope=Scope.PROJECT, may=Permission.USAGE_READ, work=Work.READ,
-    errors=("refused", "unknown_name", "bad_input"),
+    errors=("refused", "unknown_name", "bad_input", "engine_down"),
 )  # fmt: skip
 def show_quote(call: Call, query: InProject, body: QuoteRequest) -> QuoteAnswer:
     """What a launch would cost by the hour, by the month, and until a deadline."""

@@ -30,7 +30,10 @@ CAPPED = "The operator capped this project: ask the operator for more"
 
 
 class BudgetReached(QuotaReached):
+    """The project's budget, the operator's cap or the prepaid balance does not allow more spending."""
+
     code = "budget_reached"
+    remedy = "Raise the budget (`PUT /v1/budget`), pay in, or wait for the next month."
 
 
 def admission(clock: Clock) -> Callable[[Transaction, str], None]:

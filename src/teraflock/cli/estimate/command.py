@@ -1,18 +1,13 @@
 """`tera estimate`: does it fit, how long is a step, how sure is that, on every card."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from teraflock.base.errors import BadInput
-from teraflock.cli.estimate.question import cards_from, gpus_of, question_from, shape
 from teraflock.cli.output import remark, write_json
-from teraflock.cli.workload import workload_from
 
-if TYPE_CHECKING:
-    from teraflock.catalog.model import Card
-
+OLD_CPU: Final = "teraflock.estimate.cpu"
 HELP: Final = """What a training or inference step needs on every GPU: memory, the largest batch, time.
 
 MODEL is a known name (`--models` lists them; `meta-llama/Llama-3.1-8B` is understood too), a Hugging Face
@@ -58,7 +53,6 @@ Examples:
 @click.option("--kv-cache", is_flag=True, help="Inference that keeps keys and values of all tokens.")
 @click.option(
     "--gpu",
-    "gpu_names",
     multiple=True,
     metavar="NAME",
     help="A card, a MIG slice such as 'H200 1g.18gb', or one you added; repeat it.  [default: all]",
@@ -67,30 +61,36 @@ Examples:
 @click.option("--power-limit", type=float, metavar="W", help="Limit the GPU's power to this.")
 @click.option(
     "--gpus",
-    type=click.IntRange(1, 8),
+    type=int,
     help="GPUs of one machine, data parallel.  [default: 1, or as many as `--tensor-parallel`]",
 )
 @click.option(
     "--tensor-parallel",
-    type=click.IntRange(1, 8),
-    default=1,
+    type=int,
     metavar="N",
     help="Groups of N of these GPUs divide each layer of a transformer; `--batch` then counts the samples of a group."
     " Computed, not measured.",
 )
 @click.option(
     "--memory-limit",
-    "limits",
     multiple=True,
     metavar="SIZE",
     help="Ask about an amount of memory: 11GB is a card sold with 11 GB; 11GiB is what PyTorch itself may reserve.",
 )
 @click.option(
-    "--host",
-    type=click.Choice(("shared", "own")),
+    "--cpu",
     default="shared",
     show_default=True,
-    help="Whose cores issue the steps: others compute on them too, as on most rented servers, or nobody else does.",
+    metavar="[shared|own]",
+    callback=lambda ctx, _, value: ctx.meta.get(OLD_CPU, value),
+    help="CPU cores of the host: `shared` with others, as on most rented servers, or your `own`.",
+)
+@click.option(
+    "--host",
+    "old_cpu",
+    hidden=True,
+    expose_value=False,
+    callback=lambda ctx, _, value: _keep_old_cpu(ctx, value),
 )
 @click.option(
     "--steps",
@@ -104,16 +104,24 @@ Examples:
 @click.option("--plot", type=click.Path(), help="Draw memory over the step and time per card as SVG.")
 @click.option("--models", is_flag=True, help="List the models that are known by name.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object on stdout.")
-def command(model: str | None, **options: Any) -> None:
-    if options["models"]:
+def command(
+    model: str | None, source: str | None, plot: str | None, models: bool, as_json: bool, **words: Any
+) -> None:
+    if models:
         from teraflock.workload.zoo import known_names
 
         click.echo("\n".join(known_names()))
         return
-    if options["source"] is not None:
+    from teraflock.app.home import home
+    from teraflock.app.own_cards import read_own_cards
+    from teraflock.estimate.words import EstimateWords, understood
+
+    asked = EstimateWords(model=model or "", **words)
+    own_cards = read_own_cards(home())
+    if source is not None:
         from teraflock.cli.estimate.many import answer_many
 
-        answer_many(options["source"], options)
+        answer_many(source, asked, own_cards)
         return
     if model is None:
         raise BadInput(
@@ -125,49 +133,37 @@ def command(model: str | None, **options: Any) -> None:
     from teraflock.estimate.answer import answer
 
     gc.disable()  # one answer and out: collecting the replay's blocks would only cost the cold start
-    workload = workload_from(model, {**options, "batch": _batch(options)})
-    cards = cards_from(
-        options["gpu_names"],
-        limits=options["limits"],
-        clock=options["clock"],
-        power_limit=options["power_limit"],
-    )
-    question = question_from(options, cards=cards)
-    _refuse_all(question.cards, workload.precision)
+    workload, question = understood(asked, own_cards)
     estimate = answer(workload, question)
-    if options["plot"] is not None:
+    if plot is not None:
         from pathlib import Path  # here: it costs the cold start 4 ms
 
         from teraflock.estimate.estimator import Estimator
         from teraflock.estimate.plot import drawn
 
         try:
-            Path(options["plot"]).write_text(
+            Path(plot).write_text(
                 drawn(estimate, Estimator(workload, tensor_parallel=question.tensor_parallel).memory()),
                 "utf-8",
             )
         except OSError as error:
-            raise BadInput(f"`{options['plot']}` cannot be written: {error.strerror}") from None
-        remark(f"Drawn: {options['plot']}")
-    if options["as_json"]:
-        write_json(shape(estimate))
+            raise BadInput(f"`{plot}` cannot be written: {error.strerror}") from None
+        remark(f"Drawn: {plot}")
+    if as_json:
+        from teraflock.wire.estimate import shape_estimate
+
+        write_json(shape_estimate(estimate))
         return
     from teraflock.cli.estimate.table import show
 
-    show(estimate, host=options["host"], advise=question.tensor_parallel == 1)
+    show(estimate, host=asked.cpu, advise=question.tensor_parallel == 1)
 
 
-def _batch(options: dict[str, Any]) -> int | None:
-    """Samples on each GPU, or each group of GPUs."""
-    total: int | None = options["global_batch"]
-    if total is None:
-        return options["batch"]  # type: ignore[no-any-return]
-    if options["batch"] is not None:
-        raise BadInput("Say `--batch` or `--global-batch`, not both")
-    if total < 1:
-        raise BadInput(f"A batch holds at least one sample, not {total}")
-    groups = gpus_of(options) // int(options["tensor_parallel"])
-    return -(-total // groups)
+def _keep_old_cpu(ctx: click.Context, value: str | None) -> None:
+    """`--host` was the name of `--cpu` and works for one release. click handles given options before defaults."""
+    if value is not None:
+        remark(f"`--host {value}` is deprecated; use `--cpu {value}`")
+        ctx.meta[OLD_CPU] = value
 
 
 def _refuse_words_for_a_trace(model: str) -> None:
@@ -193,15 +189,3 @@ def _refuse_words_for_a_trace(model: str) -> None:
 OF_THE_ZOO: Final = (
     "seq", "image_size", "precision", "optimizer", "gradient_checkpointing", "lora_rank", "task", "kv_cache",
 )  # fmt: skip
-
-
-def _refuse_all(cards: "Sequence[Card]", precision: str) -> None:
-    """Where every card asked for refuses the precision, that is a mistake and not an answer."""
-    from teraflock.estimate.cards import refuses, unsupported
-
-    if cards and all(refuses(card, precision) for card in cards):
-        one = "Choose another card" if unsupported(cards[0]) else "Choose another precision, or newer cards"
-        raise BadInput(
-            f"{cards[0].id}: {refuses(cards[0], precision)}",
-            hint=one if len(cards) == 1 else "None of these cards has it",
-        )

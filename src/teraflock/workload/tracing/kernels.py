@@ -1,6 +1,6 @@
 """What CUDA computes otherwise than the CPU: the kernels it takes, and what they keep for the backward pass.
 
-Each was checked against the sequence of operations recorded on an H200 (docs/estimate.md).
+Each was checked against the sequence of operations recorded on an H200 (lab/diary.md).
 """
 
 from typing import Any
