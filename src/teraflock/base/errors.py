@@ -42,7 +42,7 @@ class TeraflockError(Exception):
 
 
 def error_classes(root: type[TeraflockError] = TeraflockError) -> Iterator[type[TeraflockError]]:
-    """The error classes that are loaded, parents first."""
+    """All imported error classes, parents first."""
     yield root
     for child in root.__subclasses__():
         yield from error_classes(child)
@@ -152,10 +152,10 @@ def unknown_name(kind: str, name: str, known: Iterable[str], *, see: str = "") -
 
 
 def one_of(kind: str, word: str, words: Sequence[str]) -> None:
-    """Refuse a word that is not among the few that are known."""
+    """Raise `UnknownName` unless the word is one of `words`."""
     if word not in words:
-        there_are = f"There are {', '.join(f'`{each}`' for each in words)}"
-        raise unknown_name(kind, word, words, see=there_are)
+        options = f"Use one of {', '.join(f'`{each}`' for each in words)}"
+        raise unknown_name(kind, word, words, see=options)
 
 
 def not_found(kind: str, name: str, known: Iterable[str], *, see: str = "") -> NotFound:

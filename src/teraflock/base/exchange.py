@@ -47,9 +47,9 @@ class Rates:
         return currency in self._by_currency
 
     def known(self, code: str) -> str:
-        """The code of a currency for which there is a rate, in capitals."""
+        """The code in capitals. Raises `UnknownName` if there is no rate for it."""
         if not self.knows(code.upper()):
-            raise unknown_name("currency", code, self.currencies(), see="`tera rates` lists them")
+            raise unknown_name("currency", code, self.currencies(), see="`tera rates` lists all currencies")
         return code.upper()
 
     def rows(self) -> Sequence[Rate]:

@@ -1,4 +1,4 @@
-"""Quantities of bytes: parsing and formatting.
+"""Quantities: parsing, limits and formatting, mostly of bytes.
 
 GPU vendors and clouds write GB for 2**30 bytes of memory. Teraflock does the same.
 """
@@ -16,7 +16,7 @@ MIB: Final = 1 << 20
 Word = Annotated[str, Meta(max_length=200)]
 Words = Annotated[tuple[Word, ...], Meta(max_length=20)]
 Whole = Annotated[int, Meta(ge=-(1 << 53), le=1 << 53)]
-"""What a request may hold, at most: larger than anything meant, and small enough to compute with."""
+"""Upper limit for numbers in a request: above any useful value, and small enough to compute with."""
 
 _UNITS: Final = ((1 << 40, "TB"), (GIB, "GB"), (MIB, "MB"), (1 << 10, "KB"))
 _BYTES_PER: Final = {"m": MIB, "g": GIB, "t": 1 << 40}
@@ -34,11 +34,11 @@ def parse_memory_bytes(text: str) -> int:
 
 def check_between(option: str, value: int | None, low: int, high: int) -> None:
     if value is not None and not low <= value <= high:
-        raise BadInput(f"`--{option}` is a number from {low} to {high}, not {value}")
+        raise BadInput(f"`--{option}` must be from {low} to {high}, not {value}")
 
 
 def parse_number(text: str, what: str) -> float:
-    """`"8"`, `"0.5"` → a number of zero or more, of what the sentence names."""
+    """`"8"`, `"0.5"` → a number of zero or more. `what` names its unit in the error."""
     match = _NUMBER.fullmatch(text)
     if not match:
         raise BadInput(f"`{text}` is not a number of {what}", hint="Write it as `8` or `0.5`")

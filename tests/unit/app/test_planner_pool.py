@@ -1,4 +1,4 @@
-"""The processes that estimate and plan: whatever happens to one, the next question is answered and none is left."""
+"""The planner's processes: whatever happens to one, the next request is answered and no process is left over."""
 
 import os
 import signal
@@ -36,14 +36,14 @@ def only(pool: PlannerPool) -> "subprocess.Popen[bytes]":
 
 
 def is_there(pid: int) -> bool:
-    """Whether a process runs; one that ended and is not reaped does not."""
+    """Whether a process runs. A zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
 
 
-def test_one_process_answers_question_after_question(pool: PlannerPool) -> None:
+def test_one_process_answers_several_requests(pool: PlannerPool) -> None:
     first = pool.compute(estimate())
     process = only(pool)
     assert msgspec.json.decode(first)["gpus"][0]["gpu"] == "V100-SXM2"
@@ -55,7 +55,7 @@ def test_one_process_answers_question_after_question(pool: PlannerPool) -> None:
     assert only(pool) is process
 
 
-def test_a_killed_process_is_followed_by_another(pool: PlannerPool) -> None:
+def test_a_killed_process_is_replaced(pool: PlannerPool) -> None:
     first = pool.compute(estimate())
     process = only(pool)
     process.kill()
@@ -64,7 +64,7 @@ def test_a_killed_process_is_followed_by_another(pool: PlannerPool) -> None:
     assert only(pool) is not process
 
 
-def test_a_process_killed_at_work_costs_one_answer(pool: PlannerPool) -> None:
+def test_a_process_killed_while_busy_costs_one_answer(pool: PlannerPool) -> None:
     first = pool.compute(estimate())
     process = only(pool)
     failures = asked_while_stopped(pool, process.kill)
@@ -74,7 +74,7 @@ def test_a_process_killed_at_work_costs_one_answer(pool: PlannerPool) -> None:
 
 
 def asked_while_stopped(pool: PlannerPool, act: Callable[[], None]) -> list[Exception]:
-    """What a question comes to whose process computes, as far as anybody can tell, when something happens."""
+    """The result of a request whose process is interrupted while it computes."""
     os.kill(only(pool).pid, signal.SIGSTOP)
     failures: list[Exception] = []
 
@@ -93,8 +93,8 @@ def asked_while_stopped(pool: PlannerPool, act: Callable[[], None]) -> list[Exce
     return failures
 
 
-def test_what_takes_too_long_is_ended(tmp_path: Path) -> None:
-    pool = PlannerPool(str(tmp_path), seconds_max=0.001)  # less than it takes to start
+def test_a_slow_computation_is_killed(tmp_path: Path) -> None:
+    pool = PlannerPool(str(tmp_path), seconds_max=0.001)  # shorter than the start of a process
     with pytest.raises(TooMuchWork):
         pool.compute(estimate())
     assert pool._idle == []
@@ -104,7 +104,7 @@ def test_what_takes_too_long_is_ended(tmp_path: Path) -> None:
     pool.close()
 
 
-def test_closing_ends_those_that_compute(tmp_path: Path) -> None:
+def test_closing_ends_busy_processes(tmp_path: Path) -> None:
     pool = PlannerPool(str(tmp_path))
     pool.compute(estimate())
     process = only(pool)
@@ -138,7 +138,7 @@ def test_no_process_outlives_a_killed_server(tmp_path: Path) -> None:
     assert not is_there(pid)
 
 
-def test_what_nobody_foresaw_is_for_the_log(pool: PlannerPool) -> None:
+def test_unexpected_errors_go_to_the_log(pool: PlannerPool) -> None:
     with pytest.raises(RuntimeError, match="ValidationError"):
         pool.compute(Task(what="estimate", words=b'{"model": 7}', with_costs=False))
-    assert pool.compute(estimate()), "the process lives on"
+    assert pool.compute(estimate()), "the process is still usable"

@@ -1,1 +1,1 @@
-"""The planner in a server: the operator's offers, rates and cards, and the processes that estimate and plan."""
+"""The planner in a server: the operator's offers, rates and cards, and processes that compute estimates and plans."""

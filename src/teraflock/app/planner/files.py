@@ -1,7 +1,7 @@
-"""What the planner reads in the home folder, as a server needs it: kept open, and read again when it changes.
+"""The files that the planner reads in the home folder: kept open, and read again when they change.
 
-What holds: a tenant never sees a path of the server. What cannot be read is logged; the last good value stays in use,
-and where there is none, the request is answered with `unavailable`.
+Invariants: a tenant never sees a path of the server. If a file cannot be read, the error is logged and the last good
+value stays in use. Without such a value, the request fails with `unavailable`.
 """
 
 import logging
@@ -28,7 +28,7 @@ Stamp = tuple[int, int, int] | None
 
 
 class PlannerFiles:
-    """The planner's part of one home folder. For all threads of a process."""
+    """The planner's files in one home folder. All threads of a process can use it."""
 
     def __init__(self, home: str, clock: Clock) -> None:
         self._local = Local(clock, home)
@@ -38,7 +38,7 @@ class PlannerFiles:
         self._servers = _Kept[Sequence[Server]](f"{home}/{BOOK_NAME}", lambda: tuple(read_book(home)))
 
     def database(self) -> Database:
-        """The offers. Opened when it is first needed: the first time, the shipped offers are put into it."""
+        """The offers. Opened on first use, which also imports the shipped offers."""
         with self._opening:
             try:
                 return self._local.database()
@@ -60,7 +60,7 @@ class PlannerFiles:
 
 
 class _Kept(Generic[T]):
-    """What a file says, read again when the file is another one."""
+    """The content of a file, read again when the file changes."""
 
     def __init__(self, path: str, read: Callable[[], T]) -> None:
         self._path = path
@@ -82,7 +82,7 @@ class _Kept(Generic[T]):
             name = os.path.basename(self._path)  # noqa: PTH119 -- see home.py
             if self._held is None:
                 raise _unreadable(name, error) from error
-            LOG.error("%s cannot be read, what it said before stays in use: %s", name, error)
+            LOG.error("cannot read %s, its last content stays in use: %s", name, error)
             return self._held[1]
 
 
@@ -97,6 +97,6 @@ def _stamp(path: str) -> Stamp:
 def _unreadable(what: str, error: Exception) -> Unavailable:
     return Unavailable(
         f"The server cannot read its {what} now",
-        hint="The operator finds the reason in the log",
+        hint="Ask the operator: the server's log has the reason",
         context={"reason": str(error)},
     )

@@ -1,7 +1,7 @@
-"""The processes that estimate and plan, each asked by one thread at a time.
+"""The processes that compute estimates and plans. One thread at a time uses each of them.
 
-They are apart from the server for three reasons: Python computes in one thread at a time, and requests must be answered
-meanwhile; what takes too long can be ended; and what takes too much memory ends no one else.
+They are separate from the server for three reasons: Python computes in one thread at a time, and the server must answer
+other requests meanwhile; a slow computation can be killed; and one that uses too much memory affects nothing else.
 """
 
 import selectors
@@ -19,7 +19,7 @@ from teraflock.base.errors import BadInput, TeraflockError, Unavailable
 from teraflock.plan.task import Task
 
 SECONDS_MAX: Final = 20.0
-"""For one answer, which usually takes a fraction of a second. Clients wait 30."""
+"""Time limit for one answer, which usually takes a fraction of a second. Clients wait for 30 seconds."""
 
 
 class TooMuchWork(BadInput):
@@ -30,7 +30,7 @@ class TooMuchWork(BadInput):
 
 
 class PlannerPool:
-    """Processes are started when they are needed, up to as many as ask at a time."""
+    """Starts processes on demand, up to the number of concurrent requests."""
 
     def __init__(self, home: str, seconds_max: float = SECONDS_MAX) -> None:
         self._home = home
@@ -41,7 +41,7 @@ class PlannerPool:
         self._is_closed = False
 
     def compute(self, task: Task) -> bytes:
-        """The answer as JSON, or the error that the process met."""
+        """The answer as JSON. Raises the error that the process returned."""
         with self._process() as process:
             answer = self._asked(process, task)
         if answer.code:
@@ -49,7 +49,7 @@ class PlannerPool:
         return answer.content
 
     def close(self) -> None:
-        """End all processes, also those that compute."""
+        """End all processes, including busy ones."""
         with self._lock:
             self._is_closed = True
             for process in self._running:
@@ -62,13 +62,13 @@ class PlannerPool:
     def _process(self) -> "Iterator[subprocess.Popen[bytes]]":
         with self._lock:
             if self._is_closed:
-                raise Unavailable("The server ends", hint="Try again in a moment")
+                raise Unavailable("The server is shutting down", hint="Try again in a moment")
             process = self._taken()
             self._running.add(process)
         try:
             yield process
         except BaseException:
-            process.kill()  # what it would still say is no answer to the next question
+            process.kill()  # its late answer must not be taken for the next one
             process.wait()
             raise
         finally:
@@ -85,12 +85,12 @@ class PlannerPool:
             process = self._idle.pop()
             if process.poll() is None:
                 return process
-            _end(process)  # it was killed while it waited
+            _end(process)  # it was killed while idle
         return self._started()
 
     def _started(self) -> "subprocess.Popen[bytes]":
         command = [sys.executable, "-m", "teraflock.app.planner.worker", self._home]
-        # in a session of its own: Ctrl-C ends the server, and with the server's end of the pipe this one
+        # A separate session: Ctrl-C ends the server, which closes the pipe and so ends this process.
         return subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
         )
@@ -106,8 +106,8 @@ class PlannerPool:
             selector.register(process.stdout, selectors.EVENT_READ)
             if not selector.select(self._seconds_max):
                 raise TooMuchWork(
-                    f"This takes longer than the {self._seconds_max:g} s the server gives to one answer",
-                    hint="Ask about fewer GPUs or machines, or run `tera` on your own machine",
+                    f"This takes longer than the {self._seconds_max:g} s that the server allows for one answer",
+                    hint="Request fewer GPUs or machines, or run `tera` on your own machine",
                 )
         content = read_frame(process.stdout)
         if content is None:
@@ -116,7 +116,7 @@ class PlannerPool:
 
 
 def _died() -> Unavailable:
-    return Unavailable("The process that computed this ended before its answer", hint="Try again")
+    return Unavailable("The process that computed the answer ended early", hint="Try again")
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

@@ -1,7 +1,7 @@
-"""A process that estimates and plans: `python -m teraflock.app.planner.worker HOME`.
+"""A process that computes estimates and plans: `python -m teraflock.app.planner.worker HOME`.
 
-It reads tasks from stdin and writes answers to stdout, one at a time, each with its length before it. It ends when its
-stdin ends, so also when its server was killed. Its memory is bounded, and it gives way to what answers requests.
+It reads tasks from stdin and writes answers to stdout, one at a time, each after its length. It ends when its stdin
+closes, also if its server was killed. Its memory is limited, and it runs with a lower priority than the server.
 """
 
 import gc
@@ -26,27 +26,27 @@ from teraflock.workload.words import without_files
 
 LENGTH_BYTES: Final = 4
 MEMORY_BYTES_MAX: Final = 8 << 30
-"""Of address space, most of which is never touched: an estimate needs some hundred MB."""
+"""Limit on address space, most of which is never used: an estimate needs a few hundred MB."""
 NICE: Final = 10
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     content: bytes = b""
     code: str = ""
-    """Of the error; empty where there is none."""
+    """The code of the error; empty if there is none."""
     sentence: str = ""
     hint: str = ""
     trace: str = ""
-    """Of what nobody foresaw, for the log."""
+    """The traceback of an unexpected error, for the log."""
 
 
 def main(home: str) -> None:
     os.nice(NICE)
     _limit_memory()
     tasks, answers = sys.stdin.buffer, sys.stdout.buffer
-    sys.stdout = sys.stderr  # whoever prints must not write between the answers
+    sys.stdout = sys.stderr  # so that a `print` does not write between the answers
     files = PlannerFiles(home, SystemClock())
-    gc.disable()  # a replay makes a hundred thousand blocks and leaves no rings of them
+    gc.disable()  # a replay allocates a hundred thousand blocks and leaves no reference cycles
     while (content := read_frame(tasks)) is not None:
         task = msgspec.msgpack.decode(content, type=Task)
         write_frame(answers, msgspec.msgpack.encode(_answered(task, files)))
