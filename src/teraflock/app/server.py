@@ -64,7 +64,7 @@ def _run(at: Place, settings: Settings, sock: socket.socket) -> None:
         cloud.start()
         _settle_memory()
         put(at.pid, f"{os.getpid()}\n{settings.listen}\n".encode())
-        LOG.info("answers at %s", url_of(settings, sock))
+        LOG.info("listening on %s", url_of(settings, sock))
         server.run(sockets=[sock])
     finally:
         cloud.stop()

@@ -1,6 +1,6 @@
 """Health checks of this machine, as values: each check has a result and a repair.
 
-A check never raises: if it cannot find out, that is its result. Kernel files are read below `root`, so that tests can
+A check never raises: an error becomes its result. Kernel files are read below `root`, so that tests can
 produce every result.
 """
 

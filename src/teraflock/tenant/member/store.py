@@ -1,7 +1,7 @@
 """All SQL for members and their roles.
 
 Every read is limited to an organisation, or says in its name that it is not. The row of a removed member stays,
-because other rows refer to it; only functions that say so find it.
+because other rows refer to it. Only functions whose names say so return it.
 """
 
 from collections import defaultdict
