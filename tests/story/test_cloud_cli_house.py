@@ -141,7 +141,7 @@ def test_half_of_a_connection_is_told(cloud: Cloud) -> None:
 def test_a_broken_connection_file_is_told(cloud: Cloud) -> None:
     cloud.home.mkdir()
     (cloud.home / "connection.json").write_text("{")
-    assert "cannot be read" in cloud.fails("ps").err
+    assert "Could not read" in cloud.fails("ps").err
 
 
 def test_a_server_that_runs_elsewhere_is_told_at_once(cloud: Cloud) -> None:

@@ -116,7 +116,7 @@ def test_a_quota_says_which_and_how_much(house: House, quota: Quota, words: str)
 
 def test_a_project_that_was_removed_meanwhile_gets_nothing(house: House) -> None:
     house.database.write(lambda tx: remove_project(tx, house.tenant.project.id, house.clock.now()))
-    with pytest.raises(NotFound, match="no project `default` any more"):
+    with pytest.raises(NotFound, match="Project `default` no longer exists"):
         launched(house, Order())
     assert held(house) == ()
 

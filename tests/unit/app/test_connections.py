@@ -17,7 +17,7 @@ ADDRESSES = ["10.0.0.1", "10.0.0.2", "2001:db8::1", "2001:db8::2", "2001:db8:0:1
     most=st.integers(1, 10),
     each=st.integers(1, 6),
     steps=st.lists(
-        st.tuples(st.sampled_from(["enter", "leave", "works", "waits"]), st.sampled_from(ADDRESSES)),
+        st.tuples(st.sampled_from(["enter", "leave", "mark_busy", "mark_idle"]), st.sampled_from(ADDRESSES)),
         max_size=80,
     ),
 )
@@ -49,7 +49,7 @@ def test_limits_hold_and_only_idle_connections_close(
             del inside[mine[0]]
         elif mine:
             getattr(connections, what)(mine[0])
-            inside[mine[0]] = what == "waits"
+            inside[mine[0]] = what == "mark_idle"
         assert len(connections) == len(inside) <= most
 
 
