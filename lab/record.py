@@ -10,6 +10,7 @@ import time
 import warnings
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 from torch._dynamo.source import ConstantSource
@@ -32,7 +33,10 @@ class Variant:
         self.text = text
         self.task, self.precision = words[0], words[1]
         self.checkpointing = "checkpoint" in words
-        self.lora = "lora" in words
+        targets = {"lora": "query-value", "lora-all": "all"}
+        self.targets = next((targets[word] for word in words if word in targets), "")
+        self.lora = bool(self.targets)
+        self.quantized = "4bit" in words
         self.cache = "cache" in words
 
 
@@ -63,7 +67,7 @@ def record(name: str, variant: Variant, build: Any, hints: dict[str, int]) -> Tr
         recorder.mark(Mark.STEP)
         recorder.phase = "a"
         if variant.task == "train":
-            _train(net, forward, variant, recorder)
+            _train(net, forward, variant, recorder, choices)
         else:
             _infer(net, forward, variant)
         recorder.mark(Mark.OPTIMIZER)
@@ -89,13 +93,17 @@ def record(name: str, variant: Variant, build: Any, hints: dict[str, int]) -> Tr
     return trace
 
 
-def _train(net: Any, forward: Any, variant: Variant, recorder: Recorder) -> None:
+def _train(net: Any, forward: Any, variant: Variant, recorder: Recorder, choices: CudaChoices) -> None:
     net.train()
     with torch.autocast("cuda", dtype=torch.bfloat16, enabled=variant.precision.startswith("amp")):
         loss = forward()
     recorder.mark(Mark.BACKWARD)
     recorder.phase = "t"
-    loss.backward()
+    # Recomputed parts must see the choices too; a CUDA build of PyTorch leaves the mode in the backward pass.
+    with mock.patch.object(
+        torch.autograd, "_engine_run_backward", choices.within(torch.autograd._engine_run_backward)
+    ):
+        loss.backward()
     recorder.tag([each.grad for each in net.parameters() if each.grad is not None], "g")
     recorder.tag([loss], "a")
 
@@ -172,8 +180,18 @@ IMAGE_FIXED = ("swin_t",)
 """Windows shift and pad by the remainder of the image size: its symbolic form does not come to an end."""
 
 
+QUANTIZED_VARIANTS = (
+    "train+bf16+checkpoint+lora-all+4bit",
+    "train+bf16+checkpoint+lora+4bit",
+    "train+bf16+checkpoint+lora-all",
+    "train+bf16+lora-all+4bit",
+    "infer+bf16+4bit",
+)
+"""How decoders are fine-tuned and served beside the ways all models have."""
+
+
 def entries() -> dict[str, tuple[Any, dict[str, int], tuple[str, ...]]]:
-    from lab import language, others, vision
+    from lab import detection, diffusion, language, others, vision
 
     found: dict[str, tuple[Any, dict[str, int], tuple[str, ...]]] = {}
     for name, make in language.MODELS.items():
@@ -182,7 +200,8 @@ def entries() -> dict[str, tuple[Any, dict[str, int], tuple[str, ...]]]:
         found[name] = (build_vision(make_sized, pixels), {"batch": 6, "image": pixels}, VISION_VARIANTS)
         if name in IMAGE_FIXED:
             found[name] = (found[name][0], {"batch": 6}, VISION_VARIANTS)
-    found.update(others.MODELS)
+    for more in (others, detection, diffusion):
+        found.update(more.MODELS)
     return found
 
 

@@ -88,7 +88,7 @@ class Application:
         self.asgi: ASGIApp = Gate(
             self.litestar,
             services.metrics,
-            simulated=services.simulated,
+            reality=services.reality,
             seconds=services.seconds,
             log=services.log,
             access=services.access,

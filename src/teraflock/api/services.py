@@ -99,7 +99,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     snapshots: RequestReads
     """The database, as `nouns` see it."""
     nouns: Nouns
-    simulated: bool
+    reality: Callable[[], str]
+    """`simulated`, `mixed` or `real`, as `Engines.reality` has it."""
     reads_inline: bool
     """Whether reading the database is quicker than a change of threads: so on SQLite."""
     planner: Planner

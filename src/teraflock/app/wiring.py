@@ -102,6 +102,7 @@ class Cloud:
             alone=not self.is_postgres,
             random_bytes=random_bytes,
             fault=dies_at(settings.faults),
+            policy=policy_of(settings),
         )
         self.rates = installation_rates(at)
         self.planner_files = PlannerFiles(str(at.home), self.clock)
@@ -138,7 +139,7 @@ class Cloud:
 
     def _services(self, random_bytes: RandomBytes) -> Services:
         settings = self.settings
-        policy = Policy(vcpu_overcommit=settings.vcpu_overcommit, disk_overcommit=settings.disk_overcommit)
+        policy = policy_of(settings)
 
         memory = FleetMemory(self.clock)
 
@@ -183,7 +184,7 @@ class Cloud:
             nouns_on=nouns_on,
             snapshots=snapshots,
             nouns=nouns_on(snapshots, self.loops.wake),
-            simulated=any(engine.simulated for engine in self.engines),
+            reality=lambda: self.engines.reality,
             reads_inline=not self.is_postgres,
             news=News(self.database, self.clock),
             planner=self._planner(),
@@ -294,6 +295,10 @@ class Cloud:
                 if not self._ending.is_set():
                     LOG.exception("could not delete old answers")
             self._ending.wait(FORGET_SECONDS)
+
+
+def policy_of(settings: Settings) -> Policy:
+    return Policy(vcpu_overcommit=settings.vcpu_overcommit, disk_overcommit=settings.disk_overcommit)
 
 
 def defaults_of(settings: Settings) -> Defaults:

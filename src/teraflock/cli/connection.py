@@ -38,8 +38,9 @@ def connection() -> "Connection":
 
 def mark_simulated(client: "Client") -> None:
     """Words beside answers that do not say it themselves: nothing that is simulated is shown as real."""
-    if client.health().simulated:
-        remark(f"{SIMULATED}: nothing of this is real")
+    health = client.health()
+    if health.simulated:
+        remark(f"{SIMULATED}: {'some' if health.engine == 'mixed' else 'nothing'} of this is real")
 
 
 def connected(project: str | None = None) -> "Client":

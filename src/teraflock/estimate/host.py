@@ -88,7 +88,7 @@ def issued(
 
 
 def _ending(optimizer: str, parameters: float, *, context: bool) -> Weights:
-    kind = {"sgd": "sgd", "adam": "adam", "adamw": "adam"}.get(optimizer)
+    kind = {"sgd": "sgd", "adam": "adam"}.get(optimizer, "adam" if "adamw" in optimizer else None)
     if kind is None:
         return {}
     return {kind: parameters, "context_parameter": parameters if context and kind == "adam" else 0.0}

@@ -184,12 +184,24 @@ def peaks_by_phase(scene: Scene) -> tuple[int, int]:
     return peaks[0], peaks[1]
 
 
+EIGHT_BITS_MIN: Final = 4096
+EIGHT_BITS_BLOCK: Final = 256
+"""Of bitsandbytes: smaller parameters keep their state in 32 bits; each block of numbers has one scale."""
+
+
 def optimizer_state(optimizer: str, shape: Sequence[int], size: int) -> list[int]:
-    """Bytes of each state tensor a parameter of `size` bytes gets."""
+    """Bytes of each state tensor a parameter of `size` bytes gets. Paged state is not in PyTorch's memory: the driver
+    moves it to the host when the GPU is full."""
     if optimizer == "sgd":
         return [size]
     if optimizer in ("adam", "adamw"):
         return [size, size]
+    if optimizer == "adamw-8bit":
+        count = prod(shape)
+        if count < EIGHT_BITS_MIN:
+            return [4 * count, 4 * count]
+        scales = 4 * -(-count // EIGHT_BITS_BLOCK)
+        return [count, count, scales, scales]
     if optimizer == "adafactor":
         if len(shape) < 2:
             return [size]

@@ -154,3 +154,9 @@ def to_build_in_all_projects(tx: Transaction) -> tuple[Image, ...]:
         f"{_IMAGE.select} WHERE (state = 'waiting' AND recipe <> '') OR state = 'deleting' ORDER BY id"
     )
     return tuple(_IMAGE.value(row) for row in rows)
+
+
+def built_in_all_projects(tx: Transaction) -> tuple[Image, ...]:
+    """Images of recipes that every site should have."""
+    rows = tx.all(f"{_IMAGE.select} WHERE state = 'ready' AND recipe <> '' ORDER BY id")
+    return tuple(_IMAGE.value(row) for row in rows)

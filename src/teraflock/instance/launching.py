@@ -31,6 +31,7 @@ from teraflock.instance.naming import new_name, numbered
 from teraflock.instance.orders import Order, ShapeWish, need_of, shape_of
 from teraflock.instance.renting import choose
 from teraflock.instance.site import store as sites
+from teraflock.instance.site.rules import removed
 from teraflock.instance.states import Phase, Wanted
 from teraflock.network.rules import free_addresses
 from teraflock.storage.database import Transaction
@@ -83,8 +84,11 @@ def check_site(tx: Transaction, engines: Engines, project: Project, order: Order
     """Refuse a site that is not there and one that the project may not rent at in the same words."""
     site = order.site
     allowed = sites.names_for(tx, project.organisation_id) | engines.for_all
+    over = removed(engines.records, sites.records(tx))
     names = [
-        each.site for each in engines if each.site in allowed or Capability.PLACEMENT in each.capabilities
+        each.site
+        for each in engines
+        if (each.site in allowed or Capability.PLACEMENT in each.capabilities) and each.site not in over
     ]
     if site not in names:
         raise unknown_name(
@@ -123,7 +127,12 @@ def _launch_rented(
     driver = engines.at(order.site)
     _site_of_image(tx, image, order.site)
     shape, rental = choose(order, driver.types())
-    keeps_disk = Capability.STOP in driver.capabilities
+    can = driver.capabilities
+    if order.access == Access.COMMAND and Capability.EXEC not in can:
+        raise BadInput(
+            f"The site `{order.site}` cannot run a command and keep its exit code",
+            hint="Leave `--command` out and use SSH, or give a script with `--user-data`",
+        )
     check_quota(tx, project, shape, order.instances)
     names = _names(tx, project, order, random_bytes)
     project = with_network(tx, actor, project)
@@ -131,7 +140,13 @@ def _launch_rented(
     for name in names:
         blank = _blank(actor, project, order, image, shape, name, now, random_bytes)
         policy = order.restart_policy or RestartPolicy.NEVER
-        spec = replace(blank.spec, rental=rental, keeps_disk=keeps_disk, restart_policy=policy)
+        spec = replace(
+            blank.spec,
+            rental=rental,
+            keeps_disk=Capability.STOP in can,
+            watches_guest=Capability.EXEC in can,
+            restart_policy=policy,
+        )
         made.append(_rent(tx, replace(blank, spec=spec), driver, now, random_bytes))
     return tuple(made)
 

@@ -79,6 +79,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     rental: RentalSpec | None = None
     """None: it runs on one of our hosts."""
     restart_policy: RestartPolicy = RestartPolicy.SAME_HOST
+    watches_guest: bool = True
+    """Whether its site can look into it: else nobody knows when its user-data ends."""
     keeps_disk: bool = True
     """Whether its site can stop it and keep its disk. One that cannot be stopped is deleted instead."""
     time_limit_seconds: int | None = None

@@ -362,12 +362,12 @@ def site_in_all_projects(tx: Transaction, id: str) -> str:
 
 def on_site_in_all_projects(tx: Transaction, site: str) -> list[Row]:
     """Of all instances on a site's hosts: id, phase, wanted, host name (empty for a rented host), whether work is under
-    way or the host is recorded as away, their shape, and when a rented machine was made.
+    way or the host is recorded as away, their shape, and of a rented machine when it was made and its provider's id.
     """
     return tx.all(
         "SELECT i.id, i.phase, i.wanted, CASE WHEN h.kind = 'own' THEN h.name ELSE '' END,"
         " CASE WHEN i.operation = '' AND i.settled = 1 AND h.state <> 'away' THEN 0 ELSE 1 END,"
-        " i.vcpus, i.ram_bytes, i.disk_bytes, h.made_at_us"
+        " i.vcpus, i.ram_bytes, i.disk_bytes, h.made_at_us, h.remote_id"
         " FROM instance i JOIN host h ON h.id = i.host_id WHERE i.site = :site AND h.site = :site",
         site=site,
     )
@@ -396,6 +396,16 @@ def lock_on_host_in_all_projects(tx: Transaction, host_id: HostId) -> tuple[Inst
     return instances_from(tx, rows)
 
 
+def on_lost_hosts_in_all_projects(tx: Transaction, seen_before: datetime) -> tuple[Instance, ...]:
+    """Instances that are away, at rest, on own hosts that no reading has found since a time."""
+    rows = tx.all(
+        f"SELECT {_FROM_I} FROM instance i JOIN host h ON h.id = i.host_id WHERE i.phase = 'away' AND i.operation = ''"
+        " AND h.kind = 'own' AND h.state = 'away' AND h.seen_at_us < :before ORDER BY i.id",
+        before=microseconds(seen_before),
+    )
+    return instances_from(tx, rows)
+
+
 def away_in_work_in_all_projects(tx: Transaction, site: str) -> list[tuple[InstanceId, str]]:
     """Instances that are away in the middle of an operation, and the names of their hosts; empty for rented ones."""
     rows = tx.all(
@@ -407,13 +417,13 @@ def away_in_work_in_all_projects(tx: Transaction, site: str) -> list[tuple[Insta
     return [(InstanceId(row[0]), row[1]) for row in rows]
 
 
-def ids_known_in_all_projects(tx: Transaction, ids: Sequence[str]) -> dict[str, str]:
-    """The phases of those of the ids that we know."""
+def ids_known_in_all_projects(tx: Transaction, ids: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """The phases and sites of those of the ids that we know."""
     known = {}
     for id in ids:
-        row = tx.one("SELECT phase FROM instance WHERE id = :id", id=id)
+        row = tx.one("SELECT phase, site FROM instance WHERE id = :id", id=id)
         if row:
-            known[id] = row[0]
+            known[id] = (row[0], row[1])
     return known
 
 

@@ -27,6 +27,12 @@ class WorkloadWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     optimizer: Word | None = None
     gradient_checkpointing: bool = False
     lora_rank: Whole | None = None
+    lora_targets: Word | None = None
+    """`query-value` (the default) or `all` linear layers."""
+    load_in: Word | None = None
+    """`4bit`: weights as bitsandbytes stores them for QLoRA."""
+    accumulate: Whole | None = None
+    """Passes of `batch` samples for each step of the optimizer."""
     task: Word = "train"
     kv_cache: bool = False
     steps: float | None = None
@@ -111,4 +117,7 @@ def workload_from(model: str, batch: int | None, words: WorkloadWords) -> "Workl
         gradient_checkpointing=words.gradient_checkpointing,
         lora_rank=words.lora_rank,
         kv_cache=words.kv_cache,
+        lora_targets=words.lora_targets or "query-value",
+        load_in=words.load_in or "",
+        accumulate=words.accumulate or 1,
     )

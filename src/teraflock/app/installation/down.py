@@ -40,7 +40,7 @@ def down(places: Places, on_progress: OnProgress, *, guests_too: bool) -> DownRe
     on_progress("server")
     server = background.stop(places)
     settings = kept_settings(places)
-    if settings is None or settings.engine == "simulated":
+    if settings is None or settings.engine != "lxd":
         return DownResult(server=server, daemon=False, guests=0)
     on_progress("engine")
     guests = 0

@@ -11,8 +11,9 @@ OLD_CPU: Final = "teraflock.estimate.cpu"
 HELP: Final = """What a training or inference step needs on every GPU: memory, the largest batch, time.
 
 MODEL is a known name (`--models` lists them; `meta-llama/Llama-3.1-8B` is understood too), a Hugging Face
-`config.json` (Llama, Mistral, Qwen2, Qwen3), or a trace that `tera trace` wrote. `--batch` counts the samples on each
-GPU. fp32 means PyTorch's defaults: convolutions may use TF32, matrix products do not.
+`config.json` (Llama, Mistral, Mixtral, Qwen, Gemma, Phi, BERT, RoBERTa, ViT, CLIP, T5, BART, Whisper), or a trace
+that `tera trace` wrote. `--batch` counts the samples on each GPU. fp32 means PyTorch's defaults: convolutions may use
+TF32, matrix products do not.
 
 \b
 Examples:
@@ -21,6 +22,8 @@ Examples:
   tera estimate resnet50 --batch 128 --memory-limit 11GiB --json
   tera estimate resnet50 --batch 64 --gpu 'H200 1g.18gb'
   tera estimate resnet50 --batch 64 --gpu H100 --power-limit 400
+  tera estimate llama-3.1-8b --batch 1 --seq 2048 --precision bf16 --load-in 4bit --lora-rank 16 --lora-targets all
+  tera estimate llama-3.1-8b --users 16 --context 8192 --gpu H100
   tera estimate config.json --batch 1 --seq 4096 --precision amp-bf16 --gpu H100
   tera estimate llama-8b --batch 1 --seq 2048 --precision bf16 --gpu H100 --tensor-parallel 4
   tera estimate job.trace --gpu all --plot memory.svg
@@ -45,10 +48,28 @@ Examples:
 @click.option(
     "--optimizer",
     default=None,
-    help="sgd, adam, adamw, adafactor, or none: forward and backward alone.  [default: sgd for images, adamw for text]",
+    help="sgd, adam, adamw, adafactor, adamw-8bit, paged-adamw, paged-adamw-8bit (bitsandbytes), or none: forward and"
+    " backward alone.  [default: sgd for images, adamw for text]",
 )
 @click.option("--gradient-checkpointing", is_flag=True, help="Recompute activations in the backward pass.")
-@click.option("--lora-rank", type=int, help="Train LoRA matrices of this rank on q and v, and nothing else.")
+@click.option("--lora-rank", type=int, help="Train LoRA matrices of this rank, and nothing else.")
+@click.option(
+    "--lora-targets",
+    help="Layers with LoRA: query-value, or all linear layers.  [default: query-value]",
+)
+@click.option(
+    "--load-in",
+    help="4bit: weights as bitsandbytes keeps them for QLoRA, NF4 with double quantization.",
+)
+@click.option(
+    "--accumulate",
+    type=int,
+    help="Passes of `--batch` samples for each step of the optimizer: gradient_accumulation_steps of Trainer.",
+)
+@click.option("--users", type=int, help="Estimate serving: so many users at once, with a KV cache each.")
+@click.option(
+    "--context", type=int, help="With --users: tokens of each user, prompt and answer.  [default: 4096]"
+)
 @click.option("--task", default="train", show_default=True, help="train or infer.")
 @click.option("--kv-cache", is_flag=True, help="Inference that keeps keys and values of all tokens.")
 @click.option(
@@ -105,7 +126,14 @@ Examples:
 @click.option("--models", is_flag=True, help="List the models that are known by name.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object on stdout.")
 def command(
-    model: str | None, source: str | None, plot: str | None, models: bool, as_json: bool, **words: Any
+    model: str | None,
+    source: str | None,
+    plot: str | None,
+    models: bool,
+    as_json: bool,
+    users: int | None,
+    context: int | None,
+    **words: Any,
 ) -> None:
     if models:
         from teraflock.workload.zoo import known_names
@@ -133,6 +161,15 @@ def command(
     from teraflock.estimate.answer import answer
 
     gc.disable()  # one answer and out: collecting the replay's blocks would only cost the cold start
+    if users is not None:
+        from teraflock.cli.estimate.serving import answer_serving
+        from teraflock.estimate.words import cards_from
+
+        cards = cards_from(asked.gpu, clock=asked.clock, power_limit=asked.power_limit, own_cards=own_cards)
+        answer_serving(model, asked, users, context, cards, as_json=as_json)
+        return
+    if context is not None:
+        raise BadInput("`--context` needs `--users`", hint="For a step over that many tokens, use `--seq`")
     workload, question = understood(asked, own_cards)
     estimate = answer(workload, question)
     if plot is not None:
@@ -188,4 +225,5 @@ def _refuse_words_for_a_trace(model: str) -> None:
 
 OF_THE_ZOO: Final = (
     "seq", "image_size", "precision", "optimizer", "gradient_checkpointing", "lora_rank", "task", "kv_cache",
+    "lora_targets", "load_in", "accumulate", "users", "context",
 )  # fmt: skip

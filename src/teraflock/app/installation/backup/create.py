@@ -39,7 +39,7 @@ def create(
     address = places.server.database(settings)
     if "://" not in address and not Path(address).exists():
         raise NotFound(f"There is no installation in {places.home}", hint="Set one up with `make up`")
-    if with_disks and settings.engine == "simulated":
+    if with_disks and settings.engine != "lxd":
         raise Refused("The simulated engine has no disks", hint="Leave out `--with-disks`")
     database = open_as_it_is(address)
     try:
