@@ -1,4 +1,4 @@
-# The whole house from here: `make help` says what there is.
+# Everything starts here. `make help` lists the targets.
 .DEFAULT_GOAL := help
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,57 +6,57 @@ READY := $(VENV)/ready
 
 .PHONY: help up down purge doctor test test-long corpus check format bench lock clean
 
-help:  ## this list
+help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 18
 
 $(READY): requirements/dev.lock pyproject.toml scripts/setup
 	@sh scripts/setup $(VENV)
 	@touch $(READY)
 
-# Stopping, removing and looking must work without a network too: they take the environment as it is.
+# `down`, `purge` and `doctor` must work without a network: they use the existing environment.
 $(BIN)/tera:
 	@$(MAKE) --no-print-directory $(READY)
 
-up: $(READY)  ## set up, and start the cloud on this machine (as root: with real containers)
+up: $(READY)  ## set up and start the cloud on this machine (as root: with real containers)
 	@sh scripts/prepare-engine
 	@$(BIN)/tera up
 
-down: $(BIN)/tera  ## stop it, instances too; GUESTS=keep lets them run on
+down: $(BIN)/tera  ## stop the server and all instances; GUESTS=keep leaves instances running
 	@$(BIN)/tera down $(if $(filter keep,$(GUESTS)),--keep-guests)
 
-purge: $(BIN)/tera  ## remove all that it made on this machine; asks, YES=1 does not
+purge: $(BIN)/tera  ## remove everything that Teraflock created on this machine; YES=1 skips the question
 	@$(BIN)/tera purge $(if $(YES),--yes)
 
-doctor: $(BIN)/tera  ## check everything, and say what to repair
+doctor: $(BIN)/tera  ## check the installation and show what to repair
 	@$(BIN)/tera doctor
 
-test: $(READY)  ## set up, and run the tests on all cores, except the long ones
+test: $(READY)  ## set up and run the tests on all cores, without the long ones
 	@sh scripts/postgres
 	$(BIN)/python -m pytest -n auto -m "not long"
 
-test-long: $(READY)  ## run the long tests: simulations, walks over every fault, large property tests
+test-long: $(READY)  ## run the long tests: simulations, fault injection at every step, large property tests
 	@sh scripts/postgres
 	$(BIN)/python -m pytest -n auto -m "long"
 
-corpus: $(READY)  ## trace every script of tests/corpus, with PyTorch in an environment of its own
+corpus: $(READY)  ## trace every script in tests/corpus, with PyTorch in a separate environment
 	@sh scripts/setup-trace $(VENV) .venv-trace
 	TERA_CORPUS=all .venv-trace/bin/python -m pytest tests/corpus tests/unit/workload
 
-check: $(READY)  ## format, lint and types
+check: $(READY)  ## check format, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-format: $(READY)  ## write the format and the safe lint repairs
+format: $(READY)  ## format the code and apply safe lint fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY)  ## measure, and print what was measured
+bench: $(READY)  ## run the benchmarks and print the results
 	@sh scripts/setup-bench $(VENV) .venv-bench
 	$(BIN)/python -m bench
 
-lock: $(READY)  ## pin the newest versions that requirements/*.in admit
+lock: $(READY)  ## pin the newest versions that requirements/*.in allow
 	@sh scripts/lock
 
-clean:  ## remove what set-up and tests made here
+clean:  ## remove environments and caches
 	rm -rf $(VENV) .venv-bench .venv-trace .mypy_cache .ruff_cache .pytest_cache .hypothesis

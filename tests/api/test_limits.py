@@ -226,7 +226,7 @@ def test_an_owner_cannot_make_projects_without_end_or_lock_the_operator_out(
     assert [answer.status for answer in made] == [201] * 18 + [409] * 12
     assert (made[-1].code, made[-1].json["detail"]) == (
         "quota_reached",
-        "The quota of organisation `acme` allows 20 projects; this would make 21",
+        "The quota of organisation `acme` allows 20 projects; this would need 21",
     )
     assert all(answer.json["subnet"] == "" for answer in made[:18]), "none of them takes a network"
     body = {"name": "third", "owner": "me@third"}

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from tests.engine.conftest import GIB, MIB, NETWORKS, MachineMaker, launched
 from tests.engine.house import OUTSIDE_ADDRESS, House
 
-from teraflock.app.house.health import Verdict
-from teraflock.app.house.isolation import BY_FILTER, judged
+from teraflock.app.installation.health import Verdict
+from teraflock.app.installation.isolation import BY_FILTER, judged
 from teraflock.app.settings import Settings
 from teraflock.drivers.lxd import confinement, ids, names, probe
 from teraflock.drivers.lxd.driver import Lxd
@@ -175,7 +175,7 @@ def test_doctor_s_probe_sees_the_walls_and_leaves_nothing(driver: Lxd, client: C
     by_mistake = {each.check: each.verdict for each in judged(opened, Settings())}
     assert by_mistake["isolation: kernel surface"] is Verdict.WRONG
     by_setting = {each.check: each.verdict for each in judged(opened, Settings(guest_io_uring=True))}
-    assert by_setting["isolation: kernel surface"] is Verdict.MIND
+    assert by_setting["isolation: kernel surface"] is Verdict.WARNING
 
 
 # Disks

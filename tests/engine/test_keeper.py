@@ -8,8 +8,8 @@ from pathlib import Path
 from tests.engine.conftest import MachineMaker
 from tests.engine.house import House
 
-from teraflock.app.house.keeper import LEFT_OVER, EngineKeeper
-from teraflock.app.house.places import Places
+from teraflock.app.installation.keeper import LEFT_OVER, EngineKeeper
+from teraflock.app.installation.places import Places
 from teraflock.base.clock import FixedClock
 from teraflock.drivers.lxd import daemon, veths
 from teraflock.drivers.lxd.driver import Lxd

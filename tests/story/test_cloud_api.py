@@ -238,11 +238,11 @@ def _fails(server: Server) -> str:
 
 def test_what_keeps_a_server_from_starting_is_told_in_a_sentence(tmp_path: Path) -> None:
     with running(tmp_path / "home") as server:
-        assert "runs already" in _fails(Server(tmp_path / "home"))
+        assert "already running" in _fails(Server(tmp_path / "home"))
         taken = Server(tmp_path / "other", TERA_LISTEN=f"127.0.0.1:{server.port}")
-        assert "cannot answer" in _fails(taken)
+        assert "cannot listen" in _fails(taken)
     assert "TLS" in _fails(Server(tmp_path / "open", TERA_LISTEN="0.0.0.0:0"))
-    assert "no kind of database" in _fails(Server(tmp_path / "odd", TERA_DATABASE="mysql://x"))
+    assert "Unknown kind of database" in _fails(Server(tmp_path / "odd", TERA_DATABASE="mysql://x"))
 
 
 def test_the_server_speaks_tls_and_the_client_trusts_only_what_it_is_told(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from tests.story.cloud import Cloud, free_port
 CUT_OFF = """
 import os, sys
 from pathlib import Path
-from teraflock.app.house.places import Places
-from teraflock.app.house.up import up
+from teraflock.app.installation.places import Places
+from teraflock.app.installation.up import up
 up(Places(Path(sys.argv[1])), lambda phase: os._exit(9) if phase.startswith(sys.argv[2]) else None)
 """
 
@@ -99,7 +99,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path, cloud: Cloud) -> None:
     cloud.ok("up")
     other = Cloud(tmp_path / "other" / "home", cloud.port)
     refused = other.fails("up")
-    assert "Another program answers" in refused.err
+    assert "Another program already answers" in refused.err
     assert "TERA_LISTEN" in refused.hint
     other.more["TERA_LISTEN"] = f"127.0.0.1:{free_port()}"
     other.run("down")
@@ -141,7 +141,7 @@ def test_half_of_a_connection_is_told(cloud: Cloud) -> None:
 def test_a_broken_connection_file_is_told(cloud: Cloud) -> None:
     cloud.home.mkdir()
     (cloud.home / "connection.json").write_text("{")
-    assert "cannot be read" in cloud.fails("ps").err
+    assert "Could not read" in cloud.fails("ps").err
 
 
 def test_a_server_that_runs_elsewhere_is_told_at_once(cloud: Cloud) -> None:
@@ -162,9 +162,9 @@ def test_a_server_that_runs_elsewhere_is_told_at_once(cloud: Cloud) -> None:
 def test_why_nothing_is_real_is_told_later_too(cloud: Cloud) -> None:
     cloud.ok("up")
     (engine,) = [each for each in json.loads(cloud.run("doctor", "--json").out) if each["check"] == "engine"]
-    assert "asked for by TERA_ENGINE" in engine["seen"]
+    assert "requested by TERA_ENGINE" in engine["seen"]
     assert engine["verdict"] == "mind"
-    assert "asked for by TERA_ENGINE" in cloud.ok("up").err
+    assert "requested by TERA_ENGINE" in cloud.ok("up").err
 
 
 def test_what_the_house_writes_is_its_owners(cloud: Cloud) -> None:

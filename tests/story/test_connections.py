@@ -108,7 +108,7 @@ def test_half_open_connections_of_one_address_stop_nobody_else_and_are_closed(tm
                 assert asked(server, "127.0.0.1") == 200, "and the address itself is let in"
             assert all(is_closed(sock) for sock in held)
         written = log_of(server)
-        assert "connection from 127.0.0.1 closed: too many are open" in written
+        assert "connection from 127.0.0.1 closed: too many open connections" in written
         assert written.count("connection from 127.0.0.1") < 20
 
 
@@ -137,7 +137,7 @@ def test_loops_go_on_when_all_connections_are_taken(tmp_path: Path) -> None:
             me.instances.launch(LaunchRequest(name="one"))
             assert me.instances.wait_until("one", "running").state == "running"
         written = log_of(server)
-        assert "connections at a time instead of 4096: this process may open 400 files" in written
+        assert "instead of 4096: this process may open only 400 files" in written
         assert "Too many open files" not in written
     finally:
         if server.process is not None:

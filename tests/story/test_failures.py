@@ -202,7 +202,7 @@ def test_a_database_of_a_newer_version_is_left_alone(owner: Tera) -> None:
     for words in (("offers",), ("offers", "import", "mine", "x.csv"), ("gpus", "T4")):
         done = owner.run(*words)
         assert (done.code, done.out) == (1, "")
-        assert "was written by a newer Teraflock (schema 99" in done.err
+        assert "was written by a newer version of Teraflock (schema 99" in done.err
         assert "Update Teraflock" in done.hint
     assert (owner.home / "tera.db").read_bytes() == before
 

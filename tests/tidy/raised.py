@@ -1,7 +1,7 @@
-"""Which errors a function can raise, read from the source.
+"""Finds the errors that a function can raise, by reading the source.
 
-A call is followed by the declared types: parameters, returns, attributes of `self`. What a `try` catches is taken out
-again. A value whose type the source does not declare (a callback) is not followed, unless `CALLBACKS` names it.
+It follows calls by declared types: parameters, return values, attributes of `self`. Errors that a `try` catches are
+removed. A value without a declared type (a callback) is not followed, unless `CALLBACKS` lists it.
 """
 
 import ast
@@ -19,7 +19,7 @@ CALLBACKS: Final[Mapping[str, tuple[str, ...]]] = {
     "teraflock.instance.site.service.SiteService._check_record": ("teraflock.app.engines.check_record",),
     "teraflock.image.service.ImageService._publish": ("teraflock.instance.service.InstanceService.publish",),
 }
-"""Attributes that hold functions, and the functions that `app/wiring.py` puts there."""
+"""Attributes that contain functions, and the functions that `app/wiring.py` assigns to them."""
 
 
 class Type(NamedTuple):
@@ -37,7 +37,7 @@ class Function(NamedTuple):
 
 
 class Source:
-    """All modules, and what each name in them stands for."""
+    """All modules, and the meaning of each name in them."""
 
     def __init__(self) -> None:
         self.trees: dict[str, ast.Module] = {}
@@ -46,7 +46,7 @@ class Source:
         self.classes: dict[str, ast.ClassDef] = {}
         self.home: dict[str, str] = {}
         self.values: dict[str, tuple[str, ast.expr]] = {}
-        """What is assigned at the top of a module, such as a table of functions."""
+        """Assignments at the top of a module, such as a table of functions."""
         self.typed: dict[str, dict[str, Type]] = {}
         for path in sorted(SOURCE.rglob("*.py")):
             module = ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
@@ -88,7 +88,7 @@ class Source:
 
     @cache  # noqa: B019
     def full(self, module: str, text: str) -> str:
-        """The full name of a dotted name in a module, with imports followed to where it is defined."""
+        """The full name of a dotted name in a module. Follows imports to the definition."""
         first, _, rest = text.partition(".")
         found = self.names[module].get(first, "")
         for _ in range(5):
@@ -125,7 +125,7 @@ class Source:
         return ROOT in self.family(name)
 
     def methods(self, owner: str, name: str) -> Iterator[Function]:
-        """A method of a class. Of a protocol: that of every class that has all of its methods."""
+        """A method of a class. For a protocol: the method of every class that has all methods of the protocol."""
         for each in self.family(owner):
             if found := self.functions.get(f"{each}.{name}"):
                 yield found
@@ -136,7 +136,7 @@ class Source:
 
     @cache  # noqa: B019
     def implementing(self, protocol: str) -> tuple[str, ...]:
-        """Those with all its methods. One method alone must have its return type too: `now` is a common name."""
+        """Classes with all methods of the protocol. A single method must also have the same return type."""
         wanted = self._returns(protocol)
         others = {name: self._returns(name) for name in self.classes if name != protocol}
         if len(wanted) > 1:
@@ -145,7 +145,7 @@ class Source:
 
     @cache  # noqa: B019
     def _returns(self, name: str) -> dict[str, str]:
-        """What each method returns. Properties may be plain attributes elsewhere, so they are left out."""
+        """The return type of each method. Leaves out properties, which may be plain attributes elsewhere."""
         bodies = [self.classes[each].body for each in reversed(self.family(name)) if each in self.classes]
         methods = [each for body in bodies for each in body if isinstance(each, ast.FunctionDef)]
         plain = [each for each in methods if "property" not in map(ast.unparse, each.decorator_list)]
@@ -175,7 +175,7 @@ class Source:
         return Type(found.name, many=True) if found else None
 
     def attributes(self, owner: str) -> dict[str, Type]:
-        """Declared types of a class's attributes. While they are read, what is known so far."""
+        """Declared types of a class's attributes. During the reading: those known so far."""
         if owner in self.typed:
             return self.typed[owner]
         found: dict[str, Type] = {}
@@ -222,7 +222,7 @@ class Scope:
                     self._learn(arg.arg, source.type_of(self.module, arg.annotation))
         for node in ast.walk(function.node):
             self._statement(node)
-        self._called.clear()  # what was asked before all names were known
+        self._called.clear()  # results from before all names were known
 
     def _learn(self, name: str, kind: Type | None) -> None:
         if kind:
@@ -292,7 +292,7 @@ class Scope:
         return None
 
     def called(self, node: ast.expr) -> list[Function]:
-        """The functions that a name or attribute stands for."""
+        """The functions that a name or attribute refers to."""
         if node not in self._called:
             self._called[node] = self._resolved(node)
         return self._called[node]
@@ -331,11 +331,11 @@ class Handler(NamedTuple):
     kinds: frozenset[str]
     """Names of the classes it catches."""
     again: bool
-    """Whether it raises what it caught."""
+    """Whether it raises the caught error again."""
 
 
 class Part(NamedTuple):
-    """A piece of a function: what it raises and calls itself, and the `try` statements in it."""
+    """A part of a function: what it raises and calls directly, and its `try` statements."""
 
     errors: set[str]
     calls: set[str]
@@ -352,7 +352,7 @@ class Raised:
         self._parts: dict[str, Part] = {}
 
     def follow(self, names: Iterable[str]) -> None:
-        """Fill `known` for these functions and all that they call, until nothing new is found."""
+        """Fill `known` for these functions and everything they call, until nothing new is found."""
         waiting = list(names)
         while waiting:
             name = waiting.pop()
@@ -402,7 +402,7 @@ class Reader:
             for each in (*node.handlers, *node.orelse, *node.finalbody):
                 self._read(each, part)
             return
-        if isinstance(node, ast.ExceptHandler):  # the class it names is caught, not raised
+        if isinstance(node, ast.ExceptHandler):  # this class is caught, not raised
             for statement in node.body:
                 self._read(statement, part)
             return
@@ -413,7 +413,7 @@ class Reader:
             self._read(child, part)
 
     def _named(self, full: str, part: Part) -> None:
-        """An error that is made, or a table at the top of a module with functions and errors in it."""
+        """An error that is created, or a table at the top of a module that contains functions and errors."""
         if full in self.source.classes and self.source.is_error(full):
             part.errors.add(full)
         elif full in self.source.values:

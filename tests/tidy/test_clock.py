@@ -1,4 +1,4 @@
-"""Only `base/clock.py` asks the system what time it is: bills and loops must replay exactly."""
+"""Only `base/clock.py` reads the system time: bills and loops must replay exactly."""
 
 import ast
 from pathlib import Path
@@ -24,7 +24,7 @@ def questions(source: str) -> list[int]:
     ]
 
 
-def test_nobody_else_asks_the_system_for_the_time() -> None:
+def test_only_the_clock_module_reads_the_system_time() -> None:
     asking = [
         f"{path.relative_to(PACKAGE)}:{line}"
         for path in sorted(PACKAGE.rglob("*.py"))
@@ -34,5 +34,5 @@ def test_nobody_else_asks_the_system_for_the_time() -> None:
     assert asking == []
 
 
-def test_the_check_sees_a_question() -> None:
+def test_the_check_finds_a_clock_read() -> None:
     assert questions("from datetime import datetime\nx = datetime.now()\n") == [2]

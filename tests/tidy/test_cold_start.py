@@ -1,4 +1,4 @@
-"""What a cold command must not load. Times are for `make bench`; which modules are loaded can be tested."""
+"""Modules that a cold command must not import. `make bench` measures times; this test checks the modules."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ HEAVY = (
 
 
 def loaded_by(arguments: list[str], home: Path) -> set[str]:
-    """The modules in memory when `tera` ends."""
+    """The modules in memory when `tera` exits."""
     code = (
         "import sys, teraflock.cli.main as m\n"
         f"sys.argv = ['tera', *{arguments!r}]\n"
@@ -43,19 +43,19 @@ def loaded_by(arguments: list[str], home: Path) -> set[str]:
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["--version"], ["offers", "--gpu", "A100", "--json"], ["gpus"]], ids=" ".join
 )
-def test_a_cold_command_loads_nothing_heavy(arguments: list[str], tmp_path: Path) -> None:
-    loaded_by(arguments, tmp_path)  # the first run makes the database
+def test_a_cold_command_imports_no_heavy_modules(arguments: list[str], tmp_path: Path) -> None:
+    loaded_by(arguments, tmp_path)  # the first run creates the database
     loaded = loaded_by(arguments, tmp_path)
     assert "click" in loaded
     assert sorted(name for name in HEAVY if name in loaded) == []
 
 
-def test_help_loads_no_database(tmp_path: Path) -> None:
+def test_help_imports_no_database(tmp_path: Path) -> None:
     assert "sqlite3" not in loaded_by(["--help"], tmp_path)
     assert not any(tmp_path.iterdir())
 
 
-def test_an_estimate_loads_no_paths_and_no_archives(tmp_path: Path) -> None:
+def test_an_estimate_imports_no_pathlib_and_no_zipfile(tmp_path: Path) -> None:
     loaded = loaded_by(["estimate", "resnet50", "--batch", "64"], tmp_path)
     assert loaded & {"pathlib", "shutil", "csv", "teraflock.estimate.answer"} == {
         "csv",

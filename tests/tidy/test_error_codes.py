@@ -15,7 +15,7 @@ from teraflock.app.reference import codes_of_api, errors_page, load_error_classe
 from teraflock.base.errors import TeraflockError, error_classes
 from teraflock.client.errors import class_of_status
 
-NEVER_MORE: Final = "it never makes an instance start or grow, which is when these are checked"
+NEVER_MORE: Final = "it never starts or grows an instance, which is when these are checked"
 CANNOT: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
     **dict.fromkeys(
         (
@@ -30,11 +30,11 @@ CANNOT: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
         (("refused",), "a stored project has a network number within the range"),
     ),
 }  # fmt: skip
-"""Codes that a walk over the source finds and that cannot be sent, with the reason."""
+"""Codes that the analysis finds but that are never sent, with the reason."""
 FROM_WORKERS: Final[Mapping[str, tuple[str, ...]]] = dict.fromkeys(
     ("estimate_workload", "make_plan"), ("unknown_name", "too_much_work", "unavailable")
 )
-"""Codes that arrive from the planner's processes, where a walk over the source does not lead."""
+"""Codes that come from the planner's processes, which the analysis cannot follow."""
 
 
 @cache
@@ -73,15 +73,15 @@ def test_a_route_declares_no_code_that_it_never_sends(route: Route) -> None:
     assert sorted(set(route.errors) - can_send(route)) == []
 
 
-def test_the_walk_finds_what_is_known_to_be_raised() -> None:
-    """It would prove nothing if it followed no call: launch and exec reach the bill, the database and the drivers."""
+def test_the_analysis_finds_known_errors() -> None:
+    """Without followed calls the test would prove nothing: launch and exec reach the bill, database and drivers."""
     launch = {each.rpartition(".")[2] for each in raised()["launch_instances"]}
     assert {"NoCapacity", "QuotaReached", "BudgetReached", "Suspended", "StorageFailed"} <= launch
     assert "EngineMissing" in {each.rpartition(".")[2] for each in raised()["exec_in_instance"]}
     assert "NoCapacity" not in {each.rpartition(".")[2] for each in raised()["list_instances"]}
 
 
-def test_the_callbacks_of_the_walk_exist() -> None:
+def test_the_callbacks_of_the_analysis_exist() -> None:
     for attribute, functions in CALLBACKS.items():
         assert attribute.rpartition(".")[0] in source().classes, attribute
         assert [each for each in functions if each not in source().functions] == []
@@ -97,7 +97,7 @@ def test_admission_sends_only_what_every_route_declares() -> None:
             assert sorted(codes - set(route.codes)) == []
 
 
-def test_every_error_class_says_what_it_means_and_what_to_do() -> None:
+def test_every_error_class_has_a_meaning_and_a_remedy() -> None:
     load_error_classes()
     own = [
         kind for kind in error_classes() if "code" in vars(kind) and kind.__module__.startswith("teraflock.")
@@ -108,8 +108,8 @@ def test_every_error_class_says_what_it_means_and_what_to_do() -> None:
     assert [kind.code for kind in own if f"| `{kind.code}` |" not in page] == []
 
 
-def test_tera_ends_with_the_exit_code_that_the_page_has() -> None:
-    """The command line may know a code only by its status."""
+def test_tera_exits_with_the_documented_exit_code() -> None:
+    """The command line may use the status instead of the code."""
     load_error_classes()
     for kind in error_classes():
         if kind.code in codes_of_api():

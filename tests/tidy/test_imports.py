@@ -1,6 +1,6 @@
-"""Imports point one way: a folder may import only what stands above it, and edges import each other only as noted.
+"""Imports point one way: a folder imports only folders above it, and edges import each other only as listed here.
 
-Unchecked, folders do not layer Python: most large code bases end with their packages in one cycle.
+Without a check, folders do not create layers in Python: in most large code bases, the packages end up in one cycle.
 """
 
 import ast
@@ -16,7 +16,7 @@ DOMAIN = (
     "base", "storage", "tenant", "workload", "catalog", "offer", "estimate", "plan", "fleet", "network", "image",
     "instance", "meter", "bill", "market", "run", "reconcile",
 )  # fmt: skip
-"""From the top of the way of the data to its end: each may import those before it."""
+"""In the order of the data: each folder may import those before it."""
 
 EDGES = {
     "drivers": {"host"},
@@ -29,7 +29,7 @@ EDGES = {
     "console": {"client", "wire", "words"},
     "app": {"drivers", "api", "client", "console", "host", "wire"},
 }
-"""Edges import the whole domain, and these edges besides."""
+"""Edges may import the whole domain, and these other edges."""
 
 
 def folders() -> list[str]:
@@ -37,12 +37,12 @@ def folders() -> list[str]:
 
 
 def imports(path: Path) -> Iterator[tuple[int, str]]:
-    """The line and the folder of every import of our own in a file, those inside functions too."""
+    """The line and the folder of every import of our own modules in a file, also inside functions."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}:{node.lineno} imports by dots: write the name in full"
+            assert node.level == 0, f"{path}:{node.lineno} has a relative import: write the full name"
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         else:
             continue
@@ -53,7 +53,7 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def modules() -> dict[str, set[str]]:
-    """Every module of ours with those it imports, inside functions too."""
+    """Every module of ours with the modules that it imports, also inside functions."""
     paths = {_module(path): path for path in PACKAGE.rglob("*.py")}
     found = {name: set[str]() for name in paths}
     for name, path in paths.items():
@@ -84,7 +84,7 @@ def allowed(folder: str) -> set[str]:
 
 @pytest.mark.parametrize("folder", folders())
 def test_imports_point_one_way(folder: str) -> None:
-    assert folder in DOMAIN or folder in EDGES, f"{folder}/ has no place in the order: give it one here"
+    assert folder in DOMAIN or folder in EDGES, f"{folder}/ is not in the order of folders: add it here"
     wrong = [
         f"{path.relative_to(PACKAGE)}:{line} imports {target}/"
         for path in sorted((PACKAGE / folder).rglob("*.py"))
@@ -94,22 +94,22 @@ def test_imports_point_one_way(folder: str) -> None:
     assert wrong == []
 
 
-def test_no_module_imports_itself_in_a_circle() -> None:
-    """Inside a folder too, and not hidden in a function."""
+def test_there_are_no_import_cycles() -> None:
+    """Also inside a folder, and inside functions."""
     TopologicalSorter(modules()).prepare()
 
 
-def test_a_store_knows_no_service() -> None:
-    """Stores lie below all acts: so any noun may read another's rows, whichever of them builds on the other."""
+def test_no_store_imports_a_service() -> None:
+    """Stores are below all services, so any noun may read another's rows, whichever builds on the other."""
     stores = {name: targets for name, targets in modules().items() if name.endswith(".store")}
-    assert len(stores) > 20, "they are found"
+    assert len(stores) > 20, "the stores are found"
     wrong = {
         name: targets for name, targets in stores.items() if any(t.endswith(".service") for t in targets)
     }
     assert wrong == {}
 
 
-def test_the_check_sees_imports_of_every_kind(tmp_path: Path) -> None:
+def test_the_check_finds_every_kind_of_import(tmp_path: Path) -> None:
     file = tmp_path / "sample.py"
     file.write_text(
         "import teraflock.offer.model\nfrom teraflock import cli\ndef f():\n    from teraflock.storage.open import x\n"
@@ -117,7 +117,7 @@ def test_the_check_sees_imports_of_every_kind(tmp_path: Path) -> None:
     assert sorted(imports(file)) == [(1, "offer"), (2, "cli"), (4, "storage")]
 
 
-def test_every_folder_has_a_head() -> None:
+def test_every_folder_has_a_docstring() -> None:
     bare = [
         folder
         for folder in folders()

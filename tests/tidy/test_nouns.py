@@ -1,4 +1,4 @@
-"""One noun has one name and one file in every layer, so the way from a route to its command needs no search."""
+"""One noun has one name and one file in every layer, so that related files are easy to find."""
 
 import ast
 from collections import defaultdict
@@ -16,7 +16,7 @@ EXCEPTIONS = {
     ("client", "whoami"): "one request about the whole server: `Client.whoami`",
     ("cli", "health"): "`tera doctor` reads it; there is no command of its own",
 }
-"""(layer, noun) of a route that has no file there, and why."""
+"""(layer, noun) pairs without a file, with the reason."""
 
 
 def nouns(folder: Path) -> set[str]:
@@ -27,7 +27,7 @@ def nouns(folder: Path) -> set[str]:
 
 
 def missing(package: Path, exceptions: set[tuple[str, str]]) -> list[str]:
-    """Files that a noun with routes should have, and exceptions that no longer are any."""
+    """Missing files of nouns with routes, and exceptions that are no longer needed."""
     routes = nouns(package / "api" / "routes") - {"all"}
     absent = {(layer, noun) for layer in LAYERS for noun in routes - nouns(package / layer)}
     return [f"{layer}/{noun}.py is missing" for layer, noun in sorted(absent - exceptions)] + [
@@ -36,7 +36,7 @@ def missing(package: Path, exceptions: set[tuple[str, str]]) -> list[str]:
 
 
 def repeated_types(package: Path) -> dict[str, list[str]]:
-    """Classes at the top of modules of the edges that share a name. Private ones are nobody else's business."""
+    """Public classes at the top of the edges' modules that share a name."""
     found = defaultdict[str, list[str]](list)
     for edge in EDGES:
         for path in sorted((package / edge).rglob("*.py")):
@@ -60,7 +60,7 @@ def test_converters_are_named_after_routes() -> None:
 
 
 def test_clients_are_named_after_routes() -> None:
-    """Besides what all of them share."""
+    """In addition to what all of them share."""
     shared = {"client", "errors", "noun", "transport"}
     assert nouns(PACKAGE / "client") - nouns(PACKAGE / "api" / "routes") == shared
 

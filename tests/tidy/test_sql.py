@@ -1,4 +1,4 @@
-"""SQL stands only in `store.py` files and in `storage/`: who looks for a query finds it in one of few places."""
+"""SQL is only in `store.py` files and in `storage/`, so that queries are easy to find."""
 
 import ast
 import re
@@ -13,7 +13,7 @@ STATEMENT = re.compile(
 
 
 def statements(source: str) -> list[int]:
-    """The lines of all texts in a file that are SQL."""
+    """The lines of all SQL strings in a file."""
     tree = ast.parse(source)
     return sorted(
         {
@@ -24,7 +24,7 @@ def statements(source: str) -> list[int]:
     )
 
 
-def test_sql_stands_only_in_stores() -> None:
+def test_sql_is_only_in_stores() -> None:
     astray = [
         f"{path.relative_to(PACKAGE)}:{line}"
         for path in sorted(PACKAGE.rglob("*.py"))
@@ -34,6 +34,6 @@ def test_sql_stands_only_in_stores() -> None:
     assert astray == []
 
 
-def test_the_check_sees_sql() -> None:
+def test_the_check_finds_sql() -> None:
     source = 'a = "SELECT id\\n FROM t"\nb = f"DELETE FROM {a}"\nc = "Select a plan from the list"\n'
     assert statements(source) == [1, 2]

@@ -1,4 +1,4 @@
-"""No test is lost: `make test` and `make test-long` run all of them together, CI runs both, also in the background."""
+"""No test is lost: `make test` and `make test-long` run all tests together. CI runs both, also in the background."""
 
 import re
 import signal
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def recipe(target: str) -> str:
-    """What `make` runs for a target, as written in the Makefile."""
+    """The commands that `make` runs for a target."""
     found = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert found, target
     return found[1]
@@ -34,7 +34,7 @@ def test_ci_runs_both_parts_and_the_checks() -> None:
     ]
 
 
-def test_a_long_test_says_why(pytester_folder: Path) -> None:
+def test_a_long_test_needs_a_reason(pytester_folder: Path) -> None:
     (pytester_folder / "test_it.py").write_text(
         "import pytest\n@pytest.mark.long\ndef test_it() -> None: ...\n"
     )
@@ -43,9 +43,9 @@ def test_a_long_test_says_why(pytester_folder: Path) -> None:
     assert "say why it is long" in done.stdout + done.stderr
 
 
-def test_ctrl_c_is_tested_in_the_background_too() -> None:
+def test_ctrl_c_works_for_background_jobs() -> None:
     """A shell starts background jobs with SIGINT ignored."""
-    test = "tests/unit/storage/test_group_commit.py::test_a_caller_that_is_interrupted_withdraws_its_work"
+    test = "tests/unit/storage/test_group_commit.py::test_an_interrupted_caller_withdraws_its_work"
     done = run_pytest(test, ignoring=signal.SIGINT)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -1,4 +1,4 @@
-"""Whatever changes an instance's row so that a tenant may see it counts its version: pages are kept by that."""
+"""Every visible change of an instance's row increments its version, because cached pages depend on it."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ SOURCE = "".join(Path(str(each.__file__)).read_text("utf-8") for each in (store,
 UPDATES = re.compile(r"UPDATE instance SET ([^\"]*(?:\"\s*\"[^\"]*)*)")
 
 
-def test_every_change_of_an_instance_counts_its_version() -> None:
+def test_every_change_of_an_instance_increments_its_version() -> None:
     found = UPDATES.findall(SOURCE)
     assert len(found) >= 4
     silent = [text for text in found if "version = version + 1" not in text]

@@ -1,9 +1,9 @@
-"""An installation as an older Teraflock left it: written by the code of schema 8, before there were backups."""
+"""An installation of an older version: written by the code of schema 8, which had no backups."""
 
 import sqlite3
 from pathlib import Path
 
-from teraflock.app.house.places import Places
+from teraflock.app.installation.places import Places
 
 OLD_SQL = Path(__file__).with_name("installation-schema-8.sql")
 OLD_SCHEMA = 8
@@ -13,7 +13,7 @@ SETTINGS = (
 
 
 def old_installation(home: Path) -> Places:
-    """Its database and settings, as a person would find them after an update of the program."""
+    """The database and settings of an older version, as they are after an update of the program."""
     places = Places(home)
     places.cloud.mkdir(parents=True)
     connection = sqlite3.connect(places.cloud / "cloud.db")

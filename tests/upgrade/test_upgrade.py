@@ -1,4 +1,4 @@
-"""An installation of an older Teraflock is updated, and restored from a backup made before the update."""
+"""An installation of an older version is updated, and restored from a backup made before the update."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -7,9 +7,9 @@ import pytest
 from tests.api.asking import House
 from tests.upgrade.installations import OLD_SCHEMA, old_installation, rows
 
-from teraflock.app.house.backup.create import create
-from teraflock.app.house.backup.restore import restore
-from teraflock.app.house.places import Places
+from teraflock.app.installation.backup.create import create
+from teraflock.app.installation.backup.restore import restore
+from teraflock.app.installation.places import Places
 from teraflock.app.settings import load_settings
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import Refused
@@ -21,10 +21,10 @@ from teraflock.tenant.service import TenantService
 CLOCK = SystemClock()
 LATEST = len(load_migrations())
 KEPT = ("organisation", "project", "member", "api_key", "audit", "charge", "ledger", "purchase", "price_book")
-"""Nothing changes the rows of these by itself."""
+"""Tables whose rows do not change by themselves."""
 
 
-def told(_: str) -> None:
+def ignore_progress(_: str) -> None:
     pass
 
 
@@ -59,7 +59,7 @@ def served(home: Path) -> dict[str, object]:
 EXPECTED = {"instances": [("acme", "web")], "verify": 200, "launch": 202}
 
 
-def test_the_fixture_is_of_an_older_schema(tmp_path: Path) -> None:
+def test_the_fixture_has_an_older_schema(tmp_path: Path) -> None:
     assert schema(old_installation(tmp_path / "home")) == OLD_SCHEMA < LATEST
 
 
@@ -88,11 +88,11 @@ def test_hosts_and_instances_from_before_sites_are_own_ones(tmp_path: Path) -> N
 
 def test_a_backup_before_the_update_is_restored_after_it(tmp_path: Path) -> None:
     old = old_installation(tmp_path / "old")
-    made = create(old, tmp_path / "backup", CLOCK, told)
+    made = create(old, tmp_path / "backup", CLOCK, ignore_progress)
     assert made.schema == OLD_SCHEMA
-    assert schema(old) == OLD_SCHEMA, "a backup changes nothing"
+    assert schema(old) == OLD_SCHEMA, "a backup does not change the schema"
     new = Places(tmp_path / "new")
-    restore(new, tmp_path / "backup", CLOCK, told)
+    restore(new, tmp_path / "backup", CLOCK, ignore_progress)
     assert schema(new) == LATEST
     open_database(str(old.cloud / "cloud.db"), CLOCK).close()
     for table in KEPT:
@@ -100,10 +100,10 @@ def test_a_backup_before_the_update_is_restored_after_it(tmp_path: Path) -> None
     assert served(new.home) == EXPECTED
 
 
-def test_a_restored_instance_is_not_charged_since_the_backup(tmp_path: Path) -> None:
+def test_a_restored_instance_is_not_charged_for_the_time_since_the_backup(tmp_path: Path) -> None:
     old = old_installation(tmp_path / "old")
-    create(old, tmp_path / "backup", CLOCK, told)
-    restore(Places(tmp_path / "new"), tmp_path / "backup", CLOCK, told)
+    create(old, tmp_path / "backup", CLOCK, ignore_progress)
+    restore(Places(tmp_path / "new"), tmp_path / "backup", CLOCK, ignore_progress)
     database = open_database(str(tmp_path / "new" / "cloud" / "cloud.db"), CLOCK)
     with database.read() as tx:
         (phase,) = tx.all("SELECT phase FROM instance")[0]
@@ -117,20 +117,22 @@ def test_a_restored_instance_is_not_charged_since_the_backup(tmp_path: Path) -> 
 
 def test_sqlite_is_restored_into_postgresql_and_back(tmp_path: Path, postgres_address: str) -> None:
     old = old_installation(tmp_path / "old")
-    create(old, tmp_path / "first", CLOCK, told)
+    create(old, tmp_path / "first", CLOCK, ignore_progress)
     middle, last = Places(tmp_path / "middle"), Places(tmp_path / "last")
-    restore(middle, tmp_path / "first", CLOCK, told, database=postgres_address)
+    restore(middle, tmp_path / "first", CLOCK, ignore_progress, database=postgres_address)
     assert load_settings(middle.server, {}).database == postgres_address
     assert not (middle.cloud / "cloud.db").exists()
     with pytest.raises(Refused, match="already"):
-        restore(Places(tmp_path / "third"), tmp_path / "first", CLOCK, told, database=postgres_address)
-    create(middle, tmp_path / "second", CLOCK, told)
-    restore(last, tmp_path / "second", CLOCK, told, database="sqlite")
+        restore(
+            Places(tmp_path / "third"), tmp_path / "first", CLOCK, ignore_progress, database=postgres_address
+        )
+    create(middle, tmp_path / "second", CLOCK, ignore_progress)
+    restore(last, tmp_path / "second", CLOCK, ignore_progress, database="sqlite")
     open_database(str(old.cloud / "cloud.db"), CLOCK).close()
     for table in KEPT:
         assert rows(last.cloud / "cloud.db", table) == rows(old.cloud / "cloud.db", table), table
     assert served(last.home) == EXPECTED
-    restore(middle, tmp_path / "second", CLOCK, told, replace=True)
+    restore(middle, tmp_path / "second", CLOCK, ignore_progress, replace=True)
     database = open_database(postgres_address, CLOCK)
     with database.read() as tx:
         assert tx.all("SELECT COUNT(*) FROM organisation") == [(3,)]

@@ -65,7 +65,7 @@ class Call:
 
     def home(self, organisation: str | None) -> OrganisationId:
         """The organisation that a query names, by id or name; the asker's own where it names none."""
-        return self.nouns.tenants.organisations.meant(self.actor, organisation)
+        return self.nouns.tenants.organisations.resolve(self.actor, organisation)
 
     def on(self, nouns: Nouns) -> "Call":
         return Call(self.services, nouns, self.raw, self._actor, self._project)

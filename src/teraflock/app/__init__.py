@@ -1,1 +1,1 @@
-"""Settings and wiring: where the data lies, and which parts are put together for a command or a server."""
+"""Settings and wiring: the places of files, and the parts that make up a command or a server."""

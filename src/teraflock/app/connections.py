@@ -1,12 +1,12 @@
-"""Who is connected to the server, who may connect, and who makes way when it is full.
+"""Limits on the connections to the server, and which connection closes when a limit is reached.
 
-What holds:
-- one source has at most `per_source` connections, and all together at most `most`: files are left for the loops and the
-  engine;
-- where a limit is reached, the connection within it that has waited longest without a request is closed for a new one:
-  whoever sends a request at once gets through, however many hold connections open without one;
-- a connection whose request is being answered never makes way;
-- a proxy that is trusted stands for many clients, and is limited by `most` alone.
+Invariants:
+- one source has at most `per_source` connections, and all sources together at most `most`, which leaves open files for
+  the loops and the engine;
+- at a limit, a new connection replaces the one that has waited longest without a request. So a client that sends its
+  request at once is served, however many idle connections others hold;
+- a connection whose request is in progress is never closed;
+- a trusted proxy carries many clients, so only `most` limits it.
 """
 
 from collections.abc import Callable
@@ -16,19 +16,19 @@ from typing import Final
 from teraflock.api.addresses import Network, source_of
 
 FILES_KEPT: Final = 128
-"""For the database, logs, the engine and the loops."""
+"""Reserved for the database, logs, the engine and the loops."""
 FILES_PER_EXEC: Final = 6
 FILES_PER_THREAD: Final = 4
 
 
 def connections_most(wanted: int, files: int, *, execs: int, threads: int) -> int:
-    """How many connections a process may hold that may open so many files: at least a quarter of them."""
+    """The number of connections for a process that may open `files` files: at least a quarter of them."""
     kept = FILES_KEPT + FILES_PER_EXEC * execs + FILES_PER_THREAD * threads
     return min(wanted, max(files - kept, files // 4))
 
 
 class Connection:
-    """One connection, from the moment it is accepted. `end` closes it, whatever it is doing."""
+    """One connection, from the moment it is accepted. `end` closes it at any time."""
 
     __slots__ = ("address", "end", "source")
 
@@ -46,53 +46,53 @@ class Connections:
         self._open: dict[Connection, None] = {}
         self._by_source: dict[str, int] = {}
         self._waiting: dict[Connection, None] = {}
-        """Without a request, the one that waits longest first."""
+        """Connections without a request, the one that has waited longest first."""
         self._waiting_by_source: dict[str, dict[Connection, None]] = {}
 
     def enter(
-        self, address: str, end: Callable[[], object], made_way: Callable[[Connection], None]
+        self, address: str, end: Callable[[], object], on_closed: Callable[[Connection], None]
     ) -> Connection | None:
-        """Take a connection in; None where all within a limit are being answered."""
+        """Add a connection. None: a limit is reached, and all connections in it have a request in progress."""
         source = source_of(address)
         if self._by_source.get(source, 0) >= self._per_source and not self._is_proxy(address):
-            if not self._make_way(self._waiting_by_source.get(source, {}), made_way):
+            if not self._close_oldest(self._waiting_by_source.get(source, {}), on_closed):
                 return None
-        elif len(self._open) >= self.most and not self._make_way(self._waiting, made_way):
+        elif len(self._open) >= self.most and not self._close_oldest(self._waiting, on_closed):
             return None
         entered = Connection(address, source, end)
         self._open[entered] = None
         self._by_source[source] = self._by_source.get(source, 0) + 1
-        self.waits(entered)
+        self.mark_idle(entered)
         return entered
 
     def leave(self, connection: Connection) -> None:
         if connection not in self._open:
-            return  # it made way before
-        self.works(connection)
+            return  # it was already closed to make room
+        self.mark_busy(connection)
         del self._open[connection]
         self._by_source[connection.source] -= 1
         if not self._by_source[connection.source]:
             del self._by_source[connection.source]
             self._waiting_by_source.pop(connection.source, None)
 
-    def works(self, connection: Connection) -> None:
-        """A request of it is being answered."""
+    def mark_busy(self, connection: Connection) -> None:
+        """Mark the connection: a request is in progress."""
         if connection in self._waiting:
             del self._waiting[connection]
             del self._waiting_by_source[connection.source][connection]
 
-    def waits(self, connection: Connection) -> None:
+    def mark_idle(self, connection: Connection) -> None:
         if connection in self._open and connection not in self._waiting:
             self._waiting[connection] = None
             self._waiting_by_source.setdefault(connection.source, {})[connection] = None
 
-    def _make_way(self, waiting: dict[Connection, None], made_way: Callable[[Connection], None]) -> bool:
+    def _close_oldest(self, waiting: dict[Connection, None], on_closed: Callable[[Connection], None]) -> bool:
         oldest = next(iter(waiting), None)
         if oldest is None:
             return False
         self.leave(oldest)
         oldest.end()
-        made_way(oldest)
+        on_closed(oldest)
         return True
 
     def _is_proxy(self, address: str) -> bool:

@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 LOG: Final = logging.getLogger("teraflock.engines")
 FOLDER: Final = "engine"
 SITE_OF_LXD: Final = "local"
-"""What the site of the setting `engine` is called where that is LXD."""
+"""The name of the site that the setting `engine` creates for LXD."""
 OPEN: Final = "open"
-"""The option of every site that lets all tenants rent machines there."""
+"""The option, common to all sites, that lets all tenants rent machines there."""
 KIND: Final = "kind"
 
 
 def engine_mark(installation_id: str) -> str:
-    """Marks everything that an installation makes at its sites: its id without the prefix."""
+    """The mark on everything that an installation creates at its sites: the installation id without its prefix."""
     return installation_id.partition("_")[2]
 
 
 def open_engines(
     at: Place, settings: Settings, installation_id: str, clock: Clock, kept: Iterable[SiteRecord] = ()
 ) -> Engines:
-    """Open all sites. One of the settings that cannot be opened is an error; one of the database is left out, and its
-    reason shown by `tera site list`."""
+    """Open all sites. A site in the settings that cannot be opened is an error. A site in the database is skipped, and
+    `tera site list` shows the reason."""
     engines = Engines(())
     for record in of_settings(settings):
         _add(engines, at, record, installation_id, clock)
@@ -43,11 +43,11 @@ def open_engines(
 
 
 def add_kept(engines: Engines, at: Place, record: SiteRecord, installation_id: str, clock: Clock) -> None:
-    """Open a site of the database, or note why it cannot be."""
+    """Open a site from the database, or note why it failed."""
     try:
         _add(engines, at, record, installation_id, clock)
     except TeraflockError as error:
-        LOG.warning("the site %s cannot be opened: %s", record.name, error.sentence)
+        LOG.warning("cannot open the site %s: %s", record.name, error.sentence)
         engines.note_broken(record, error.sentence)
 
 
@@ -59,7 +59,7 @@ def synchronise(
     installation_id: str,
     clock: Clock,
 ) -> None:
-    """Bring the sites of a running server to what the database says."""
+    """Open and close sites of a running server so that they match the database."""
     fixed = {record.name for record in of_settings(settings)}
     for record in kept:
         if record.name not in fixed and engines.records.get(record.name) != record:
@@ -69,13 +69,13 @@ def synchronise(
 
 
 def check_record(record: SiteRecord) -> None:
-    """Refuse a kind that does not exist, and options that its driver does not take."""
+    """Refuse an unknown kind of site, and options that its driver does not accept."""
     options = {name: value for name, value in record.options.items() if name != OPEN}
     kind(record.kind).check(record.name, options)
 
 
 def of_settings(settings: Settings) -> Iterator[SiteRecord]:
-    """The sites that the settings name, the one of `engine` first."""
+    """The sites in the settings, the one of `engine` first."""
     if settings.engine == "lxd":
         yield SiteRecord(name=SITE_OF_LXD, kind="lxd", options=_lxd_options(settings))
     elif settings.engine == "simulated":
@@ -88,8 +88,8 @@ def of_settings(settings: Settings) -> Iterator[SiteRecord]:
 
 
 def lxd_driver(at: Place, settings: Settings, installation_id: str, clock: Clock) -> "Lxd":
-    """The driver of the setting `engine`, where that is LXD. Nothing is set up by it."""
-    from teraflock.drivers.lxd.site import driver_of  # only the engine that is used is loaded
+    """The LXD driver of the setting `engine`. Does not set anything up."""
+    from teraflock.drivers.lxd.site import driver_of  # load only the driver in use
 
     record = SiteRecord(name=SITE_OF_LXD, kind="lxd", options=_lxd_options(settings))
     return driver_of(_opening(at, record, installation_id, clock))

@@ -1,24 +1,24 @@
-"""Writing the user's small files whole: a reader sees the old one or the new one, never half of one."""
+"""Atomic writes of small files: a reader sees the old content or the new content, never a part."""
 
 import os
 from pathlib import Path
 
 
 def put(target: Path, content: bytes, *, mode: int = 0o666) -> None:
-    """Write beside the target and move over it; its folder is made if it is not there. A secret's mode is 0o600."""
+    """Write a new file and rename it to the target. Creates the folder if it is missing. Use mode 0o600 for secrets."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    beside = target.with_suffix(f".{os.getpid()}.new")
+    temporary = target.with_suffix(f".{os.getpid()}.new")
     try:
-        beside.unlink(missing_ok=True)
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:  # noqa: PTH123
+        temporary.unlink(missing_ok=True)
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:  # noqa: PTH123
             file.write(content)
-        beside.replace(target)
+        temporary.replace(target)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def sync_folder(folder: Path) -> None:
-    """Until then a crash may undo a rename in it."""
+    """Make renames in the folder durable. Without it, a crash can undo them."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

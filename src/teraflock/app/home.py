@@ -1,6 +1,6 @@
-"""Where Teraflock keeps its data: `TERA_HOME`, else the platform's folder for a user's data.
+"""The data folder of Teraflock: `TERA_HOME`, or the platform's folder for user data.
 
-Paths are texts here and in `local.py`: every command comes this way, and loading pathlib costs a cold start 7 ms.
+Paths are strings here and in `local.py`: every command loads these modules, and pathlib adds 7 ms to the cold start.
 """
 
 import os

@@ -1,9 +1,8 @@
-"""HTTP on one connection, with a deadline for everything a client could keep us waiting for.
+"""HTTP on one connection, with a time limit for everything that the server waits for.
 
-What holds: the head of a request, its body, the next request and the taking of an answer each have a time limit, so no
-client holds a connection longer than that without being served; a head is no longer than `HEAD_BYTES_MAX`, and no more
-than `PIPELINE_MAX` requests wait behind one. Time is counted in turns of the sweep, once a second: a request costs no
-timer.
+Invariants: reading the head of a request, reading its body, waiting for the next request and sending a response each
+have a time limit. A head has at most `HEAD_BYTES_MAX` bytes, and at most `PIPELINE_MAX` requests wait on a connection.
+Time is counted in sweeps, one per second, so that a request needs no timer.
 """
 
 from enum import Enum
@@ -17,31 +16,31 @@ from teraflock.app.connections import Connection, Connections
 
 HEAD_BYTES_MAX: Final = 65_536
 PIPELINE_MAX: Final = 32
-"""Requests on one connection that wait for the answer before them. Some bytes of each cost us some kilobytes."""
+"""Requests on one connection that wait for the response before them. A few bytes of each cost some kilobytes here."""
 
 
-class Waits(Enum):
-    """What a connection waits for."""
+class WaitingFor(Enum):
+    """What the server waits for on a connection."""
 
     HEAD = "head"
     BODY = "body"
     NEXT = "next"
     ANSWER = "answer"
-    """We are at work: the client waits, not we."""
+    """The server is working on a response, and the client waits."""
 
 
 class Deadlines(msgspec.Struct, frozen=True, kw_only=True):
     head_seconds: float
-    """For the head of a request, from its first byte or from the connection on; and for a TLS handshake."""
+    """For the head of a request, from its first byte or from the start of the connection; and for a TLS handshake."""
     body_seconds: float
     idle_seconds: float = 15.0
-    """For the next request. uvicorn closes after 5 seconds, unless bytes came that are no request."""
+    """For the next request. uvicorn closes idle connections after 5 seconds, but not if incomplete data arrived."""
     taking_seconds: float = 30.0
-    """For taking an answer that waits to be sent."""
+    """For a client to receive a response."""
 
 
 class Watch:
-    """What all connections share: the time, and who is connected."""
+    """Shared by all connections: the time and the list of connections."""
 
     def __init__(self, connections: Connections, deadlines: Deadlines, refusals: Refusals) -> None:
         self.connections = connections
@@ -55,14 +54,14 @@ class BoundedProtocol(HttpToolsProtocol):
         super().__init__(**more)
         self._watch = watch
         self._entered = entered
-        self._state = Waits.HEAD
+        self._state = WaitingFor.HEAD
         self._since = watch.now
         self._stuck_since: float | None = None
         self._in_message = self._in_head = False
-        """Between the first and the last byte of a request, and of its head: also of one that waits behind another."""
+        """Whether a request, or its head, is partly received. Includes requests that wait for an earlier response."""
         self._head_bytes = 0
 
-    # What happens on the connection
+    # Events on the connection
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -78,32 +77,32 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._in_head:
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES_MAX:
-                self._refuse(431, "The head of the request is too long.")
+                self._refuse(431, "The request head is too large.")
 
     def on_message_begin(self) -> None:
         if len(self.pipeline) >= PIPELINE_MAX:
-            raise ValueError("too many requests at once")  # the parser stops, and uvicorn answers with 400
+            raise ValueError("too many pipelined requests")  # the parser stops, and uvicorn sends 400
         super().on_message_begin()
         self._in_message = self._in_head = True
-        if self._state is Waits.NEXT:
-            self._wait_for(Waits.HEAD)
+        if self._state is WaitingFor.NEXT:
+            self._wait_for(WaitingFor.HEAD)
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
         self._in_head, self._head_bytes = False, 0
-        if self._state is not Waits.ANSWER:
-            self._wait_for(Waits.BODY)
-            self._watch.connections.works(self._entered)
+        if self._state is not WaitingFor.ANSWER:
+            self._wait_for(WaitingFor.BODY)
+            self._watch.connections.mark_busy(self._entered)
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._in_message = False
-        if self._state is Waits.BODY:  # of a request that may have been answered before its body was there
-            self._wait_for(Waits.NEXT if self.cycle.response_complete else Waits.ANSWER)
+        if self._state is WaitingFor.BODY:  # the response may have been sent before the whole body arrived
+            self._wait_for(WaitingFor.NEXT if self.cycle.response_complete else WaitingFor.ANSWER)
 
     def on_response_complete(self) -> None:
         if not self.pipeline:
-            self._watch.connections.waits(self._entered)
+            self._watch.connections.mark_idle(self._entered)
         self._wait_for(self._next())
         super().on_response_complete()
 
@@ -121,32 +120,32 @@ class BoundedProtocol(HttpToolsProtocol):
         )
         super().send_400_response(msg)
 
-    # What the sweep asks
+    # Called by the sweep
 
     def is_late(self) -> bool:
-        """Whether the client keeps us waiting for too long."""
+        """Whether the client has exceeded a time limit."""
         watch = self._watch
         now, limits = watch.now, watch.deadlines
         if self._stuck_since is not None and now - self._stuck_since > limits.taking_seconds:
             return True
-        if self.transport.is_closing():  # all is written but for what the client does not take
+        if self.transport.is_closing():  # everything is written except what the client does not receive
             if self._stuck_since is None:
                 self._stuck_since = now
             return False
         waited = now - self._since
-        if self._state is Waits.ANSWER:
+        if self._state is WaitingFor.ANSWER:
             return False
-        if self._state is Waits.HEAD:
+        if self._state is WaitingFor.HEAD:
             return waited > limits.head_seconds
-        return waited > (limits.body_seconds if self._state is Waits.BODY else limits.idle_seconds)
+        return waited > (limits.body_seconds if self._state is WaitingFor.BODY else limits.idle_seconds)
 
-    def _next(self) -> Waits:
-        """After an answer: the body of the last request there is, where it is its turn, else an answer or a request."""
+    def _next(self) -> WaitingFor:
+        """The state after a response: wait for the rest of a body, work on the next response, or wait for a request."""
         if self._in_message and len(self.pipeline) <= 1:
-            return Waits.BODY
-        return Waits.ANSWER if self.pipeline else Waits.NEXT
+            return WaitingFor.BODY
+        return WaitingFor.ANSWER if self.pipeline else WaitingFor.NEXT
 
-    def _wait_for(self, what: Waits) -> None:
+    def _wait_for(self, what: WaitingFor) -> None:
         self._state = what
         self._since = self._watch.now
 

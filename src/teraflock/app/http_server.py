@@ -1,6 +1,6 @@
-"""uvicorn as we run it: told from outside when to end, and leaving the end of the process to us.
+"""uvicorn with our changes: the caller decides when it ends, and the process continues afterwards.
 
-Connections are accepted by our own listener, and swept once a second for those that keep us waiting.
+Our own listener accepts connections, and a sweep once a second closes those that exceed a time limit.
 """
 
 import asyncio
@@ -24,15 +24,15 @@ from teraflock.app.listener import Listener
 from teraflock.app.settings import Settings
 
 STOP_SECONDS_MAX: Final = 10
-"""For requests that are under way when the end is asked for."""
+"""For requests in progress when the server is asked to stop."""
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 TICKS_PER_SWEEP: Final = 10  # uvicorn ticks ten times a second
-SAME_CHARACTERS: Final = 20  # by which lines of others are taken for the same: ports and addresses come later
+SAME_CHARACTERS: Final = 20  # lines with the same start count as repeats: ports and addresses come later
 LOG: Final = logging.getLogger("teraflock.server")
 
 
-class Folded(logging.Filter):
-    """Lets lines of others be counted like ours: a client can cause as many of them as it likes."""
+class RepeatFilter(logging.Filter):
+    """Sums up repeated log lines of libraries, because a client can cause any number of them."""
 
     def __init__(self, faults: Refusals) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Folded(logging.Filter):
 
 class HttpServer(uvicorn.Server):
     def __init__(self, application: Application, settings: Settings, *, files: int) -> None:
-        """`files` is how many this process may have open."""
+        """`files` is the number of files that this process may open."""
         self._application = application
         self._seconds = application.services.seconds
         proxies = networks_of(settings.trusted_proxies)
@@ -60,7 +60,7 @@ class HttpServer(uvicorn.Server):
         self._watch = Watch(_connections(settings, proxies, files), deadlines, log.refusals)
         self._watch.now = self._seconds()
         for name in ("uvicorn.error", "asyncio"):
-            logging.getLogger(name).addFilter(Folded(log.faults))
+            logging.getLogger(name).addFilter(RepeatFilter(log.faults))
         super().__init__(
             uvicorn.Config(
                 application.asgi,
@@ -95,7 +95,7 @@ class HttpServer(uvicorn.Server):
             return BoundedProtocol(self._watch, entered, **shared)
 
         self.servers = [
-            Listener(sock, self._watch, protocol, self.config.ssl)  # type: ignore[misc]  # as far as uvicorn asks
+            Listener(sock, self._watch, protocol, self.config.ssl)  # type: ignore[misc]  # has what uvicorn uses
             for sock in sockets or []
         ]
         self.started = True
@@ -106,7 +106,7 @@ class HttpServer(uvicorn.Server):
         return await super().on_tick(counter)
 
     def _sweep(self) -> None:
-        """Close the connections whose clients keep us waiting for too long."""
+        """Close the connections that exceed a time limit."""
         self._watch.now = self._seconds()
         for connection in list(self.server_state.connections):
             if isinstance(connection, BoundedProtocol) and connection.is_late():
@@ -114,13 +114,13 @@ class HttpServer(uvicorn.Server):
         self._application.services.log.sum_up()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._application.streams.stop()  # else an open stream would hold up the end
+        self._application.streams.stop()  # an open stream would delay the shutdown
         await super().shutdown(sockets)
         self._application.services.log.sum_up(at_once=True)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """uvicorn would send itself the signal again at its end, and the loops would die in the middle of a step."""
+        """Prevent uvicorn from sending itself the signal again, which would end the loops in the middle of a step."""
         before = {each: signal.signal(each, self.handle_exit) for each in SIGNALS}
         try:
             yield
@@ -134,6 +134,9 @@ def _connections(settings: Settings, proxies: tuple[Network, ...], files: int) -
     most = connections_most(wanted, files, execs=settings.execs_max, threads=settings.threads)
     if most < wanted:
         LOG.warning(
-            "%d connections at a time instead of %d: this process may open %d files", most, wanted, files
+            "limiting connections to %d instead of %d: this process may open only %d files",
+            most,
+            wanted,
+            files,
         )
     return Connections(most, min(settings.connections_per_address, max(1, most // 2)), proxies)

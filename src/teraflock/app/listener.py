@@ -1,7 +1,7 @@
-"""The listening socket: takes connections, as far as `Connections` lets them in.
+"""The listening socket: accepts connections within the limits of `Connections`.
 
-We accept them ourselves because the address must be known before TLS begins: a handshake that is never finished holds a
-file like any other connection. Where no file is left, accepting pauses for a moment instead of turning in circles.
+We accept them ourselves, because the address must be known before TLS begins: an unfinished handshake holds an open
+file like any other connection. If no file is left, accepting pauses for a moment instead of failing in a busy loop.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from teraflock.app.connections import Connection
 from teraflock.app.http_protocol import BoundedProtocol, Watch
 
 ACCEPTS_PER_TURN: Final = 64
-"""Then others on the loop have their turn."""
+"""Then other tasks of the event loop get their turn."""
 PAUSE_SECONDS: Final = 0.5
 _NO_FILES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -46,7 +46,7 @@ class Listener:
             task.cancel()
 
     async def wait_closed(self) -> None:
-        """As uvicorn asks of a server."""
+        """Required by uvicorn."""
 
     def _resume(self) -> None:
         if not self._closed:
@@ -73,7 +73,7 @@ class Listener:
         self._loop.call_later(PAUSE_SECONDS, self._resume)
 
     def _take(self, sock: socket.socket, address: str) -> None:
-        entered = self._watch.connections.enter(address, sock.close, self._made_way)
+        entered = self._watch.connections.enter(address, sock.close, self._note_closed)
         if entered is None:
             sock.close()
             self._note(address, "refused")
@@ -85,21 +85,21 @@ class Listener:
         self._opening.add(task)
         task.add_done_callback(lambda done: self._opened(done, sock, entered))
 
-    def _made_way(self, connection: Connection) -> None:
+    def _note_closed(self, connection: Connection) -> None:
         self._note(connection.address, "closed")
 
     def _note(self, address: str, what: str) -> None:
         self._watch.refusals.note(
-            f"{what} {source_of(address)}", f"connection from {address} {what}: too many are open"
+            f"{what} {source_of(address)}", f"connection from {address} {what}: too many open connections"
         )
 
     def _opened(self, task: "asyncio.Task[None]", sock: socket.socket, entered: Connection) -> None:
         self._opening.discard(task)
-        if task.cancelled():  # perhaps before it began
+        if task.cancelled():  # possibly before it started
             self._drop(sock, entered)
 
     async def _open(self, sock: socket.socket, entered: Connection) -> None:
-        """Hand it to its protocol, which says when it ends. TLS comes before that, and may fail."""
+        """Pass the connection to its protocol, which reports its end. TLS comes first, and may fail."""
         seconds = None if self._tls is None else self._watch.deadlines.head_seconds
         try:
             await self._loop.connect_accepted_socket(

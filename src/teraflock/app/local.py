@@ -1,7 +1,7 @@
-"""What a command needs on this machine: the database in the user's folder, and the exchange rates.
+"""What a command needs on this machine: the user's database, and the exchange rates.
 
-Reading works in every case: where the folder cannot be written and holds nothing yet, the shipped offers are put
-into memory. Writing needs the folder, and says so.
+Reading always works: if the folder is not writable and still empty, the shipped offers are loaded into memory. Writing
+needs a writable folder, and raises an error without one.
 """
 
 import csv
@@ -23,7 +23,7 @@ SHIPPED_RATES: Final = f"{os.path.dirname(base.__file__)}/data/rates.csv"  # noq
 
 
 class Local:
-    """Opened when first used, closed with the block."""
+    """Opens the database on first use, and closes it with the block."""
 
     def __init__(self, clock: Clock | None = None, folder: str = "") -> None:
         """`folder` is the user's folder; left out: the one that the environment names."""
@@ -31,7 +31,7 @@ class Local:
         self.clock: Clock = clock or SystemClock()
         self._database: Database | None = None
         self._unwritable: StorageFailed | None = None
-        """Why the database is one in memory, if it is."""
+        """Why the database is in memory, if it is."""
         self._rates: Rates | None = None
 
     def __enter__(self) -> Self:
@@ -43,7 +43,7 @@ class Local:
 
     @property
     def rates(self) -> Rates:
-        """The user's table of exchange rates if there is one; the shipped one for the currencies it does not name."""
+        """The user's exchange rates, plus the shipped ones for all other currencies."""
         if self._rates is None:
             self._rates = load_rates(self.rates_path)
             if self.rates_path != SHIPPED_RATES:
@@ -61,7 +61,7 @@ class Local:
         return OfferService(self.database(), self.rates, self.clock)
 
     def database(self, *, to_write: bool = False) -> "Database":
-        """The database of this user, with the shipped offers in it."""
+        """The user's database, with the shipped offers in it."""
         if self._database is None:
             self._database = self._open(to_write)
         if to_write and self._unwritable:
@@ -94,7 +94,7 @@ class Local:
 
 
 def _is_there(path: str) -> bool:
-    return os.path.exists(path)  # noqa: PTH110 -- `Path.exists` raises where a folder on the way is shut
+    return os.path.exists(path)  # noqa: PTH110 -- `Path.exists` raises if a parent folder is not accessible
 
 
 def _cannot_write(folder: str, error: Exception) -> StorageFailed:
@@ -102,8 +102,8 @@ def _cannot_write(folder: str, error: Exception) -> StorageFailed:
         return error
     reason = error.strerror if isinstance(error, OSError) else str(error)
     return StorageFailed(
-        f"The folder `{folder}` cannot be written: {reason}",
-        hint="Set `TERA_HOME` to a folder that you may write to",
+        f"The folder `{folder}` is not writable: {reason}",
+        hint="Set `TERA_HOME` to a writable folder",
     )
 
 
@@ -113,10 +113,10 @@ def load_rates(path: str) -> Rates:
         with open(path, encoding="utf-8-sig", newline="") as file:  # noqa: PTH123
             return read_rates(file, name=f"`{name}`")
     except (UnicodeDecodeError, csv.Error):
-        raise BadInput(f"`{name}` is no CSV file in UTF-8", hint=f"It lies at {path}") from None
+        raise BadInput(f"`{name}` is not a CSV file in UTF-8", hint=f"Check the file at {path}") from None
 
 
 def filled_up(own: Rates) -> Rates:
-    """The user's rates, and the shipped ones of other currencies: offers in these must not vanish."""
+    """Add the shipped rates of other currencies, so that offers in them stay visible."""
     shipped = load_rates(SHIPPED_RATES).rows()
     return Rates([*own.rows(), *(rate for rate in shipped if not own.knows(rate.currency))])

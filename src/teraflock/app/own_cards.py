@@ -1,4 +1,4 @@
-"""Cards that the user added: a small JSON file in the user's folder."""
+"""GPU models that the user added: a small JSON file in the home folder."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ FILE_NAME: Final = "cards.json"
 
 
 def read_own_cards(home: str) -> list[Card]:
-    return read_list(f"{home}/{FILE_NAME}", Card, "Your cards in")
+    return read_list(f"{home}/{FILE_NAME}", Card, "your own cards")
 
 
 def write_own_cards(home: str, cards: list[Card]) -> None:

@@ -1,4 +1,4 @@
-"""A list that the user keeps as a small JSON file in the home folder, such as own servers and own cards."""
+"""A list that the user keeps as a small JSON file in the home folder, such as own hosts and own cards."""
 
 import os
 from typing import TypeVar
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def read_list(path: str, kind: type[T], what: str) -> list[T]:
-    """Empty where there is no file. `what` begins the sentence that says why one cannot be read."""
+    """Empty if there is no file. `what` names the content in the error message."""
     if not os.path.exists(path):  # noqa: PTH110 -- see home.py
         return []
     with open(path, "rb") as file:  # noqa: PTH123
@@ -19,12 +19,12 @@ def read_list(path: str, kind: type[T], what: str) -> list[T]:
     try:
         return msgspec.json.decode(content, type=list[kind])  # type: ignore[valid-type]
     except msgspec.MsgspecError as error:
-        raise BrokenSource(f"{what} `{path}` cannot be read: {error}") from None
+        raise BrokenSource(f"Could not read {what} in `{path}`: {error}") from None
 
 
 def write_list(path: str, items: list[T]) -> None:
     from pathlib import Path
 
-    from teraflock.app.files import put  # here: plans and estimates only read, and need no pathlib
+    from teraflock.app.files import put  # plans and estimates only read, and need no pathlib
 
     put(Path(path), msgspec.json.format(msgspec.json.encode(items), indent=2) + b"\n")

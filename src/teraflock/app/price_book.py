@@ -5,7 +5,7 @@ from teraflock.plan.owned import BOOK_NAME, Server
 
 
 def read_book(home: str) -> list[Server]:
-    return read_list(f"{home}/{BOOK_NAME}", Server, "The price book")
+    return read_list(f"{home}/{BOOK_NAME}", Server, "the costs of your own hosts")
 
 
 def write_book(home: str, servers: list[Server]) -> None:

@@ -118,7 +118,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
 
 
 def _sentences(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """The text under each field of a struct, which Python itself throws away."""
+    """The docstring of each field of a struct, which Python does not keep."""
     tree = ast.parse(inspect.getsource(settings_module))
     body = next(
         node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == struct.__name__
@@ -135,9 +135,9 @@ def _sentences(struct: type[msgspec.Struct]) -> dict[str, str]:
 
 
 def _default(value: object) -> str:
-    return (
-        f"`{str(value).lower() if isinstance(value, bool) else value}`" if value not in ("", {}) else "empty"
-    )
+    if value in ("", msgspec.NODEFAULT):  # NODEFAULT: an empty table, which msgspec creates with a factory
+        return "empty"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
 def _choices(kind: object) -> str:

@@ -1,7 +1,7 @@
-"""`tera serve`: one process that answers requests and does the work.
+"""`tera serve`: one process that answers requests and runs the loops.
 
-What holds: the socket is taken before anything else is done, so a port in use is told at once; one server per home; at
-a signal no new request is taken, those under way are answered, streams and loops end, and the database is closed.
+Invariants: the socket is opened first, so a port in use fails at once. There is one server per home. After a signal,
+the server accepts no new requests, finishes those in progress, ends streams and loops, and closes the database.
 """
 
 import fcntl
@@ -15,29 +15,29 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from teraflock.app.files import put
-from teraflock.app.house.backup.unfinished import finish_interrupted
-from teraflock.app.house.places import Places
+from teraflock.app.installation.backup.unfinished import finish_interrupted
+from teraflock.app.installation.places import Places
 from teraflock.app.server_log import ServerLog
 from teraflock.app.settings import LOG_FILE, Place, Settings, address_of, load_settings, place
 from teraflock.base.errors import Conflict, Refused, StorageFailed, Unavailable
 
 BACKLOG: Final = 2048
-GARBAGE_OBJECTS: Final = 20_000  # made before they are searched: some twenty pages of instances
+GARBAGE_OBJECTS: Final = 20_000  # allocated before the next collection: about twenty pages of instances
 LOCK_FILE: Final = "server.lock"
 LOG: Final = logging.getLogger("teraflock.server")
 
 
 def serve(at: Place | None = None, settings: Settings | None = None) -> None:
-    """Answer until told to end."""
+    """Answer requests until a signal arrives."""
     at = at or place()
-    finish_interrupted(Places(at.home))  # a restore that was cut off
+    finish_interrupted(Places(at.home))  # an interrupted restore
     settings = settings or load_settings(at)
     try:
         at.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise StorageFailed(
-            f"`{at.folder}` cannot be made: {error.strerror}",
-            hint="Set `TERA_HOME` to a folder that you may write to",
+            f"Could not create `{at.folder}`: {error.strerror}",
+            hint="Set `TERA_HOME` to a writable folder",
         ) from None
     with _alone(at), listening(settings) as sock:
         _log_to_stderr(at, settings)
@@ -47,15 +47,14 @@ def serve(at: Place | None = None, settings: Settings | None = None) -> None:
 
 def _run(at: Place, settings: Settings, sock: socket.socket) -> None:
     try:
-        from teraflock.api.asgi import (
-            Application,
-        )  # with all it needs, half a second: after the socket is ours
+        # These imports take half a second, so they come after the socket.
+        from teraflock.api.asgi import Application
         from teraflock.app.http_server import HttpServer
         from teraflock.app.wiring import Cloud
     except ModuleNotFoundError as missing:
         raise Refused(
-            f"The server cannot run: `{missing.name}` is not installed",
-            hint="Install what it needs with `pip install 'teraflock[server]'`",
+            f"Could not start the server: `{missing.name}` is not installed",
+            hint="Install it with `pip install 'teraflock[server]'`",
         ) from missing
 
     cloud = Cloud(at, settings)
@@ -65,7 +64,7 @@ def _run(at: Place, settings: Settings, sock: socket.socket) -> None:
         cloud.start()
         _settle_memory()
         put(at.pid, f"{os.getpid()}\n{settings.listen}\n".encode())
-        LOG.info("answers at %s", url_of(settings, sock))
+        LOG.info("listening on %s", url_of(settings, sock))
         server.run(sockets=[sock])
     finally:
         cloud.stop()
@@ -74,7 +73,7 @@ def _run(at: Place, settings: Settings, sock: socket.socket) -> None:
 
 
 def _settle_memory() -> None:
-    """What is loaded now stays: it is not searched for garbage again, and requests make little that goes in circles."""
+    """Exclude everything loaded so far from garbage collection, and collect rarely: requests create few cycles."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_OBJECTS, 20, 50)
@@ -87,14 +86,14 @@ def url_of(settings: Settings, sock: socket.socket) -> str:
 
 @contextmanager
 def listening(settings: Settings) -> Iterator[socket.socket]:
-    """The socket the server answers on, already taking connections: whoever comes early waits a moment."""
+    """The listening socket, which already accepts connections: early clients wait a moment."""
     host, port = address_of(settings.listen)
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
         raise Unavailable(
-            f"`{settings.listen}` is no address of this machine: {error.strerror}",
-            hint="Set `listen`, or `TERA_LISTEN`, to one it has, such as `127.0.0.1:8372`",
+            f"`{settings.listen}` is not an address of this machine: {error.strerror}",
+            hint="Set `listen` or `TERA_LISTEN` to one of its addresses, such as `127.0.0.1:8372`",
         ) from None
     with socket.socket(family, kind, protocol) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -103,28 +102,28 @@ def listening(settings: Settings) -> Iterator[socket.socket]:
             sock.listen(BACKLOG)
         except OSError as error:
             raise Unavailable(
-                f"The server cannot answer on `{settings.listen}`: {error.strerror}",
-                hint="Another program has it; end that, or choose another with `TERA_LISTEN`",
+                f"The server cannot listen on `{settings.listen}`: {error.strerror}",
+                hint="Another program uses it. Stop that program, or choose another address with `TERA_LISTEN`",
             ) from None
         yield sock
 
 
 @contextmanager
 def _alone(at: Place) -> Iterator[None]:
-    """One server per home. The lock goes with the process, however that ends."""
+    """One server per home. The lock ends with the process, even after a crash."""
     with (at.folder / LOCK_FILE).open("ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise Conflict(
-                f"A server runs already with the home `{at.home}`",
+                f"A server with the home `{at.home}` is already running",
                 hint="Stop it with `make down`, or set `TERA_HOME` to another folder",
             ) from None
         yield
 
 
 def _raise_open_files() -> None:
-    """Each connection is an open file, and a shell allows 1,024 of them unless it is asked for more."""
+    """Each connection is an open file, and a shell allows only 1,024 by default."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with suppress(ValueError, OSError):
@@ -135,6 +134,5 @@ def _log_to_stderr(at: Place, settings: Settings) -> None:
     root = logging.getLogger()
     root.handlers = [ServerLog(at.folder / LOG_FILE)]
     root.setLevel(settings.log_level.upper())
-    logging.getLogger("uvicorn.error").setLevel(
-        "ERROR"
-    )  # a warning of its own for every odd request fills the log
+    # Its warnings about invalid requests would fill the log.
+    logging.getLogger("uvicorn.error").setLevel("ERROR")

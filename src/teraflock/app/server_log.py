@@ -1,7 +1,7 @@
-"""The server's log: stderr, and where that is the file of this home, one that does not grow for ever.
+"""The server's log: stderr. If stderr is the log file of this home, its size is limited.
 
-The file is opened by whoever starts the server, for appending. Once it is too long it is copied beside itself and
-emptied, so whoever follows it by name, or writes to it as well, goes on.
+The process that starts the server opens the file for appending. When the file is too large, it is copied and truncated,
+so programs that follow it by name or also write to it continue to work.
 """
 
 import logging
@@ -32,7 +32,7 @@ class ServerLog(logging.StreamHandler):  # type: ignore[type-arg]  # of texts, a
     def emit(self, record: logging.LogRecord) -> None:
         super().emit(record)
         if self._is_file:
-            with suppress(OSError):  # a full disk, say: the next line tries again
+            with suppress(OSError):  # for example a full disk: the next line tries again
                 self._keep_short()
 
     def _keep_short(self) -> None:
@@ -45,8 +45,8 @@ class ServerLog(logging.StreamHandler):  # type: ignore[type-arg]  # of texts, a
 
 
 def access_log(path: Path) -> logging.Logger:
-    """A log of its own for every request: however many there are, they push nothing out of the server's log."""
-    from logging.handlers import RotatingFileHandler  # brings sockets and pickles: only where it is asked for
+    """A separate log of every request, so that requests push nothing out of the server's log."""
+    from logging.handlers import RotatingFileHandler  # slow to import, so only if it is used
 
     path.touch(mode=0o600)
     handler = RotatingFileHandler(path, maxBytes=BYTES_MAX, backupCount=ACCESS_FILES - 1, encoding="utf-8")
@@ -59,6 +59,6 @@ def access_log(path: Path) -> logging.Logger:
 
 
 def _rotated(source: str, target: str) -> None:
-    """The new file is as private as the old one."""
+    """Keep the new file as private as the old one."""
     Path(source).replace(target)
     Path(source).touch(mode=0o600)

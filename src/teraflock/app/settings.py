@@ -1,9 +1,9 @@
 """The server's settings: a frozen value, read once from `<home>/cloud/settings.toml` and `TERA_*`.
 
-What holds:
-- the environment wins over the file, the file over the defaults;
-- a name nobody knows in the file is refused: a setting that does nothing is worse than an error;
-- every setting has a sentence under it, of which docs/settings.md is made (app/reference.py).
+Invariants:
+- the environment takes precedence over the file, and the file over the defaults;
+- an unknown name in the file is an error: a setting without effect is worse;
+- every setting has a docstring, from which docs/settings.md is generated (app/reference.py).
 """
 
 import os
@@ -41,12 +41,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     tls_key: str = ""
     """File with the private key of `tls_cert`."""
     database: str = ""
-    """`postgresql://user@host/name`, or the path of an SQLite file. Empty: `cloud/cloud.db` in the home folder."""
+    """`postgresql://user@host/name`, or the path of a SQLite file. Empty: `cloud/cloud.db` in the home folder."""
     engine: str = "lxd"
     """The first site: `lxd` (LXD or Incus on this machine), `simulated` (nothing real), or `none` (only `sites`)."""
     sites: Mapping[str, Mapping[str, str]] = {}
-    """More sites by name, as tables with a `kind` and the options of its driver; in the environment as JSON, such as
-    `{"sky": {"kind": "simulated", "style": "cloud"}}`. Sites can also be added with `tera site add`."""
+    """More sites by name, as tables with a `kind` and the options of its driver. In the environment as JSON, such as
+    `{"sky": {"kind": "simulated", "style": "cloud"}}`. You can also add sites with `tera site add`."""
     lxd_socket: str = ""
     """Unix socket of LXD or Incus. Empty: the usual place."""
     pool_gb: Annotated[int, Meta(ge=4, le=1 << 20)] = 64
@@ -54,7 +54,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     pool_source: str = ""
     """A disk, partition or btrfs folder for guests' disks instead of a file. Applies when the pool is created."""
     guests_reach_out: bool = True
-    """Whether instances reach the internet through their host (NAT). Private networks: `tera host allow-out`."""
+    """Whether instances can reach the internet through their host (NAT). Private networks: `tera host allow-out`."""
     guest_user_namespaces: bool = False
     """Whether instances may create user namespaces, as rootless containers need. Exposes more of the kernel."""
     guest_io_uring: bool = False
@@ -70,7 +70,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     simulated_hosts: str = "4x8xV100,2x0"
     """The hosts of the simulated engine, in groups of hosts × cards × model; `2x0` is two hosts without cards."""
     simulated_boot_seconds: Annotated[float, Meta(ge=0, le=3600)] = 0.5
-    """How long a simulated guest takes to answer."""
+    """Seconds until a simulated guest answers."""
     simulated_faults: str = ""
     """Faults of a new simulated engine, for tests and rehearsals, such as `create:half:killed`."""
     faults: str = ""
@@ -99,9 +99,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Addresses or networks of reverse proxies in front of the server, such as `127.0.0.1, 10.0.0.0/8`. Their
     `X-Forwarded-For` header has the client's address. `connections_per_address` does not apply to them."""
     head_seconds: Annotated[float, Meta(ge=1, le=600)] = 10.0
-    """How long a client may take to send the head of a request, or to finish a TLS handshake."""
+    """Seconds for a client to send the head of a request, or to complete a TLS handshake."""
     body_seconds: Annotated[float, Meta(ge=1, le=3600)] = 30.0
-    """How long a client may take to send the body of a request."""
+    """Seconds for a client to send the body of a request."""
     streams_max: Annotated[int, Meta(ge=1, le=10_000)] = 200
     """How many clients may follow events at a time. One in eight is reserved for operators."""
     streams_per_organisation: Positive = 50
@@ -132,13 +132,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     invoice_days: Annotated[int, Meta(ge=0, le=365)] = 14
     """Days until an invoice is due. 0: invoices have no due date."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """How much the server writes to its log."""
+    """Log level of the server."""
     access_log: bool = False
     """Whether every request is written to `cloud/access.log`, with address, key and path. It keeps 80 MB."""
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where the server's files lie."""
+    """The paths of the server's files."""
 
     home: Path
 
@@ -167,7 +167,7 @@ def place() -> Place:
 
 
 def load_settings(at: Place, environ: Mapping[str, str] = os.environ) -> Settings:
-    """The settings of the server whose home this is. `BadInput` where one cannot be taken."""
+    """Read the settings of the server with this home. Raises `BadInput` if one is invalid."""
     _refuse_emptied(at)
     given = {**_of_file(at.settings), **_of_environment(environ)}
     settings = msgspec.structs.replace(Settings(), **given)
@@ -176,21 +176,21 @@ def load_settings(at: Place, environ: Mapping[str, str] = os.environ) -> Setting
 
 
 def _refuse_emptied(at: Place) -> None:
-    """An empty file beside a database was emptied by accident: the defaults could mean another engine or database."""
+    """Refuse an empty file next to a database: it was emptied by accident, and the defaults may mean another engine."""
     try:
         is_empty = not at.settings.read_bytes().strip()
     except OSError:
         return
     if is_empty and (at.operator_key.exists() or (at.folder / DATABASE_FILE).exists()):
         raise BadInput(
-            f"`{at.settings}` is empty: it should at least say which `engine` this installation has",
-            hint=f"Put back what it said (a backup has it: `unzip -p FILE settings.toml`), or `rm {at.settings}`:"
-            " `make up` writes it again",
+            f"`{at.settings}` is empty. It must at least set the `engine` of this installation",
+            hint=f"Restore its content (`unzip -p FILE settings.toml` reads it from a backup), or `rm {at.settings}`"
+            " and run `make up`, which writes it again",
         )
 
 
 def variable(name: str) -> str:
-    """What a setting is called in the environment."""
+    """The environment variable for a setting."""
     return f"TERA_{name.upper()}"
 
 
@@ -199,7 +199,8 @@ def address_of(listen: str) -> tuple[str, int]:
     host, colon, port = listen.rpartition(":")
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise BadInput(
-            f"The setting `listen` is no address with a port: {listen}", hint="Write it as `127.0.0.1:8372`"
+            f"The setting `listen` is not an address with a port: {listen}",
+            hint="Write it as `127.0.0.1:8372`",
         )
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
 
@@ -210,26 +211,28 @@ def _of_file(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise BadInput(f"`{path}` cannot be read: {error.strerror}", hint="It holds the settings") from None
-    import tomllib  # only where there is a file
+        raise BadInput(
+            f"Could not read `{path}`: {error.strerror}", hint="Check the permissions of the settings file"
+        ) from None
+    import tomllib  # only if there is a file
 
     try:
         given = tomllib.loads(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadInput(
             f"`{path}` is not valid TOML: {error}",
-            hint="Correct that line; docs/settings.md lists all settings. Instances and data are not affected",
+            hint="Correct that line. docs/settings.md lists all settings. Instances and data are not affected",
         ) from None
     known = Settings.__struct_fields__
     for name in given:
         if name not in known:
-            raise unknown_name("setting", name, known, see="docs/settings.md lists them")
+            raise unknown_name("setting", name, known, see="docs/settings.md lists all settings")
     return {name: _converted(name, value, f"in `{path}`", strict=True) for name, value in given.items()}
 
 
 def _of_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     return {
-        name: _converted(name, environ[variable(name)], f"given as `{variable(name)}`", strict=False)
+        name: _converted(name, environ[variable(name)], f"in `{variable(name)}`", strict=False)
         for name in Settings.__struct_fields__
         if environ.get(variable(name))
     }
@@ -245,8 +248,8 @@ def _converted(name: str, value: object, where: str, *, strict: bool) -> object:
         return msgspec.convert(value, _TYPES[name], strict=strict)
     except (msgspec.ValidationError, msgspec.DecodeError) as error:
         raise BadInput(
-            f"The setting `{name}` {where} cannot be taken: {str(error).rstrip('.')}",
-            hint="docs/settings.md says what each setting may be",
+            f"The setting `{name}` {where} is invalid: {str(error).rstrip('.')}",
+            hint="docs/settings.md describes each setting",
         ) from None
 
 
@@ -258,18 +261,19 @@ def _check(settings: Settings) -> None:
         path = getattr(settings, name)
         if path and not os.access(path, os.R_OK):
             raise BadInput(
-                f"The file of the setting `{name}` cannot be read: {path}", hint="Look at its path and rights"
+                f"Could not read the file of the setting `{name}`: {path}",
+                hint="Check its path and permissions",
             )
     _check_quotas(settings)
     _check_sites(settings)
     if settings.trusted_proxies:
-        from teraflock.api.addresses import networks_of  # only where there are some
+        from teraflock.api.addresses import networks_of  # only if there are proxies
 
         networks_of(settings.trusted_proxies)
     if not _is_loopback(host) and not settings.tls_cert and not settings.insecure:
         raise BadInput(
-            f"Without TLS the server answers on this machine only, not on `{settings.listen}`",
-            hint="Set `tls_cert` and `tls_key`, or `insecure = true` where a proxy in front speaks TLS",
+            f"Without TLS, the server can listen only on this machine, not on `{settings.listen}`",
+            hint="Set `tls_cert` and `tls_key`, or set `insecure = true` if a proxy in front provides TLS",
         )
 
 
@@ -279,22 +283,22 @@ def _check_sites(settings: Settings) -> None:
     known = (*kinds(), NO_ENGINE)
     if settings.engine not in known:
         raise BadInput(
-            f"The setting `engine` cannot be `{settings.engine[:40]}`", hint=f"One of: {', '.join(known)}"
+            f"The setting `engine` cannot be `{settings.engine[:40]}`", hint=f"Use one of: {', '.join(known)}"
         )
     for name, options in settings.sites.items():
         if not SITE_NAME.fullmatch(name):
             raise BadInput(
-                f"`{name[:60]}` cannot be the name of a site", hint="Up to 40 of `a-z`, `0-9` and `-`"
+                f"`{name[:60]}` is not a valid name for a site", hint="Use up to 40 of `a-z`, `0-9` and `-`"
             )
         if options.get("kind") not in kinds():
             raise BadInput(
                 f"The site `{name}` needs a `kind`",
-                hint=f"One of: {', '.join(kinds())}; docs/settings.md has an example",
+                hint=f"Use one of: {', '.join(kinds())}. docs/settings.md has an example",
             )
 
 
 def _check_quotas(settings: Settings) -> None:
-    from teraflock.tenant.quota.words import parse_organisation_quota, parse_project_quota
+    from teraflock.tenant.quota.parse import parse_organisation_quota, parse_project_quota
 
     for name, parse in (
         ("default_organisation_quota", parse_organisation_quota),
@@ -303,7 +307,7 @@ def _check_quotas(settings: Settings) -> None:
         try:
             parse(getattr(settings, name))
         except BadInput as error:
-            raise BadInput(f"The setting `{name}`: {error.sentence}", hint=error.hint) from None
+            raise BadInput(f"Invalid setting `{name}`: {error.sentence}", hint=error.hint) from None
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,4 +1,4 @@
-"""A server's parts put together: database, services, engines, loops. Nothing here answers requests."""
+"""Builds a server from its parts: database, services, engines, loops. Answers no requests itself."""
 
 import logging
 import os
@@ -16,8 +16,8 @@ from teraflock.api.refusals import RequestLog
 from teraflock.api.services import Bounds, Nouns, Planner, RequestReads, Services
 from teraflock.app.engines import check_record, open_engines, synchronise
 from teraflock.app.home import RATES_NAME
-from teraflock.app.house.keeper import EngineKeeper
-from teraflock.app.house.places import Places
+from teraflock.app.installation.keeper import EngineKeeper
+from teraflock.app.installation.places import Places
 from teraflock.app.local import SHIPPED_RATES, filled_up, load_rates
 from teraflock.app.planner.files import PlannerFiles
 from teraflock.app.planner.pool import PlannerPool
@@ -49,7 +49,7 @@ from teraflock.storage.database import Database
 from teraflock.storage.open import POSTGRES, open_database
 from teraflock.tenant.announcement.service import News
 from teraflock.tenant.model import Defaults
-from teraflock.tenant.quota.words import parse_organisation_quota, parse_project_quota
+from teraflock.tenant.quota.parse import parse_organisation_quota, parse_project_quota
 from teraflock.tenant.service import TenantService
 
 LOG: Final = logging.getLogger("teraflock.server")
@@ -63,7 +63,7 @@ RandomBytes = Callable[[int], bytes]
 
 
 class Cloud:
-    """A server without its socket. `start` begins the loops, `stop` ends them and closes the database."""
+    """A server without its socket. `start` starts the loops, `stop` ends them and closes the database."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Cloud:
             fault=dies_at(settings.faults),
             policy=policy_of(settings),
         )
-        self.rates = house_rates(at)
+        self.rates = installation_rates(at)
         self.planner_files = PlannerFiles(str(at.home), self.clock)
         self.planner_pool = PlannerPool(str(at.home))
         self.services = self._services(random_bytes)
@@ -228,20 +228,23 @@ class Cloud:
         metrics.also("tera_instances", "Instances by phase", "phase", self._by_phase)
         metrics.also("tera_loop_turns", "Turns done by each loop", "loop", lambda: dict(self.loops.turns))
         metrics.also(
-            "tera_cost_per_hour", "What is held now costs an hour, by currency", "currency", self._per_hour
+            "tera_cost_per_hour",
+            "Price per hour of everything in use, by currency",
+            "currency",
+            self._per_hour,
         )
-        metrics.also("tera_charged", "Charged so far, all projects, by currency", "currency", self._charged)
+        metrics.also("tera_charged", "Charges so far, all projects, by currency", "currency", self._charged)
         metrics.also("tera_host_disk_bytes", "Size of each host's disk pool", "host", self._pools)
         metrics.also(
-            "tera_host_disk_used_bytes", "Written in each host's disk pool", "host", self._pools_used
+            "tera_host_disk_used_bytes", "Used bytes of each host's disk pool", "host", self._pools_used
         )
         metrics.also(
             "tera_host_disk_limits_hold",
-            "Whether each host keeps instances to their disks",
+            "Whether each host enforces the disk limits of instances",
             "host",
             self._limits_hold,
         )
-        metrics.also("tera_writes_waiting", "Writes that no transaction has taken up", "", self._waiting)
+        metrics.also("tera_writes_waiting", "Writes that are not in a transaction yet", "", self._waiting)
         return metrics
 
     def _by_phase(self) -> dict[str, float]:
@@ -271,7 +274,7 @@ class Cloud:
         return {"": float(getattr(self.database, "works_waiting", 0))}
 
     def synchronise_sites(self) -> None:
-        """Open the sites that were added to the database since, and forget those that were removed."""
+        """Open sites that were added to the database, and close those that were removed."""
         with self.database.read() as tx:
             kept = sites.records(tx)
         synchronise(self.engines, self.at, self.settings, kept, self.installed.installation_id, self.clock)
@@ -282,7 +285,7 @@ class Cloud:
                 self.synchronise_sites()
             except Exception:
                 if not self._ending.is_set():
-                    LOG.exception("the sites of the database cannot be read")
+                    LOG.exception("could not read the sites in the database")
 
     def _forget(self) -> None:
         while not self._ending.is_set():
@@ -290,7 +293,7 @@ class Cloud:
                 forget_old(self.database, self.clock)
             except Exception:
                 if not self._ending.is_set():
-                    LOG.exception("old answers were not forgotten")
+                    LOG.exception("could not delete old answers")
             self._ending.wait(FORGET_SECONDS)
 
 
@@ -307,22 +310,22 @@ def defaults_of(settings: Settings) -> Defaults:
 
 
 def issuer_lines(settings: Settings) -> str:
-    """Who sends invoices, line by line."""
+    """The sender of invoices, line by line."""
     if not settings.issuer_tax_number:
         return settings.issuer
     return f"{settings.issuer}\nTax number {settings.issuer_tax_number}"
 
 
-def house_rates(at: Place) -> Rates:
-    """The exchange rates of this home, and the shipped ones for the currencies it does not name."""
+def installation_rates(at: Place) -> Rates:
+    """The exchange rates in this home, plus the shipped ones for all other currencies."""
     own = at.home / RATES_NAME
     return filled_up(load_rates(str(own))) if own.is_file() else load_rates(SHIPPED_RATES)
 
 
 def _keep_secret(at: Place, secret: str) -> None:
-    """The operator's key, for its owner's eyes alone, before anybody could ask for it."""
+    """Save the operator's key, readable only by its owner, before anyone can ask for it."""
     path = at.operator_key
-    beside = path.with_suffix(f".{os.getpid()}.new")
-    with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:  # noqa: PTH123
+    temporary = path.with_suffix(f".{os.getpid()}.new")
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:  # noqa: PTH123
         file.write(f"{secret}\n")
-    beside.replace(path)
+    temporary.replace(path)

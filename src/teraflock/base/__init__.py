@@ -1,5 +1,5 @@
-"""Words that all parts share: ids, money, quantities, the clock, errors, events.
+"""Values that all other folders share: ids, money, quantities, the clock, errors, events.
 
-Nothing here knows of a GPU, a tenant or a database, and nothing here does I/O but `clock.SystemClock`
-and the reading of the shipped exchange rates. Only the standard library and msgspec are imported.
+Nothing here depends on GPUs, tenants or databases. The only I/O is `clock.SystemClock` and reading the exchange
+rates that ship with the package. Imports only the standard library and msgspec.
 """

@@ -1,4 +1,4 @@
-"""The time as an argument. Only `SystemClock` asks the system, so everything else can be replayed."""
+"""The clock, passed in as an argument. Only `SystemClock` reads the system time, so all other code can be replayed."""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Final, Protocol
@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 class Clock(Protocol):
     def now(self) -> datetime:
-        """The time now, in UTC."""
+        """The current time, in UTC."""
         ...
 
 
@@ -16,7 +16,7 @@ class SystemClock:
 
 
 class FixedClock:
-    """A clock that stands until it is moved. For tests, and for answers `--as-of` a day."""
+    """A clock that changes only when you call `move`. For tests, and for answers `--as-of` a day."""
 
     def __init__(self, at: datetime) -> None:
         if at.tzinfo is None:
@@ -35,13 +35,13 @@ def today(clock: Clock) -> date:
 
 
 LATEST: Final = datetime(2200, 1, 1, tzinfo=UTC)
-"""No request may name a later time. Times near the year 9999 overflow in another zone or when rounded up."""
+"""The latest time that a request may contain. Times near the year 9999 overflow in other time zones or when rounded."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
 def microseconds(at: datetime) -> int:
-    """A time as it is kept in rows: microseconds since 1970, exact, unlike `timestamp()`."""
+    """Convert a time to the form used in rows: microseconds since 1970. Exact, unlike `timestamp()`."""
     return (at - _EPOCH) // _MICROSECOND
 
 

@@ -42,7 +42,7 @@ class TeraflockError(Exception):
 
 
 def error_classes(root: type[TeraflockError] = TeraflockError) -> Iterator[type[TeraflockError]]:
-    """The error classes that are loaded, parents first."""
+    """All imported error classes, parents first."""
     yield root
     for child in root.__subclasses__():
         yield from error_classes(child)
@@ -143,23 +143,23 @@ class StorageFailed(TeraflockError):
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str], *, see: str = "") -> UnknownName:
-    """An `UnknownName` whose hint has the names nearest to the one given."""
+    """Build an `UnknownName` whose hint suggests the most similar known names."""
     near = nearest_names(name, known)
     hint = f"Did you mean {_listed(near)}?" if near else ""
     if see:
         hint = f"{hint} {see}".strip()
-    return UnknownName(f"No {kind} is known by the name `{name}`", hint=hint)
+    return UnknownName(f"Unknown {kind} `{name}`", hint=hint)
 
 
 def one_of(kind: str, word: str, words: Sequence[str]) -> None:
-    """Refuse a word that is not among the few that are known."""
+    """Raise `UnknownName` unless the word is one of `words`."""
     if word not in words:
-        there_are = f"There are {', '.join(f'`{each}`' for each in words)}"
-        raise unknown_name(kind, word, words, see=there_are)
+        options = f"Use one of {', '.join(f'`{each}`' for each in words)}"
+        raise unknown_name(kind, word, words, see=options)
 
 
 def not_found(kind: str, name: str, known: Iterable[str], *, see: str = "") -> NotFound:
-    """A `NotFound` that suggests near names. Only for those who may know all the names in `known`."""
+    """Build a `NotFound` that suggests similar names. Use it only where the caller may see all names in `known`."""
     return NotFound(f"There is no {kind} `{name[:80]}`", hint=f"{suggestion(name, known)} {see}".strip())
 
 
@@ -169,18 +169,18 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def ambiguous_name(kind: str, name: str, options: Iterable[str]) -> AmbiguousName:
-    """`options` are the ids it could be, each with a word about it."""
+    """`options` are the possible ids, each with a short description."""
     return AmbiguousName(
         f"Several {kind}s are called `{name[:80]}`", hint=f"Give an id instead: {', '.join(options)}"
     )
 
 
-NEAREST_NAMES_MAX = 4  # more than a reader compares at a glance
+NEAREST_NAMES_MAX = 4  # more would be hard to compare at a glance
 
 
 def nearest_names(name: str, known: Iterable[str]) -> list[str]:
-    """The known names most like `name`, best first."""
-    import difflib  # only on the way to an error: it costs a cold start 10 ms
+    """The known names most similar to `name`, best first."""
+    import difflib  # imported only for errors: it adds 10 ms to the start of `tera`
 
     by_folded: dict[str, str] = {}
     for each in known:

@@ -1,6 +1,6 @@
-"""Events: what happened, as a row written in the transaction that made it happen.
+"""Events: a record of each change, written in the transaction that makes the change.
 
-Upstream never calls downstream; it leaves an event, and whoever is concerned reads on from where it was.
+Upstream code never calls downstream code. It writes an event, and each consumer continues from its last position.
 A `kind` is `noun.verb_in_the_past`, such as `offers.imported`.
 """
 
@@ -16,7 +16,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     kind: str
     subject: str
-    """What it happened to: the id or name of one thing."""
+    """The id or name of the thing that changed."""
     project: str = ""
-    """The project whose members may see it; empty: nobody's but the house's."""
+    """The project whose members may see the event. If empty, only the operator sees it."""
     details: dict[str, str | int | float | bool | None] = {}

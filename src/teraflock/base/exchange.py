@@ -1,8 +1,8 @@
-"""Exchange rates: a dated table, and the one way from one currency to another.
+"""Exchange rates: a dated table, and conversion between currencies.
 
-A converted amount remembers what was quoted, and every further conversion starts from that: so an amount
-is rounded once, and converting back gives the quoted amount to the micro-unit.
-The table is data (`data/rates.csv`), and the user may put another in its place.
+A converted amount keeps the quoted amount, and every further conversion starts from that. So an amount is rounded
+only once, and converting it back returns the quoted amount to the micro-unit.
+The table is a data file (`data/rates.csv`); users can supply their own.
 """
 
 import csv
@@ -32,7 +32,7 @@ class Exchanged(msgspec.Struct, frozen=True):
 
 
 class Rates:
-    """All rates of one table. For a day it uses the newest rate not after it, else the oldest there is."""
+    """All rates of one table. A day uses its newest rate up to that day, or the oldest rate if there is none."""
 
     def __init__(self, rates: Iterable[Rate]) -> None:
         self._by_currency: dict[str, list[Rate]] = {}
@@ -47,9 +47,9 @@ class Rates:
         return currency in self._by_currency
 
     def known(self, code: str) -> str:
-        """The code of a currency for which there is a rate, in capitals."""
+        """The code in capitals. Raises `UnknownName` if there is no rate for it."""
         if not self.knows(code.upper()):
-            raise unknown_name("currency", code, self.currencies(), see="`tera rates` lists them")
+            raise unknown_name("currency", code, self.currencies(), see="`tera rates` lists all currencies")
         return code.upper()
 
     def rows(self) -> Sequence[Rate]:
@@ -58,7 +58,9 @@ class Rates:
     def rate(self, currency: str, on: date) -> Rate:
         rates = self._by_currency.get(currency)
         if not rates:
-            raise unknown_name("currency", currency, self.currencies(), see="`tera rates` lists them")
+            raise unknown_name(
+                "currency", currency, self.currencies(), see="`tera rates` lists all currencies"
+            )
         past = [rate for rate in rates if rate.day <= on]
         return past[-1] if past else rates[0]
 
@@ -72,12 +74,12 @@ class Rates:
 
 
 def read_rates(lines: Iterable[str], *, name: str) -> Rates:
-    """The rates in a CSV with the columns date, currency, per_usd, source. Refused as a whole or taken."""
+    """Read a CSV with the columns date, currency, per_usd, source. One bad line rejects the whole file."""
     reader = csv.reader(lines)
     header = tuple(next(reader, ()))
     if header != COLUMNS:
         raise BadInput(
-            f"{name} is no table of exchange rates: its first line reads `{','.join(header)[:80]}`",
+            f"{name} is not a table of exchange rates: its first line is `{','.join(header)[:80]}`",
             hint=f"The first line must be `{','.join(COLUMNS)}`",
         )
     return Rates([_rate_from(row, f"{name}, line {reader.line_num}") for row in reader if row])
@@ -85,17 +87,19 @@ def read_rates(lines: Iterable[str], *, name: str) -> Rates:
 
 def _rate_from(row: Sequence[str], where: str) -> Rate:
     if len(row) != len(COLUMNS):
-        raise BadInput(f"{where}: {len(COLUMNS)} columns are needed, {len(row)} are there")
+        raise BadInput(f"{where}: expected {len(COLUMNS)} columns, found {len(row)}")
     day, currency, per_usd, source = (cell.strip() for cell in row)
     try:
         micros_per_usd = parse_micros(per_usd)
         on = date.fromisoformat(day)
     except ValueError:
-        raise BadInput(f"{where}: `{day}` and `{per_usd}` are not a date and a rate") from None
+        raise BadInput(f"{where}: `{day}` and `{per_usd}` are not a valid date and rate") from None
     if micros_per_usd <= 0:
-        raise BadInput(f"{where}: a rate is above zero, not `{per_usd}`")
+        raise BadInput(f"{where}: the rate must be above zero, not `{per_usd}`")
     if not (len(currency) == 3 and currency.isascii() and currency.isalpha() and currency.isupper()):
-        raise BadInput(f"{where}: `{currency}` is no currency code", hint="Three capitals, such as `CNY`")
+        raise BadInput(
+            f"{where}: `{currency}` is not a currency code", hint="Use three capital letters, such as `CNY`"
+        )
     if currency == "USD" and micros_per_usd != MICROS:
-        raise BadInput(f"{where}: one US dollar is one US dollar, not `{per_usd}`")
+        raise BadInput(f"{where}: the rate of USD must be 1, not `{per_usd}`")
     return Rate(on, currency, micros_per_usd, source)

@@ -1,12 +1,12 @@
-"""Money: integer micro-units with a currency, and prices: money per period.
+"""Money: integer micro-units with a currency. Prices: money per period.
 
-What holds:
-- an amount is an integer of millionths; no float ever holds one;
-- a month is 730 hours (8,760 / 12), so second, hour and month convert into each other exactly: every
-  price has an exact integer form per month (`Price.micros_per_month`), by which prices are compared;
-- what has accrued after some time is floored from the start of the time, never summed from rounded
-  slices, so that a charge is the same however its time is cut (`accrued`, `accrued_between`);
-- rounding is half to even, in one function (`divided`).
+Invariants:
+- an amount is an integer number of millionths, never a float;
+- a month is 730 hours (8,760 / 12), so second, hour and month convert exactly: every price has an exact integer
+  amount per month (`Price.micros_per_month`), which is used to compare prices;
+- accrued amounts are rounded down from the start of the period, never summed from rounded slices, so a charge is
+  the same however its time is divided (`accrued`, `accrued_between`);
+- all other rounding is half to even, in one function (`divided`).
 """
 
 from collections.abc import Iterable
@@ -39,18 +39,18 @@ class Money(msgspec.Struct, frozen=True):
         return Money(self.micros * times, self.currency)
 
     def split(self, parts: int) -> tuple["Money", ...]:
-        """Cut into `parts` whose sum is this amount; no two differ by more than one micro-unit."""
+        """Divide into `parts` amounts that sum to this one and differ by at most one micro-unit."""
         edges = [self.micros * i // parts for i in range(parts + 1)]
         return tuple(Money(b - a, self.currency) for a, b in pairwise(edges))
 
     def _same(self, other: Self) -> Self:
         if other.currency != self.currency:
-            raise ValueError(f"{other.currency} cannot be added to {self.currency} without a rate")
+            raise ValueError(f"cannot add {other.currency} to {self.currency} without an exchange rate")
         return other
 
 
 class Price(msgspec.Struct, frozen=True):
-    """So much money for each period something is held."""
+    """An amount of money per period."""
 
     micros: int
     currency: str
@@ -58,7 +58,7 @@ class Price(msgspec.Struct, frozen=True):
 
     @property
     def micros_per_month(self) -> int:
-        """Exact for every period; the form by which prices are compared and stored."""
+        """Exact for every period. Prices are compared and stored in this form."""
         return self.micros * (SECONDS["month"] // SECONDS[self.per])
 
     def per_period(self, per: Period) -> "Price":
@@ -67,21 +67,21 @@ class Price(msgspec.Struct, frozen=True):
         return Price(micros_per(self.micros_per_month, per), self.currency, per)
 
     def accrued(self, seconds: int) -> Money:
-        """What has been spent after `seconds`: floored once, from the start."""
+        """The amount after `seconds`, rounded down once, from the start."""
         return Money(self.micros * seconds // SECONDS[self.per], self.currency)
 
     def accrued_between(self, start_seconds: int, end_seconds: int) -> Money:
-        """What one slice of the time costs. The slices of a time always sum to the whole."""
+        """The amount for one slice of a period. The slices always sum to the whole."""
         return self.accrued(end_seconds) - self.accrued(start_seconds)
 
 
 def micros_per(micros_per_month: int, per: Period) -> int:
-    """The amount for one `per` of an amount for one month, rounded half to even."""
+    """Convert an amount per month to an amount per `per`, rounded half to even."""
     return divided(micros_per_month * SECONDS[per], SECONDS["month"])
 
 
 def divided(numerator: int, denominator: int) -> int:
-    """`numerator / denominator`, rounded half to even: the one rounding of the house."""
+    """`numerator / denominator`, rounded half to even. All rounding of money uses this function."""
     if denominator < 0:
         numerator, denominator = -numerator, -denominator
     quotient, remainder = divmod(numerator, denominator)
@@ -94,7 +94,7 @@ def divided(numerator: int, denominator: int) -> int:
 def parse_micros(text: str) -> int:
     """`"1.275"` → 1275000. Exact: more than six decimals are rounded half to even.
 
-    Raises `ValueError` on anything that is not a plain finite decimal number.
+    Raises `ValueError` for anything that is not a plain finite decimal number.
     """
     whole, _, decimals = text.strip().partition(".")
     sign = -1 if whole.startswith("-") else 1
@@ -107,7 +107,7 @@ def parse_micros(text: str) -> int:
 
 
 def _parse_scientific(text: str) -> int:
-    """`1e-05` and its like: rare in catalogs, so decimal is loaded only for them."""
+    """Parse numbers such as `1e-05`. They are rare in catalogs, so `decimal` is imported only here."""
     from decimal import Decimal, InvalidOperation
 
     try:
@@ -120,25 +120,25 @@ def _parse_scientific(text: str) -> int:
     return divided(numerator * MICROS, denominator)
 
 
-AMOUNT_DIGITS_MAX: Final = 18  # a 64-bit column holds no more; no price is near it
+AMOUNT_DIGITS_MAX: Final = 18  # the limit of a 64-bit column; no real price comes near it
 
 
-SMALL_MICROS: Final = 1_000_000  # below one unit, two decimals would hide what a vCPU costs
+SMALL_MICROS: Final = 1_000_000  # below one unit, two decimals would hide the price of a vCPU
 
 
 def amount_text(micros: int, currency: str, decimals: int | None = None) -> str:
-    """`12.50 USD`; small amounts with four places, unless it is said how many."""
+    """`12.50 USD`. Small amounts have four decimals unless `decimals` is set."""
     places = decimals_for([micros]) if decimals is None else decimals
     return f"{decimal_text(micros, places)} {currency}".rstrip()
 
 
 def decimals_for(amounts: Iterable[int]) -> int:
-    """Of a column of amounts: two, or four where one of them is small."""
+    """Decimals for a column of amounts: four if any of them is small, otherwise two."""
     return 4 if any(0 < abs(each) < SMALL_MICROS for each in amounts) else 2
 
 
 def decimal_text(micros: int, decimals: int) -> str:
-    """`1275000` → `"1.275"` with 3 decimals. For people; machines get the micros."""
+    """`1275000` → `"1.275"` with 3 decimals. For people; programs use the micro-units."""
     rounded = divided(micros * 10**decimals, MICROS)
     sign, digits = ("-" if rounded < 0 else ""), str(abs(rounded)).rjust(decimals + 1, "0")
     if not decimals:

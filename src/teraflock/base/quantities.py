@@ -1,6 +1,6 @@
-"""Quantities with their units: bytes, read from and written for people.
+"""Quantities: parsing, limits and formatting, mostly of bytes.
 
-Makers of GPUs and clouds write GB and mean 2**30 bytes; so does this house wherever memory is meant.
+GPU vendors and clouds write GB for 2**30 bytes of memory. Teraflock does the same.
 """
 
 import re
@@ -16,7 +16,7 @@ MIB: Final = 1 << 20
 Word = Annotated[str, Meta(max_length=200)]
 Words = Annotated[tuple[Word, ...], Meta(max_length=20)]
 Whole = Annotated[int, Meta(ge=-(1 << 53), le=1 << 53)]
-"""What a request may hold, at most: larger than anything meant, and small enough to compute with."""
+"""Upper limit for numbers in a request: above any useful value, and small enough to compute with."""
 
 _UNITS: Final = ((1 << 40, "TB"), (GIB, "GB"), (MIB, "MB"), (1 << 10, "KB"))
 _BYTES_PER: Final = {"m": MIB, "g": GIB, "t": 1 << 40}
@@ -25,20 +25,20 @@ _NUMBER: Final = re.compile(r"\s*(\d{1,9}(?:\.\d{1,6})?)\s*", re.ASCII)
 
 
 def parse_memory_bytes(text: str) -> int:
-    """`"48"`, `"48GB"`, `"48 GiB"` → bytes; a bare number counts GB of 2**30 bytes."""
+    """`"48"`, `"48GB"`, `"48 GiB"` → bytes. A number without a unit is in GB of 2**30 bytes."""
     match = _QUANTITY.fullmatch(text)
     if not match:
-        raise BadInput(f"`{text}` is no amount of memory", hint="Write it as `48`, `48GB` or `512MB`")
+        raise BadInput(f"`{text}` is not an amount of memory", hint="Write it as `48`, `48GB` or `512MB`")
     return round(float(match[1]) * _BYTES_PER[(match[2] or "g").lower()])
 
 
 def check_between(option: str, value: int | None, low: int, high: int) -> None:
     if value is not None and not low <= value <= high:
-        raise BadInput(f"`--{option}` is a number from {low} to {high}, not {value}")
+        raise BadInput(f"`--{option}` must be from {low} to {high}, not {value}")
 
 
 def parse_number(text: str, what: str) -> float:
-    """`"8"`, `"0.5"` → a number of zero or more, of what the sentence names."""
+    """`"8"`, `"0.5"` → a number of zero or more. `what` names its unit in the error."""
     match = _NUMBER.fullmatch(text)
     if not match:
         raise BadInput(f"`{text}` is not a number of {what}", hint="Write it as `8` or `0.5`")
@@ -46,7 +46,7 @@ def parse_number(text: str, what: str) -> float:
 
 
 def bytes_text(size_bytes: int) -> str:
-    """A size in the unit that fits: `512 B`, `64 KB`, `256 MB`, `1.5 GB`, `3 TB`; units of 1024."""
+    """Format a size in a fitting unit: `512 B`, `64 KB`, `256 MB`, `1.5 GB`, `3 TB`. Units are powers of 1024."""
     if size_bytes < 1024:
         return f"{size_bytes} B"
     unit_bytes, unit = next(each for each in _UNITS if size_bytes >= each[0])
@@ -61,7 +61,7 @@ def count_text(count: int, noun: str) -> str:
 
 
 def memory_text(size_bytes: int) -> str:
-    """`51539607552` → `"48 GB"`; less than a GB as `"256 MB"`."""
+    """`51539607552` → `"48 GB"`; sizes below one GB as `"256 MB"`."""
     gigabytes = size_bytes / GIB
     if 0 < size_bytes < GIB:
         return f"{max(1, round(size_bytes / MIB))} MB"

@@ -16,7 +16,7 @@ from teraflock.cli.waiting import phases
 from teraflock.words.text import time_text
 
 if TYPE_CHECKING:
-    from teraflock.app.house.backup.archive import Manifest
+    from teraflock.app.installation.backup.archive import Manifest
 
 HELP: Final = """Back up the installation on this machine, and restore it here or elsewhere.
 
@@ -43,10 +43,10 @@ def command() -> None:
 @click.option("--with-disks", is_flag=True, help="With the disks of all instances, as they are now.")
 @json_option
 def create(file: Path, with_disks: bool, as_json: bool) -> None:
-    from teraflock.app.house.backup.create import create as make
-    from teraflock.app.house.backup.unfinished import finish_interrupted
-    from teraflock.app.house.locking import alone
-    from teraflock.app.house.places import Places
+    from teraflock.app.installation.backup.create import create as make
+    from teraflock.app.installation.backup.unfinished import finish_interrupted
+    from teraflock.app.installation.locking import alone
+    from teraflock.app.installation.places import Places
     from teraflock.base.clock import SystemClock
 
     places = Places()
@@ -65,7 +65,7 @@ def create(file: Path, with_disks: bool, as_json: bool) -> None:
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @json_option
 def show(file: Path, as_json: bool) -> None:
-    from teraflock.app.house.backup.archive import opened
+    from teraflock.app.installation.backup.archive import opened
 
     with opened(file) as reader:
         reader.check()
@@ -89,9 +89,9 @@ def show(file: Path, as_json: bool) -> None:
 @yes_option
 @json_option
 def restore(file: Path, replace: bool, database: str, yes: bool, as_json: bool) -> None:
-    from teraflock.app.house.backup.restore import restore as bring_back
-    from teraflock.app.house.locking import alone
-    from teraflock.app.house.places import Places
+    from teraflock.app.installation.backup.restore import restore as bring_back
+    from teraflock.app.installation.locking import alone
+    from teraflock.app.installation.places import Places
     from teraflock.base.clock import SystemClock
 
     places = Places()

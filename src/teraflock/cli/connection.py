@@ -12,7 +12,7 @@ from teraflock.cli.output import remark
 from teraflock.words.text import SIMULATED
 
 if TYPE_CHECKING:
-    from teraflock.app.house.connection import Connection
+    from teraflock.app.installation.connection import Connection
     from teraflock.client import Client
 
 
@@ -24,8 +24,8 @@ class NoServer(Unavailable):
 
 
 def connection() -> "Connection":
-    from teraflock.app.house.connection import find
-    from teraflock.app.house.places import Places
+    from teraflock.app.installation.connection import find
+    from teraflock.app.installation.places import Places
 
     found = find(Places().connection, os.environ)
     if found is None:

@@ -10,7 +10,7 @@ from teraflock.cli.table import Column, write_rows
 from teraflock.cli.waiting import PhaseLine
 
 if TYPE_CHECKING:
-    from teraflock.app.house.health import Finding
+    from teraflock.app.installation.health import Finding
 
 HELP: Final = """Check everything the cloud needs on this machine, and say what to do about what is wrong.
 
@@ -27,9 +27,9 @@ COLUMNS: Final = (Column("CHECK"), Column("VERDICT"), Column("SEEN", flexible=Tr
 @click.command(help=HELP)
 @json_option
 def command(as_json: bool) -> None:
-    from teraflock.app.house.doctor import examine
-    from teraflock.app.house.health import is_well
-    from teraflock.app.house.places import Places
+    from teraflock.app.installation.doctor import examine
+    from teraflock.app.installation.health import is_well
+    from teraflock.app.installation.places import Places
 
     with PhaseLine() as line:
         findings = examine(Places(), line)

@@ -53,7 +53,7 @@ def command() -> None:
 )
 @json_option
 def inspect(as_json: bool) -> None:
-    from teraflock.app.house.inspection import card_facts, facts, inspected
+    from teraflock.app.installation.inspection import card_facts, facts, inspected
 
     found = inspected()
     if as_json:

@@ -15,8 +15,8 @@ from teraflock.cli.waiting import NotDone, phases
 from teraflock.words.text import SIMULATED
 
 if TYPE_CHECKING:
-    from teraflock.app.house.down import Fallen
-    from teraflock.app.house.up import Risen
+    from teraflock.app.installation.down import DownResult
+    from teraflock.app.installation.up import UpResult
     from teraflock.wire.host import HostAnswer
 
 UP_HELP: Final = """Start the cloud on this machine: engine, server on loopback, base image, this machine as a host.
@@ -55,9 +55,9 @@ Examples:
 @click.command(help=UP_HELP)
 @json_option
 def up(as_json: bool) -> None:
-    from teraflock.app.house.locking import alone
-    from teraflock.app.house.places import Places
-    from teraflock.app.house.up import up as rise
+    from teraflock.app.installation.locking import alone
+    from teraflock.app.installation.places import Places
+    from teraflock.app.installation.up import up as rise
 
     places = Places()
     with alone(places), phases() as line:
@@ -73,21 +73,21 @@ def up(as_json: bool) -> None:
         )
 
 
-def _tell(risen: "Risen") -> None:
+def _tell(risen: "UpResult") -> None:
     is_simulated = risen.engine.kind == "simulated"
     state = "runs already" if risen.was_up else "runs"
     mark = f" {SIMULATED}" if is_simulated else ""
     click.echo(emphasised(f"Teraflock {state} at {risen.server}{mark}"))
     write_facts(_facts(risen))
     if is_simulated:
-        remark(f"\nNothing real is launched here: {risen.engine.told}")
+        remark(f"\nNothing real is launched here: {risen.engine.description}")
         if risen.engine.repair:
             remark(f"For real instances: {risen.engine.repair}")
     _say_next(risen, is_simulated)
 
 
-def _facts(risen: "Risen") -> Iterator[tuple[str, str]]:
-    yield "engine", SIMULATED if risen.engine.kind == "simulated" else risen.engine.told
+def _facts(risen: "UpResult") -> Iterator[tuple[str, str]]:
+    yield "engine", SIMULATED if risen.engine.kind == "simulated" else risen.engine.description
     for host in sorted(risen.hosts, key=lambda host: host.name)[:3]:
         yield "host", _host_text(host)
     if len(risen.hosts) > 3:
@@ -113,7 +113,7 @@ def _host_text(host: "HostAnswer") -> str:
     return f"{host.name}: {host.vcpus} vCPU, {bytes_text(host.ram_bytes)}, {cards}{mark}"
 
 
-def _say_next(risen: "Risen", is_simulated: bool) -> None:
+def _say_next(risen: "UpResult", is_simulated: bool) -> None:
     tera = called()
     if not risen.hosts:
         remark(f"\nNo host has reported yet: `{tera} doctor` says what is wrong")
@@ -127,9 +127,9 @@ def _say_next(risen: "Risen", is_simulated: bool) -> None:
 @click.option("--keep-guests", is_flag=True, help="Instances run on; the next `up` finds them again.")
 @json_option
 def down(keep_guests: bool, as_json: bool) -> None:
-    from teraflock.app.house.down import down as fall
-    from teraflock.app.house.locking import alone
-    from teraflock.app.house.places import Places
+    from teraflock.app.installation.down import down as fall
+    from teraflock.app.installation.locking import alone
+    from teraflock.app.installation.places import Places
 
     places = Places()
     with alone(places), phases() as line:
@@ -141,7 +141,7 @@ def down(keep_guests: bool, as_json: bool) -> None:
         click.echo(sentence)
 
 
-def _down_sentences(fallen: "Fallen", keep_guests: bool) -> Iterator[str]:
+def _down_sentences(fallen: "DownResult", keep_guests: bool) -> Iterator[str]:
     yield "The server is stopped" if fallen.server else "No server ran"
     if fallen.guests:
         many = fallen.guests > 1
@@ -158,9 +158,9 @@ def _down_sentences(fallen: "Fallen", keep_guests: bool) -> Iterator[str]:
 @yes_option
 @json_option
 def purge(yes: bool, as_json: bool) -> None:
-    from teraflock.app.house.down import purge as remove
-    from teraflock.app.house.locking import alone
-    from teraflock.app.house.places import Places
+    from teraflock.app.installation.down import purge as remove
+    from teraflock.app.installation.locking import alone
+    from teraflock.app.installation.places import Places
 
     places = Places()
     if not any(folder.exists() for folder in (places.cloud, places.ssh, places.engine)):

@@ -36,8 +36,8 @@ def command(prepare: bool) -> None:
 
 def _prepare() -> None:
     """A server answers even while its engine is away, and looks for it again: what is wrong is told, no more."""
-    from teraflock.app.house.places import Places
-    from teraflock.app.house.up import prepare
+    from teraflock.app.installation.places import Places
+    from teraflock.app.installation.up import prepare
 
     try:
         prepare(Places())

@@ -1,1 +1,1 @@
-"""The program on an own server: what cards, processors, memory and disks it has, and how they are."""
+"""The hardware of this host: cards, processors, memory and disks, and the health of its cards."""

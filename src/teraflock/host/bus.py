@@ -1,4 +1,4 @@
-"""What the kernel knows of NVIDIA's cards without their driver: who is on the bus, and which faults were logged."""
+"""What the kernel knows about NVIDIA cards without their driver: the cards on the PCI bus, and logged faults."""
 
 import os
 import re
@@ -9,14 +9,14 @@ from typing import Final
 
 NVIDIA: Final = "0x10de"
 _DISPLAYS: Final = ("0x0300", "0x0302")
-"""Classes of devices: a graphics card, and one that drives no screen. The rest of NVIDIA's are sound, USB, switches."""
+"""PCI classes of graphics cards, with and without a display. NVIDIA's other devices are sound, USB and switches."""
 _XID: Final = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d+)")
-LOG_BYTES_MAX: Final = 16 << 20  # the kernel's own log is smaller; bounds a reader that is overtaken
-RECORD_BYTES: Final = 8192  # the kernel hands over one record at a time, and refuses a smaller place for it
+LOG_BYTES_MAX: Final = 16 << 20  # the kernel log is smaller; a limit for a reader that new records overtake
+RECORD_BYTES: Final = 8192  # the kernel returns one record at a time, and refuses a smaller buffer
 
 
 def nvidia_cards(root: Path = Path("/")) -> tuple[str, ...]:
-    """The PCI addresses of all NVIDIA cards on the bus; none where the bus cannot be seen."""
+    """The PCI addresses of all NVIDIA cards on the bus. Empty if the bus is not visible."""
     found = []
     try:
         devices = sorted((root / "sys/bus/pci/devices").iterdir())
@@ -27,14 +27,14 @@ def nvidia_cards(root: Path = Path("/")) -> tuple[str, ...]:
             vendor = (device / "vendor").read_text().strip()
             kind = (device / "class").read_text().strip()
         except OSError:
-            continue  # it was unplugged while we looked
+            continue  # it was unplugged meanwhile
         if vendor == NVIDIA and kind.startswith(_DISPLAYS):
             found.append(device.name.lower())
     return tuple(found)
 
 
 def logged_faults(path: Path = Path("/dev/kmsg")) -> dict[str, tuple[int, ...]] | None:
-    """By PCI address, the faults (Xids) in the kernel's log, the last first; None where it may not be read."""
+    """The faults (Xids) in the kernel log by PCI address, latest first. None if the log is not readable."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
@@ -62,9 +62,9 @@ def _records(descriptor: int) -> list[str]:
         try:
             record = os.read(descriptor, RECORD_BYTES)
         except BlockingIOError:
-            break  # all that there is so far
+            break  # no more records so far
         except BrokenPipeError:
-            continue  # overwritten while we read: the next one is the oldest there is
+            continue  # the record was overwritten: the next one is now the oldest
         if not record:
             break
         size += len(record)
@@ -73,5 +73,5 @@ def _records(descriptor: int) -> list[str]:
 
 
 def _with_function(place: str) -> str:
-    """The log leaves out the function of the device, which for a card is 0."""
+    """Add the device function, which the log leaves out. For a card it is 0."""
     return place if "." in place else f"{place}.0"

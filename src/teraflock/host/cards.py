@@ -1,4 +1,4 @@
-"""Every NVIDIA card of this host, by NVML; and those that are only seen on the bus, for their driver lost them."""
+"""Every NVIDIA card of this host, read from NVML, and the cards that are on the bus but unknown to the driver."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any, Final
 from teraflock.catalog.names import resolve
 from teraflock.host.health import LOST, health_of
 from teraflock.host.model import Card, Health, NvLink, Pcie, Slice
-from teraflock.host.nvml import Questions, text
+from teraflock.host.nvml import Queries, text
 
 _MIB: Final = 1 << 20
 _PART: Final = " MIG "
@@ -19,15 +19,15 @@ Xids = Mapping[str, tuple[int, ...]]
 def read_cards(
     nvml: Any, on_bus: Sequence[str], xids: Xids | None
 ) -> tuple[tuple[Card, ...], tuple[str, ...]]:
-    """All cards in the order of their PCI addresses, and what to say of those that have none.
+    """All cards ordered by PCI address, and notes about those without one.
 
-    No card is missing because another one is broken.
+    A broken card does not hide the others.
     """
     cards: list[Card] = []
     notes: list[str] = []
-    questions = Questions(nvml)
-    count = questions.ask("count", lambda: int(nvml.nvmlDeviceGetCount())) or 0
-    notes += [f"The driver cannot count its cards: {reason}" for reason in questions.unread.values()]
+    queries = Queries(nvml)
+    count = queries.ask("count", lambda: int(nvml.nvmlDeviceGetCount())) or 0
+    notes += [f"The driver cannot count its cards: {reason}" for reason in queries.unread.values()]
     for index in range(count):
         found = _card_at(nvml, index, xids)
         if isinstance(found, Card):
@@ -40,19 +40,19 @@ def read_cards(
 
 
 def silent_card(address: str, xids: Xids | None) -> Card:
-    """One that is on the bus, and of which the driver tells nothing."""
+    """A card that is on the bus but does not answer the driver."""
     health = Health(healthy=False, problems=(LOST,), xids=None if xids is None else xids.get(address, ()))
     return Card(pci_address=address, answers=False, health=health)
 
 
 def _card_at(nvml: Any, index: int, xids: Xids | None) -> Card | str:
-    """A card, or why it cannot even say where it is."""
-    questions = Questions(nvml)
-    ask = questions.ask
+    """A card, or the reason why even its address cannot be read."""
+    queries = Queries(nvml)
+    ask = queries.ask
     handle = ask("handle", lambda: nvml.nvmlDeviceGetHandleByIndex(index))
     bus_id = ask("pci_address", lambda: text(nvml.nvmlDeviceGetPciInfo(handle).busId)) if handle else None
     if bus_id is None:
-        return ", ".join(questions.unread.values())  # the bus still lists it, if it is there
+        return ", ".join(queries.unread.values())  # the bus still lists it if it exists
     address = address_of(bus_id)
     name = ask("name", lambda: text(nvml.nvmlDeviceGetName(handle))) or ""
     memory = ask("memory", lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
@@ -75,48 +75,48 @@ def _card_at(nvml: Any, index: int, xids: Xids | None) -> Card | str:
         compute_capability=f"{capability[0]}.{capability[1]}" if capability else None,
         mig=bool(mig[0]) if mig else None,
         mig_pending=bool(mig[1]) if mig else None,
-        slices=_slices(nvml, questions, handle, gpu) if mig and mig[0] else (),
-        pcie=_pcie(nvml, questions, handle),
-        nvlink=_nvlink(nvml, questions, handle),
+        slices=_slices(nvml, queries, handle, gpu) if mig and mig[0] else (),
+        pcie=_pcie(nvml, queries, handle),
+        nvlink=_nvlink(nvml, queries, handle),
         ecc=bool(ecc[0]) if ecc else None,
-        temperature_celsius=_temperature(nvml, questions, handle),
+        temperature_celsius=_temperature(nvml, queries, handle),
         power_watts=None if power is None else power / 1000,
         power_watts_max=None if power_max is None else power_max / 1000,
         utilisation_percent=busy.gpu if busy else None,
         memory_utilisation_percent=busy.memory if busy else None,
-        health=health_of(nvml, questions, handle, None if xids is None else xids.get(address, ())),
-        unread=questions.unread,
+        health=health_of(nvml, queries, handle, None if xids is None else xids.get(address, ())),
+        unread=queries.unread,
     )
 
 
 def address_of(bus_id: str) -> str:
-    """NVML's `00000000:3B:00.0` as the kernel and LXD write it: `0000:3b:00.0`."""
+    """Convert NVML's `00000000:3B:00.0` to the form of the kernel and LXD: `0000:3b:00.0`."""
     domain, _, rest = bus_id.lower().partition(":")
     return f"{int(domain, 16):04x}:{rest}"
 
 
 def catalog_id(name: str, memory_bytes: int | None) -> tuple[str, bool]:
-    """The catalog's id of a card, or a word made of its name; and whether the catalog knows it."""
+    """The catalog's id of a card, or an id made from its name; and whether it is in the catalog."""
     found = resolve(name, memory_bytes / _MIB if memory_bytes else None) if name else None
     if found is not None and found.card is not None:
         return found.card.id, True
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-"), False
 
 
-def _slices(nvml: Any, questions: Questions, handle: Any, gpu: str) -> tuple[Slice, ...]:
-    count = questions.ask("slices", lambda: nvml.nvmlDeviceGetMaxMigDeviceCount(handle)) or 0
-    found = (_slice_at(nvml, questions, handle, index, gpu) for index in range(count))
+def _slices(nvml: Any, queries: Queries, handle: Any, gpu: str) -> tuple[Slice, ...]:
+    count = queries.ask("slices", lambda: nvml.nvmlDeviceGetMaxMigDeviceCount(handle)) or 0
+    found = (_slice_at(nvml, queries, handle, index, gpu) for index in range(count))
     return tuple(each for each in found if each is not None)
 
 
-def _slice_at(nvml: Any, questions: Questions, handle: Any, index: int, gpu: str) -> Slice | None:
+def _slice_at(nvml: Any, queries: Queries, handle: Any, index: int, gpu: str) -> Slice | None:
     def part() -> Any:
         try:
             return nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
         except nvml.NVMLError_NotFound:
-            return None  # a place where no slice was made
+            return None  # no slice at this index
 
-    ask, what = questions.ask, f"slice {index}"
+    ask, what = queries.ask, f"slice {index}"
     mine = ask(what, part)
     if mine is None:
         return None
@@ -124,13 +124,13 @@ def _slice_at(nvml: Any, questions: Questions, handle: Any, index: int, gpu: str
     name = ask(f"{what} name", lambda: text(nvml.nvmlDeviceGetName(mine))) or ""
     memory = ask(f"{what} memory", lambda: nvml.nvmlDeviceGetMemoryInfo(mine))
     if uuid is None or memory is None:
-        return None  # it could not be handed out; `unread` says why
+        return None  # cannot be assigned; `unread` has the reason
     profile = name.partition(_PART)[2] or "unknown"
     return Slice(uuid=uuid, name=name, profile=profile, gpu=f"{gpu}:{profile}", memory_bytes=memory.total)
 
 
-def _pcie(nvml: Any, questions: Questions, handle: Any) -> Pcie | None:
-    ask = questions.ask
+def _pcie(nvml: Any, queries: Queries, handle: Any) -> Pcie | None:
+    ask = queries.ask
     link = Pcie(
         generation=ask("pcie", lambda: nvml.nvmlDeviceGetCurrPcieLinkGeneration(handle)),
         generation_max=ask("pcie", lambda: nvml.nvmlDeviceGetMaxPcieLinkGeneration(handle)),
@@ -140,9 +140,9 @@ def _pcie(nvml: Any, questions: Questions, handle: Any) -> Pcie | None:
     return None if link == Pcie(generation=None, generation_max=None, width=None, width_max=None) else link
 
 
-def _nvlink(nvml: Any, questions: Questions, handle: Any) -> NvLink | None:
+def _nvlink(nvml: Any, queries: Queries, handle: Any) -> NvLink | None:
     def states() -> list[bool]:
-        """Of every link the card has: asking for one more is refused."""
+        """The state of every link of the card. NVML refuses indexes beyond the last link."""
         found: list[bool] = []
         for link in range(nvml.NVML_NVLINK_MAX_LINKS):
             try:
@@ -151,16 +151,16 @@ def _nvlink(nvml: Any, questions: Questions, handle: Any) -> NvLink | None:
                 break
         return found
 
-    links = questions.ask("nvlink", states)
+    links = queries.ask("nvlink", states)
     if not links:
         return None
     first = links.index(True) if any(links) else 0
-    version = questions.ask("nvlink_version", lambda: nvml.nvmlDeviceGetNvLinkVersion(handle, first))
+    version = queries.ask("nvlink_version", lambda: nvml.nvmlDeviceGetNvLinkVersion(handle, first))
     return NvLink(links=len(links), links_active=sum(links), version=version)
 
 
-def _temperature(nvml: Any, questions: Questions, handle: Any) -> int | None:
-    return questions.ask(
+def _temperature(nvml: Any, queries: Queries, handle: Any) -> int | None:
+    return queries.ask(
         "temperature",
         lambda: int(nvml.nvmlDeviceGetTemperatureV(handle, nvml.NVML_TEMPERATURE_GPU)),
         lambda: int(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),

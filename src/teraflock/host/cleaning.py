@@ -1,7 +1,7 @@
-"""Makes a card as good as new before another project gets it.
+"""Cleans a card before another project gets it.
 
-Its memory is overwritten, and what a tenant may have set (clocks, power limit, compute mode) is put back. A card that
-some process still uses, or whose memory cannot be overwritten, is not clean, and is not given away.
+It overwrites the memory and resets what a tenant may have set: clocks, power limit, compute mode. A card that a
+process still uses, or whose memory cannot be overwritten, is not clean and is not assigned.
 """
 
 import subprocess
@@ -29,29 +29,29 @@ class Cleaned(msgspec.Struct, frozen=True, kw_only=True):
     covered_bytes: int
     """Memory that was overwritten."""
     free_bytes: int
-    """Memory that was there to be overwritten."""
-    put_back: tuple[str, ...] = ()
-    """What was set to its default."""
+    """Memory that had to be overwritten."""
+    reset: tuple[str, ...] = ()
+    """Settings that were reset."""
 
 
 def clean(slot: str) -> Cleaned:
-    """`slot`: as in `GpuReport`. Raises `NotClean`."""
+    """`slot` is the same as in `GpuReport`. Raises `NotClean`."""
     address, _, slice_id = slot.partition("/")
     try:
         with opened() as nvml:
             card = nvml.nvmlDeviceGetHandleByPciBusId(address.encode())
             part = nvml.nvmlDeviceGetHandleByUUID(slice_id.encode()) if slice_id else card
             _check_unused(nvml, part, slot)
-            put_back = () if slice_id else _put_back(nvml, card)  # the card is shared with other slices
+            reset = (
+                () if slice_id else _reset_settings(nvml, card)
+            )  # a slice shares the card with other slices
     except NoNvml as reason:
         raise _not_clean(slot, str(reason)) from None
     except NotClean:
         raise
-    except (
-        Exception
-    ) as error:  # NVML's errors are untyped, and a broken card breaks in ways nobody has listed
+    except Exception as error:  # NVML's errors are untyped, and a broken card fails in many ways
         raise _not_clean(slot, str(error)) from error
-    return msgspec.structs.replace(_overwritten(slot), put_back=put_back)
+    return msgspec.structs.replace(_overwritten(slot), reset=reset)
 
 
 def _overwritten(slot: str) -> Cleaned:
@@ -78,8 +78,8 @@ def _check_unused(nvml: Any, part: Any, slot: str) -> None:
         raise _not_clean(slot, f"process {users[0]} still uses it")
 
 
-def _put_back(nvml: Any, card: Any) -> tuple[str, ...]:
-    """Each on its own: not every card has all of these settings, and one it does not have needs no putting back."""
+def _reset_settings(nvml: Any, card: Any) -> tuple[str, ...]:
+    """Reset each setting by itself: not every card has all of them."""
     acts: dict[str, Callable[[], object]] = {
         "GPU clocks": lambda: nvml.nvmlDeviceResetGpuLockedClocks(card),
         "memory clocks": lambda: nvml.nvmlDeviceResetMemoryLockedClocks(card),
@@ -99,7 +99,7 @@ def _put_back(nvml: Any, card: Any) -> tuple[str, ...]:
 
 def _not_clean(slot: str, reason: str) -> NotClean:
     return NotClean(
-        "A card of the host could not be cleaned for its next user",
-        hint="Try again, or ask the operator: `tera host show` lists the cards",
+        "A card of the host could not be cleaned for its next instance",
+        hint="Try again, or ask the operator. `tera host show` lists the cards",
         context={"slot": slot, "reason": reason},
     )

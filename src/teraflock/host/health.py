@@ -1,28 +1,28 @@
-"""Whether a card may be given to someone: what it says of its memory, what its driver advises, what the kernel logged.
+"""Decides whether a card is healthy, from its memory errors, the driver's advice and the kernel log.
 
-Unhealthy is what only a reset, a reboot or a new card mends. A fault in the log alone does not make a card unhealthy,
-for it may have been reset since; but one that fell off the bus comes back only when the host starts again.
+A card is unhealthy if only a reset, a reboot or a replacement can repair it. A logged fault alone does not make it
+unhealthy, because the card may have been reset since. But a card that fell off the bus returns only after a reboot.
 """
 
 from collections.abc import Mapping
 from typing import Any, Final
 
 from teraflock.host.model import Health
-from teraflock.host.nvml import Questions
+from teraflock.host.nvml import Queries
 
-LOST: Final = "It is on the bus, but NVIDIA's driver does not know it"
+LOST: Final = "The card is on the bus, but NVIDIA's driver does not list it"
 OFF_THE_BUS: Final = 79
 
 XIDS: Final[Mapping[int, str]] = {
-    48: "a memory error of two bits",
-    64: "a row or page that could not be taken out of use",
-    74: "an error of NVLink",
-    OFF_THE_BUS: "it fell off the bus",
-    95: "a memory error that spread",
-    119: "its system processor did not answer",
-    120: "an error of its system processor",
+    48: "a double-bit memory error",
+    64: "a memory row or page that could not be retired",
+    74: "an NVLink error",
+    OFF_THE_BUS: "that it fell off the bus",
+    95: "an uncontained memory error",
+    119: "a timeout of its GSP processor",
+    120: "an error of its GSP processor",
 }
-"""NVIDIA's numbers for faults of the card itself. Most others are the fault of a program."""
+"""NVIDIA's codes for faults of the card itself. Most other codes are caused by programs."""
 
 _RECOVERIES: Final = {
     0: "none",
@@ -35,8 +35,8 @@ _RECOVERIES: Final = {
 }
 
 
-def health_of(nvml: Any, questions: Questions, handle: Any, xids: tuple[int, ...] | None) -> Health:
-    ask = questions.ask
+def health_of(nvml: Any, queries: Queries, handle: Any, xids: tuple[int, ...] | None) -> Health:
+    ask = queries.ask
     rows = ask("rows_remapped", lambda: nvml.nvmlDeviceGetRemappedRows(handle))
     pages = ask("pages_retired", lambda: _pages(nvml, handle))
     pages_pending = ask("pages_pending", lambda: bool(nvml.nvmlDeviceGetRetiredPagesPendingStatus(handle)))
@@ -51,17 +51,17 @@ def health_of(nvml: Any, questions: Questions, handle: Any, xids: tuple[int, ...
     recovery = ask("recovery", lambda: _recovery(nvml, handle))
     grave = [
         *(
-            ["Its spare rows are used up: a row of its memory could not be replaced"]
+            ["It has no spare memory rows left: a faulty row could not be replaced"]
             if rows and rows[3]
             else []
         ),
-        *(["A row of its memory waits to be replaced: reset the card"] if rows and rows[2] else []),
-        *(["A page of its memory waits to be retired: reset the card"] if pages_pending else []),
-        *([f"Its driver asks for: {recovery}"] if recovery not in (None, "none") else []),
-        *([_told(OFF_THE_BUS)] if OFF_THE_BUS in (xids or ()) else []),
-        *(["It is lost: restart the host"] if questions.lost else []),
+        *(["A memory row is waiting to be replaced: reset the card"] if rows and rows[2] else []),
+        *(["A memory page is waiting to be retired: reset the card"] if pages_pending else []),
+        *([f"The driver recommends: {recovery}"] if recovery not in (None, "none") else []),
+        *([_xid_text(OFF_THE_BUS)] if OFF_THE_BUS in (xids or ()) else []),
+        *(["The driver lost the card: restart the host"] if queries.lost else []),
     ]
-    mild = [_told(xid) for xid in dict.fromkeys(xids or ()) if xid in XIDS and xid != OFF_THE_BUS]
+    mild = [_xid_text(xid) for xid in dict.fromkeys(xids or ()) if xid in XIDS and xid != OFF_THE_BUS]
     return Health(
         healthy=not grave,
         problems=(*grave, *mild),
@@ -77,7 +77,7 @@ def health_of(nvml: Any, questions: Questions, handle: Any, xids: tuple[int, ...
     )
 
 
-def _told(xid: int) -> str:
+def _xid_text(xid: int) -> str:
     return f"The kernel logged {XIDS[xid]} (Xid {xid})"
 
 
@@ -92,6 +92,6 @@ def _pages(nvml: Any, handle: Any) -> int:
 def _recovery(nvml: Any, handle: Any) -> str | None:
     field = nvml.nvmlDeviceGetFieldValues(handle, [nvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION])[0]
     if field.nvmlReturn != nvml.NVML_SUCCESS:
-        return None  # the driver is older than the question
+        return None  # the driver is too old for this query
     number = int(field.value.uiVal)
     return _RECOVERIES.get(number, f"recovery {number}")

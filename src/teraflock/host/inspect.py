@@ -1,7 +1,7 @@
-"""What this host is, all in one value, and the part of it that the fleet keeps.
+"""Inspects this host, and derives the report for the fleet.
 
-Works without NVIDIA's library, without its driver, in a container, and beside a card that is broken. Asks nobody but
-the machine itself.
+Works without NVIDIA's library, without its driver, in a container, and with a broken card. Reads only from this
+machine.
 """
 
 import os
@@ -15,15 +15,15 @@ from teraflock.host.bus import logged_faults, nvidia_cards
 from teraflock.host.cards import Xids, read_cards, silent_card
 from teraflock.host.machine import container_kind, read_disks, read_memory, read_processors, read_space
 from teraflock.host.model import Card, Inspection
-from teraflock.host.nvml import NoNvml, Questions, opened, text
+from teraflock.host.nvml import NoNvml, Queries, opened, text
 
 LOOPBACK: Final = "127.0.0.1"
-BUSY_PERCENT_MIN: Final = 5  # below, a card does nothing to speak of: a display or a probe takes as much
-_FAR_AWAY: Final = ("192.0.2.1", 9)  # set aside for documents: no host has it
+BUSY_PERCENT_MIN: Final = 5  # a display or a probe uses as much; below that, a card is idle
+_PROBE_ADDRESS: Final = ("192.0.2.1", 9)  # reserved for documentation: no host has it
 
 
 def inspect(disk: Path = Path("/")) -> Inspection:
-    """This host now. `disk`: where instances will lie."""
+    """Inspect this host. `disk` is the folder for the disks of instances."""
     on_bus = nvidia_cards()
     cards, driver, cuda, note = _cards(on_bus, logged_faults() if on_bus else None)
     return Inspection(
@@ -47,7 +47,7 @@ def host_report(disk: Path = Path("/")) -> HostReport:
 
 
 def report_of(found: Inspection) -> HostReport:
-    """What the fleet keeps of a host. A card in slices is offered as those; one that does not answer, not at all."""
+    """The report for the fleet. A card in MIG mode is reported as its slices, and a card without answer not at all."""
     return HostReport(
         name=found.name,
         address=found.address,
@@ -72,7 +72,7 @@ def _offered(card: Card) -> tuple[GpuReport, ...]:
             for part in card.slices
         )
     if not card.gpu or card.memory_bytes is None:
-        return ()  # nobody could ask for it
+        return ()  # nobody could request it
     return (
         GpuReport(
             slot=card.pci_address,
@@ -86,12 +86,12 @@ def _offered(card: Card) -> tuple[GpuReport, ...]:
 
 
 def _cards(on_bus: Sequence[str], xids: Xids | None) -> tuple[tuple[Card, ...], str, str, str]:
-    """The cards, the versions of driver and CUDA, and what there is to say about the whole."""
+    """The cards, the versions of driver and CUDA, and a note about all of them."""
     try:
         with opened() as nvml:
-            questions = Questions(nvml)
-            driver = questions.ask("driver", lambda: text(nvml.nvmlSystemGetDriverVersion())) or ""
-            cuda = questions.ask("cuda", lambda: int(nvml.nvmlSystemGetCudaDriverVersion_v2())) or 0
+            queries = Queries(nvml)
+            driver = queries.ask("driver", lambda: text(nvml.nvmlSystemGetDriverVersion())) or ""
+            cuda = queries.ask("cuda", lambda: int(nvml.nvmlSystemGetCudaDriverVersion_v2())) or 0
             cards, notes = read_cards(nvml, on_bus, xids)
             return cards, driver, f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else "", "; ".join(notes)
     except NoNvml as reason:
@@ -100,10 +100,10 @@ def _cards(on_bus: Sequence[str], xids: Xids | None) -> tuple[tuple[Card, ...], 
 
 
 def _address() -> str:
-    """Our own address on the way out. Nothing is sent: the kernel only looks which way it would go."""
+    """This host's address on the default route. Sends nothing: the kernel only looks up the route."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(_FAR_AWAY)
+            probe.connect(_PROBE_ADDRESS)
         except OSError:
             return LOOPBACK
         return str(probe.getsockname()[0])

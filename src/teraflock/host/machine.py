@@ -1,6 +1,6 @@
-"""Processors, memory and disks of this host, read where the kernel shows them.
+"""Processors, memory and disks of this host, read from the kernel.
 
-In a container the kernel shows the whole machine: what may be used is the smaller of that and the container's limits.
+In a container the kernel shows the whole machine. The usable amount is the smaller of that and the container's limits.
 """
 
 import os
@@ -9,13 +9,13 @@ from typing import Final
 
 from teraflock.host.model import Disk, Memory, Processors, Space
 
-_SECTOR_BYTES: Final = 512  # the unit of /sys/block/*/size, whatever the disk's own is
+_SECTOR_BYTES: Final = 512  # the unit of /sys/block/*/size, independent of the disk
 _NO_DISKS: Final = ("loop", "ram", "zram", "dm-", "md", "sr", "fd", "nbd")
 _CGROUP: Final = "sys/fs/cgroup"
 
 
 def read_processors(root: Path = Path("/"), *, affinity: int | None = None) -> Processors:
-    """`affinity`: how many threads this process may run on; left out, the system is asked."""
+    """`affinity` is the number of threads that this process may use. Default: ask the system."""
     allowed = affinity or len(os.sched_getaffinity(0))
     blocks = [block for block in _text(root / "proc/cpuinfo").split("\n\n") if block.strip()]
     fields = [_fields(block) for block in blocks]
@@ -51,7 +51,7 @@ def read_memory(root: Path = Path("/")) -> Memory:
 
 
 def read_disks(root: Path = Path("/")) -> tuple[Disk, ...]:
-    """Real disks; what is made of files, memory or other disks is none."""
+    """Physical disks. Devices that are backed by files, memory or other disks are left out."""
     try:
         blocks = sorted((root / "sys/block").iterdir())
     except OSError:
@@ -67,7 +67,7 @@ def read_disks(root: Path = Path("/")) -> tuple[Disk, ...]:
 
 
 def read_space(path: Path) -> Space:
-    """Of the file system on which `path` lies, or will lie."""
+    """The space of the file system that contains `path`, even if `path` does not exist yet."""
     while not path.exists() and path != path.parent:
         path = path.parent
     found = os.statvfs(path)
@@ -79,19 +79,19 @@ def read_space(path: Path) -> Space:
 
 
 def container_kind(root: Path = Path("/")) -> str:
-    """What kind of container this is, by the marks they leave; empty: no mark."""
+    """The kind of container that this process runs in; empty if none is recognised."""
     for mark, kind in (("run/.containerenv", "podman"), (".dockerenv", "docker"), ("dev/lxd/sock", "lxd")):
         if (root / mark).exists():
             return kind
-    told = _text(root / "run/systemd/container").strip()
-    if told:
-        return told
+    named = _text(root / "run/systemd/container").strip()
+    if named:
+        return named
     environment = _text(root / "proc/1/environ").split("\0")
     return next((word.partition("=")[2] for word in environment if word.startswith("container=")), "")
 
 
 def _processor_quota(root: Path) -> float | None:
-    """Threads' worth of time the container may use; None: no limit."""
+    """The processor time that the container may use, in threads. None: no limit."""
     quota, _, period = _text(root / _CGROUP / "cpu.max").strip().partition(" ")
     if not quota:
         quota = _text(root / _CGROUP / "cpu/cpu.cfs_quota_us").strip()
@@ -101,7 +101,7 @@ def _processor_quota(root: Path) -> float | None:
 
 
 def _limit(text: str) -> int | None:
-    """A limit in bytes; `max`, and the huge number that older kernels write for it, are none."""
+    """A limit in bytes. `max`, or the huge number that older kernels write instead, means None."""
     number = _number(text)
     return number if 0 < number < 1 << 60 else None
 

@@ -1,4 +1,4 @@
-"""A host as it was found: cards, processors, memory, disks. None is what could not be read, never a guess."""
+"""Values of an inspection: cards, processors, memory, disks. None means not readable; values are never guessed."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Pcie(msgspec.Struct, frozen=True, kw_only=True):
-    """The card's way to the processor. An idle card lowers its generation; a width below the most is a fault."""
+    """The PCIe link of the card. An idle card lowers its generation. A width below the maximum is a fault."""
 
     generation: int | None
     generation_max: int | None
@@ -15,7 +15,7 @@ class Pcie(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NvLink(msgspec.Struct, frozen=True, kw_only=True):
-    """The ways to other cards."""
+    """The links to other cards."""
 
     links: int
     links_active: int
@@ -24,54 +24,54 @@ class NvLink(msgspec.Struct, frozen=True, kw_only=True):
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
     healthy: bool
-    """Whether something new may be put on the card."""
+    """Whether new instances may use the card."""
     problems: tuple[str, ...] = ()
-    """Why not, in sentences; and what should be looked at even if it may."""
+    """Why it is unhealthy, in sentences, and warnings for a healthy card."""
     recovery: str | None = None
-    """What the driver says would mend it: none, reset, reboot …"""
+    """How to repair it, according to the driver: none, reset, reboot …"""
     ecc_uncorrected: int | None = None
-    """Memory errors that could not be corrected, since the driver was loaded."""
+    """Uncorrectable memory errors since the driver was loaded."""
     rows_remapped_correctable: int | None = None
     rows_remapped_uncorrectable: int | None = None
     row_remap_pending: bool | None = None
     row_remap_failed: bool | None = None
     pages_retired: int | None = None
-    """On cards before Ampere, which retire pages in place of remapping rows."""
+    """For cards before Ampere, which retire pages instead of remapping rows."""
     pages_pending: bool | None = None
     xids: tuple[int, ...] | None = None
-    """Faults of the card in the kernel's log since the host started, the last first; None: not readable."""
+    """Faults of the card in the kernel log since boot, latest first. None: the log is not readable."""
 
 
 class Slice(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of a card in MIG mode, with memory and multiprocessors of its own."""
+    """A part of a card in MIG mode, with its own memory and multiprocessors."""
 
     uuid: str
     name: str
     profile: str
-    """Such as `1g.18gb`."""
+    """For example `1g.18gb`."""
     gpu: str
-    """The catalog's id of the card with the profile behind a colon."""
+    """The catalog's id of the card, a colon and the profile."""
     memory_bytes: int
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
     pci_address: str
-    """As the kernel writes it: `0000:3b:00.0`."""
+    """In the kernel's form: `0000:3b:00.0`."""
     answers: bool
-    """Whether the driver knows it. One that is only seen on the bus has none of what follows."""
+    """Whether the driver lists the card. If not, all following fields are unknown."""
     name: str = ""
     gpu: str = ""
-    """The catalog's id; a card it does not know is called after its name."""
+    """The catalog's id. If the card is not in the catalog, an id made from its name."""
     known: bool = False
-    """Whether the catalog knows it."""
+    """Whether the card is in the catalog."""
     uuid: str = ""
     memory_bytes: int | None = None
     memory_used_bytes: int | None = None
     compute_capability: str | None = None
     mig: bool | None = None
-    """Whether it is cut into slices; None: it cannot be."""
+    """Whether MIG mode is on. None: the card does not support it."""
     mig_pending: bool | None = None
-    """The same after its next reset."""
+    """MIG mode after the next reset."""
     slices: tuple[Slice, ...] = ()
     pcie: Pcie | None = None
     nvlink: NvLink | None = None
@@ -83,7 +83,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     memory_utilisation_percent: int | None = None
     health: Health
     unread: Mapping[str, str] = {}
-    """What should have an answer and had none, with the driver's words. What a card does not have is not here."""
+    """Queries that should have an answer but failed, with the driver's message. Unsupported features are left out."""
 
 
 class Processors(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +92,7 @@ class Processors(msgspec.Struct, frozen=True, kw_only=True):
     cores: int
     threads: int
     usable: float
-    """Threads this process may use: fewer in a container, or where its affinity is set."""
+    """Threads that this process may use: fewer in a container, or with a CPU affinity."""
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +110,7 @@ class Disk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Space(msgspec.Struct, frozen=True, kw_only=True):
-    """The file system that holds a path."""
+    """The file system that contains a path."""
 
     path: str
     total_bytes: int
@@ -120,16 +120,16 @@ class Space(msgspec.Struct, frozen=True, kw_only=True):
 class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     address: str
-    """From which others would be reached; the loopback where there is no way out."""
+    """The address at which others reach this host; the loopback address if there is no route."""
     kernel: str
     container: str
-    """What kind of container this runs in; empty: none that could be recognised."""
+    """The kind of container that this runs in; empty if none is recognised."""
     driver: str
-    """The version of NVIDIA's driver; empty: it does not answer."""
+    """The version of NVIDIA's driver; empty if it does not answer."""
     cuda: str
-    """The highest version of CUDA that the driver serves."""
+    """The highest CUDA version that the driver supports."""
     note: str
-    """Why there are no cards, or fewer than on the bus; empty: nothing to say."""
+    """Why there are no cards, or fewer than on the bus. Empty: no problem."""
     cards: tuple[Card, ...]
     processors: Processors
     memory: Memory

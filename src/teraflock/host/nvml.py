@@ -1,7 +1,7 @@
-"""NVIDIA's management library, asked in a way that survives it.
+"""NVIDIA's management library, with every failure handled.
 
-What holds: the library may be absent, have no driver behind it, or lose a card between two questions; none of that
-ends an inspection. One question that fails costs one answer.
+The library may be absent, have no driver, or lose a card between two queries. None of that ends an inspection: a
+failed query costs only its own answer.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,16 +13,16 @@ T = TypeVar("T")
 
 
 class NoNvml(Exception):
-    """Why cards cannot be asked, in one sentence. Never leaves this folder."""
+    """Why NVML is unavailable, in one sentence. Never leaves this folder."""
 
 
 @contextmanager
 def opened() -> Iterator[Any]:
-    """The library, ready to be asked."""
+    """Open the library for queries."""
     try:
-        pynvml: Any = import_module("pynvml")  # an extra of the package, and untyped
+        pynvml: Any = import_module("pynvml")  # optional, and untyped
     except ImportError:
-        raise NoNvml("NVIDIA's cards cannot be asked: install `teraflock[host]`") from None
+        raise NoNvml("Cannot read NVIDIA cards: install `teraflock[host]`") from None
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
@@ -30,26 +30,26 @@ def opened() -> Iterator[Any]:
     try:
         yield pynvml
     finally:
-        with suppress(pynvml.NVMLError):  # it is gone already, and what was read is read
+        with suppress(pynvml.NVMLError):  # the driver is gone, but the results are already read
             pynvml.nvmlShutdown()
 
 
-class Questions:
-    """To one card. What it does not have is None; what it should have and did not tell is noted in `unread`."""
+class Queries:
+    """Queries to one card. Unsupported features return None. Failed queries are noted in `unread`."""
 
     def __init__(self, nvml: Any) -> None:
         self._nvml = nvml
         self.unread: dict[str, str] = {}
         self.lost = False
-        """It was there when it was counted, and is no more."""
+        """Whether the driver lost the card after listing it."""
 
     def ask(self, what: str, *ways: Callable[[], T]) -> T | None:
-        """The first of the ways that has an answer: functions come and go between drivers."""
+        """The answer of the first function that works: functions come and go between drivers."""
         reason = ""
         for way in ways:
             try:
                 return way()
-            except Exception as error:  # a broken card breaks in ways nobody has listed
+            except Exception as error:  # a broken card fails in many ways
                 self.lost |= self._has_code(error, self._nvml.NVML_ERROR_GPU_IS_LOST)
                 if not self._is_absence(error):
                     reason = str(error) or type(error).__name__
@@ -58,7 +58,7 @@ class Questions:
         return None
 
     def _is_absence(self, error: Exception) -> bool:
-        """Whether the card or the driver does not have it; AttributeError: the installed nvidia-ml-py does not."""
+        """Whether the card or driver lacks the feature. AttributeError: the installed nvidia-ml-py lacks it."""
         nvml = self._nvml
         return isinstance(error, AttributeError) or self._has_code(
             error,
@@ -72,5 +72,5 @@ class Questions:
 
 
 def text(value: str | bytes) -> str:
-    """Older releases of nvidia-ml-py give bytes."""
+    """Older releases of nvidia-ml-py return bytes."""
     return value if isinstance(value, str) else value.decode("utf-8", "replace")

@@ -1,8 +1,8 @@
 """Overwrites the memory of one card, or of one slice of a card, with zeros: `python -m teraflock.host.overwrite SLOT`.
 
-A process of its own, because a CUDA context cannot be given back in any other way, and because a slice is chosen by the
-environment. It takes all memory that is free, holds it until all of it is written, and prints what it covered as JSON.
-Needs NVIDIA's driver library and nothing else.
+It is a separate process, because only the end of a process releases a CUDA context, and because the environment selects
+the slice. It allocates all free memory, holds it until everything is written, and prints the result as JSON.
+It needs only NVIDIA's driver library.
 """
 
 import ctypes
@@ -12,7 +12,7 @@ import sys
 from typing import Any, Final
 
 CHUNK_BYTES_MIN: Final = 2 << 20
-"""The driver gives memory in pages of this size."""
+"""The driver allocates memory in pages of this size."""
 COVERED_PERCENT_MIN: Final = 99
 OUT_OF_MEMORY: Final = 2
 
@@ -24,7 +24,7 @@ class CudaFailed(Exception):
 def main(slot: str) -> None:
     address, _, slice_id = slot.partition("/")
     if slice_id:
-        os.environ["CUDA_VISIBLE_DEVICES"] = slice_id  # read when CUDA starts
+        os.environ["CUDA_VISIBLE_DEVICES"] = slice_id  # CUDA reads it when it starts
     try:
         free, covered = overwrite(ctypes.CDLL("libcuda.so.1"), "" if slice_id else address)
     except (OSError, CudaFailed) as error:
@@ -35,7 +35,7 @@ def main(slot: str) -> None:
 
 
 def overwrite(cuda: Any, address: str) -> tuple[int, int]:
-    """Bytes that were free, and bytes that were written. `address`: empty where only one device is visible."""
+    """The number of free and of overwritten bytes. `address` is empty if only one device is visible."""
     device, context = ctypes.c_int(), ctypes.c_void_p()
     _check(cuda, cuda.cuInit(0))
     if address:

@@ -1,1 +1,1 @@
-"""What an instance boots: recipes, images built from them, images made from an instance."""
+"""Images: recipes, images built from recipes, and images made from an instance."""

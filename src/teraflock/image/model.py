@@ -1,4 +1,4 @@
-"""Images: what an instance boots."""
+"""Images: what the disk of a new instance starts as."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -11,7 +11,7 @@ ImageId = NewType("ImageId", str)
 
 class ImageState(StrEnum):
     WAITING = "waiting"
-    """To be built, or to be made from an instance."""
+    """Waiting for the build, or for the instance it is made from."""
     READY = "ready"
     FAILED = "failed"
     DELETING = "deleting"
@@ -32,11 +32,11 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     created_by: str = ""
     """The member who made it."""
     sequence: int = 0
-    """How many events told of it; 0: its size is not known yet, so it is not charged."""
+    """The number of events about its size. 0: the size is not known yet, so it is not charged."""
 
     @property
     def is_metered(self) -> bool:
-        """What a project keeps for itself is charged; what is built from a recipe is not."""
+        """A project's own images from instances are charged. Images from recipes are free."""
         return not self.recipe and not self.shared
 
     @property

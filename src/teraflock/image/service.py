@@ -1,4 +1,4 @@
-"""What the edges ask of images. The loop builds them; an instance's own operation makes one of its disk."""
+"""The image service for the edges. A loop builds images; an operation of the instance makes an image of its disk."""
 
 import os
 from collections.abc import Callable
@@ -9,8 +9,8 @@ from teraflock.base.errors import Conflict, Forbidden, NotFound, unknown_name
 from teraflock.base.ids import new_id
 from teraflock.base.quantities import count_text
 from teraflock.image import store
+from teraflock.image.events import record_deletion
 from teraflock.image.model import Image, ImageId, ImageState
-from teraflock.image.telling import tell_gone
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, Project, ProjectId
@@ -20,7 +20,7 @@ from teraflock.tenant.quota.rules import Amounts
 from teraflock.tenant.quota.store import name_and_quota
 
 Publish = Callable[[Transaction, Actor, Project, str, str], object]
-"""Asks an instance, by its name, to be made the image with this id: `InstanceService.publish`."""
+"""Asks an instance, by name, to make the image with this id from its disk: `InstanceService.publish`."""
 
 
 def recipe_names() -> list[str]:
@@ -56,11 +56,9 @@ class ImageService:
             return _found(tx, project, ref)
 
     def build(self, actor: Actor, project: Project, name: str, recipe: str) -> Image:
-        """Build a recipe, for all projects where an operator asks. One that failed is tried again."""
+        """Build an image from a recipe. An operator builds it for all projects. A failed build starts again."""
         if recipe not in recipe_names():
-            raise unknown_name(
-                "recipe", recipe, recipe_names(), see=f"There are: {', '.join(recipe_names())}"
-            )
+            raise unknown_name("recipe", recipe, recipe_names(), see=f"Recipes: {', '.join(recipe_names())}")
         scope = "" if actor.is_operator else project.id
 
         def work(tx: Transaction) -> Image:
@@ -76,7 +74,7 @@ class ImageService:
         return image
 
     def from_instance(self, actor: Actor, project: Project, name: str, instance: str) -> Image:
-        """The project's own image of an instance's disk as it is now."""
+        """Make an image of an instance's current disk for this project."""
         image = self._database.write(
             lambda tx: self._make(tx, actor, project, name, project.id, "", instance)
         )
@@ -85,18 +83,18 @@ class ImageService:
 
     def delete(self, actor: Actor, project: Project, ref: str) -> Image:
         def work(tx: Transaction) -> Image:
-            image = _there(store.find_to_remove(tx, project.id, ref), ref)
+            image = _existing(store.find_to_remove(tx, project.id, ref), ref)
             if image.shared and not actor.is_operator:
                 raise Forbidden(
-                    f"The image `{image.name}` is for all projects", hint="Only an operator removes it"
+                    f"The image `{image.name}` belongs to all projects", hint="Only an operator can delete it"
                 )
             if users := store.users(tx, image.id):
                 raise Conflict(
                     f"The image `{image.name}` is in use by {count_text(users, 'instance')}",
-                    hint="Delete them first: `tera ps`",
+                    hint="Delete them first. `tera ps` lists them",
                 )
             store.set_state(tx, image.id, ImageState.DELETING, size_bytes=image.size_bytes)
-            tell_gone(tx, image, self._clock.now(), self._random_bytes)
+            record_deletion(tx, image, self._clock.now(), self._random_bytes)
             self._record(tx, actor, project, "image.delete", image)
             return image
 
@@ -118,7 +116,7 @@ class ImageService:
         known = store.find(tx, scope, name)
         if known and known.project_id == scope:
             raise Conflict(
-                f"There is an image `{name}` already", hint="Take another name, or delete that one"
+                f"An image `{name}` already exists", hint="Choose another name, or delete the existing image"
             )
         if scope:
             check_active(tx, project.organisation_id)  # a build uses processors and the network
@@ -142,26 +140,26 @@ class ImageService:
         return image
 
     def _record(self, tx: Transaction, actor: Actor, project: Project, action: str, image: Image) -> None:
-        """In the log of whoever asks: what an operator builds is for all projects."""
+        """Recorded in the actor's project: images that operators build belong to no project."""
         home = actor.organisation_id
         self._audit.record_in(tx, home, actor, action, image.id, project.id, name=image.name)
 
 
 def _check_quota(tx: Transaction, project: Project) -> None:
-    """How large an image is shows when it is made: so the first to pass the quota is the last."""
-    more, hint = Amounts(images_bytes=1), "Delete an image, or wait until those being made are ready"
+    """The size of an image is known only when it is ready, so only an image that starts above the quota is refused."""
+    more, hint = Amounts(images_bytes=1), "Delete an image, or wait until unfinished images are ready"
     used = Amounts(images_bytes=store.kept_bytes(tx, project.id))
     quotas.check(project.quota, used, more, of=f"project `{project.name}`", hint=hint)
-    name, wall = name_and_quota(tx, project.organisation_id)
+    name, outer = name_and_quota(tx, project.organisation_id)
     used = Amounts(images_bytes=store.kept_bytes_of_organisation(tx, project.organisation_id))
-    quotas.check(wall, used, more, of=f"organisation `{name}`", hint=hint)
+    quotas.check(outer, used, more, of=f"organisation `{name}`", hint=hint)
 
 
 def _found(tx: Transaction, project: str, ref: str) -> Image:
-    return _there(store.find(tx, project, ref), ref)
+    return _existing(store.find(tx, project, ref), ref)
 
 
-def _there(image: Image | None, ref: str) -> Image:
+def _existing(image: Image | None, ref: str) -> Image:
     if image is None:
-        raise NotFound(f"There is no image `{ref[:80]}`", hint="`tera image list` lists them")
+        raise NotFound(f"There is no image `{ref[:80]}`", hint="`tera image list` lists all images")
     return image

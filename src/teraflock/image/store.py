@@ -1,4 +1,4 @@
-"""All SQL about images."""
+"""All SQL for images."""
 
 from typing import Final
 
@@ -11,11 +11,11 @@ from teraflock.tenant.project.store import IN_ORGANISATION
 _IMAGE: Final = Table("image", Image)
 
 BUILT_BYTES_MAX: Final = 8 << 30
-"""More than any of our recipes makes; the largest was seen to make 3.1 GB."""
+"""More than any of our recipes needs. The largest image so far has 3.1 GB."""
 
 
 def page(tx: Transaction, project: ProjectId, *, after: str, limit: int) -> tuple[Image, ...]:
-    """The project's own images and those for all."""
+    """The project's own images and those for all projects."""
     rows = tx.all(
         f"{_IMAGE.select} WHERE project_id IN ('', :project) AND id > :after ORDER BY id LIMIT :limit",
         project=project,
@@ -32,19 +32,19 @@ _FIND: Final = (
 
 
 def find(tx: Transaction, project: str, ref: str) -> Image | None:
-    """By id or name; a project's own image goes before one for all."""
+    """Find an image by id or name. A project's own image comes before one for all projects."""
     row = tx.one(_FIND, project=project, ref=ref)
     return _IMAGE.value(row) if row else None
 
 
 def find_to_use(tx: Transaction, project: str, ref: str) -> Image | None:
-    """As `find`; nobody can remove it until the transaction ends."""
+    """Like `find`, and nobody can remove the image until the transaction ends."""
     rows = tx.lock_shared(_FIND, project=project, ref=ref)
     return _IMAGE.value(rows[0]) if rows else None
 
 
 def find_to_remove(tx: Transaction, project: str, ref: str) -> Image | None:
-    """As `find`; nobody can begin to use it until the transaction ends."""
+    """Like `find`, and nobody can start to use the image until the transaction ends."""
     rows = tx.lock(_FIND, project=project, ref=ref)
     return _IMAGE.value(rows[0]) if rows else None
 
@@ -69,7 +69,7 @@ def set_state(tx: Transaction, id: str, state: ImageState, *, problem: str = "",
 
 
 def to_measure_in_all_projects(tx: Transaction) -> tuple[Image, ...]:
-    """Images made of instances whose size nobody asked for yet."""
+    """Images made from instances whose size is not known yet."""
     rows = tx.all(f"{_IMAGE.select} WHERE state = 'ready' AND recipe = '' AND sequence = 0 ORDER BY id")
     return tuple(_IMAGE.value(row) for row in rows)
 
@@ -89,7 +89,7 @@ def set_metered(tx: Transaction, id: str, size_bytes: int, sequence: int) -> Non
 
 
 def fail_unmade(tx: Transaction, instance_id: str) -> None:
-    """The instance that an image was to be made from is gone."""
+    """Fail the images that were waiting for an instance that is now gone."""
     tx.run(
         "UPDATE image SET state = 'failed', problem = 'Its instance was deleted before it was made'"
         " WHERE source_instance_id = :id AND state = 'waiting'",
@@ -102,7 +102,7 @@ def remove(tx: Transaction, id: str) -> None:
 
 
 def delete_all_of_organisation(tx: Transaction, id: OrganisationId) -> None:
-    """Ask the loop to remove every image that its projects made."""
+    """Ask the loop to remove every image of the organisation's projects."""
     tx.run(
         "UPDATE image SET state = 'deleting' WHERE state <> 'deleting'"
         " AND project_id IN (SELECT id FROM project WHERE organisation_id = :id)",
@@ -111,18 +111,18 @@ def delete_all_of_organisation(tx: Transaction, id: OrganisationId) -> None:
 
 
 def made_of_instances(tx: Transaction) -> list[str]:
-    """The names of images that no recipe can make again."""
+    """The names of images made from instances, which no recipe can build again."""
     rows = tx.all("SELECT name FROM image WHERE recipe = '' AND state = 'ready' ORDER BY id")
     return [row[0] for row in rows]
 
 
 def rebuild_all(tx: Transaction) -> None:
-    """Let the loop build every image from its recipe again: an engine that has it already does nothing."""
+    """Let the loop build every image from its recipe again. Engines that have an image do nothing."""
     tx.run("UPDATE image SET state = 'waiting' WHERE recipe <> '' AND state = 'ready'")
 
 
 def users(tx: Transaction, id: str) -> int:
-    """How many instances that are not gone boot from it."""
+    """The number of existing instances that use the image."""
     row = tx.one(
         "SELECT COUNT(*) FROM instance WHERE phase <> 'gone' AND spec LIKE :mark", mark=f'%"image_id":"{id}"%'
     )
@@ -130,7 +130,7 @@ def users(tx: Transaction, id: str) -> int:
 
 
 def kept_bytes(tx: Transaction, project: ProjectId) -> int:
-    """What a project's own images keep. One still being made counts as the most it can become."""
+    """The size of a project's own images. An unfinished image counts with its maximum size."""
     return _kept_bytes(tx, "m.project_id = :id", project)
 
 

@@ -21,7 +21,7 @@ from teraflock.storage.events import record_event
 from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.names import check_reason
-from teraflock.tenant.organisation.rules import meant
+from teraflock.tenant.organisation.rules import resolve
 from teraflock.tenant.project.service import project_in
 from teraflock.tenant.project.store import project_of_any_organisation
 
@@ -58,7 +58,7 @@ class OperatorService:
         with self._database.read() as tx:
             return store.located_in_all_projects(
                 tx,
-                organisation=meant(tx, actor, organisation) if organisation else "",
+                organisation=resolve(tx, actor, organisation) if organisation else "",
                 project=project_in(tx, actor, project).id if project else "",
                 host=_host_id(tx, host) if host else "",
                 phase=phase,
@@ -71,7 +71,7 @@ class OperatorService:
         with self._database.read() as tx:
             options = store.located_in_all_projects(
                 tx,
-                organisation=meant(tx, actor, organisation) if organisation else "",
+                organisation=resolve(tx, actor, organisation) if organisation else "",
                 project=project_in(tx, actor, project).id if project else "",
                 ref=ref,
                 limit=OPTIONS_MAX,

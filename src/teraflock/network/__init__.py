@@ -1,1 +1,1 @@
-"""Networks: each project's own part of the address range, addresses in it, ports on hosts."""
+"""Networks: each project's part of the address range, the addresses in it, and ports on hosts."""

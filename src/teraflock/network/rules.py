@@ -1,6 +1,6 @@
-"""Which addresses are whose. Every project has its own part of one private range, the same on every host.
+"""Address arithmetic. Every project has its own part of one private range, the same on every host.
 
-Part `n` is the n-th block of 4,096 addresses; its first address is the gateway, the next few are left for the house.
+Part `n` is the n-th block of 4,096 addresses. Its first address is the gateway; the next few are reserved.
 """
 
 from collections.abc import Container
@@ -13,17 +13,17 @@ RANGE: Final = IPv4Network("10.128.0.0/9")
 PREFIX: Final = 20
 NETWORKS_MAX: Final = 1 << (PREFIX - RANGE.prefixlen)
 FIRST_GUEST: Final = 16
-"""Addresses below it in a part are the gateway's and the house's."""
+"""Lower addresses of a part are the gateway's or reserved."""
 
 PORT_FIRST: Final = 20_000
 PORT_LAST: Final = 29_999
-"""Ports of a host that lead to guests: below the range from which systems take ports for outgoing connections."""
+"""Ports of a host that are forwarded to guests. Below the range that systems use for outgoing connections."""
 
 
 def subnet(number: int) -> IPv4Network:
     if not 0 <= number < NETWORKS_MAX:
         raise Refused(
-            f"All {NETWORKS_MAX} networks are taken", hint="Delete projects that are not used any more"
+            f"All {NETWORKS_MAX} networks are in use", hint="Delete projects that you no longer need"
         )
     size = 1 << (32 - PREFIX)
     return IPv4Network((int(RANGE.network_address) + number * size, PREFIX))
@@ -34,7 +34,7 @@ def gateway(number: int) -> IPv4Address:
 
 
 def free_addresses(number: int, taken: Container[str], count: int) -> list[str]:
-    """The lowest `count` addresses of a part that nobody has."""
+    """The lowest `count` free addresses of a part."""
     found: list[str] = []
     network = subnet(number)
     first, last = int(network.network_address) + FIRST_GUEST, int(network.broadcast_address) - 1
@@ -45,14 +45,14 @@ def free_addresses(number: int, taken: Container[str], count: int) -> list[str]:
             found.append(text)
     if len(found) < count:
         raise Refused(
-            f"The project's network {network} has no {count} free addresses left",
+            f"The project's network {network} has fewer than {count} free addresses",
             hint="Delete instances, or use another project",
         )
     return found
 
 
 def free_ports(taken: Container[int], count: int) -> list[int]:
-    """The lowest `count` ports of a host that lead nowhere yet."""
+    """The lowest `count` free ports of a host."""
     found: list[int] = []
     for port in range(PORT_FIRST, PORT_LAST + 1):
         if len(found) == count:
@@ -61,6 +61,6 @@ def free_ports(taken: Container[int], count: int) -> list[int]:
             found.append(port)
     if len(found) < count:
         raise Refused(
-            f"A host has no {count} free ports left", hint="Delete instances that are not used any more"
+            f"The host has fewer than {count} free ports", hint="Delete instances that you no longer need"
         )
     return found

@@ -1,4 +1,4 @@
-"""All SQL about networks. A project's number is its network's; one that is below 0 is a network that was taken down."""
+"""All SQL for networks. A project's number is the number of its network. Below 0: the network was removed."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ TAKEN_DOWN: Final = -1
 
 
 def of_removed_projects(tx: Transaction) -> tuple[tuple[ProjectId, int], ...]:
-    """Networks that engines may still have, though their projects are no more."""
+    """Networks of removed projects that engines may still have."""
     rows = tx.all(
         "SELECT id, network_number FROM project WHERE removed_at_us IS NOT NULL AND network_number >= 0 ORDER BY id"
     )
@@ -17,5 +17,5 @@ def of_removed_projects(tx: Transaction) -> tuple[tuple[ProjectId, int], ...]:
 
 
 def take_down(tx: Transaction, project: ProjectId) -> None:
-    """Its part of the address range is free again: no engine has it any more."""
+    """Free the project's part of the address range, because no engine uses it any more."""
     tx.run("UPDATE project SET network_number = :down WHERE id = :id", down=TAKEN_DOWN, id=project)

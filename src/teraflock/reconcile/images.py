@@ -6,8 +6,8 @@ from typing import Final
 
 from teraflock.base.errors import TeraflockError, Unavailable
 from teraflock.image import store
+from teraflock.image.events import record_size
 from teraflock.image.model import Image, ImageState
-from teraflock.image.telling import tell_kept
 from teraflock.instance.driver import Capability, ComputeDriver
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
@@ -69,7 +69,7 @@ class ImageLoop:
         if fresh is None or fresh.state != ImageState.READY or fresh.sequence:
             return  # it was deleted or measured meanwhile
         if fresh.is_metered:
-            tell_kept(tx, fresh, size_bytes, self._around.clock.now(), self._around.random_bytes)
+            record_size(tx, fresh, size_bytes, self._around.clock.now(), self._around.random_bytes)
         else:
             store.set_metered(tx, fresh.id, size_bytes, 1)
 

@@ -1,12 +1,12 @@
-"""Where things are kept: a `Database` on SQLite or PostgreSQL, with one SQL text for both.
+"""Storage: a `Database` on SQLite or PostgreSQL, with the same SQL for both.
 
-    database.py      the protocols, and the errors both engines share
-    open.py          from an address to a database that is ready
+    database.py      the protocols, and the errors that both engines share
+    open.py          opens the database at an address
     sqlite.py        SQLite: readers, and one writer with group commit (group_commit.py)
     memory.py        SQLite without a file
-    postgres.py      PostgreSQL; the only module that imports psycopg
-    migrate.py       brings the tables up to date; migrations/ has them
+    postgres.py      PostgreSQL; with its two helpers, the only modules that import psycopg
+    migrate.py       applies the migrations in migrations/
     events.py        the event rows
 
-Nothing here knows what the rows mean. All SQL of a noun stands in its own `store.py`.
+Nothing here knows what the rows mean. The SQL of each noun is in its own `store.py`.
 """

@@ -1,29 +1,31 @@
-"""The database as the rest of the house sees it: reading over a snapshot, writing in transactions.
+"""The database interface: reads use a snapshot, writes run in transactions.
 
-What holds on both engines:
-- a read sees one state from its first statement on, whatever is written meanwhile, and can change nothing;
-- a write is serialisable, durable when `write` returns, and undone whole when its work raises;
-- a statement that fails spoils its transaction: nothing of it is kept, even if the work swallows the error;
-- a work may be run more than once until it is committed, so it changes nothing but the database.
+A `work` is the function that a caller passes to `write`. It gets the transaction as its argument.
+
+Guarantees on both engines:
+- a read sees one state of the database from its first statement on, and cannot change anything;
+- a write is serialisable, durable when `write` returns, and rolled back completely if its work raises;
+- a failed statement fails its transaction: nothing is kept, even if the work swallows the error;
+- a work may run more than once before it commits, so it must change nothing but the database.
 
 Two kinds of write:
-- `write` is serialisable by itself. PostgreSQL finds out that two collided and runs one of them again, so it fits
-  works that touch few rows or rarely meet.
-- `write_with_locks` is for works that many run at once. Nothing is checked afterwards: the work locks the rows that
-  its decision depends on, with `lock`, and reads after it has them. Each statement sees what was committed before it.
-  A `write` is safe beside it if both write one common row: then PostgreSQL runs the `write` again.
-SQLite has one writer at a time, so there both are the same, and `lock` only reads.
+- `write` is serialisable by itself. PostgreSQL detects conflicts and runs one of the writes again, so `write` suits
+  works that touch few rows or rarely conflict.
+- `write_with_locks` is for works that often run concurrently. PostgreSQL checks nothing afterwards: the work calls
+  `lock` for the rows that its decision depends on, and then reads. Each statement sees what was committed before it.
+  A `write` can run at the same time safely if both write one common row: then PostgreSQL runs the `write` again.
+SQLite has one writer at a time, so both are the same there, and `lock` only reads.
 
-Locks are taken in this order, so that no two works wait for each other in a circle:
+Every work takes locks in this order, which prevents deadlocks:
     idempotency key → organisation → project → installation → image → instance → host → cards and ports of the host
-Within one table the order is that of the ids. A work that needs an earlier lock raises `Overtaken` and starts anew.
+Within one table, the order is by id. A work that needs an earlier lock raises `Overtaken` and starts again.
 
-SQL is the same text for both, with `:name` for values. To stay portable:
-- types are BIGINT, TEXT and DOUBLE PRECISION; truth is 0 or 1 in a BIGINT; text holds no NUL character;
-- text sorts by code point and `LIKE` minds the case; a pattern that may hold `%` or `_` names its `ESCAPE`;
-- say `NULLS FIRST` or `NULLS LAST` where a sorted column may be NULL: the engines differ;
-- a value that stands only beside `IS NULL` needs a type: `CAST(:region AS TEXT) IS NULL`;
-- no triggers, no deferred constraints, no `E'…'` strings, no `$$` quotes.
+The SQL is the same for both engines, with `:name` for values. To keep it portable:
+- use the types BIGINT, TEXT and DOUBLE PRECISION; a boolean is 0 or 1 in a BIGINT; text contains no NUL character;
+- text sorts by code point and `LIKE` is case-sensitive; a pattern that may contain `%` or `_` sets `ESCAPE`;
+- write `NULLS FIRST` or `NULLS LAST` where a sorted column may be NULL: the defaults differ;
+- a value used only with `IS NULL` needs a type: `CAST(:region AS TEXT) IS NULL`;
+- do not use triggers, deferred constraints, `E'…'` strings or `$$` quotes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,53 +40,53 @@ T = TypeVar("T")
 
 
 class Transaction(Protocol):
-    """Statements over one state of the database. Ends with the block or the work it was given to."""
+    """Statements on one state of the database. Valid until its block or work ends."""
 
     def all(self, sql: str, /, **values: object) -> list[Row]: ...
 
     def one(self, sql: str, /, **values: object) -> Row | None:
-        """The first row, or None where there is none."""
+        """The first row, or None if there are no rows."""
         ...
 
     def each(self, sql: str, /, **values: object) -> Iterator[Row]:
-        """The rows of a SELECT one after the other, in bounded memory however many they are.
+        """Stream the rows of a SELECT in bounded memory.
 
-        What is streamed must not be changed before the stream ends: the engines differ in what is seen.
+        Do not change these rows before the stream ends: the engines differ in what the stream then sees.
         """
         ...
 
     def run(self, sql: str, /, **values: object) -> int:
-        """How many rows were changed."""
+        """Run a statement and return the number of changed rows."""
         ...
 
     def run_many(self, sql: str, rows: Rows, /) -> int:
-        """Run one statement for each row, fast; how many rows were changed.
+        """Run one statement for each row, fast, and return the number of changed rows.
 
         A row is a mapping by name, or a sequence in the order in which the names first occur in the SQL.
-        Sequences are faster. All rows are of one form, and making them must not use this transaction.
+        Sequences are faster. All rows have the same form. Code that produces them must not use this transaction.
         """
         ...
 
     def lock(self, sql: str, /, **values: object) -> list[Row]:
-        """The rows of a SELECT from one table, as they are now; locked until the transaction ends.
+        """Read the current rows of a SELECT from one table, and lock them until the transaction ends.
 
-        Only in `write_with_locks`. Waits for others that have them. `ORDER BY id` where it may be several rows.
+        Only in `write_with_locks`. Waits for other holders of the lock. Add `ORDER BY id` if there may be several rows.
         """
         ...
 
     def lock_shared(self, sql: str, /, **values: object) -> list[Row]:
-        """Like `lock`, but others may share it: the rows cannot change, and nobody can `lock` them."""
+        """Like `lock`, but several transactions can hold it. Nobody can change or `lock` the rows meanwhile."""
         ...
 
     def lock_free(self, sql: str, /, **values: object) -> list[Row]:
-        """Like `lock`, but passes over rows that others have locked, and never waits."""
+        """Like `lock`, but skips rows that others have locked, and never waits."""
         ...
 
 
 class Database(Protocol):
     @property
     def where(self) -> str:
-        """The database as a user knows it: a path, or a server and a name. Never with a password."""
+        """The database as shown to users: a path, or a server and a name. Never contains a password."""
         ...
 
     def read(self) -> AbstractContextManager[Transaction]: ...
@@ -92,11 +94,11 @@ class Database(Protocol):
     def write(self, work: Callable[[Transaction], T], /) -> T: ...
 
     def write_with_locks(self, work: Callable[[Transaction], T], /) -> T:
-        """Like `write`, but isolated only by the rows that the work locks. See the head of this file."""
+        """Like `write`, but isolated only by the rows that the work locks. See the module docstring."""
         ...
 
     def write_alone(self, work: Callable[[Transaction], T], /) -> T:
-        """Like `write`, while no other `write_alone` of any process runs. For migrations and restores only."""
+        """Like `write`, but only one process runs a `write_alone` at a time. For migrations and restores only."""
         ...
 
     def close(self) -> None: ...
@@ -110,16 +112,16 @@ class ConstraintBroken(StorageFailed):
 
 
 class Overtaken(Exception):
-    """Raise it in a `write_with_locks` whose first look is out of date: all is undone, and the work runs again."""
+    """Raise it in a `write_with_locks` that decided on outdated data: it is rolled back and runs again."""
 
 
 class Misuse(RuntimeError):
-    """The program is wrong, not the user or the disk: bad SQL, a write inside a read, a closed database.
+    """A bug in the calling code: invalid SQL, a write inside a read, a closed database.
 
-    Outside the error tree on purpose: it is never shown to a user, and the engine's own words, which
-    may hold SQL, stand only in its cause.
+    Not part of the error tree, because users never see it. The engine's message, which may contain SQL, is only in
+    the cause.
     """
 
 
 class MissingTable(Misuse):
-    """The SQL names a table that is not there: the database is empty, or has not been migrated."""
+    """The SQL names a table that does not exist: the database is empty, or not migrated yet."""

@@ -1,13 +1,13 @@
-"""All rows of a database as lines of JSON, and back: the same for SQLite and PostgreSQL, so one restores to the other.
+"""Dump and load: all rows of a database as lines of JSON. A dump of SQLite loads into PostgreSQL and vice versa.
 
     {"table": "project", "columns": ["id", …]}
     ["prj_01…", …]
 
-What holds:
-- a dump is read in one transaction, so it is one state of the database, whatever is written meanwhile;
-- tables come in an order in which every row's parents are there before it;
-- a dump belongs to a schema version. It is loaded into tables of that version, which are then brought up to date;
-- loading is one transaction: the old rows or the new ones, never a mixture.
+Invariants:
+- a dump is read in one transaction, so it is one consistent state of the database;
+- tables are ordered so that the parents of every row come before it;
+- a dump belongs to a schema version. It is loaded into tables of that version, which are then migrated;
+- loading is one transaction: the database has the old rows or the new ones, never a mixture.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -24,10 +24,10 @@ from teraflock.storage.migrate import build, load_migrations, schema_of
 
 ROWS_AT_ONCE: Final = 500
 SCHEMA_TABLE: Final = "schema_migration"
-"""Written by the migrations themselves, so it is no part of a dump."""
+"""Written by the migrations themselves, so a dump does not contain it."""
 
 Lines = Callable[[], Iterable[bytes]]
-"""Called again where the database runs a transaction again."""
+"""Called once for each attempt of the transaction."""
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def tables_of(version: int, clock: Clock) -> tuple[Table, ...]:
-    """The tables of a schema version, parents first. Asked of an empty database in memory, whatever engine is used."""
+    """The tables of a schema version, parents first. Read from an empty database in memory, for every engine."""
     scratch = MemoryDatabase()
     try:
         scratch.write(lambda tx: build(tx, clock, version))
@@ -71,7 +71,7 @@ def dump(tx: Transaction, tables: Iterable[Table]) -> Iterator[bytes]:
 
 
 def has_rows(database: Database) -> bool:
-    """Whether an installation is in it, of whatever version."""
+    """Whether the database contains an installation, of any version."""
     try:
         with database.read() as tx:
             return tx.one("SELECT 1 FROM installation") is not None
@@ -82,7 +82,7 @@ def has_rows(database: Database) -> bool:
 def load(
     database: Database, clock: Clock, version: int, lines: Lines, after: Callable[[Transaction], None]
 ) -> None:
-    """Put a dump in place of all that the database has, bring it up to date, and run `after` on the result."""
+    """Replace everything in the database by a dump, migrate it, and run `after` on the result."""
     present = schema_of(database)
     old = tables_of(present, clock) if present else ()
     new = tables_of(version, clock)
@@ -94,7 +94,7 @@ def load(
         if present:
             tx.run(f"DROP TABLE {SCHEMA_TABLE}")
         build(tx, clock, version)
-        for table in reversed(new):  # some migrations put rows into new tables
+        for table in reversed(new):  # some migrations insert rows into new tables
             tx.run(f"DELETE FROM {table.table}")
         _insert(tx, {table.table: table for table in new}, lines())
         build(tx, clock, latest)
@@ -119,7 +119,9 @@ def _insert(tx: Transaction, known: dict[str, Table], lines: Iterable[bytes]) ->
 def _insertion(known: dict[str, Table], line: bytes) -> str:
     table = msgspec.json.decode(line, type=Table)
     if known.get(table.table) != table:
-        raise BrokenSource(f"The backup has a table `{table.table}` that its schema version does not have")
+        raise BrokenSource(
+            f"The backup contains a table `{table.table}` that its schema version does not have"
+        )
     marks = ", ".join(f":{column}" for column in table.columns)
     return f"INSERT INTO {table.table} ({', '.join(table.columns)}) VALUES ({marks})"
 

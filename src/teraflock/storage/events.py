@@ -1,8 +1,8 @@
-"""The event rows: written with what they tell of, read in the order of their ids.
+"""The event rows: written in the transaction that makes the change, read in the order of their ids.
 
-Ids sort by the time they were made, not by the time they were committed: an event may appear behind one
-that was committed before it, by as long as its transaction took. A reader that must miss none goes back
-by that much each turn, and minds that it will meet some events twice.
+Ids sort by creation time, not by commit time. An event can therefore appear before events that were committed
+earlier, by as long as its transaction took. A reader that must not miss any goes back by that time on each turn,
+and expects to read some events twice.
 """
 
 from typing import Final
@@ -32,7 +32,7 @@ def record_event(tx: Transaction, event: Event) -> None:
 
 
 def events_after(tx: Transaction, id: EventId | None, *, limit: int) -> tuple[Event, ...]:
-    """The events whose ids come after `id`, or the first ones after None, oldest first."""
+    """The events whose ids come after `id`, oldest first. None: from the first event."""
     rows = tx.all(
         f"SELECT {_COLUMNS} FROM event WHERE id > :id ORDER BY id LIMIT :limit", id=id or "", limit=limit
     )
@@ -57,7 +57,7 @@ def events_of_project(
 def newest_of_project(
     tx: Transaction, project: str, before: EventId | None, *, subject: str = "", limit: int
 ) -> tuple[Event, ...]:
-    """The last events of one project, or of one thing in it, or the last before `before`; newest first."""
+    """The latest events of one project, or of one thing in it, optionally before `before`; newest first."""
     rows = tx.all(
         f"SELECT {_COLUMNS} FROM event WHERE project_id = :project AND (:before = '' OR id < :before)"
         " AND (:subject = '' OR subject = :subject) ORDER BY id DESC LIMIT :limit",

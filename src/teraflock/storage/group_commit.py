@@ -1,14 +1,14 @@
-"""One writer thread for one SQLite file. Whatever waits is committed together, with one sync to disk.
+"""Group commit: one writer thread per SQLite file commits all waiting works together, with one sync to disk.
 
-What holds:
-- every work runs in a savepoint of its own: one that raises is undone alone, and only its caller hears;
-- a caller is answered after the commit that holds its work, never before;
-- where SQLite undoes a whole transaction for the fault of one work (a full disk), that work fails and the
-  others are run again, each alone;
-- a commit that fails is told to every caller in it, and nothing of it is kept;
-- no work, whatever it raises, ends the writer.
+Invariants:
+- every work runs in its own savepoint: if it raises, only that work is rolled back, and only its caller gets the error;
+- a caller gets its result after the commit that contains its work, never before;
+- if SQLite rolls back a whole transaction because of one work (a full disk), that work fails and the others run
+  again, one at a time;
+- if a commit fails, every caller in it gets the error, and nothing is kept;
+- no exception of a work ends the writer thread.
 
-The queue needs no bound of its own: every caller waits for its answer, so it is as long as there are threads.
+The queue needs no limit: every caller waits for its result, so the queue is never longer than the number of threads.
 """
 
 import sqlite3
@@ -23,10 +23,10 @@ from teraflock.storage.sqlite_transaction import SqliteTransaction
 T = TypeVar("T")
 
 WORKS_PER_COMMIT_MAX: Final = 512
-"""Bounds how long the first of a batch waits for the last. Threads that wait are fewer in practice."""
+"""Limits how long the first work of a batch waits for the last. In practice fewer threads wait."""
 
 SIGNAL_SECONDS_MAX: Final = 0.5
-"""A signal that comes in the instant before a wait begins is noticed only when the wait ends."""
+"""A signal that arrives just before a wait begins is noticed only when the wait ends."""
 
 
 class _Job:
@@ -38,7 +38,7 @@ class _Job:
         self.result: Any = None
         self.error: BaseException | None = None
         self.withdrawn = False
-        """The caller was interrupted and waits no longer: what is not yet committed should not be."""
+        """The caller was interrupted and no longer waits: do not commit the work if that is still possible."""
         self.answered = threading.Lock()
         self.answered.acquire()
 
@@ -48,7 +48,7 @@ class GroupCommit:
         self, connect: Callable[[], sqlite3.Connection], translated: Callable[[Exception], Exception]
     ) -> None:
         self.commits = 0
-        """Transactions committed so far: far fewer than works when many write at once."""
+        """Transactions committed so far: far fewer than works when many threads write at once."""
         self._connect = connect
         self._translated = translated
         self._connection: sqlite3.Connection | None = None
@@ -59,11 +59,11 @@ class GroupCommit:
 
     @property
     def waiting(self) -> int:
-        """Works that no transaction has taken up yet."""
+        """Works that are not in a transaction yet."""
         return self._queue.qsize()
 
     def is_here(self) -> bool:
-        """Whether the caller is a work of this writer, which must not wait for its own writer."""
+        """Whether the caller runs in the writer thread. It must not wait for its own thread."""
         return threading.get_ident() == self._thread.ident
 
     def write(self, work: Callable[[Transaction], T], *, locking: bool = False) -> T:
@@ -81,7 +81,7 @@ class GroupCommit:
         return result
 
     def close(self) -> None:
-        """End the writer once all that waits is settled."""
+        """Stop the writer thread when all waiting works are done."""
         with self._lock:
             if not self._closed and self._thread.is_alive():
                 self._queue.put(None)
@@ -103,7 +103,7 @@ class GroupCommit:
             jobs, more = self._next_batch()
             try:
                 self._settle(jobs)
-            except BaseException as error:  # a fault in this file: the callers must not wait for ever
+            except BaseException as error:  # a bug in this file: the callers must not wait forever
                 self._discard_connection()
                 self._fail(jobs, error)
             for job in jobs:
@@ -111,7 +111,7 @@ class GroupCommit:
         self._discard_connection()
 
     def _next_batch(self) -> tuple[list[_Job], bool]:
-        """All that waits, within the bound, and whether to go on after it."""
+        """All waiting works, up to the limit, and whether to continue after them."""
         jobs: list[_Job] = []
         job = self._queue.get()
         while job is not None:
@@ -125,14 +125,14 @@ class GroupCommit:
         return jobs, False
 
     def _settle(self, jobs: list[_Job]) -> None:
-        """Give every job its result or its error, for good."""
+        """Give every job its final result or error."""
         wanted = [job for job in jobs if not job.withdrawn]
         if wanted:
             for job in self._commit(wanted):
                 self._commit([job])
 
     def _commit(self, jobs: list[_Job]) -> list[_Job]:
-        """Run the jobs in one transaction. Gives back those to run again, each alone, for another's fault."""
+        """Run the jobs in one transaction. Return the jobs to run again because another job failed."""
         try:
             connection = self._begun()
         except Exception as error:
@@ -182,16 +182,16 @@ class GroupCommit:
                 connection.execute("ROLLBACK TO work")
                 connection.execute("RELEASE work")
         except sqlite3.Error:
-            connection.rollback()  # then all of the transaction is undone, and `_commit` sees it
+            connection.rollback()  # the whole transaction is rolled back, and `_commit` notices
 
     def _fail(self, jobs: list[_Job], error: BaseException) -> None:
-        for job in jobs:  # an exception each: one raised in many threads would mix their tracebacks
+        for job in jobs:  # one exception each: raising one in many threads would mix their tracebacks
             job.error = self._translated(error) if isinstance(error, Exception) else error
             if job.error is not error:
                 job.error.__cause__ = error
 
     def _discard_connection(self) -> None:
-        """Close the connection; what it has not committed is undone. The next batch opens another."""
+        """Close the connection, which rolls back what is not committed. The next batch opens a new one."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None

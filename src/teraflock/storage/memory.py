@@ -1,7 +1,7 @@
-"""SQLite without a file, for homes that cannot be written and for quick tests.
+"""SQLite without a file, for read-only home folders and for quick tests.
 
-One connection, used by one thread at a time: reads and writes wait for each other, and a write cannot be
-made inside a read, for it could not leave the snapshot of that read alone. Reads may be nested.
+It has one connection, which one thread uses at a time: reads and writes wait for each other. A write inside a read
+is refused, because it would change the snapshot of that read. Reads may be nested.
 """
 
 import sqlite3
@@ -51,7 +51,7 @@ class MemoryDatabase:
         with self._lock:
             self._check_usable()
             if self._readers:
-                raise Misuse("in memory, a write cannot be made inside a read")
+                raise Misuse("an in-memory database cannot write inside a read")
             tx = SqliteTransaction(self._connection, self._write_error, locking=locking)
             self._writing = True
             self._connection.execute("BEGIN")
@@ -75,11 +75,11 @@ class MemoryDatabase:
             self._connection.close()
 
     def _check_usable(self) -> None:
-        """The lock lets its own thread pass again: so whoever comes while writing is inside that work."""
+        """The lock is reentrant, so a caller that gets here during a write is inside that work."""
         if self._closed:
             raise Misuse("the database is closed")
         if self._writing:
-            raise Misuse("inside a work, use its transaction: another would wait for this one")
+            raise Misuse("use the transaction of the work: a second one would wait for the first")
 
     def _enter_read(self) -> None:
         if not self._readers:

@@ -1,10 +1,10 @@
-"""Brings the tables of a database up to date: numbered migrations, each applied once and whole.
+"""Migrations: numbered SQL files, each applied once and completely.
 
-What holds:
-- migration 1, 2, 3 … have been applied in this order without a gap, each in one transaction with its row
-  in `schema_migration`;
-- an applied migration never changes: the checksum of its text is kept and compared;
-- a database of a newer program is not touched.
+Invariants:
+- migrations 1, 2, 3 … are applied in this order without a gap, each in one transaction with its row in
+  `schema_migration`;
+- an applied migration never changes: the checksum of its text is stored and compared;
+- a database written by a newer Teraflock is not changed.
 """
 
 import os
@@ -26,15 +26,15 @@ class Migration(NamedTuple):
 
     @property
     def checksum(self) -> str:
-        import hashlib  # loads OpenSSL, and an up-to-date database needs none of it
+        import hashlib  # loads OpenSSL, which an up-to-date database does not need
 
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
 def migrate(database: Database, clock: Clock, *, folder: str = MIGRATIONS) -> int:
-    """Check what has been applied, apply what is missing, and say how many that were.
+    """Check the applied migrations, apply the missing ones, and return their number.
 
-    Safe to be run by any number of processes at once.
+    Any number of processes can run this at once.
     """
     if not pending(database, folder=folder):
         return 0
@@ -47,7 +47,7 @@ def migrate(database: Database, clock: Clock, *, folder: str = MIGRATIONS) -> in
 
 
 def pending(database: Database, *, folder: str = MIGRATIONS) -> int:
-    """How many migrations the database lacks; refused where it is newer, or not one of ours."""
+    """The number of missing migrations. Raises if the database is newer or not from Teraflock."""
     known = load_migrations(folder)
     try:
         with database.read() as tx:
@@ -57,13 +57,13 @@ def pending(database: Database, *, folder: str = MIGRATIONS) -> int:
 
 
 def is_current(tx: Transaction, *, folder: str = MIGRATIONS) -> bool:
-    """Whether the database has as many migrations as there are. Quick, and so without the checksums."""
+    """Whether all migrations are applied. Compares only their number, which is fast."""
     latest = len(_file_names(folder))
     return tx.one("SELECT COUNT(*), COALESCE(MAX(version), 0) FROM schema_migration") == (latest, latest)
 
 
 def load_migrations(folder: str = MIGRATIONS) -> tuple[Migration, ...]:
-    """The migrations in a folder, whose files are named `0001_events.sql` and so on."""
+    """Read the migrations in a folder. The files are named `0001_events.sql` and so on."""
     found = []
     for file_name in sorted(_file_names(folder)):
         with open(os.path.join(folder, file_name), encoding="utf-8") as file:  # noqa: PTH118, PTH123
@@ -75,12 +75,12 @@ def load_migrations(folder: str = MIGRATIONS) -> tuple[Migration, ...]:
 
 
 def schema_of(database: Database, *, folder: str = MIGRATIONS) -> int:
-    """How many migrations the database has; refused where it is newer, or not one of ours."""
+    """The number of applied migrations. Raises if the database is newer or not from Teraflock."""
     return len(load_migrations(folder)) - pending(database, folder=folder)
 
 
 def build(tx: Transaction, clock: Clock, version: int, *, folder: str = MIGRATIONS) -> None:
-    """Bring the tables from whatever they have to a version, inside the caller's transaction."""
+    """Migrate the tables to a version, inside the caller's transaction."""
     known = load_migrations(folder)[:version]
     _make_table(tx)
     while _apply_next(tx, known, "the new database", clock):
@@ -117,23 +117,23 @@ def _apply_next(tx: Transaction, known: Sequence[Migration], where: str, clock: 
 
 
 def _checked_count(tx: Transaction, known: Sequence[Migration], where: str) -> int:
-    """How many migrations have been applied; refused unless they are the first of those known."""
+    """The number of applied migrations. Raises unless they are the first of the known ones."""
     applied = tx.all("SELECT version, name, checksum FROM schema_migration ORDER BY version")
     newest = applied[-1][0] if applied else 0
     if newest > len(known):
         raise Refused(
-            f"`{where}` was written by a newer Teraflock (schema {newest}, this one knows {len(known)})",
+            f"`{where}` was written by a newer version of Teraflock (schema {newest}, supported: {len(known)})",
             hint="Update Teraflock, or set `TERA_HOME` to another folder",
         )
     for expected, (version, name, checksum) in enumerate(applied, start=1):
         if version != expected:
             raise Refused(
-                f"`{where}` lacks migration {expected}, but has {version} (`{name}`)",
-                hint="Take a backup from before it was changed by hand",
+                f"`{where}` has migration {version} (`{name}`), but not migration {expected}",
+                hint="Restore a backup from before the database was changed by hand",
             )
         if checksum != known[version - 1].checksum:
             raise Refused(
-                f"Migration {version} (`{name}`) of `{where}` is not the one this Teraflock has",
-                hint="Use the Teraflock that wrote it: an applied migration never changes",
+                f"Migration {version} (`{name}`) of `{where}` differs from the one in this version of Teraflock",
+                hint="Use the version of Teraflock that wrote the database",
             )
     return len(applied)

@@ -1,4 +1,4 @@
-"""From an address to a database that is ready to be used."""
+"""Opens the database at an address: SQLite or PostgreSQL, migrated if necessary."""
 
 from typing import Final
 
@@ -12,10 +12,10 @@ POSTGRES: Final = ("postgresql://", "postgres://")
 
 
 def open_database(address: str, clock: Clock, *, read_only: bool = False) -> Database:
-    """Open and bring up to date what stands at `sqlite:///path`, a plain path, or `postgresql://…`.
+    """Open and migrate the database at `sqlite:///path`, a plain path, or `postgresql://…`.
 
-    As elsewhere, three slashes begin a relative path and four an absolute one. A database opened to be
-    read only must be up to date already.
+    Three slashes start a relative path and four an absolute one. A database that is opened read-only must be up
+    to date already.
     """
     database = _opened(address, read_only=read_only)
     try:
@@ -27,7 +27,7 @@ def open_database(address: str, clock: Clock, *, read_only: bool = False) -> Dat
 
 
 def open_as_it_is(address: str) -> Database:
-    """Open a database without bringing it up to date: for a backup before an update, and to restore into."""
+    """Open a database without migrating it: for a backup before an update, and for a restore."""
     return _opened(address, read_only=False)
 
 
@@ -36,20 +36,20 @@ def _opened(address: str, *, read_only: bool) -> Database:
         return _opened_postgres(address)
     if "://" in address and not address.startswith(SQLITE):
         raise BadInput(
-            f"`{address.partition('://')[0]}` is no kind of database Teraflock can use",
+            f"Unknown kind of database: `{address.partition('://')[0]}`",
             hint="Write `sqlite:///path/to/file` or `postgresql://user@host/name`",
         )
-    from teraflock.storage.sqlite import open_sqlite  # not needed beside PostgreSQL
+    from teraflock.storage.sqlite import open_sqlite  # not needed for PostgreSQL
 
     return open_sqlite(address.removeprefix(SQLITE), read_only=read_only)
 
 
 def _opened_postgres(address: str) -> Database:
     try:
-        from teraflock.storage.postgres import open_postgres  # an extra of the package, and slow to load
+        from teraflock.storage.postgres import open_postgres  # optional, and slow to import
     except ImportError as error:
         raise Refused(
-            "PostgreSQL cannot be used: its driver is not installed",
+            "The PostgreSQL driver is not installed",
             hint="Install it with `pip install 'teraflock[postgres]'`",
         ) from error
     return open_postgres(address)
@@ -62,8 +62,8 @@ def _make_ready(database: Database, clock: Clock, *, read_only: bool) -> None:
         migrate(database, clock)
     elif pending(database):
         raise Refused(
-            f"`{database.where}` was written by an older Teraflock",
-            hint="Open it once where it can be written: then it is brought up to date",
+            f"`{database.where}` was written by an older version of Teraflock",
+            hint="Open it once where it is writable, which updates it",
         )
 
 

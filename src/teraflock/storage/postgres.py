@@ -1,10 +1,10 @@
-"""PostgreSQL, for more than one node. A write is serialisable, or isolated by the rows it locks; it is run again
-when two collide.
+"""PostgreSQL, for more than one server. A write is serialisable, or isolated by the rows that it locks. When two
+writes conflict, one of them runs again.
 
-What holds:
-- a write is retried, within a bound, only while it is certain that nothing of it was committed;
-- a connection lost during the commit itself leaves that open, and the caller is told so;
-- the server must sort text by code point and speak UTF-8, as SQLite does: checked when opened.
+Invariants:
+- a write is retried, up to a limit, only if it is certain that nothing was committed;
+- if the connection is lost during the commit, the result is unknown, and the caller gets an error that says so;
+- the server must sort text by code point and use UTF-8, as SQLite does. This is checked on opening.
 """
 
 import os
@@ -26,16 +26,18 @@ from teraflock.storage.postgres_transaction import Connection, PostgresTransacti
 
 T = TypeVar("T")
 
-CONNECTIONS_MAX: Final = 16  # per process; a server takes 100 by default, for some processes
-CONNECTION_SECONDS_MAX: Final = 10.0  # to get a connection, made or free
-LOCK_SECONDS_MAX: Final = 10  # to wait for another transaction; longer is a hang, and better told
-ATTEMPTS_MAX: Final = 20  # of one write; the pauses between them sum up to some five seconds at most
+CONNECTIONS_MAX: Final = (
+    16  # per process; a PostgreSQL server accepts 100 by default, shared by all processes
+)
+CONNECTION_SECONDS_MAX: Final = 10.0  # to wait for a new or free connection
+LOCK_SECONDS_MAX: Final = 10  # to wait for another transaction; a longer wait is reported as an error
+ATTEMPTS_MAX: Final = 20  # of one write; the pauses between them add up to about five seconds at most
 ATTEMPTS_FREE_MAX: Final = 4
-"""After so many, the attempts of one write are made one at a time with those of others that fare alike: else writes
-that depend on the same rows could collide again and again until one of them gives up."""
-PAUSE_SECONDS: Final = 0.002  # about one commit; doubled at each attempt
+"""After this many attempts, a write takes turns with other writes in the same situation. Otherwise writes that depend
+on the same rows could conflict until one of them gives up."""
+PAUSE_SECONDS: Final = 0.002  # about one commit; doubled with each attempt
 PAUSE_SECONDS_MAX: Final = 0.4
-ALONE_KEY: Final = 0x7E_4A_F1_0C  # of the advisory lock behind `write_alone`; any number of our own
+ALONE_KEY: Final = 0x7E_4A_F1_0C  # of the advisory lock for `write_alone`; an arbitrary number
 
 _READ: Final = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE: Final = b"BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE"
@@ -43,7 +45,7 @@ _WRITE_WITH_LOCKS: Final = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 
 
 def open_postgres(dsn: str) -> Database:
-    """The database at `postgresql://user:password@host:port/name`, or any address libpq takes."""
+    """Open the database at `postgresql://user:password@host:port/name`, or any address that libpq accepts."""
     where = _where(dsn)
     _check_server(dsn, where)
     return PostgresDatabase(dsn, where)
@@ -84,7 +86,7 @@ class PostgresDatabase:
         return self._repeated(work, _WRITE, alone=True)
 
     def close(self) -> None:
-        if self._process == os.getpid():  # else the connections belong to the parent
+        if self._process == os.getpid():  # after a fork, the connections belong to the parent
             self._pool.close()
 
     def _repeated(self, work: Callable[[Transaction], T], begin: bytes, *, alone: bool = False) -> T:
@@ -126,8 +128,8 @@ class PostgresDatabase:
             if not connection.broken:
                 raise self._translated(error) from error
             raise StorageFailed(
-                f"The connection to `{self.where}` was lost while a change was being kept",
-                hint="Look whether the change is there before you try again",
+                f"The connection to `{self.where}` was lost during a commit",
+                hint="Check whether the change was made before you try again",
                 context={"message": str(error)},
             ) from error
 
@@ -137,18 +139,18 @@ class PostgresDatabase:
         try:
             yield connection
         finally:
-            with suppress(psycopg.Error):  # a broken connection has undone it already, and is not kept
+            with suppress(psycopg.Error):  # a broken connection is already rolled back, and is discarded
                 connection.rollback()
                 if alone:
                     connection.execute("SELECT pg_advisory_unlock($1)", [ALONE_KEY])
             self._pool.putconn(connection)
 
     def _ready_connection(self, begin: bytes, *, alone: bool) -> Connection:
-        """A connection with its transaction begun. Those that died while idle are passed over."""
+        """A connection with an open transaction. Skips connections that died while idle."""
         for left in range(CONNECTIONS_MAX, -1, -1):
             connection = self._free_connection()
             try:
-                if alone:  # before the transaction: its snapshot must come after the wait
+                if alone:  # before the transaction, because its snapshot must come after the wait
                     connection.execute("SELECT pg_advisory_lock($1)", [ALONE_KEY])
                 connection.execute(begin)
                 return connection
@@ -167,11 +169,11 @@ class PostgresDatabase:
 
     def _check_usable(self) -> None:
         if self._process != os.getpid():
-            raise Misuse("a database cannot be used across a fork: open it again in the child")
+            raise Misuse("a database cannot be used after a fork: open it again in the child")
         if self._pool.closed:
             raise Misuse("the database is closed")
         if getattr(self._inside, "work", False):
-            raise Misuse("inside a work, use its transaction: another would wait for this one")
+            raise Misuse("use the transaction of the work: a second one would wait for the first")
 
     def _translated(self, error: Exception) -> Exception:
         return translated(error, self.where)
@@ -183,14 +185,14 @@ class _Again(Exception):
 
 
 def _pause_seconds(attempt: int) -> float:
-    """Longer each time, and by chance: two that collided must not meet again."""
+    """Longer with each attempt, and random, so that two writes that conflicted do not meet again."""
     longest: float = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS * 2**attempt)
-    return longest * random.random()  # noqa: S311 -- guards nothing
+    return longest * random.random()  # noqa: S311 -- not used for security
 
 
 def _connection_options() -> dict[str, object]:
     return {
-        "autocommit": True,  # transactions are begun here, never by psycopg behind our back
+        "autocommit": True,  # this module begins all transactions, not psycopg
         "cursor_factory": psycopg.RawCursor,
         "context": portable_adapters(),
         "connect_timeout": int(CONNECTION_SECONDS_MAX),
@@ -199,7 +201,7 @@ def _connection_options() -> dict[str, object]:
 
 def _configure(connection: Connection) -> None:
     connection.execute(f"SET lock_timeout = '{LOCK_SECONDS_MAX}s'".encode())
-    connection.execute(  # durable when `write` returns, however lax the server; a stricter one stays so
+    connection.execute(  # `write` must be durable even if the server's default is not; stricter settings are kept
         b"SELECT set_config('synchronous_commit', 'on', false)"
         b" WHERE current_setting('synchronous_commit') = 'off'"
     )
@@ -210,9 +212,9 @@ def _where(dsn: str) -> str:
         parts = conninfo_to_dict(dsn)
     except psycopg.Error:
         raise BadInput(
-            "The address of the PostgreSQL database cannot be read",
+            "The address of the PostgreSQL database is invalid",
             hint="Write it as `postgresql://user:password@host:5432/name`",
-        ) from None  # the cause would repeat the address, and with it the password
+        ) from None  # the cause would repeat the address with the password
     host = parts.get("host") or parts.get("hostaddr") or "localhost"
     port = parts.get("port") or "5432"
     return f"postgresql://{host}:{port}/{parts.get('dbname') or parts.get('user') or ''}"
@@ -228,6 +230,6 @@ def _check_server(dsn: str, where: str) -> None:
         raise translated(error, where) from error
     if row != (True,):
         raise Refused(
-            f"`{where}` does not sort text by code point in UTF-8, as Teraflock needs it",
-            hint="Make the database with `createdb --template=template0 --encoding=UTF8 --locale=C`",
+            f"`{where}` must sort text by code point and use UTF-8",
+            hint="Create the database with `createdb --template=template0 --encoding=UTF8 --locale=C`",
         )

@@ -1,4 +1,4 @@
-"""From PostgreSQL's errors to the house's: the one place that knows its classes."""
+"""Translates PostgreSQL errors to Teraflock errors. The only module that knows their classes."""
 
 from collections.abc import Callable
 from typing import Final
@@ -11,18 +11,18 @@ from teraflock.base.errors import StorageFailed, TeraflockError, Unavailable
 from teraflock.storage.database import ConstraintBroken, MissingTable, Misuse, Overtaken
 
 COLLIDED: Final = (errors.SerializationFailure, errors.DeadlockDetected)
-"""Two transactions stood in each other's way; PostgreSQL undid one of them, to be run again."""
+"""Two transactions conflicted. PostgreSQL rolled one of them back, and it must run again."""
 
 
 def translated(error: Exception, where: str) -> Exception:
-    """The error to raise for one of PostgreSQL's. Any other is given back as it is."""
+    """The error to raise for a PostgreSQL error. Other errors are returned unchanged."""
     if isinstance(error, Overtaken):
         return _busy(where, {})
     if not isinstance(error, psycopg.Error):
         return error
-    for classes, told in _TOLD:
+    for classes, make in _ERRORS:
         if isinstance(error, classes):
-            return told(where, {"sqlstate": error.sqlstate, "message": str(error)})
+            return make(where, {"sqlstate": error.sqlstate, "message": str(error)})
     return _failed(where, {"sqlstate": error.sqlstate, "message": str(error)})
 
 
@@ -41,7 +41,7 @@ def _no_connection(where: str, context: dict[str, object]) -> TeraflockError:
 def _away(where: str, context: dict[str, object]) -> TeraflockError:
     return Unavailable(
         f"`{where}` cannot be reached",
-        hint="Look whether PostgreSQL runs, and whether address, user and password are right",
+        hint="Check that PostgreSQL is running and that address, user and password are correct",
         context=context,
     )
 
@@ -55,37 +55,37 @@ def _full(where: str, context: dict[str, object]) -> TeraflockError:
 
 
 def _constraint(where: str, context: dict[str, object]) -> TeraflockError:
-    return ConstraintBroken("A row breaks a rule of its table", context=context)
+    return ConstraintBroken("A row violates a constraint of its table", context=context)
 
 
 def _not_allowed(where: str, context: dict[str, object]) -> TeraflockError:
     return StorageFailed(
-        f"`{where}` does not let this user read or write",
-        hint="Let the user of the address own the database",
+        f"The database user may not read or write `{where}`",
+        hint="Make this user the owner of the database",
         context=context,
     )
 
 
 def _failed(where: str, context: dict[str, object]) -> TeraflockError:
     return StorageFailed(
-        f"`{where}` cannot be read or written", hint="See the log of PostgreSQL", context=context
+        f"`{where}` cannot be read or written", hint="Check the PostgreSQL log", context=context
     )
 
 
 def _missing_table(where: str, context: dict[str, object]) -> Misuse:
-    return MissingTable("a table is not there")
+    return MissingTable("a table does not exist")
 
 
 def _write_in_read(where: str, context: dict[str, object]) -> Misuse:
-    return Misuse("a read changes nothing: use `write`")
+    return Misuse("a read cannot change anything: use `write`")
 
 
 def _misuse(where: str, context: dict[str, object]) -> Misuse:
-    return Misuse("PostgreSQL does not take this statement")
+    return Misuse("PostgreSQL rejected this statement")
 
 
-# The first line that fits counts: psycopg's classes lie within each other.
-_TOLD: Final[
+# The first match counts, because psycopg's error classes are nested.
+_ERRORS: Final[
     tuple[tuple[tuple[type[psycopg.Error], ...], Callable[[str, dict[str, object]], Exception]], ...]
 ] = (
     ((errors.UndefinedTable,), _missing_table),

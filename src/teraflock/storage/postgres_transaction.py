@@ -1,4 +1,4 @@
-"""One transaction on one PostgreSQL connection. Whoever makes it begins, commits and undoes it."""
+"""One transaction on one PostgreSQL connection. The caller begins it and commits it or rolls it back."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,9 +17,9 @@ from teraflock.storage.transaction import Guarded
 
 Connection: TypeAlias = psycopg.Connection[Row]
 
-ROWS_PER_FETCH: Final = 2000  # one way to the server and back each; a few hundred kilobytes in memory
+ROWS_PER_FETCH: Final = 2000  # one round trip each; a few hundred kilobytes in memory
 
-# An INSERT that only lists columns and values: COPY does the same several times faster.
+# An INSERT with only columns and values. COPY does the same several times faster.
 _PLAIN_INSERT: Final = re.compile(
     r"\s*INSERT\s+INTO\s+(?P<table>\w+)\s*\((?P<columns>[\w\s,]+)\)"
     r"\s*VALUES\s*\(\s*:\w+(\s*,\s*:\w+)*\s*\)\s*",
@@ -56,7 +56,7 @@ class PostgresTransaction(Guarded):
         return self._do(lambda: self._changed_by_all(sql, rows))
 
     def lock(self, sql: str, /, **values: object) -> list[Row]:
-        return self._locked(sql, " FOR NO KEY UPDATE", values)  # lets others add rows that refer to these
+        return self._locked(sql, " FOR NO KEY UPDATE", values)  # others can add rows that refer to these
 
     def lock_shared(self, sql: str, /, **values: object) -> list[Row]:
         return self._locked(sql, " FOR SHARE", values)
@@ -65,9 +65,9 @@ class PostgresTransaction(Guarded):
         return self._locked(sql, " FOR NO KEY UPDATE SKIP LOCKED", values)
 
     def end(self) -> None:
-        """Nothing can be run from here on, and no stream is left open."""
+        """End the transaction object: no more statements, and no open streams."""
         self._over = True
-        with suppress(psycopg.Error):  # a broken connection has closed them already
+        with suppress(psycopg.Error):  # a broken connection has already closed them
             for cursor in self._streams:
                 cursor.close()
         self._streams.clear()
@@ -119,7 +119,7 @@ def _copied(
 
 @lru_cache(maxsize=STATEMENTS_CACHED_MAX)
 def copy_into(sql: str) -> bytes | None:
-    """The COPY that does what an INSERT does, where there is one."""
+    """The COPY that is equivalent to an INSERT, or None."""
     match = _PLAIN_INSERT.fullmatch(sql)
     if match is None:
         return None
@@ -127,11 +127,11 @@ def copy_into(sql: str) -> bytes | None:
 
 
 def portable_adapters() -> AdaptersMap:
-    """Values go in and come out as they do with SQLite."""
+    """Convert values the same way as SQLite does."""
     adapters = AdaptersMap(psycopg.adapters)
-    adapters.register_dumper(int, Int8Dumper)  # one type for all numbers: so a statement is prepared once
+    adapters.register_dumper(int, Int8Dumper)  # one type for all integers: a statement is prepared once
     adapters.register_dumper(bool, _TruthDumper)
-    adapters.register_dumper(str, StrDumper)  # always TEXT, never guessed from where it stands
+    adapters.register_dumper(str, StrDumper)  # always TEXT, never inferred from the context
     adapters.register_loader("numeric", _NumericLoader)
     return adapters
 
@@ -142,7 +142,7 @@ class _TruthDumper(Int8Dumper):
 
 
 class _NumericLoader(Loader):
-    """No column is NUMERIC, but the sum of a BIGINT is; whole numbers stay whole."""
+    """For the sum of a BIGINT, which is NUMERIC. Integers stay integers."""
 
     def load(self, data: Buffer) -> int | float:
         text = bytes(data).decode()

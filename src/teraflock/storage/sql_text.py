@@ -1,6 +1,6 @@
-"""Reading SQL as far as the house needs: where its `:names` are, and where its statements end.
+"""A minimal SQL parser: it finds `:names` and the ends of statements.
 
-Strings, quoted names, comments and `::` casts are passed over, so a `:`, `%` or `;` in them means nothing.
+It skips strings, quoted names, comments and `::` casts, so a `:`, `%` or `;` inside them has no effect.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, cast
 
 from teraflock.storage.database import Misuse, Rows
 
-# Compiled at its first use, which takes half a millisecond: reading from SQLite never needs it.
+# Compiled on first use, which takes half a millisecond. Reading from SQLite never needs it.
 _TOKENS: Final = r"""(?sx)
       '(?:[^']|'')*'
     | "(?:[^"]|"")*"
@@ -23,28 +23,28 @@ _TOKENS: Final = r"""(?sx)
     | (?P<end>;)
 """
 
-STATEMENTS_CACHED_MAX: Final = 1024  # far above the texts in the house; bounds those built from filters
+STATEMENTS_CACHED_MAX: Final = 1024  # far more than our SQL texts; limits the ones built from filters
 
 
 class Parsed(NamedTuple):
     names: tuple[str, ...]
-    """In the order in which they first occur, each once."""
+    """In the order of their first occurrence, each once."""
     order: tuple[int, ...]
-    """For each place in the SQL, the index of its name."""
+    """For each placeholder in the SQL, the index of its name."""
     questions: str
-    """The SQL with `?` at each place, as SQLite takes it with sequences."""
+    """The SQL with `?` as placeholders, for SQLite with sequences."""
     dollars: bytes
-    """The SQL with `$1`, `$2` … by name, as PostgreSQL takes it."""
+    """The SQL with `$1`, `$2` … as placeholders, for PostgreSQL."""
 
     def values(self, given: Mapping[str, object]) -> tuple[object, ...]:
-        """The values in the order of the names; each must be there, and no other."""
+        """The values in the order of the names. Raises if one is missing or unknown."""
         if len(given) == len(self.names):
             with suppress(KeyError):
                 return tuple([given[name] for name in self.names])
-        raise Misuse(f"the SQL needs the values {sorted(self.names)}, and got {sorted(given)}")
+        raise Misuse(f"the SQL needs the values {sorted(self.names)}, but got {sorted(given)}")
 
     def sequences(self, rows: Rows) -> Iterator[Sequence[object]]:
-        """Rows of either form as sequences in the order of the names. The first row says which form it is."""
+        """Rows of either form as sequences in the order of the names. The first row determines the form."""
         remaining = iter(rows)
         for first in remaining:
             every = chain([first], remaining)
@@ -62,7 +62,7 @@ class Parsed(NamedTuple):
 
 @lru_cache(maxsize=STATEMENTS_CACHED_MAX)
 def parsed(sql: str) -> Parsed:
-    if len(list(statements(sql))) > 1:  # SQLite refuses it by itself, PostgreSQL would run them all
+    if len(list(statements(sql))) > 1:  # SQLite refuses it, but PostgreSQL would run them all
         raise Misuse("one statement at a time")
     indexes: dict[str, int] = {}
     order: list[int] = []
@@ -86,7 +86,7 @@ def parsed(sql: str) -> Parsed:
 
 
 def statements(script: str) -> Iterator[str]:
-    """The statements of a script, without their `;`. What is only space and comments is none."""
+    """The statements of a script, without `;`. Skips parts with only space and comments."""
     start = 0
     for token in re.finditer(_TOKENS, script):
         if token["end"]:

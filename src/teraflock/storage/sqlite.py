@@ -1,13 +1,13 @@
-"""SQLite: any number of readers, each on a snapshot, beside one writer with group commit.
+"""SQLite: any number of readers, each with a snapshot, and one writer with group commit.
 
-What holds:
-- the log is written ahead (WAL) and synced at every commit, so reads never wait for the writer, and what
+Invariants:
+- the database uses a write-ahead log (WAL), synced at every commit: reads never wait for the writer, and what
   `write` returned from survives a power cut;
-- opening costs nothing: the file is touched at the first read, the writer starts at the first write;
-- a database is used by the process that opened it: after a fork the child opens its own.
+- opening is free: the first read opens the file, the first write starts the writer;
+- only the process that opened a database uses it; after a fork, the child opens its own.
 
-A file whose folder cannot be written is read as immutable, for SQLite could not make its shared index
-beside it. That is safe while nobody else writes the file, and refused where its log holds something.
+A file in a read-only folder is opened as immutable, because SQLite cannot create its shared index there. That is
+safe while nobody else writes the file, and refused if its log is not empty.
 """
 
 import os
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BUSY_SECONDS_MAX: Final = 20.0
-"""How long to wait for another process that writes: an import of 130,000 offers takes less on a busy machine."""
-READERS_IDLE_MAX: Final = 8  # kept open between reads; each costs a file handle and its page cache
-CACHE_KIB: Final = 64 * 1024  # of the writer: an import touches its indexes all over
-LOG_BYTES_KEPT: Final = 64 * 1024 * 1024  # a log that grew beyond is cut after its next turn
+"""How long to wait for another process that writes. An import of 130,000 offers takes less on a busy machine."""
+READERS_IDLE_MAX: Final = 8  # kept open between reads; each needs a file handle and a page cache
+CACHE_KIB: Final = 64 * 1024  # for the writer: an import touches all parts of its indexes
+LOG_BYTES_KEPT: Final = 64 * 1024 * 1024  # SQLite truncates a larger log after its next checkpoint
 
 
 def open_sqlite(path: str | os.PathLike[str], *, read_only: bool = False) -> Database:
-    """The database in the file at `path`, made if it is not there; or one in memory for `:memory:`."""
+    """Open the database in the file at `path`, created if missing; or one in memory for `:memory:`."""
     if os.fspath(path) == ":memory:":
-        from teraflock.storage.memory import MemoryDatabase  # rare, and no part of a cold start
+        from teraflock.storage.memory import MemoryDatabase  # rarely used, so not part of the cold start
 
         return MemoryDatabase()
     return SqliteDatabase(path, read_only=read_only)
@@ -45,7 +45,7 @@ def open_sqlite(path: str | os.PathLike[str], *, read_only: bool = False) -> Dat
 
 class SqliteDatabase:
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
-        self._path = os.path.abspath(path)  # noqa: PTH100 -- pathlib would cost a cold start 5 ms
+        self._path = os.path.abspath(path)  # noqa: PTH100 -- pathlib adds 5 ms to the cold start
         self._read_only = read_only
         self._process = os.getpid()
         self._closed = False
@@ -64,7 +64,7 @@ class SqliteDatabase:
 
     @property
     def works_waiting(self) -> int:
-        """Writes that no transaction has taken up yet."""
+        """Writes that are not in a transaction yet."""
         return self._writer.waiting if self._writer else 0
 
     @contextmanager
@@ -83,10 +83,10 @@ class SqliteDatabase:
         return self._write(work, locking=False)
 
     def write_with_locks(self, work: Callable[[Transaction], T], /) -> T:
-        return self._write(work, locking=True)  # the one writer has all rows to itself
+        return self._write(work, locking=True)  # there is only one writer, so nobody else can change rows
 
     def write_alone(self, work: Callable[[Transaction], T], /) -> T:
-        return self.write(work)  # the file has one writer at a time, whatever process it is in
+        return self.write(work)  # the file has one writer at a time, across all processes
 
     def close(self) -> None:
         if self._process != os.getpid():
@@ -97,26 +97,26 @@ class SqliteDatabase:
         while self._idle:
             self._idle.pop().close()
         if self._writer:
-            self._writer.close()  # last, so that its connection puts the log away
+            self._writer.close()  # last, so that its connection removes the log
 
     def _write(self, work: Callable[[Transaction], T], *, locking: bool) -> T:
         self._check_usable()
         if self._read_only:
-            raise StorageFailed(f"`{self._path}` was opened to be read only", hint=HOME_HINT)
+            raise StorageFailed(f"`{self._path}` is open read-only", hint=HOME_HINT)
         return self._started_writer().write(work, locking=locking)
 
     def _check_usable(self) -> None:
         if self._process != os.getpid():
-            raise Misuse("a database cannot be used across a fork: open it again in the child")
+            raise Misuse("a database cannot be used after a fork: open it again in the child")
         if self._closed:
             raise Misuse("the database is closed")
         if self._writer and self._writer.is_here():
-            raise Misuse("inside a work, use its transaction: another would wait for this one")
+            raise Misuse("use the transaction of the work: a second one would wait for the first")
 
     def _started_writer(self) -> "GroupCommit":
         with self._lock:
             if self._writer is None:
-                from teraflock.storage.group_commit import GroupCommit  # no reader needs it
+                from teraflock.storage.group_commit import GroupCommit  # readers do not need it
 
                 self._writer = GroupCommit(lambda: connect_to_write(self._path), self._write_error)
             return self._writer
@@ -156,8 +156,8 @@ def connect_to_read(path: str, *, make: bool) -> sqlite3.Connection:
             raise
     if _size_bytes(f"{path}-wal"):
         raise StorageFailed(
-            f"`{path}` was not closed in order, and its folder cannot be written to mend it",
-            hint=f"Open it once where its folder can be written. {HOME_HINT}",
+            f"`{path}` was not closed properly, and its folder is not writable, so it cannot be repaired",
+            hint=f"Open it once where its folder is writable. {HOME_HINT}",
         )
     return _reading(path, "immutable=1")
 
@@ -173,7 +173,7 @@ def connect_to_write(path: str) -> sqlite3.Connection:
         connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES_KEPT}")
     except sqlite3.Error as error:
         connection.close()
-        if code_of(error) == sqlite3.SQLITE_CANTOPEN:  # the file is open: it is the log that cannot be made
+        if code_of(error) == sqlite3.SQLITE_CANTOPEN:  # the file itself is open: the log cannot be created
             raise StorageFailed(f"`{path}` cannot be written", hint=HOME_HINT) from error
         raise
     return connection
@@ -183,7 +183,7 @@ def _reading(path: str, mode: str) -> sqlite3.Connection:
     connection = _connected(path, mode)
     try:
         connection.execute("PRAGMA query_only = ON")
-        connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # SQLite opens the log only now
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # makes SQLite open the log
     except sqlite3.Error:
         connection.close()
         raise
@@ -196,27 +196,27 @@ def _connected(path: str, mode: str) -> sqlite3.Connection:
         f"file:{quoted}?{mode}",
         uri=True,
         timeout=BUSY_SECONDS_MAX,
-        isolation_level=None,  # transactions are begun here, never by Python behind our back
-        check_same_thread=False,  # a connection is handed from thread to thread, but used by one at a time
+        isolation_level=None,  # this module begins all transactions, not Python
+        check_same_thread=False,  # a connection moves between threads, but only one uses it at a time
     )
-    connection.execute("PRAGMA case_sensitive_like = ON")  # as PostgreSQL has it
+    connection.execute("PRAGMA case_sensitive_like = ON")  # as in PostgreSQL
     return connection
 
 
 def _log_ahead(connection: sqlite3.Connection) -> None:
-    """Turn WAL on. The change needs the file alone, and SQLite does not wait for that by itself."""
+    """Turn on WAL. This needs exclusive access to the file, and SQLite does not wait for it by itself."""
     try:
         connection.execute("PRAGMA journal_mode = WAL")
     except sqlite3.OperationalError as error:
         if (code_of(error) or 0) & 0xFF != sqlite3.SQLITE_BUSY:
             raise
-        connection.execute("BEGIN IMMEDIATE")  # waits, within the bound, for whoever has the file
+        connection.execute("BEGIN IMMEDIATE")  # waits, up to the limit, for other users of the file
         connection.execute("ROLLBACK")
         connection.execute("PRAGMA journal_mode = WAL")
 
 
 def _make_private(path: str) -> None:
-    """Make the file if it is not there, for the user's eyes only: keys and bills will lie in it."""
+    """Create the file if it is missing, readable only by its owner: it will contain keys and bills."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
@@ -224,8 +224,8 @@ def _make_private(path: str) -> None:
     except OSError as error:
         if not os.path.exists(path):  # noqa: PTH110 -- as above
             raise StorageFailed(
-                f"`{path}` cannot be made: {error.strerror}",
-                hint=f"Look whether its folder is there and yours. {HOME_HINT}",
+                f"Could not create `{path}`: {error.strerror}",
+                hint=f"Check that its folder exists and belongs to you. {HOME_HINT}",
             ) from error
 
 

@@ -1,4 +1,4 @@
-"""From SQLite's errors to the house's: the one place that knows its codes."""
+"""Translates SQLite errors to Teraflock errors. The only module that knows their codes."""
 
 import sqlite3
 from typing import Final
@@ -10,7 +10,7 @@ CANNOT_OPEN: Final = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sq
 FULL: Final = frozenset(
     {
         sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_IOERR_SHMSIZE,  # no room for the index of the log, which SQLite calls an I/O error
+        sqlite3.SQLITE_IOERR_SHMSIZE,  # no space for the index of the log, which SQLite reports as an I/O error
     }
 )
 BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
@@ -25,11 +25,11 @@ MISUSE: Final = frozenset(
     }
 )
 
-HOME_HINT: Final = "Set `TERA_HOME` to a folder that can be written"
+HOME_HINT: Final = "Set `TERA_HOME` to a writable folder"
 
 
 def translated(error: Exception, where: str, *, reading: bool) -> Exception:
-    """The error to raise for one of SQLite's. Any other is given back as it is."""
+    """The error to raise for a SQLite error. Other errors are returned unchanged."""
     if isinstance(error, OverflowError):
         return Misuse("a number does not fit into 64 bits")
     if not isinstance(error, sqlite3.Error):
@@ -38,19 +38,19 @@ def translated(error: Exception, where: str, *, reading: bool) -> Exception:
     if code is None or code & 0xFF in MISUSE:
         return _misuse(error)
     if reading and code & 0xFF == sqlite3.SQLITE_READONLY:
-        return Misuse("a read changes nothing: use `write`")
+        return Misuse("a read cannot change anything: use `write`")
     return _failure(code, where, context={"sqlite": error.sqlite_errorname, "message": str(error)})
 
 
 def code_of(error: sqlite3.Error) -> int | None:
-    """SQLite's extended code; None where Python's own module raised the error."""
+    """SQLite's extended error code, or None if Python's module raised the error."""
     return getattr(error, "sqlite_errorcode", None)
 
 
 def _misuse(error: sqlite3.Error) -> Misuse:
     if str(error).startswith("no such table"):
-        return MissingTable("a table is not there")
-    return Misuse("SQLite does not take this statement")
+        return MissingTable("a table does not exist")
+    return Misuse("SQLite rejected this statement")
 
 
 def _failure(code: int, where: str, context: dict[str, object]) -> StorageFailed | Unavailable:
@@ -66,23 +66,23 @@ def _failure(code: int, where: str, context: dict[str, object]) -> StorageFailed
             f"Another `tera` is writing to `{where}`", hint="Try again in a moment", context=context
         )
     if primary == sqlite3.SQLITE_CONSTRAINT:
-        return ConstraintBroken("A row breaks a rule of its table", context=context)
+        return ConstraintBroken("A row violates a constraint of its table", context=context)
     if primary == sqlite3.SQLITE_READONLY:
         return StorageFailed(f"`{where}` cannot be written", hint=HOME_HINT, context=context)
     if primary in CANNOT_OPEN:
         return StorageFailed(
             f"`{where}` cannot be opened",
-            hint=f"Look whether its folder is there and yours. {HOME_HINT}",
+            hint=f"Check that its folder exists and belongs to you. {HOME_HINT}",
             context=context,
         )
     if primary in BROKEN:
         return StorageFailed(
-            f"`{where}` is damaged, or no database at all",
-            hint="Move it away: a new one is made in its place",
+            f"`{where}` is damaged or not a database",
+            hint="Move it away; Teraflock then creates a new one",
             context=context,
         )
     return StorageFailed(
         f"`{where}` cannot be read or written",
-        hint="Look whether its disk works and has space left",
+        hint="Check that its disk works and has free space",
         context=context,
     )

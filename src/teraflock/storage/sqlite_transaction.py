@@ -1,4 +1,4 @@
-"""One transaction on one SQLite connection. Whoever makes it begins, commits and undoes it."""
+"""One transaction on one SQLite connection. The caller begins it and commits it or rolls it back."""
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -8,8 +8,8 @@ from teraflock.storage.database import Misuse, Row, Rows
 from teraflock.storage.sql_text import Parsed, parsed
 from teraflock.storage.transaction import Guarded
 
-ROWS_PER_FETCH_FIRST: Final = 16  # whoever wants the first few of a long stream reads little more than those
-ROWS_PER_FETCH_MAX: Final = 512  # spares the way through `_do` for each row; small enough to hold in memory
+ROWS_PER_FETCH_FIRST: Final = 16  # small, for callers that want only the first few rows of a long stream
+ROWS_PER_FETCH_MAX: Final = 512  # saves a call of `_do` per row; small enough to keep in memory
 
 
 class SqliteTransaction(Guarded):
@@ -31,7 +31,7 @@ class SqliteTransaction(Guarded):
         def first() -> Row | None:
             cursor = self._cursor(sql, values)
             row: Row | None = cursor.fetchone()
-            cursor.close()  # what is not fetched would keep the statement, and with it a lock, open
+            cursor.close()  # unfetched rows would keep the statement open, and with it a lock
             return row
 
         return self._do(first)
@@ -47,7 +47,7 @@ class SqliteTransaction(Guarded):
             cursor = self._cursor(sql, values)
             if cursor.rowcount >= 0:
                 return cursor.rowcount
-            # Python counts only what starts with INSERT, UPDATE or DELETE, and so no `WITH … UPDATE`
+            # Python counts only statements that start with INSERT, UPDATE or DELETE, and not `WITH … UPDATE`
             if self._connection.total_changes == before:
                 return 0
             return int(self._connection.execute("SELECT changes()").fetchone()[0])
@@ -59,22 +59,22 @@ class SqliteTransaction(Guarded):
 
     def lock(self, sql: str, /, **values: object) -> list[Row]:
         self._check_locking()
-        return self.all(sql, **values)  # a transaction that writes has the whole file to itself
+        return self.all(sql, **values)  # a write transaction has exclusive access to the file
 
     lock_shared = lock
     lock_free = lock
 
     def end(self) -> None:
-        """Nothing can be run from here on, and no stream keeps the snapshot open."""
+        """End the transaction object: no more statements, and no stream that keeps the snapshot open."""
         self._over = True
         for cursor in self._streams:
             cursor.close()
         self._streams.clear()
 
     def _cursor(self, sql: str, values: dict[str, object]) -> sqlite3.Cursor:
-        for name in values:  # SQLite itself notes a missing value, but not one too many
+        for name in values:  # SQLite reports a missing value, but not a superfluous one
             if f":{name}" not in sql:
-                raise Misuse(f"the SQL has no place for the value `{name}`")
+                raise Misuse(f"the SQL does not use the value `{name}`")
         return self._connection.execute(sql, values)
 
     def _fetched(self, cursor: sqlite3.Cursor) -> Iterator[Row]:

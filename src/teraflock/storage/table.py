@@ -1,12 +1,12 @@
-"""One row codec for all stores: the columns, the INSERT and both conversions, made from a Struct.
+"""The row codec of all stores: columns, INSERT, encoding and decoding, derived from a Struct.
 
-A field is kept in a column of its name, except:
-- a datetime is in `NAME_us`, as microseconds since 1970;
-- a Struct named in `embed` is kept as columns of its own, in the place of its field and with the given prefix;
-- any other Struct, mapping or tuple is kept as JSON text.
-Truth is 0 or 1. What is absent is NULL, but an absent enum or JSON value is the empty text.
+A field is stored in a column of its name, except:
+- a datetime is stored in `NAME_us`, as microseconds since 1970;
+- a Struct named in `embed` has its own columns, in the place of its field and with the given prefix;
+- any other Struct, mapping or tuple is stored as JSON text.
+A boolean is 0 or 1. None is NULL, but for an enum or a JSON value None is the empty text.
 
-Rows are tuples in the order of `columns`. A store keeps its WHERE, ORDER and UPDATE in plain SQL.
+Rows are tuples in the order of `columns`. A store writes its WHERE, ORDER and UPDATE as plain SQL.
 """
 
 import types
@@ -34,9 +34,9 @@ class Table(Generic[T]):
         embed: Mapping[str, str] | None = None,
         leave_out: tuple[str, ...] = (),
     ) -> None:
-        """`embed`: fields whose Structs have columns of their own, with the prefix of those columns; `outer.inner` for
-        one inside another.
-        `leave_out`: fields that are kept elsewhere, or written by hand."""
+        """`embed` maps fields whose Structs have their own columns to the prefix of those columns. Use `outer.inner`
+        for a Struct inside another.
+        `leave_out` lists fields that are stored elsewhere or written by hand."""
         self.name = name
         self._plan = _Plan(of, "", embed or {}, leave_out)
         self.columns: Final = tuple(column for column, _, _ in self._plan.leaves())
@@ -57,7 +57,7 @@ class Table(Generic[T]):
         return ", ".join(f"{alias}.{each}" for each in self.columns)
 
     def upsert(self, *key: str, change: tuple[str, ...] = ()) -> str:
-        """An INSERT that replaces the row with the same key; or only some of its columns."""
+        """An INSERT that replaces the row with the same key, or only the columns in `change`."""
         changed = change or tuple(each for each in self.columns if each not in key)
         sets = ", ".join(f"{each} = excluded.{each}" for each in changed)
         return f"{self.insert} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {sets}"
@@ -74,23 +74,23 @@ class Table(Generic[T]):
             encoded[index] = encode(encoded[index])
         return tuple(encoded)
 
-    def value(self, row: Row, **beside: object) -> T:
-        """`beside`: the fields that were left out."""
+    def value(self, row: Row, **extra: object) -> T:
+        """`extra` has the fields that were left out."""
         values = list(row)
         for index, decode in self._decoders:
             values[index] = decode(values[index])
-        return self._plan.made(values, **beside)  # type: ignore[no-any-return]
+        return self._plan.made(values, **extra)  # type: ignore[no-any-return]
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """How one column is converted; None: it is kept as it is."""
+    """How to convert one column. None: unchanged."""
 
     encode: _Convert | None = None
     decode: _Convert | None = None
 
 
 class _Plan:
-    """The fields of one Struct: leaves, which are columns, and Structs with leaves of their own."""
+    """The fields of one Struct: columns, and embedded Structs with their own columns."""
 
     def __init__(
         self, of: type[Any], prefix: str, embed: Mapping[str, str], leave_out: tuple[str, ...] = ()
@@ -125,14 +125,14 @@ class _Plan:
                 found.append((column, path + name, part))
         return found
 
-    def made(self, values: list[Any], **beside: object) -> Any:
+    def made(self, values: list[Any], **extra: object) -> Any:
         for index, part in self._nested:
             values[index : index + part._width] = [part.made(values[index : index + part._width])]
-        return self._of(**dict(zip(self._names, values, strict=True)), **beside)
+        return self._of(**dict(zip(self._names, values, strict=True)), **extra)
 
 
 def _bare(annotation: Any) -> tuple[Any, bool]:
-    """A field's type without NewType and `| None`, and whether it may be absent."""
+    """A field's type without NewType and `| None`, and whether it may be None."""
     is_optional = False
     if get_origin(annotation) in (Union, types.UnionType):
         kinds = [each for each in get_args(annotation) if each is not type(None)]

@@ -1,1 +1,1 @@
-"""Who asks: organisations, projects, members and their roles, API keys, quotas, the audit log."""
+"""Tenants: organisations, projects, members and their roles, API keys, quotas, the audit log."""

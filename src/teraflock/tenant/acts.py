@@ -1,7 +1,7 @@
-"""What the acts on every noun here need: a database, the time, new ids, and the audit log beside what they change.
+"""Base class of the services in this folder: a database, the clock, new ids, and the audit log.
 
-Nouns build on each other: audit, project, member, key, organisation, installation, each on those before it. Their
-stores know no acts, so all may read all of them.
+The nouns build on each other in this order: audit, project, member, key, organisation, installation. Every service
+may read every store.
 """
 
 from collections.abc import Callable
@@ -30,6 +30,6 @@ class Acts:
         self._audit = Audit(clock, random_bytes)
 
     def _check_there(self, tx: Transaction, actor: Actor, home: OrganisationId) -> None:
-        """One's own organisation is there; of others, only operators come to ask."""
+        """Raise if an operator names an organisation that does not exist. The actor's own always exists."""
         if home != actor.organisation_id and organisation(tx, home) is None:
             raise NotFound("There is no such organisation")

@@ -1,4 +1,4 @@
-"""Organisations, projects, members, keys: who asks, and how far they reach."""
+"""Values of this folder: organisations, projects, members, keys, quotas, audit rows."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -15,20 +15,20 @@ KeyId = NewType("KeyId", str)
 
 class Role(StrEnum):
     OWNER = "owner"
-    """All there is in the organisation, or in one project of it: members, keys, projects, quotas of projects.
+    """Everything in the organisation, or in one of its projects: members, keys, projects, quotas of projects.
 
-    The quota of the organisation is the operator's.
+    Only the operator sets the quota of the organisation.
     """
     MEMBER = "member"
     """Launches, changes and deletes instances."""
     VIEWER = "viewer"
-    """Sees everything but secrets and bills, changes nothing."""
+    """Sees everything except secrets and bills, and changes nothing."""
     BILLING = "billing"
-    """Sees what was used and what it costs, and nothing inside instances."""
+    """Sees usage and costs, and nothing inside instances."""
 
 
 class Quota(msgspec.Struct, frozen=True, kw_only=True):
-    """The most a project may have at a time. None is no limit."""
+    """The most that a project may hold at a time. None is no limit."""
 
     instances: int | None = None
     vcpus: int | None = None
@@ -36,18 +36,18 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True):
     disk_bytes: int | None = None
     images_bytes: int | None = None
     gpus: Mapping[str, int] = {}
-    """By the catalog's id of the card; a card that is not named here is limited by `gpus_default`."""
+    """By the catalog's id of the GPU model. Other GPU models are limited by `gpus_default`."""
     gpus_default: int | None = None
 
 
 class OrganisationQuota(Quota, frozen=True, kw_only=True):
-    """The most an organisation may have at a time, over all its projects. None is no limit."""
+    """The most that an organisation may hold at a time, over all its projects. None is no limit."""
 
     projects: int | None = None
 
 
 class Defaults(msgspec.Struct, frozen=True, kw_only=True):
-    """Quotas of what is new, unless others are given."""
+    """Quotas of new projects and organisations, unless the request sets others."""
 
     organisation: OrganisationQuota = OrganisationQuota()
     project: Quota = Quota()
@@ -56,11 +56,11 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True):
 class OrganisationState(StrEnum):
     ACTIVE = "active"
     SUSPENDED = "suspended"
-    """Its instances are stopped. Members may read, delete and export; nothing starts, and no key is made."""
+    """Its instances are stopped. Members can read, delete and export. Nothing starts, and no keys are created."""
     DELETING = "deleting"
-    """As suspended, while its instances and images are deleted."""
+    """Like suspended, while its instances and images are deleted."""
     DELETED = "deleted"
-    """Nobody can log in. Its bills and its audit log stay."""
+    """Nobody can log in. Its bills and its audit log are kept."""
 
 
 class Organisation(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +79,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     quota: Quota
     network_number: int
-    """Which part of the address range is its own; below 0: none, until its first instance is launched."""
+    """The project's part of the address range. Below 0: none until the first launch."""
     created_at: datetime
 
 
@@ -89,7 +89,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     is_operator: bool
     roles: Mapping[str, Role]
-    """By project id; the empty id stands for every project of the organisation."""
+    """By project id. The empty id means every project of the organisation."""
     created_at: datetime
     removed_at: datetime | None = None
 
@@ -99,35 +99,35 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     member_id: MemberId
     name: str
     project_id: str
-    """The one project it reaches; empty: all that its member does."""
+    """The only project that the key can access. Empty: all projects of its member."""
     role_max: Role | None
-    """It may do no more than this role."""
+    """The role that limits the key."""
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
 
 
 class Actor(msgspec.Struct, frozen=True, kw_only=True):
-    """Whoever stands behind a request, as far as the key used reaches."""
+    """The member who makes a request, with the limits of the key in use."""
 
     key_id: KeyId
     member_id: MemberId
     member_name: str
     organisation_id: OrganisationId
     is_operator: bool
-    """An operator's key without any limit of its own: a limited one has only its member's roles."""
+    """True only for an operator's key without limits. A limited key has only the roles of its member."""
     roles: Mapping[str, Role]
-    """The member's, by project id; the empty id stands for every project of the organisation."""
+    """The member's roles, by project id. The empty id means every project of the organisation."""
     project_id: str = ""
-    """The one project the key reaches; empty: all that its member does."""
+    """The only project that the key can access. Empty: all projects of its member."""
     role_max: Role | None = None
-    """The key's cap. What the actor may is in rules.py alone: roles have no order, `billing` beside `viewer`."""
+    """The key's limit. Only rules.py decides what an actor may do: roles have no order."""
     expires_at: datetime | None = None
-    """The key's: no key made with it lives longer."""
+    """When the key expires. Keys created with it expire no later."""
 
 
 class By(msgspec.Struct, frozen=True, kw_only=True):
-    """Who does something, and in which project; None: in no single one."""
+    """Who acts, and in which project. None: not in a single project."""
 
     actor: Actor
     project: Project | None = None
@@ -136,13 +136,13 @@ class By(msgspec.Struct, frozen=True, kw_only=True):
 class Installed(msgspec.Struct, frozen=True, kw_only=True):
     installation_id: str
     secret: str | None
-    """The operator's key, where the house was made just now."""
+    """The operator's key, if the installation was created just now."""
 
 
 class MadeKey(msgspec.Struct, frozen=True, kw_only=True):
     key: ApiKey
     secret: str
-    """Kept nowhere: whoever made the key is told this once."""
+    """Shown once and not stored."""
 
 
 class MadeOrganisation(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,19 +153,19 @@ class MadeOrganisation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Announcement(msgspec.Struct, frozen=True, kw_only=True):
-    """What operators tell tenants."""
+    """A message from operators to tenants."""
 
     id: str
     text: str
     organisation_id: str
-    """Whom it is for; empty: all."""
+    """The organisation it is for. Empty: all."""
     created_at: datetime
     until: datetime | None
     """None: until it is removed."""
 
 
 class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Who did what, written in the transaction that did it."""
+    """Who did what. Written in the transaction that made the change."""
 
     id: str
     at: datetime
@@ -177,4 +177,4 @@ class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
     subject: str
     details: Mapping[str, str | int | float | bool | None]
     member: str = ""
-    """The name of who did it, as it is read; it is not kept."""
+    """The actor's name. Looked up on reading, not stored."""

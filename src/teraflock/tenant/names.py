@@ -1,4 +1,4 @@
-"""What tenants may call things."""
+"""Rules for names that tenants choose, and for the reasons that operators give."""
 
 import re
 from typing import Final
@@ -16,8 +16,8 @@ _LABEL: Final = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 def check_name(kind: str, name: str) -> None:
     if len(name) > NAME_CHARACTERS_MAX or not _LABEL.fullmatch(name):
         raise BadInput(
-            f"`{_shown(name)}` cannot be the name of {kind}",
-            hint=f"Up to {NAME_CHARACTERS_MAX} of `a-z`, `0-9` and `-`, with a letter first and no `-` last",
+            f"`{_shown(name)}` is not a valid name for {kind}",
+            hint=f"Use up to {NAME_CHARACTERS_MAX} of `a-z`, `0-9` and `-`. Start with a letter; do not end with `-`",
         )
 
 
@@ -29,25 +29,25 @@ def check_member_name(name: str) -> None:
         or name.startswith("mem_")
     ):
         raise BadInput(
-            f"`{_shown(name)}` cannot be the name of a member",
-            hint="An e-mail address or a short name without spaces; `mem_` begins the ids of members",
+            f"`{_shown(name)}` is not a valid name for a member",
+            hint="Use an e-mail address or a short name without spaces. It must not start with `mem_`",
         )
 
 
 def check_key_name(name: str) -> None:
     if not 0 < len(name) <= KEY_CHARACTERS_MAX or not name.isprintable():
         raise BadInput(
-            f"`{_shown(name)}` cannot be the name of a key",
-            hint=f"Up to {KEY_CHARACTERS_MAX} characters that can be printed",
+            f"`{_shown(name)}` is not a valid name for a key",
+            hint=f"Use up to {KEY_CHARACTERS_MAX} printable characters",
         )
 
 
 def check_reason(reason: str) -> str:
-    """The reason of an act by the operator, which the tenant reads."""
+    """Check the reason for an operator's action, which the tenant reads."""
     reason = reason.strip()
     if not 0 < len(reason) <= REASON_CHARACTERS_MAX or not reason.isprintable():
         raise BadInput(
-            "This needs a reason",
+            "This action needs a reason",
             hint=f"Give one line of up to {REASON_CHARACTERS_MAX} characters; the tenant sees it",
         )
     return reason

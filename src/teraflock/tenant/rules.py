@@ -1,10 +1,10 @@
-"""Who may do what: the one table from role to permissions, and how a key narrows it.
+"""Permissions: which role has which, and how a key limits them.
 
-What holds:
-- roles are sets of permissions and nothing else: two of them meet in the permissions both have;
-- what an actor may in a project is (his roles there and in the whole organisation) cut by his key's role, and
-  nothing outside his key's project;
-- a project of another organisation gives nothing to anyone but an operator.
+Invariants:
+- a role is a set of permissions; combining two roles is a union or an intersection of sets;
+- in a project, an actor has the permissions of the member's roles there and in the whole organisation, reduced to
+  those of the key's role, and none outside the key's project;
+- only an operator has permissions in a project of another organisation.
 """
 
 from collections.abc import Mapping
@@ -19,40 +19,40 @@ class Permission(StrEnum):
     INSTANCE_READ = "instance.read"
     INSTANCE_WRITE = "instance.write"
     INSTANCE_ENTER = "instance.enter"
-    """Whatever shows or changes the inside: commands, keys for SSH, logs, the token of Jupyter."""
+    """Anything that shows or changes the inside of an instance: commands, SSH keys, logs, the Jupyter token."""
     INSTANCE_OPERATE = "instance.operate"
-    """Stop, start, delete and read the log of any tenant's instance, with a reason that the tenant sees."""
+    """Stop, start and delete any tenant's instance and read its log, with a reason that the tenant sees."""
     IMAGE_READ = "image.read"
     IMAGE_WRITE = "image.write"
     PROJECT_READ = "project.read"
     PROJECT_WRITE = "project.write"
     QUOTA_WRITE = "quota.write"
-    """Quotas of projects, held in the whole organisation. The organisation's own is `organisation.write`."""
+    """Quotas of projects; needs a role in the whole organisation. The organisation's quota is `organisation.write`."""
     MEMBER_READ = "member.read"
     MEMBER_WRITE = "member.write"
     KEY_READ = "key.read"
-    """One's own keys; with `member.write` in the whole organisation, everyone's."""
+    """The member's own keys; with `member.write` in the whole organisation, all keys."""
     KEY_WRITE = "key.write"
-    """As with `key.read`."""
+    """Like `key.read`."""
     AUDIT_READ = "audit.read"
     USAGE_READ = "usage.read"
     BILL_READ = "bill.read"
-    """Invoices and the ledger. What was used is `usage.read`."""
+    """Invoices and the ledger. Usage is `usage.read`."""
     BILL_WRITE = "bill.write"
-    """Prices and corrections: the house's, never the tenant's."""
+    """Prices and corrections. Operators only."""
     PURCHASE_WRITE = "purchase.write"
-    """Months and years of an instance, paid ahead. Who lacks it may buy up to a limit that an owner set for him."""
+    """Months and years of an instance, paid ahead. Members without it can buy up to a limit that an owner set."""
     HOST_READ = "host.read"
     HOST_WRITE = "host.write"
     ORGANISATION_READ = "organisation.read"
-    """Which organisations there are. One's own is known to all its members."""
+    """All organisations. Every member may see their own."""
     ORGANISATION_WRITE = "organisation.write"
 
 
 NOTHING: Final = frozenset[Permission]()
 EVERYTHING: Final = frozenset(Permission)
 
-_HOUSE: Final = frozenset(
+_OPERATOR_ONLY: Final = frozenset(
     {
         Permission.INSTANCE_OPERATE,
         Permission.BILL_WRITE,
@@ -77,7 +77,7 @@ _VIEWER: Final = frozenset(
 )
 
 PERMISSIONS: Final[Mapping[Role, frozenset[Permission]]] = {
-    Role.OWNER: EVERYTHING - _HOUSE,
+    Role.OWNER: EVERYTHING - _OPERATOR_ONLY,
     Role.MEMBER: _VIEWER
     | {
         Permission.INSTANCE_WRITE,
@@ -97,14 +97,14 @@ OPERATOR: Final = EVERYTHING - {
     Permission.IMAGE_WRITE,
     Permission.PURCHASE_WRITE,
 }
-"""In every project of every organisation: all but the inside of what tenants run. Who needs that takes a role there."""
+"""What operators may do in all projects: everything except the inside of instances, which needs a role there."""
 
 
 _WITH_REASON: Final = (Permission.INSTANCE_WRITE, Permission.INSTANCE_ENTER)
 
 
 def in_project(actor: Actor, project: Project) -> frozenset[Permission]:
-    """All that the actor may in one project."""
+    """All permissions of the actor in one project."""
     of_house = OPERATOR if actor.is_operator else NOTHING
     if project.organisation_id != actor.organisation_id:
         return of_house
@@ -114,7 +114,7 @@ def in_project(actor: Actor, project: Project) -> frozenset[Permission]:
 
 
 def in_organisation(actor: Actor, organisation: OrganisationId) -> frozenset[Permission]:
-    """All that the actor may in every project of an organisation, and with its members."""
+    """All permissions of the actor in every project of an organisation, and for its members."""
     of_house = OPERATOR if actor.is_operator else NOTHING
     if organisation != actor.organisation_id or actor.project_id:
         return of_house
@@ -122,7 +122,7 @@ def in_organisation(actor: Actor, organisation: OrganisationId) -> frozenset[Per
 
 
 def anywhere(actor: Actor) -> frozenset[Permission]:
-    """All that the actor may in at least one project of his organisation."""
+    """All permissions of the actor in at least one project of their organisation."""
     found = OPERATOR if actor.is_operator else NOTHING
     for project_id, role in actor.roles.items():
         if not project_id or not actor.project_id or project_id == actor.project_id:
@@ -131,11 +131,11 @@ def anywhere(actor: Actor) -> frozenset[Permission]:
 
 
 def projects_with(actor: Actor, permission: Permission) -> tuple[str, ...] | None:
-    """The ids of the projects where the actor has a permission; None: in all of his organisation."""
+    """The ids of the projects where the actor has a permission; None: all projects of their organisation."""
     if permission in in_organisation(actor, actor.organisation_id):
         return None
     if permission in _capped(actor, _of(actor.roles.get(""))):
-        return (actor.project_id,)  # his in all of them, but for his key
+        return (actor.project_id,)  # the member has it in all projects, but the key is limited to one
     return tuple(
         sorted(
             project_id
@@ -147,7 +147,7 @@ def projects_with(actor: Actor, permission: Permission) -> tuple[str, ...] | Non
 
 
 def projects_in(actor: Actor, permission: Permission, organisation: OrganisationId) -> tuple[str, ...] | None:
-    """As `projects_with`, in any organisation: in another than his own it is all of it, or an error."""
+    """Like `projects_with`, for any organisation. In another organisation the result is all projects, or an error."""
     if organisation == actor.organisation_id:
         return projects_with(actor, permission)
     check_held(permission, in_organisation(actor, organisation))
@@ -155,13 +155,13 @@ def projects_in(actor: Actor, permission: Permission, organisation: Organisation
 
 
 def require(actor: Actor, permission: Permission, project: Project | None) -> None:
-    """Raise unless the actor may do this in the project; None: in the whole of his organisation, or the house."""
+    """Raise unless the actor has the permission in the project; None: in the whole organisation or installation."""
     held = in_project(actor, project) if project else in_organisation(actor, actor.organisation_id)
     if permission not in held and actor.is_operator and permission in _WITH_REASON:
         raise Forbidden(
-            f"An operator's key may `{permission}` in project `{project.name if project else ''}` only with a reason",
-            hint="`tera stop`, `start`, `delete` and `logs` take `--reason TEXT`, which the tenant sees;"
-            " in the API: `/v1/operator/instances`",
+            f"An operator's key needs a reason for `{permission}` in project `{project.name if project else ''}`",
+            hint="Add `--reason TEXT` to `tera stop`, `start`, `delete` or `logs`. The tenant sees it."
+            " In the API, use `/v1/operator/instances`",
         )
     check_held(permission, held, f" in project `{project.name}`" if project else "")
 
@@ -173,15 +173,18 @@ def check_held(permission: Permission, held: frozenset[Permission], where: str =
 
 def forbidden(permission: Permission, where: str = "") -> Forbidden:
     more = (
-        "only operators may do this" if permission in _HOUSE else "an owner of the organisation can give more"
+        "only operators have this permission"
+        if permission in _OPERATOR_ONLY
+        else "an owner of the organisation can extend it"
     )
     return Forbidden(
-        f"This key may not `{permission}`{where}", hint=f"`tera whoami` shows what it may; {more}"
+        f"This key does not have the permission `{permission}`{where}",
+        hint=f"`tera whoami` shows its permissions; {more}",
     )
 
 
 def may_give(actor: Actor, role: Role, held: frozenset[Permission]) -> bool:
-    """Whether an actor who holds this much somewhere may give a role there, or take it away."""
+    """Whether an actor with these permissions may give or remove a role in the same place."""
     return Permission.MEMBER_WRITE in held and (actor.is_operator or PERMISSIONS[role] <= held)
 
 

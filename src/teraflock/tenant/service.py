@@ -1,7 +1,7 @@
-"""What the edges call about tenants: who is this, may they, and which project is meant.
+"""The tenant service for the edges: authentication, permissions, and finding the project of a request.
 
-`organisations`, `projects`, `members` and `keys` have the acts on each; every act writes its audit row in its own
-transaction. What an actor may not see is `NotFound`, whether or not it is there.
+`organisations`, `projects`, `members` and `keys` have the actions on each noun. Every action writes its audit row in
+its own transaction. What an actor may not see is `NotFound`, whether or not it exists.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from teraflock.tenant.audit import store as audit_store
 from teraflock.tenant.installation.service import Installation
 from teraflock.tenant.key.secret import is_secret, key_id_of
 from teraflock.tenant.key.service import Keys
-from teraflock.tenant.key.store import behind_key
+from teraflock.tenant.key.store import actor_of_key
 from teraflock.tenant.member.service import Members
 from teraflock.tenant.model import Actor, AuditRow, Defaults, Installed, MadeKey, OrganisationId, Project
 from teraflock.tenant.organisation.service import Organisations
@@ -42,20 +42,20 @@ class TenantService(Acts):
         self._installation = Installation(database, clock, random_bytes)
 
     def authenticate(self, secret: str) -> Actor:
-        """Who holds this key. Nothing is remembered between requests: a revoked key stops at the next one."""
+        """The actor of this key. Nothing is cached between requests: a revoked key fails at the next one."""
         id = key_id_of(secret)
         if id is not None:
             with self._database.read() as tx:
-                found = behind_key(tx, id, self._clock.now())
+                found = actor_of_key(tx, id, self._clock.now())
             if found is not None and is_secret(secret, found[1]):
                 return found[0]
         raise NotAuthenticated(
-            "This key opens nothing here: it is unknown, expired or revoked",
-            hint="Set `TERA_KEY` to a key that holds; an owner of the organisation can make one",
+            "Invalid API key: unknown, expired or revoked",
+            hint="Set `TERA_KEY` to a valid key. An owner of the organisation can create one",
         )
 
     def require(self, actor: Actor, permission: Permission, project: Project | None) -> None:
-        """Raise `Forbidden` unless the actor may; None: in the whole of his organisation, or in the house."""
+        """Raise `Forbidden` unless the actor has the permission; None: in the whole organisation or installation."""
         rules.require(actor, permission, project)
 
     def project_for(self, actor: Actor, ref: str | None, *, removed: bool = False) -> Project:
@@ -64,7 +64,7 @@ class TenantService(Acts):
     def audit(
         self, actor: Actor, *, organisation: OrganisationId | None = None, after: str = "", limit: int
     ) -> tuple[AuditRow, ...]:
-        """The newest first; for whoever reaches only some projects, what happened there."""
+        """Audit rows, newest first. Actors limited to some projects see the rows of those."""
         home = organisation or actor.organisation_id
         only = rules.projects_in(actor, Permission.AUDIT_READ, home)
         if only == ():
@@ -73,9 +73,9 @@ class TenantService(Acts):
             return audit_store.audit(tx, home, only, after=after, limit=limit)
 
     def install(self) -> Installed:
-        """Make the house at the first start. Later: say its id."""
+        """At the first start, create the installation. Later, return its id."""
         return self._installation.install()
 
     def operator_key(self) -> MadeKey:
-        """One more key for the operator, for whoever has the database itself."""
+        """Create another key for the operator. For anyone with access to the database."""
         return self._installation.operator_key()

@@ -1,4 +1,4 @@
-"""Cards that do nothing are named with since when, as long as a running instance has them. On both engines."""
+"""Idle cards are listed with the start of their idle time, while a running instance holds them. On both databases."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -32,15 +32,17 @@ def host_of(house: House, name: str) -> Host:
 
 
 def reported(house: House, name: str, idle: set[str]) -> None:
-    """The host tells once more what it has: these of its cards do nothing."""
+    """Report the host again, with these cards idle."""
     report = next(each for each in house.engine.hosts() if each.name == name)
-    told: HostReport = replace(report, gpus=tuple(replace(gpu, idle=gpu.slot in idle) for gpu in report.gpus))
+    changed: HostReport = replace(
+        report, gpus=tuple(replace(gpu, idle=gpu.slot in idle) for gpu in report.gpus)
+    )
     house.database.write(
-        lambda tx: put_report(tx, "simulated", told, HostId(""), simulated=True, now=house.clock.now())
+        lambda tx: put_report(tx, "simulated", changed, HostId(""), simulated=True, now=house.clock.now())
     )
 
 
-def test_idle_cards_are_told_since_when(house: House) -> None:
+def test_idle_cards_are_listed_with_the_start_of_their_idle_time(house: House) -> None:
     fleet, project = FleetService(house.database, house.clock), house.tenant.project.id
     made = house.service.launch(
         house.tenant.actor, house.tenant.project, Order(shape=ShapeWish(gpu="V100", gpus=2))
@@ -55,7 +57,7 @@ def test_idle_cards_are_told_since_when(house: House) -> None:
     reported(house, name, set(slots))
     house.clock.move(IDLE_MIN - timedelta(seconds=1))
     reported(house, name, set(slots))
-    assert fleet.idle(project) == {}, "it may only wait for its data"
+    assert fleet.idle(project) == {}, "the instance may only be waiting for its data"
     house.clock.move(timedelta(seconds=1))
     reported(house, name, set(slots))
     assert fleet.idle(project) == {made.id: Idle(2, began)}
@@ -67,15 +69,13 @@ def test_idle_cards_are_told_since_when(house: House) -> None:
     assert fleet.idle(project) == {}
 
 
-def test_a_card_that_idled_before_it_was_had_idles_from_when_it_was(house: House) -> None:
+def test_idle_time_starts_no_earlier_than_the_instance(house: House) -> None:
     fleet, project = FleetService(house.database, house.clock), house.tenant.project.id
     for host in house.engine.hosts():
         reported(house, host.name, {gpu.slot for gpu in host.gpus})
     house.clock.move(timedelta(hours=1))
     house.service.launch(house.tenant.actor, house.tenant.project, Order(shape=ShapeWish(gpu="V100")))
-    house.workers[
-        0
-    ].turn()  # without the loop that looks at hosts: the simulated ones never say that they idle
+    house.workers[0].turn()  # without the loop for hosts, because simulated hosts never report idle cards
     assert fleet.idle(project) == {}
     house.clock.move(IDLE_MIN)
     (idle,) = fleet.idle(project).values()

@@ -1,4 +1,4 @@
-"""What a server remembers of the fleet may be old: it never refuses what there is, nor gives what is taken."""
+"""A server's cached view of the fleet may be outdated. It never refuses free capacity or assigns taken capacity."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -26,7 +26,7 @@ CARD = ShapeWish(gpu="V100")
 
 @pytest.fixture
 def house(database: Database, monkeypatch: pytest.MonkeyPatch) -> House:
-    """Two hosts with one card each. Its clock stands still, so that nothing is forgotten for its age."""
+    """Two hosts with one card each. Its clock does not move, so that nothing expires."""
     monkeypatch.setattr(houses, "HOSTS", "2x1xV100")
     return House(database, MemoryWorld(), FixedClock(START))
 
@@ -35,7 +35,7 @@ def launched(house: House, wish: ShapeWish = CARD) -> Instance:
     return house.service.launch(house.tenant.actor, house.tenant.project, Order(shape=wish))[0]
 
 
-def test_room_that_others_took_is_not_given_again(house: House) -> None:
+def test_capacity_taken_by_another_server_is_not_assigned_twice(house: House) -> None:
     launched(house)
     with house.database.read() as tx:
         (free,) = tx.all("SELECT host_id, slot FROM host_gpu WHERE instance_id IS NULL")
@@ -44,7 +44,7 @@ def test_room_that_others_took_is_not_given_again(house: House) -> None:
         launched(house)
 
 
-def test_room_that_was_given_back_is_found(house: House) -> None:
+def test_released_capacity_is_found(house: House) -> None:
     first, _ = launched(house), launched(house)
     with pytest.raises(NoCapacity):
         launched(house)
@@ -53,7 +53,7 @@ def test_room_that_was_given_back_is_found(house: House) -> None:
     assert launched(house).host_id == first.host_id
 
 
-def test_a_host_that_was_drained_meanwhile_gets_nothing(house: House) -> None:
+def test_a_host_drained_meanwhile_gets_no_instance(house: House) -> None:
     with house.database.read() as tx:
         chosen = house.service._memory.candidates(
             tx,
@@ -69,7 +69,7 @@ def needed(tx: Transaction) -> Size:
     return shape_of(CARD, fleet.kinds_of_hosts(tx))
 
 
-def test_a_new_kind_of_card_is_known_at_once(house: House) -> None:
+def test_a_new_gpu_model_is_visible_at_once(house: House) -> None:
     launched(house)
     with pytest.raises(BadInput):
         launched(house, ShapeWish(gpu="A100-80GB-SXM"))
@@ -90,7 +90,7 @@ def add_host(database: Database, name: str, cards: list[str]) -> None:
     )
 
 
-def test_a_memory_is_not_kept_for_long(house: House) -> None:
+def test_cached_hosts_expire(house: House) -> None:
     launched(house)
     with house.database.read() as tx:
         before = house.service._memory.kinds(tx)
@@ -109,18 +109,18 @@ wishes = st.builds(ShapeWish, gpu=st.sampled_from(["", "V100", "A100", "L4"]), g
 
 @settings(max_examples=60)
 @given(hosts=fleets, wish=wishes)
-def test_alike_hosts_read_as_one_mean_the_same_shapes(hosts: list[list[str]], wish: ShapeWish) -> None:
+def test_grouping_identical_hosts_gives_the_same_shapes(hosts: list[list[str]], wish: ShapeWish) -> None:
     database = open_database(":memory:", FixedClock(START))
     for number, cards in enumerate(hosts):
         add_host(database, f"host-{number}", cards)
     with database.read() as tx:
         every, kinds = fleet.outlines(tx), fleet.kinds_of_hosts(tx)
         assert sum(host.alike for host in kinds) == len(every)
-        told = []
+        results = []
         for there in (every, kinds):
             try:
-                told.append(repr(shape_of(wish, there)))
+                results.append(repr(shape_of(wish, there)))
             except BadInput as error:
-                told.append(error.sentence)
-    assert told[0] == told[1]
+                results.append(error.sentence)
+    assert results[0] == results[1]
     database.close()

@@ -100,10 +100,10 @@ def test_a_draining_host_gets_nothing_new(house: House) -> None:
 @pytest.mark.parametrize(
     ("quota", "words"),
     [
-        (Quota(instances=1), "project `default` allows 1 instances; this would make 2"),
-        (Quota(gpus_default=1), "allows 1 GPUs `V100-SXM2`; this would make 2"),
-        (Quota(gpus={"V100-SXM2": 0}), "allows 0 GPUs `V100-SXM2`; this would make 2"),
-        (Quota(disk_bytes=GIB), "allows 1 GB of disk; this would make 64 GB"),
+        (Quota(instances=1), "project `default` allows 1 instances; this would need 2"),
+        (Quota(gpus_default=1), "allows 1 GPUs `V100-SXM2`; this would need 2"),
+        (Quota(gpus={"V100-SXM2": 0}), "allows 0 GPUs `V100-SXM2`; this would need 2"),
+        (Quota(disk_bytes=GIB), "allows 1 GB of disk; this would need 64 GB"),
     ],
 )
 def test_a_quota_says_which_and_how_much(house: House, quota: Quota, words: str) -> None:
@@ -116,7 +116,7 @@ def test_a_quota_says_which_and_how_much(house: House, quota: Quota, words: str)
 
 def test_a_project_that_was_removed_meanwhile_gets_nothing(house: House) -> None:
     house.database.write(lambda tx: remove_project(tx, house.tenant.project.id, house.clock.now()))
-    with pytest.raises(NotFound, match="no project `default` any more"):
+    with pytest.raises(NotFound, match="Project `default` no longer exists"):
         launched(house, Order())
     assert held(house) == ()
 
@@ -128,7 +128,7 @@ def test_a_name_is_taken_once(house: House) -> None:
 
 
 def test_an_image_that_is_not_there(house: House) -> None:
-    with pytest.raises(BadInput, match="No image is known by the name `bose`") as caught:
+    with pytest.raises(BadInput, match="Unknown image `bose`") as caught:
         launched(house, Order(image="bose"))
     assert "`base`" in caught.value.hint
 

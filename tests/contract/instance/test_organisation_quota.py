@@ -88,7 +88,7 @@ def test_another_project_does_not_escape_the_quota(firm: Firm) -> None:
     lab = firm.project("lab")
     firm.launch(firm.default, 4)
     firm.launch(lab, 2)
-    with pytest.raises(QuotaReached, match="organisation `firm` allows 6 instances; this would make 7"):
+    with pytest.raises(QuotaReached, match="organisation `firm` allows 6 instances; this would need 7"):
         firm.launch(firm.project("bypass"))
     assert firm.house.service.usage_of_organisation(firm.id).instances == 6
 
@@ -115,7 +115,7 @@ def test_gpus_are_counted_over_all_projects_by_model(firm: Firm) -> None:
     firm.launch(firm.default, shape=card)
     firm.launch(firm.project("lab"), shape=card)
     with pytest.raises(
-        QuotaReached, match="organisation `firm` allows 2 GPUs `V100-SXM2`; this would make 3"
+        QuotaReached, match="organisation `firm` allows 2 GPUs `V100-SXM2`; this would need 3"
     ):
         firm.launch(firm.project("hall"), shape=card)
 
@@ -125,7 +125,7 @@ def test_resize_is_held_to_the_organisations_quota(firm: Firm) -> None:
     firm.house.settle()
     first, second = (view.instance for view in firm.house.service.page(firm.default.id, limit=9))
     firm.set_quota(vcpus=3)
-    with pytest.raises(QuotaReached, match="organisation `firm` allows 3 vCPUs; this would make 4"):
+    with pytest.raises(QuotaReached, match="organisation `firm` allows 3 vCPUs; this would need 4"):
         firm.house.service.resize(firm.ann, firm.default, first.id, ShapeWish(vcpus=3))
     firm.house.service.resize(firm.ann, firm.default, first.id, ShapeWish(vcpus=2))
     firm.house.settle()
@@ -146,7 +146,7 @@ def test_snapshots_are_held_to_the_organisations_quota(firm: Firm) -> None:
     firm.house.settle()
     name = firm.house.service.page(firm.default.id, limit=1)[0].instance.id
     firm.set_quota(disk_bytes=GIB)
-    with pytest.raises(QuotaReached, match="organisation `firm` allows 1 GB of disk; 2 GB are used"):
+    with pytest.raises(QuotaReached, match="organisation `firm` allows 1 GB of disk; 2 GB in use"):
         firm.house.service.snapshot(firm.ann, firm.default, name, "before")
     firm.set_quota(disk_bytes=2 * GIB)
     firm.house.service.snapshot(firm.ann, firm.default, name, "before")
@@ -196,5 +196,5 @@ def test_another_organisation_is_not_there(firm: Firm) -> None:
     organisations = firm.tenants.organisations
     for ref in ("firm", firm.id, "nowhere"):
         with pytest.raises(NotFound):
-            organisations.called(eve, ref)
-    assert organisations.called(firm.operator, "firm").id == organisations.called(firm.ann, firm.id).id
+            organisations.find(eve, ref)
+    assert organisations.find(firm.operator, "firm").id == organisations.find(firm.ann, firm.id).id

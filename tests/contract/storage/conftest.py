@@ -1,4 +1,4 @@
-"""The engines under contract. Memory is SQLite too, but keeps no promises between threads and processes."""
+"""The databases under contract. The in-memory one is SQLite too, but does not support several threads or processes."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -12,7 +12,7 @@ from teraflock.storage.open import open_database
 
 @pytest.fixture(params=["sqlite", "memory", "postgres"])
 def store(request: pytest.FixtureRequest, migrated: None) -> Iterator[Database]:
-    """A database with the table `thing`, for what one thread can see."""
+    """A database with the table `thing`, for tests with one thread."""
     address = ":memory:" if request.param == "memory" else request.getfixturevalue(f"{request.param}_address")
     database = open_database(address, SystemClock())
     database.write(make_things)
@@ -22,14 +22,14 @@ def store(request: pytest.FixtureRequest, migrated: None) -> Iterator[Database]:
 
 @pytest.fixture
 def shared(database: Database) -> Database:
-    """A database with the table `thing`, for what many threads can see."""
+    """A database with the table `thing`, for tests with many threads."""
     database.write(make_things)
     return database
 
 
 @pytest.fixture
 def opened(database_address: str) -> Iterator[Callable[[], Database]]:
-    """Opens one and the same database again and again, as many processes would."""
+    """Opens the same database several times, as several processes would."""
     databases: list[Database] = []
 
     def opened_once_more() -> Database:

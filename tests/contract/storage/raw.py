@@ -1,4 +1,4 @@
-"""Databases without their tables, for tests of what makes the tables."""
+"""Opens databases without tables, for tests of migrations."""
 
 from teraflock.storage.database import Database
 from teraflock.storage.sqlite import open_sqlite
@@ -6,7 +6,7 @@ from teraflock.storage.sqlite import open_sqlite
 
 def opened_as_it_is(address: str) -> Database:
     if address.startswith("postgresql://"):
-        from teraflock.storage.postgres import open_postgres  # may be missing, and then is not asked for
+        from teraflock.storage.postgres import open_postgres  # may be missing, and is then not used
 
         return open_postgres(address)
     return open_sqlite(address.removeprefix("sqlite:///"))

@@ -30,7 +30,7 @@ def test_events_come_back_in_order_and_page_by_page(store: Database) -> None:
         assert events_after(tx, event(3).id, limit=2) == ()
 
 
-def test_an_event_of_an_undone_work_never_happened(store: Database) -> None:
+def test_events_of_a_rolled_back_work_are_not_stored(store: Database) -> None:
     def records_twice(tx: Transaction) -> None:
         record_event(tx, event(1))
         record_event(tx, event(1))

@@ -1,4 +1,4 @@
-"""What holds while others write: one state for each read, no update lost, nobody's failure but one's own."""
+"""Isolation between concurrent writers: each read sees one snapshot, no update is lost, failures stay separate."""
 
 import threading
 from collections.abc import Callable
@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from teraflock.storage.database import Database, Transaction
 
-WAIT_SECONDS_MAX = 60  # a test that fails should end; one that passes never waits this long
-TOGETHER_SECONDS_MAX = 0.2  # SQLite lets one in at a time: then nobody else comes, and that is right
+WAIT_SECONDS_MAX = 60  # so that a failing test ends; a passing test never waits this long
+TOGETHER_SECONDS_MAX = 0.2  # SQLite has one writer at a time, so no second one arrives, which is correct
 
 
 def add(tx: Transaction, id: int, amount: float = 0) -> None:
@@ -21,7 +21,7 @@ def count(tx: Transaction) -> int:
     return int(row[0])
 
 
-def test_a_read_sees_one_state_whatever_is_written_meanwhile(shared: Database) -> None:
+def test_a_read_sees_one_snapshot_during_concurrent_writes(shared: Database) -> None:
     shared.write(lambda tx: add(tx, 1))
     with shared.read() as before:
         assert count(before) == 1
@@ -32,7 +32,7 @@ def test_a_read_sees_one_state_whatever_is_written_meanwhile(shared: Database) -
         assert list(before.each("SELECT id FROM thing")) == [(1,)]
 
 
-def test_a_read_neither_waits_for_a_write_nor_sees_half_of_it(shared: Database) -> None:
+def test_a_read_does_not_wait_for_a_write_or_see_part_of_it(shared: Database) -> None:
     half_done, go_on = threading.Event(), threading.Event()
 
     def work(tx: Transaction) -> None:
@@ -71,8 +71,8 @@ def test_no_increment_is_lost(shared: Database) -> None:
         assert tx.one("SELECT amount FROM thing WHERE id = 1") == (threads * increments,)
 
 
-def test_writes_are_as_if_one_came_after_the_other(shared: Database) -> None:
-    """Each of two looks that there is none, and adds one: after any order of them there is one."""
+def test_writes_are_serialisable(shared: Database) -> None:
+    """Each of two works adds a row if there is none. In any serial order, the result is one row."""
     both_inside = threading.Barrier(2)
 
     def adds_the_only_one(id: int) -> Callable[[Transaction], None]:
@@ -91,7 +91,7 @@ def test_writes_are_as_if_one_came_after_the_other(shared: Database) -> None:
         assert count(tx) == 1
 
 
-def test_a_failing_work_harms_nobody_else(shared: Database) -> None:
+def test_a_failing_work_does_not_affect_others(shared: Database) -> None:
     def write(id: int) -> None:
         def work(tx: Transaction) -> None:
             add(tx, id)
@@ -110,7 +110,7 @@ def test_a_failing_work_harms_nobody_else(shared: Database) -> None:
         ]
 
 
-def test_a_write_alone_waits_for_the_one_before_it(shared: Database, opened: Callable[[], Database]) -> None:
+def test_write_alone_waits_for_an_earlier_one(shared: Database, opened: Callable[[], Database]) -> None:
     other = opened()
     first_inside, second_asked = threading.Event(), threading.Event()
     order: list[str] = []
@@ -130,7 +130,7 @@ def test_a_write_alone_waits_for_the_one_before_it(shared: Database, opened: Cal
     assert order == ["first", "second"]
 
 
-def test_two_that_opened_the_same_database_see_each_other(opened: Callable[[], Database]) -> None:
+def test_two_connections_to_one_database_see_each_others_writes(opened: Callable[[], Database]) -> None:
     one, other = opened(), opened()
     one.write(lambda tx: tx.run("CREATE TABLE thing (id BIGINT PRIMARY KEY, amount DOUBLE PRECISION)"))
     one.write(lambda tx: add(tx, 1))

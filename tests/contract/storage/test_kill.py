@@ -1,4 +1,4 @@
-"""`kill -9` at any point: what was answered is there, and nothing is there by half."""
+"""After `kill -9` at any point, acknowledged writes are there and no write is partial."""
 
 import random
 import signal
@@ -17,11 +17,11 @@ from teraflock.storage.migrate import migrate
 from teraflock.storage.open import open_database
 
 WRITER = Path(__file__).with_name("writes_until_killed.py")
-BATCHES_PER_ROUND_MAX = 100_000  # far more than one round can write, so that rounds do not meet
+BATCHES_PER_ROUND_MAX = 100_000  # far more than one round can write, so that rounds do not overlap
 
 
 @pytest.mark.parametrize("seed", [1])
-def test_a_killed_writer_leaves_whole_batches_and_all_it_answered_for(
+def test_a_killed_writer_leaves_complete_batches_and_all_acknowledged_ones(
     database_address: str, seed: int
 ) -> None:
     chance = random.Random(seed)
@@ -81,7 +81,7 @@ module.migrate(opened_as_it_is(address), SystemClock(), folder=folder)
 
 
 @pytest.mark.parametrize("statements_done", random.Random(2).sample(range(1, 2 * TABLES_PER_MIGRATION), 3))
-def test_a_killed_migration_leaves_each_migration_whole_or_not_at_all(
+def test_a_killed_migration_is_applied_completely_or_not_at_all(
     database_address: str, tmp_path: Path, statements_done: int
 ) -> None:
     folder = tmp_path / "migrations"

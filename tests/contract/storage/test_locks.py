@@ -1,4 +1,4 @@
-"""Writes that are isolated by the rows they lock: who waits for whom, and what they see then."""
+"""Writes that are isolated by row locks: which ones wait, and what they see afterwards."""
 
 import threading
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import pytest
 from teraflock.base.errors import Unavailable
 from teraflock.storage.database import Database, Misuse, Overtaken, Transaction
 
-WAIT_SECONDS_MAX = 60  # a test that fails should end; one that passes never waits this long
+WAIT_SECONDS_MAX = 60  # so that a failing test ends; a passing test never waits this long
 ROW = "SELECT amount FROM thing WHERE id = :id"
 ALL = "SELECT id FROM thing ORDER BY id"
 
@@ -28,7 +28,7 @@ def is_postgres(database: Database) -> bool:
     return database.where.startswith("postgresql")
 
 
-def test_no_increment_is_lost_by_32_that_lock_the_row(shared: Database) -> None:
+def test_no_increment_is_lost_with_32_threads_locking_one_row(shared: Database) -> None:
     shared.write(lambda tx: add(tx, 1))
 
     def increment(tx: Transaction) -> None:
@@ -41,8 +41,8 @@ def test_no_increment_is_lost_by_32_that_lock_the_row(shared: Database) -> None:
         assert tx.one(ROW, id=1) == (320,)
 
 
-def test_none_is_refused_where_all_depend_on_one_row(shared: Database) -> None:
-    """Serialisable writes collide each time; those that collide often take turns, so that none gives up."""
+def test_no_write_gives_up_when_all_depend_on_one_row(shared: Database) -> None:
+    """Serialisable writes conflict every time. After several conflicts they take turns, so none gives up."""
     shared.write(lambda tx: add(tx, 1))
 
     def increment(tx: Transaction) -> None:
@@ -57,7 +57,7 @@ def test_none_is_refused_where_all_depend_on_one_row(shared: Database) -> None:
         assert tx.one(ROW, id=1) == (160,)
 
 
-def test_who_waited_for_a_lock_sees_what_was_written_meanwhile(shared: Database) -> None:
+def test_a_waiting_lock_sees_rows_written_meanwhile(shared: Database) -> None:
     shared.write(lambda tx: add(tx, 1))
     locked, asked = threading.Event(), threading.Event()
 
@@ -75,15 +75,15 @@ def test_who_waited_for_a_lock_sees_what_was_written_meanwhile(shared: Database)
         one = pool.submit(shared.write_with_locks, first)
         assert locked.wait(WAIT_SECONDS_MAX)
         if not is_postgres(shared):
-            asked.set()  # the one writer of SQLite lets nobody in to ask
+            asked.set()  # SQLite has one writer, so the second work cannot start yet
         assert pool.submit(shared.write_with_locks, second).result() == ([(7,)], [(7,)])
         one.result()
 
 
 @pytest.mark.parametrize("how", ["lock", "lock_shared"])
-def test_a_locked_row_is_passed_over_by_who_wants_a_free_one(shared: Database, how: str) -> None:
+def test_lock_free_skips_locked_rows(shared: Database, how: str) -> None:
     if not is_postgres(shared):
-        return  # nobody else has a lock
+        return  # SQLite has one writer, so nobody else holds a lock
     shared.write(lambda tx: add(tx, 1, 2))
     locked, go_on = threading.Event(), threading.Event()
 
@@ -101,9 +101,9 @@ def test_a_locked_row_is_passed_over_by_who_wants_a_free_one(shared: Database, h
     assert shared.write_with_locks(lambda tx: tx.lock_free(ALL)) == [(1,), (2,)]
 
 
-def test_many_share_a_row_at_the_same_time(shared: Database) -> None:
+def test_shared_locks_do_not_exclude_each_other(shared: Database) -> None:
     if not is_postgres(shared):
-        return  # one writer
+        return  # SQLite has one writer
     shared.write(lambda tx: add(tx, 1))
     both = threading.Barrier(2)
 
@@ -116,10 +116,10 @@ def test_many_share_a_row_at_the_same_time(shared: Database) -> None:
             done.result()
 
 
-def test_a_serialisable_write_is_run_again_when_a_row_it_writes_was_written_with_locks(
+def test_a_serialisable_write_runs_again_after_a_conflicting_locked_write(
     shared: Database,
 ) -> None:
-    """The rule by which the two kinds live together: see the head of `storage/database.py`."""
+    """How the two kinds of write work together: see the docstring of `storage/database.py`."""
     shared.write(lambda tx: add(tx, 1))
     seen: list[int] = []
 
@@ -131,7 +131,7 @@ def test_a_serialisable_write_is_run_again_when_a_row_it_writes_was_written_with
         put(tx, 1, 1)
 
     def adds_one(tx: Transaction) -> None:
-        put(tx, 1, 0)  # as a project is claimed
+        put(tx, 1, 0)  # like the claim of a project
         add(tx, 2)
 
     shared.write(counts_and_closes)
@@ -139,7 +139,7 @@ def test_a_serialisable_write_is_run_again_when_a_row_it_writes_was_written_with
 
 
 @pytest.mark.parametrize("how", ["lock", "lock_shared", "lock_free"])
-def test_rows_are_locked_only_where_what_is_read_then_is_not_old(store: Database, how: str) -> None:
+def test_locking_outside_write_with_locks_is_refused(store: Database, how: str) -> None:
     def locks(tx: Transaction) -> None:
         getattr(tx, how)(ROW, id=1)
 
@@ -150,9 +150,9 @@ def test_rows_are_locked_only_where_what_is_read_then_is_not_old(store: Database
     store.write_with_locks(locks)
 
 
-def test_who_is_overtaken_starts_anew_with_nothing_kept(shared: Database) -> None:
+def test_an_overtaken_work_is_rolled_back_and_runs_again(shared: Database) -> None:
     if not is_postgres(shared):
-        return  # nobody overtakes the one writer
+        return  # SQLite has one writer, so nobody overtakes it
     attempts: list[int] = []
 
     def work(tx: Transaction) -> int:
@@ -165,7 +165,7 @@ def test_who_is_overtaken_starts_anew_with_nothing_kept(shared: Database) -> Non
     assert shared.write_with_locks(work) == 1
 
 
-def test_who_is_overtaken_again_and_again_is_told_in_the_end(
+def test_an_always_overtaken_work_ends_with_an_error(
     shared: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not is_postgres(shared):
@@ -179,8 +179,8 @@ def test_who_is_overtaken_again_and_again_is_told_in_the_end(
         shared.write_with_locks(work)
 
 
-def test_two_that_lock_in_a_circle_both_come_through(shared: Database) -> None:
-    """The order of locks forbids it; if it happens all the same, one of them is run again."""
+def test_a_deadlock_is_resolved_by_running_one_work_again(shared: Database) -> None:
+    """The order of locks prevents deadlocks. If one happens anyway, one of the works runs again."""
     shared.write(lambda tx: add(tx, 1, 2))
     both = threading.Barrier(2)
 

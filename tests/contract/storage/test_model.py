@@ -1,4 +1,4 @@
-"""Any sequence of works, some of which fail, leaves what a plain dict would hold."""
+"""Any sequence of works, some of which fail, gives the same result as a plain dict."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ KEYS = st.integers(0, 5)
 TEXTS = st.none() | st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
 STEPS = st.one_of(
     st.tuples(st.just("put"), KEYS, TEXTS),
-    st.tuples(st.just("insert"), KEYS, TEXTS),  # fails where the key is taken
+    st.tuples(st.just("insert"), KEYS, TEXTS),  # fails if the key exists
     st.tuples(st.just("delete"), KEYS, st.none()),
     st.tuples(st.just("raise"), KEYS, st.none()),
 )
@@ -26,7 +26,7 @@ class OnPurpose(Exception):
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(works=WORKS)
-def test_a_database_is_a_dict_that_undoes_what_fails(store: Database, works: list[list[Step]]) -> None:
+def test_a_database_behaves_like_a_dict_with_rollback(store: Database, works: list[list[Step]]) -> None:
     store.write(lambda tx: tx.run("DELETE FROM thing"))
     model: dict[int, str | None] = {}
     for steps in works:
@@ -42,7 +42,7 @@ def test_a_database_is_a_dict_that_undoes_what_fails(store: Database, works: lis
 
 
 def _after(model: dict[int, str | None], steps: list[Step]) -> dict[int, str | None] | None:
-    """The model after the steps, or None where they fail."""
+    """The model after the steps, or None if they fail."""
     changed = dict(model)
     for act, key, text in steps:
         if act == "raise" or (act == "insert" and key in changed):

@@ -1,4 +1,4 @@
-"""The row codec: what goes in comes out, on both engines, for every kind of field."""
+"""The row codec returns every kind of field unchanged, on both databases."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -69,17 +69,19 @@ things = st.builds(
 
 
 @given(things)
-def test_a_row_becomes_the_value_it_was_made_from(thing: Thing) -> None:
+def test_encoding_and_decoding_a_row_returns_the_value(thing: Thing) -> None:
     row = THING.row(thing)
     assert len(row) == len(THING.columns)
-    assert not any(isinstance(each, bool) for each in row), "PostgreSQL takes no truth value for a BIGINT"
+    assert not any(isinstance(each, bool) for each in row), (
+        "PostgreSQL does not accept a boolean for a BIGINT"
+    )
     assert THING.value(row) == thing
     assert THING.value(row, elsewhere="here") == msgspec.structs.replace(thing, elsewhere="here")
 
 
 @given(things, things)
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_the_database_returns_what_was_put(database: Database, thing: Thing, other: Thing) -> None:
+def test_a_stored_value_is_read_back_unchanged(database: Database, thing: Thing, other: Thing) -> None:
     changed = msgspec.structs.replace(other, id=thing.id)
 
     def work(tx: Transaction) -> None:

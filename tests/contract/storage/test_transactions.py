@@ -1,4 +1,4 @@
-"""What a transaction promises: all of it or nothing, reads that change nothing, and faults told alike."""
+"""Guarantees of a transaction: all or nothing, reads change nothing, and both databases raise the same errors."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ def ids(database: Database) -> list[int]:
         return [row[0] for row in tx.all("SELECT id FROM thing ORDER BY id")]
 
 
-def test_a_write_is_kept_and_gives_back_what_its_work_does(store: Database) -> None:
+def test_a_write_is_stored_and_returns_the_result_of_its_work(store: Database) -> None:
     def work(tx: Transaction) -> str:
         add(tx, 1)
         add(tx, 2)
@@ -36,7 +36,7 @@ def test_a_work_sees_its_own_changes(store: Database) -> None:
 
 
 @pytest.mark.parametrize("raised", [ValueError, KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_a_work_that_raises_is_undone_whole(store: Database, raised: type[BaseException]) -> None:
+def test_a_work_that_raises_is_rolled_back(store: Database, raised: type[BaseException]) -> None:
     def work(tx: Transaction) -> None:
         add(tx, 1)
         raise raised("on purpose")
@@ -48,7 +48,7 @@ def test_a_work_that_raises_is_undone_whole(store: Database, raised: type[BaseEx
     assert ids(store) == [2]
 
 
-def test_tables_made_by_a_work_that_raises_are_undone_too(store: Database) -> None:
+def test_tables_created_by_a_work_that_raises_are_rolled_back(store: Database) -> None:
     def work(tx: Transaction) -> None:
         tx.run("CREATE TABLE other (id BIGINT PRIMARY KEY)")
         raise ValueError
@@ -68,15 +68,15 @@ def test_tables_made_by_a_work_that_raises_are_undone_too(store: Database) -> No
         "CREATE TABLE other (id BIGINT)",
     ],
 )
-def test_a_read_can_change_nothing(store: Database, sql: str) -> None:
+def test_a_read_cannot_change_anything(store: Database, sql: str) -> None:
     store.write(lambda tx: add(tx, 5, "five"))
-    with store.read() as tx, pytest.raises(Misuse, match="a read changes nothing"):
+    with store.read() as tx, pytest.raises(Misuse, match="a read cannot change anything"):
         tx.run(sql)
     with store.read() as tx:
         assert tx.all("SELECT id, name FROM thing") == [(5, "five")]
 
 
-def test_a_swallowed_failure_still_undoes_the_work(store: Database) -> None:
+def test_a_swallowed_error_still_rolls_back_the_work(store: Database) -> None:
     def work(tx: Transaction) -> str:
         add(tx, 1)
         with pytest.raises(ConstraintBroken):
@@ -98,7 +98,7 @@ def test_a_swallowed_failure_still_undoes_the_work(store: Database) -> None:
         "INSERT INTO child (id, parent) VALUES (0, 5)",  # below its range
     ],
 )
-def test_every_kind_of_constraint_is_told_alike(store: Database, sql: str) -> None:
+def test_every_kind_of_constraint_raises_the_same_error(store: Database, sql: str) -> None:
     store.write(
         lambda tx: tx.run(
             "CREATE TABLE child (id BIGINT PRIMARY KEY CHECK (id > 0),"
@@ -112,20 +112,20 @@ def test_every_kind_of_constraint_is_told_alike(store: Database, sql: str) -> No
     assert "child" not in raised.value.sentence
 
 
-def test_bad_sql_never_reaches_a_message(store: Database) -> None:
+def test_invalid_sql_never_appears_in_a_message(store: Database) -> None:
     with store.read() as tx, pytest.raises(Misuse) as raised:
         tx.all("SELEC secret FROM thing")
     assert "SELEC" not in str(raised.value)
     assert "SELEC" in str(raised.value.__cause__)
 
 
-def test_one_statement_is_one_statement(store: Database) -> None:
+def test_several_statements_in_one_call_are_refused(store: Database) -> None:
     with pytest.raises(Misuse):
         store.write(lambda tx: tx.run("DELETE FROM thing; DROP TABLE thing"))
     assert ids(store) == []
 
 
-def test_a_table_that_is_not_there_can_be_told_apart(store: Database) -> None:
+def test_a_missing_table_has_its_own_error(store: Database) -> None:
     with store.read() as tx, pytest.raises(MissingTable):
         tx.one("SELECT 1 FROM nowhere")
 
@@ -133,10 +133,10 @@ def test_a_table_that_is_not_there_can_be_told_apart(store: Database) -> None:
 def test_a_transaction_ends_with_its_block(store: Database) -> None:
     with store.read() as tx:
         pass
-    with pytest.raises(Misuse, match="over"):
+    with pytest.raises(Misuse, match="has ended"):
         tx.all("SELECT 1")
     kept = store.write(lambda tx: tx)
-    with pytest.raises(Misuse, match="over"):
+    with pytest.raises(Misuse, match="has ended"):
         kept.run("DELETE FROM thing")
 
 
@@ -151,13 +151,13 @@ def test_a_stream_ends_with_its_transaction(store: Database) -> None:
     with store.read() as tx:
         of_read = work(tx)
     of_write = store.write(work)
-    store.write(lambda tx: tx.run("DROP TABLE thing"))  # which an open stream would hinder
+    store.write(lambda tx: tx.run("DROP TABLE thing"))  # an open stream would prevent it
     for rows in (of_read, of_write):
-        with pytest.raises(Misuse, match="over"):
+        with pytest.raises(Misuse, match="has ended"):
             list(rows)
 
 
-def test_another_transaction_inside_a_work_is_refused_and_not_waited_for(store: Database) -> None:
+def test_a_transaction_inside_a_work_is_refused_without_waiting(store: Database) -> None:
     def writes(tx: Transaction) -> None:
         store.write(lambda inner: add(inner, 1))
 
@@ -166,7 +166,7 @@ def test_another_transaction_inside_a_work_is_refused_and_not_waited_for(store: 
             pass
 
     for work in (writes, reads):
-        with pytest.raises(Misuse, match="inside a work"):
+        with pytest.raises(Misuse, match="use the transaction of the work"):
             store.write(work)
     assert ids(store) == []
 
@@ -189,7 +189,7 @@ def test_an_exception_in_a_read_leaves_the_database_usable(store: Database) -> N
     assert ids(store) == [1]
 
 
-def test_a_closed_database_is_not_used_and_closes_twice(store: Database) -> None:
+def test_a_closed_database_refuses_use_and_can_be_closed_again(store: Database) -> None:
     store.close()
     store.close()
     with pytest.raises(Misuse, match="closed"), store.read():

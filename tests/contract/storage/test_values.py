@@ -1,4 +1,4 @@
-"""What goes in comes out, the same on each engine, whatever quotes, percents and colons are about."""
+"""Values are stored unchanged, the same on each database, whatever quotes, percent signs and colons they contain."""
 
 import math
 from collections.abc import Iterator
@@ -35,13 +35,13 @@ def answer(database: Database, sql: str, /, **values: object) -> Row | None:
         *("/* no */;", "Füße", "東京", "🐦\u200d⬛", "\ttab\nline", "\\n", "x" * 100_000),
     ],
 )
-def test_text_comes_back_as_it_went_in(store: Database, text: str) -> None:
+def test_text_is_stored_unchanged(store: Database, text: str) -> None:
     store.write(lambda tx: tx.run(INSERT, id=1, name=text, amount=None))
     assert answer(store, "SELECT id, name FROM thing WHERE name = :name", name=text) == (1, text)
 
 
 @pytest.mark.parametrize("number", [0, 1, -1, 2**31, -(2**31) - 1, 2**53 + 1, 2**63 - 1, -(2**63)])
-def test_whole_numbers_of_64_bits_are_exact(store: Database, number: int) -> None:
+def test_64_bit_integers_are_exact(store: Database, number: int) -> None:
     store.write(lambda tx: tx.run(INSERT, id=number, name=None, amount=None))
     assert answer(store, "SELECT id FROM thing WHERE id = :id", id=number) == (number,)
 
@@ -61,7 +61,7 @@ def test_floats_are_exact(store: Database, number: float) -> None:
     assert isinstance(found[0], float)
 
 
-def test_truth_is_a_number(store: Database) -> None:
+def test_booleans_are_stored_as_numbers(store: Database) -> None:
     store.write(lambda tx: tx.run(INSERT, id=True, name=None, amount=None))
     store.write(lambda tx: tx.run_many(INSERT, [(False, None, None)]))
     with store.read() as tx:
@@ -70,7 +70,7 @@ def test_truth_is_a_number(store: Database) -> None:
     assert all(type(row[0]) is int for row in rows)
 
 
-def test_none_is_null_and_can_switch_a_filter_off(store: Database) -> None:
+def test_none_is_null_and_can_disable_a_filter(store: Database) -> None:
     store.write(lambda tx: tx.run_many(INSERT, [(1, None, 0.5), (2, "two", None)]))
     filtered = "SELECT id FROM thing WHERE CAST(:name AS TEXT) IS NULL OR name = :name ORDER BY id"
     with store.read() as tx:
@@ -79,11 +79,11 @@ def test_none_is_null_and_can_switch_a_filter_off(store: Database) -> None:
         assert tx.all(filtered, name="two") == [(2,)]
 
 
-def test_text_is_text_wherever_it_stands(store: Database) -> None:
+def test_text_values_keep_their_type_in_every_position(store: Database) -> None:
     assert answer(store, "SELECT 1 WHERE :name IS NOT NULL", name="7") == (1,)
 
 
-def test_signs_in_literals_and_comments_mean_nothing(store: Database) -> None:
+def test_special_characters_in_literals_and_comments_are_ignored(store: Database) -> None:
     sql = """
         SELECT 'a :name 100% $1 ? it''s', "name", :name  -- :comment 50% isn't
         FROM thing /* :more '; */ WHERE name = :name
@@ -92,18 +92,18 @@ def test_signs_in_literals_and_comments_mean_nothing(store: Database) -> None:
     assert answer(store, sql, name="x") == ("a :name 100% $1 ? it's", "x", "x")
 
 
-def test_missing_and_spare_values_are_told(store: Database) -> None:
+def test_missing_and_superfluous_values_are_refused(store: Database) -> None:
     with store.read() as tx, pytest.raises(Misuse):
         tx.one("SELECT id FROM thing WHERE id = :id")
     with store.read() as tx, pytest.raises(Misuse):
         tx.one("SELECT id FROM thing WHERE id = :id", id=1, other=2)
 
 
-def test_names_of_values_are_free(store: Database) -> None:
+def test_any_value_name_is_allowed(store: Database) -> None:
     assert answer(store, "SELECT CAST(:sql AS TEXT), CAST(:self AS TEXT)", sql="a", self="b") == ("a", "b")
 
 
-def test_sums_of_whole_numbers_are_whole(store: Database) -> None:
+def test_sums_of_integers_are_integers(store: Database) -> None:
     store.write(lambda tx: tx.run_many(INSERT, [(2**53, None, 0.5), (1, None, 0.25)]))
     row = answer(store, "SELECT SUM(id), SUM(amount), COUNT(*), AVG(id + 1) FROM thing WHERE id < 2")
     assert row == (1, 0.25, 1, 2)
@@ -111,7 +111,7 @@ def test_sums_of_whole_numbers_are_whole(store: Database) -> None:
     assert [type(value) for value in row or ()][:3] == [int, float, int]
 
 
-def test_text_sorts_by_code_point_and_like_minds_the_case(store: Database) -> None:
+def test_text_sorts_by_code_point_and_like_is_case_sensitive(store: Database) -> None:
     names = ["Zebra", "_", "apple", "Äpfel", "a_b", "aB", "10", "9", "é", "東", "🐦"]
     store.write(lambda tx: tx.run_many(INSERT, [(i, name, None) for i, name in enumerate(names)]))
     with store.read() as tx:
@@ -120,7 +120,7 @@ def test_text_sorts_by_code_point_and_like_minds_the_case(store: Database) -> No
         assert tx.all("SELECT name FROM thing WHERE name LIKE :p ESCAPE '!'", p="a!_%") == [("a_b",)]
 
 
-def test_run_counts_the_rows_it_changed(store: Database) -> None:
+def test_run_returns_the_number_of_changed_rows(store: Database) -> None:
     def work(tx: Transaction) -> list[int]:
         return [
             tx.run_many(INSERT, [(i, None, None) for i in range(10)]),
@@ -138,7 +138,7 @@ def test_run_counts_the_rows_it_changed(store: Database) -> None:
     assert store.write(work) == [10, 4, 0, 0, 2, 0, 8]
 
 
-def test_rows_come_back_from_what_changes_them(store: Database) -> None:
+def test_statements_with_returning_return_rows(store: Database) -> None:
     sql = "INSERT INTO thing (id, name) VALUES (:id, :name) RETURNING id, name"
     assert store.write(lambda tx: tx.one(sql, id=1, name="a")) == (1, "a")
     assert answer(store, "SELECT name FROM thing WHERE id = 1") == ("a",)
@@ -174,14 +174,14 @@ def test_many_rows_with_a_name_that_occurs_twice(store: Database) -> None:
 
 
 @pytest.mark.parametrize("row", [(1,), (1, "a", 0.5, "more"), {"id": 1}])
-def test_a_row_that_does_not_fit_is_told_and_nothing_is_kept(store: Database, row: Any) -> None:
+def test_a_row_of_the_wrong_form_is_refused_and_nothing_is_stored(store: Database, row: Any) -> None:
     good: Any = (9, "good", 1.0) if isinstance(row, tuple) else {"id": 9, "name": "good", "amount": 1.0}
     with pytest.raises(Misuse):
         store.write(lambda tx: tx.run_many(INSERT, [good, row]))
     assert answer(store, "SELECT COUNT(*) FROM thing") == (0,)
 
 
-def test_an_error_in_making_the_rows_comes_through_as_it_is(store: Database) -> None:
+def test_an_error_while_producing_rows_is_raised_unchanged(store: Database) -> None:
     def rows() -> Iterator[Row]:
         yield 1, "a", 0.5
         raise LookupError("line 2")
@@ -194,13 +194,13 @@ def test_an_error_in_making_the_rows_comes_through_as_it_is(store: Database) -> 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
 
 
-def test_each_streams_and_never_holds_all(store: Database) -> None:
+def test_each_streams_rows_in_bounded_memory(store: Database) -> None:
     with store.read() as tx:
-        rows = tx.each(ENDLESS)  # would not come back if it were read whole
+        rows = tx.each(ENDLESS)  # would never return if it read all rows
         assert [next(rows) for _ in range(5000)][-1] == (5000,)
 
 
-def test_several_streams_and_statements_side_by_side(store: Database) -> None:
+def test_streams_and_statements_can_be_interleaved(store: Database) -> None:
     store.write(lambda tx: tx.run_many(INSERT, [(i, None, None) for i in range(6000)]))
 
     def work(tx: Transaction) -> int:

@@ -1,8 +1,8 @@
-"""A program that writes batches of rows from several threads, and says on stdout which have been kept.
+"""A program that writes batches of rows from several threads, and prints which batches are committed.
 
     python writes_until_killed.py ADDRESS FIRST_BATCH
 
-It is killed from outside: `test_kill.py` then looks at what it left.
+`test_kill.py` kills it and then checks what it left.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""Tenants on both engines: one house, networks that never collide, an owner always, every act on record."""
+"""Tenants on both databases: one installation, unique networks, always an owner, and an audit row for every action."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -72,7 +72,7 @@ def actor_of(service: TenantService, owner: Actor, name: str, role: Role, projec
 
 
 def at_once(works: list[Callable[[], T]]) -> list[T | TeraflockError]:
-    """What each work returned or raised, all begun at the same moment."""
+    """The result or error of each work. All start at the same moment."""
     barrier = Barrier(len(works))
     results: list[T | TeraflockError | None] = [None] * len(works)
 
@@ -91,16 +91,16 @@ def at_once(works: list[Callable[[], T]]) -> list[T | TeraflockError]:
     return [result for result in results if result is not None]
 
 
-def test_keys_open_what_the_model_says(database: Database) -> None:
+def test_keys_have_the_permissions_of_the_model(database: Database) -> None:
     run_state_machine_as_test(
         machine_on(database), settings=settings(max_examples=8, stateful_step_count=15, deadline=None)
     )
 
 
-# --- the house -----------------------------------------------------------------------------------------------------
+# --- the installation ----------------------------------------------------------------------------------------------
 
 
-def test_a_house_is_made_once(service: TenantService) -> None:
+def test_an_installation_is_created_once(service: TenantService) -> None:
     first = service.install()
     again = service.install()
     assert again.installation_id == first.installation_id
@@ -112,19 +112,19 @@ def test_a_house_is_made_once(service: TenantService) -> None:
     assert service.project_for(operator, None).name == "default"
 
 
-def test_two_servers_that_start_at_once_make_one_house(service: TenantService) -> None:
+def test_two_servers_that_start_at_once_create_one_installation(service: TenantService) -> None:
     made = at_once([service.install] * 4)
     assert len({each.installation_id for each in made if not isinstance(each, TeraflockError)}) == 1
     assert [each.secret is None for each in made if not isinstance(each, TeraflockError)].count(False) == 1
     assert len(made) == 4
 
 
-def test_a_lost_operators_key_can_be_made_again_by_whoever_has_the_database(service: TenantService) -> None:
+def test_a_lost_operator_key_can_be_replaced_with_access_to_the_database(service: TenantService) -> None:
     service.install()
     assert service.authenticate(service.operator_key().secret).is_operator
 
 
-# --- who sees what -------------------------------------------------------------------------------------------------
+# --- visibility ----------------------------------------------------------------------------------------------------
 
 
 def test_only_operators_see_organisations(service: TenantService, operator: Actor, ann: Actor) -> None:
@@ -137,8 +137,8 @@ def test_only_operators_see_organisations(service: TenantService, operator: Acto
         service.organisations.show(ann, operator.organisation_id)
 
 
-def test_nobody_learns_what_another_organisation_has(service: TenantService, ann: Actor, eve: Actor) -> None:
-    """What is another's is told of in the very words of what is nowhere."""
+def test_tenants_cannot_see_other_organisations(service: TenantService, ann: Actor, eve: Actor) -> None:
+    """Things of other tenants and things that do not exist get the same error."""
     project = service.projects.make(ann, "secret")
     member = service.members.make(ann, "bob", Role.MEMBER)
     key = service.keys.make(ann, "hers").key
@@ -155,11 +155,11 @@ def test_nobody_learns_what_another_organisation_has(service: TenantService, ann
         (lambda ref: service.keys.revoke(eve, ref), key.id, "key_0000000000000000"),
     ]
     for ask, theirs, nowhere in asked:
-        with pytest.raises(NotFound) as told:
+        with pytest.raises(NotFound) as refused:
             ask(theirs)
         with pytest.raises(NotFound) as empty:
             ask(nowhere)
-        assert (told.value.sentence, told.value.hint) == (empty.value.sentence, empty.value.hint)
+        assert (refused.value.sentence, refused.value.hint) == (empty.value.sentence, empty.value.hint)
     for page in (service.projects.page, service.members.page, service.audit):
         with pytest.raises(Forbidden):
             page(eve, organisation=ann.organisation_id, limit=9)
@@ -170,7 +170,7 @@ def test_nobody_learns_what_another_organisation_has(service: TenantService, ann
     assert service.projects.make(eve, "secret").name == "secret", "a name taken elsewhere is free here"
 
 
-def test_whoever_reaches_one_project_sees_that_one(service: TenantService, ann: Actor) -> None:
+def test_a_member_of_one_project_sees_only_that_project(service: TenantService, ann: Actor) -> None:
     lab, office = service.projects.make(ann, "lab"), service.projects.make(ann, "office")
     bob = actor_of(service, ann, "bob", Role.VIEWER, "lab")
     service.members.make(ann, "carl", Role.MEMBER, "office")
@@ -188,7 +188,7 @@ def test_whoever_reaches_one_project_sees_that_one(service: TenantService, ann: 
     assert [key.member_id for key in service.keys.page(bob, limit=9)] == [bob.member_id]
 
 
-def test_which_project_is_meant(service: TenantService, ann: Actor) -> None:
+def test_the_default_project_of_a_request(service: TenantService, ann: Actor) -> None:
     assert service.project_for(ann, None).name == "default"
     lab, office = service.projects.make(ann, "lab"), service.projects.make(ann, "office")
     assert service.project_for(ann, None).name == "default"
@@ -196,16 +196,16 @@ def test_which_project_is_meant(service: TenantService, ann: Actor) -> None:
     bob = actor_of(service, ann, "bob", Role.VIEWER, "lab")
     service.members.set_role(ann, "bob", Role.MEMBER, "office")
     bob = service.authenticate(service.keys.make(ann, "a key", member="bob").secret)
-    with pytest.raises(NotFound, match="not clear"):
+    with pytest.raises(NotFound, match="Several projects are possible"):
         service.project_for(bob, None)
     narrow = service.authenticate(service.keys.make(bob, "for the office", project="office").secret)
     assert service.project_for(narrow, None) == office
     service.projects.remove(ann, "default")
-    with pytest.raises(NotFound, match="not clear"):
+    with pytest.raises(NotFound, match="Several projects are possible"):
         service.project_for(ann, None)
 
 
-def test_an_operator_reaches_every_project_and_the_inside_of_none(
+def test_an_operator_can_access_every_project_but_no_instance(
     service: TenantService, operator: Actor, ann: Actor
 ) -> None:
     lab = service.projects.make(ann, "lab")
@@ -224,9 +224,7 @@ def test_an_operator_reaches_every_project_and_the_inside_of_none(
 # --- keys ----------------------------------------------------------------------------------------------------------
 
 
-def test_every_key_that_opens_nothing_is_told_the_same(
-    service: TenantService, clock: FixedClock, ann: Actor
-) -> None:
+def test_all_invalid_keys_get_the_same_error(service: TenantService, clock: FixedClock, ann: Actor) -> None:
     expiring = service.keys.make(ann, "short", life=timedelta(days=1)).secret
     revoked = service.keys.make(ann, "gone")
     service.keys.revoke(ann, revoked.key.id)
@@ -238,7 +236,7 @@ def test_every_key_that_opens_nothing_is_told_the_same(
     living = service.keys.make(ann, "living").secret
     assert service.authenticate(living).member_id == ann.member_id
     wrong = living[:-1] + ("0" if living[-1] != "0" else "1")
-    told = set()
+    errors = set()
     for secret in (
         "",
         "tera",
@@ -251,11 +249,11 @@ def test_every_key_that_opens_nothing_is_told_the_same(
     ):
         with pytest.raises(NotAuthenticated) as error:
             service.authenticate(secret)
-        told.add((error.value.sentence, error.value.hint))
-    assert len(told) == 1
+        errors.add((error.value.sentence, error.value.hint))
+    assert len(errors) == 1
 
 
-def test_no_secret_is_kept(database: Database, service: TenantService, ann: Actor) -> None:
+def test_secrets_are_not_stored(database: Database, service: TenantService, ann: Actor) -> None:
     secret = service.keys.make(ann, "mine").secret
     with database.read() as tx:
         kept = str(
@@ -269,7 +267,7 @@ def test_no_secret_is_kept(database: Database, service: TenantService, ann: Acto
     assert secret.rpartition("_")[2] not in kept
 
 
-def test_a_limited_key_makes_keys_within_itself(service: TenantService, ann: Actor) -> None:
+def test_a_limited_key_creates_only_keys_within_its_limits(service: TenantService, ann: Actor) -> None:
     lab = service.projects.make(ann, "lab")
     made = service.keys.make(ann, "ci", project="lab", role_max=Role.MEMBER, life=timedelta(days=10))
     ci = service.authenticate(made.secret)
@@ -277,20 +275,20 @@ def test_a_limited_key_makes_keys_within_itself(service: TenantService, ann: Act
     assert (child.key.project_id, child.key.role_max) == (lab.id, Role.MEMBER)
     assert child.key.expires_at == made.key.expires_at
     for wider in ({"role_max": Role.OWNER}, {"role_max": Role.BILLING}, {"life": timedelta(days=11)}):
-        with pytest.raises(Forbidden, match="makes only keys that"):
+        with pytest.raises(Forbidden, match="may only create keys that"):
             service.keys.make(ci, "wide", **wider)
     with pytest.raises(NotFound):
         service.keys.make(ci, "wide", project="default")
     with pytest.raises(Forbidden, match="its own member"):
         service.keys.make(ci, "wide", member=service.members.make(ann, "bob", Role.VIEWER).id)
-    with pytest.raises(Forbidden, match="reaches further"):
+    with pytest.raises(Forbidden, match="wider limits"):
         service.keys.revoke(ci, ann.key_id)
     service.keys.revoke(ci, made.key.id)
     with pytest.raises(NotAuthenticated):
         service.authenticate(made.secret)
 
 
-def test_a_role_given_later_does_not_widen_a_limited_key(service: TenantService, ann: Actor) -> None:
+def test_a_role_granted_later_does_not_widen_a_limited_key(service: TenantService, ann: Actor) -> None:
     bob = actor_of(service, ann, "bob", Role.MEMBER)
     narrow = service.keys.make(bob, "narrow", role_max=Role.MEMBER).secret
     child = service.keys.make(service.authenticate(narrow), "child").secret
@@ -300,7 +298,9 @@ def test_a_role_given_later_does_not_widen_a_limited_key(service: TenantService,
         assert held == rules.PERMISSIONS[Role.MEMBER]
 
 
-def test_an_operators_limited_key_has_no_office(service: TenantService, operator: Actor, ann: Actor) -> None:
+def test_a_limited_key_of_an_operator_is_not_an_operator_key(
+    service: TenantService, operator: Actor, ann: Actor
+) -> None:
     for limits in ({"role_max": Role.OWNER}, {"project": "default"}):
         actor = service.authenticate(service.keys.make(operator, "limited", **limits).secret)
         assert not actor.is_operator
@@ -308,8 +308,8 @@ def test_an_operators_limited_key_has_no_office(service: TenantService, operator
             service.project_for(actor, service.project_for(ann, None).id)
 
 
-def test_owners_of_the_house_are_no_operators(service: TenantService, operator: Actor) -> None:
-    """Nor do they become one by a key for him, or take him out of office."""
+def test_owners_of_the_first_organisation_are_not_operators(service: TenantService, operator: Actor) -> None:
+    """They cannot become operators with a key for the operator, nor remove the operator."""
     paul = actor_of(service, operator, "paul", Role.OWNER)
     for act in (
         lambda: service.keys.make(paul, "k", member="operator"),
@@ -325,7 +325,7 @@ def test_owners_of_the_house_are_no_operators(service: TenantService, operator: 
         service.members.remove(operator, "operator")
 
 
-def test_an_operator_who_is_taken_back_is_none(
+def test_a_removed_operator_who_is_added_again_is_not_an_operator(
     database: Database, service: TenantService, operator: Actor
 ) -> None:
     paul = service.members.make(operator, "paul", Role.MEMBER)
@@ -337,7 +337,7 @@ def test_an_operator_who_is_taken_back_is_none(
 
 
 @pytest.mark.parametrize("life", [timedelta(), timedelta(days=-1), timedelta(days=4000)])
-def test_a_key_lives_for_some_time(service: TenantService, ann: Actor, life: timedelta) -> None:
+def test_invalid_key_lifetimes_are_refused(service: TenantService, ann: Actor, life: timedelta) -> None:
     with pytest.raises(BadInput):
         service.keys.make(ann, "odd", life=life)
 
@@ -354,14 +354,14 @@ def test_an_organisation_always_has_an_owner(service: TenantService, ann: Actor)
     for act in acts:
         with pytest.raises(Refused, match="last owner"):
             act()
-    service.members.make(ann, "bob", Role.OWNER, "default")  # of one project only: not enough
+    service.members.make(ann, "bob", Role.OWNER, "default")  # an owner of one project is not enough
     with pytest.raises(Refused, match="last owner"):
         service.members.remove(ann, "ann")
     service.members.set_role(ann, "bob", Role.OWNER)
     assert service.members.remove(ann, "ann").removed_at is not None
 
 
-def test_two_owners_who_remove_each_other_at_once_leave_one(
+def test_two_owners_who_remove_each_other_at_once_leave_one_owner(
     database: Database, service: TenantService, operator: Actor
 ) -> None:
     for number in range(6):
@@ -381,7 +381,7 @@ def test_two_owners_who_remove_each_other_at_once_leave_one(
         assert len(done) == 1 or "bob" not in [member.name for member in left]
 
 
-def test_who_is_taken_back_starts_anew(service: TenantService, ann: Actor) -> None:
+def test_a_member_added_again_has_no_old_roles_or_keys(service: TenantService, ann: Actor) -> None:
     bob = service.members.make(ann, "bob", Role.OWNER)
     service.members.set_role(ann, "bob", Role.OWNER, "default")
     secret = service.keys.make(ann, "old", member="bob").secret
@@ -396,11 +396,11 @@ def test_who_is_taken_back_starts_anew(service: TenantService, ann: Actor) -> No
         service.members.make(ann, "bob", Role.OWNER)
 
 
-def test_an_owner_of_one_project_rules_there_alone(service: TenantService, ann: Actor) -> None:
+def test_an_owner_of_one_project_has_no_rights_elsewhere(service: TenantService, ann: Actor) -> None:
     service.projects.make(ann, "lab")
     bob = actor_of(service, ann, "bob", Role.OWNER, "lab")
     service.members.make(bob, "carl", Role.OWNER, "lab")
-    service.members.set_role(bob, "ann", Role.VIEWER, "lab")  # besides being the owner of all
+    service.members.set_role(bob, "ann", Role.VIEWER, "lab")  # in addition to owner of everything
     for act in (
         lambda: service.members.make(bob, "dora", Role.VIEWER),
         lambda: service.members.set_role(bob, "carl", Role.VIEWER),
@@ -419,7 +419,7 @@ def test_an_owner_of_one_project_rules_there_alone(service: TenantService, ann: 
 
 
 def numbered(database: Database, service: TenantService, actor: Actor, name: str) -> int:
-    """The network number a project gets when the first instance is launched in it."""
+    """The network number that a project gets with its first instance."""
     project = service.projects.show(actor, name)
     return database.write_with_locks(lambda tx: projects.with_network(tx, actor, project)).network_number
 
@@ -431,7 +431,7 @@ def test_a_project_without_instances_has_no_network(
     assert service.projects.make(ann, "hall").network_number == projects.NO_NETWORK
     number = numbered(database, service, ann, "lab")
     assert service.projects.show(ann, "lab").network_number == number == 0
-    assert numbered(database, service, ann, "lab") == number, "it keeps the one it has"
+    assert numbered(database, service, ann, "lab") == number, "a project keeps its network"
 
 
 def test_networks_never_collide(database: Database, service: TenantService, ann: Actor, eve: Actor) -> None:
@@ -446,7 +446,7 @@ def test_networks_never_collide(database: Database, service: TenantService, ann:
     assert sorted(result for result in results if isinstance(result, int)) == list(range(12))
 
 
-def test_the_lowest_free_network_is_taken_and_the_last_are_the_operators(
+def test_the_lowest_free_network_is_used_and_the_last_are_reserved(
     database: Database,
     service: TenantService,
     operator: Actor,
@@ -457,7 +457,9 @@ def test_the_lowest_free_network_is_taken_and_the_last_are_the_operators(
         service.projects.make(ann, f"p{number}")
     assert [numbered(database, service, ann, f"p{number}") for number in range(3)] == [0, 1, 2]
     removed = service.projects.remove(ann, "p1")
-    assert numbered(database, service, ann, "p3") == 3, "not before engines have taken the network down"
+    assert numbered(database, service, ann, "p3") == 3, (
+        "a number is free only after engines removed the network"
+    )
     database.write(lambda tx: take_down(tx, removed.id))
     assert numbered(database, service, ann, "p4") == 1
     monkeypatch.setattr(projects, "NETWORKS_MAX", 5)
@@ -467,7 +469,7 @@ def test_the_lowest_free_network_is_taken_and_the_last_are_the_operators(
     assert numbered(database, service, operator, "default") == 4
 
 
-def test_of_many_who_take_a_name_at_once_one_gets_it(
+def test_concurrent_requests_for_one_name_give_it_to_one(
     service: TenantService, operator: Actor, ann: Actor
 ) -> None:
     acts: list[Callable[[], object]] = [
@@ -480,7 +482,9 @@ def test_of_many_who_take_a_name_at_once_one_gets_it(
         assert len([result for result in results if isinstance(result, Conflict)]) == 4, results
 
 
-def test_a_project_with_something_in_it_stays(database: Database, service: TenantService, ann: Actor) -> None:
+def test_a_project_that_is_not_empty_cannot_be_removed(
+    database: Database, service: TenantService, ann: Actor
+) -> None:
     lab = service.projects.make(ann, "lab")
     database.write(
         lambda tx: tx.run(
@@ -494,7 +498,7 @@ def test_a_project_with_something_in_it_stays(database: Database, service: Tenan
     assert service.project_for(ann, "lab") == lab
 
 
-def test_a_removed_project_takes_its_roles_and_keys_along(service: TenantService, ann: Actor) -> None:
+def test_removing_a_project_removes_its_roles_and_keys(service: TenantService, ann: Actor) -> None:
     lab = service.projects.make(ann, "lab")
     bob = actor_of(service, ann, "bob", Role.MEMBER, "lab")
     scoped = service.keys.make(ann, "for the lab", project="lab").secret
@@ -511,7 +515,7 @@ def test_a_removed_project_takes_its_roles_and_keys_along(service: TenantService
 # --- the audit log, and pages --------------------------------------------------------------------------------------
 
 
-def test_every_act_is_on_record_once_and_none_that_failed(
+def test_every_successful_action_has_one_audit_row(
     service: TenantService, clock: FixedClock, operator: Actor
 ) -> None:
     ann = service.authenticate(service.organisations.make(operator, "acme", "ann").key.secret)
@@ -520,7 +524,7 @@ def test_every_act_is_on_record_once_and_none_that_failed(
     service.members.set_role(ann, "bob", Role.VIEWER, "lab")
     key = service.keys.make(ann, "bob's", member="bob", role_max=Role.VIEWER).key
     service.keys.revoke(ann, key.id)
-    service.keys.revoke(ann, key.id)  # again changes nothing
+    service.keys.revoke(ann, key.id)  # revoking again changes nothing
     service.projects.set_quota(operator, lab.id, Quota(vcpus=8))
     service.members.remove(ann, "bob")
     service.projects.remove(ann, "lab")
@@ -555,7 +559,7 @@ def test_every_act_is_on_record_once_and_none_that_failed(
 
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(limit=st.integers(1, 9))
-def test_pages_hold_everything_once(service: TenantService, limit: int) -> None:
+def test_pages_contain_every_item_once(service: TenantService, limit: int) -> None:
     service.install()
     operator = service.authenticate(service.operator_key().secret)
     name = (
@@ -588,7 +592,7 @@ def _walked(page: Callable[[str], tuple[object, ...]]) -> Iterator[str]:
         after = found[-1]
 
 
-def test_other_nouns_put_their_acts_on_record(
+def test_other_nouns_write_audit_rows(
     database: Database, clock: FixedClock, service: TenantService, ann: Actor, operator: Actor
 ) -> None:
     project, audit = service.project_for(ann, None), Audit(clock)

@@ -1,4 +1,4 @@
-"""A database from before organisation quotas is upgraded: tenants get a limit on projects, the operator none."""
+"""Upgrading a database without organisation quotas: tenants get a limit on projects, the operator gets none."""
 
 import shutil
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ CLOCK = FixedClock(datetime(2026, 11, 15, tzinfo=UTC))
 BEFORE = 8
 
 
-def test_organisations_that_were_there_get_a_limit_on_projects(database_address: str, tmp_path: Path) -> None:
+def test_existing_organisations_get_a_limit_on_projects(database_address: str, tmp_path: Path) -> None:
     folder = tmp_path / "migrations"
     shutil.copytree(Path(teraflock.storage.migrate.__file__).parent / "migrations", folder)
     later = [path for path in folder.glob("*.sql") if int(path.name[:4]) > BEFORE]

@@ -1,4 +1,4 @@
-"""Who may connect: bounds hold whatever comes and goes, and who waits longest makes way."""
+"""Limits on connections always hold, and the connection that has been idle longest closes first."""
 
 from functools import partial
 
@@ -17,18 +17,20 @@ ADDRESSES = ["10.0.0.1", "10.0.0.2", "2001:db8::1", "2001:db8::2", "2001:db8:0:1
     most=st.integers(1, 10),
     each=st.integers(1, 6),
     steps=st.lists(
-        st.tuples(st.sampled_from(["enter", "leave", "works", "waits"]), st.sampled_from(ADDRESSES)),
+        st.tuples(st.sampled_from(["enter", "leave", "mark_busy", "mark_idle"]), st.sampled_from(ADDRESSES)),
         max_size=80,
     ),
 )
-def test_bounds_hold_and_only_who_waits_makes_way(most: int, each: int, steps: list[tuple[str, str]]) -> None:
+def test_limits_hold_and_only_idle_connections_close(
+    most: int, each: int, steps: list[tuple[str, str]]
+) -> None:
     connections = Connections(most, each)
     inside: dict[Connection, bool] = {}
-    """Whether each waits."""
+    """Whether each connection is idle."""
     gone: list[Connection] = []
 
     def ended(number: list[Connection]) -> None:
-        assert inside.pop(number[0]), "one that works does not make way"
+        assert inside.pop(number[0]), "a connection with a request in progress is not closed"
 
     for what, address in steps:
         mine = [mate for mate in inside if mate.source == source_of(address)]
@@ -47,25 +49,25 @@ def test_bounds_hold_and_only_who_waits_makes_way(most: int, each: int, steps: l
             del inside[mine[0]]
         elif mine:
             getattr(connections, what)(mine[0])
-            inside[mine[0]] = what == "waits"
+            inside[mine[0]] = what == "mark_idle"
         assert len(connections) == len(inside) <= most
 
 
-def test_the_one_that_waits_longest_makes_way() -> None:
+def test_the_longest_idle_connection_closes_first() -> None:
     gone: list[Connection] = []
     connections = Connections(2, 2)
     first = connections.enter("10.0.0.1", list, gone.append)
     second = connections.enter("10.0.0.2", list, gone.append)
     assert first
     assert second
-    connections.works(first)
+    connections.mark_busy(first)
     assert connections.enter("10.0.0.3", list, gone.append)
     assert gone == [second]
-    connections.leave(second)  # its end comes later, and counts once
+    connections.leave(second)  # its end is reported later, and counts once
     assert len(connections) == 2
 
 
-def test_a_source_at_its_limit_pushes_out_none_but_its_own() -> None:
+def test_a_source_at_its_limit_closes_only_its_own_connections() -> None:
     gone: list[Connection] = []
     connections = Connections(100, 2)
     other = connections.enter("10.0.0.2", list, gone.append)
@@ -75,7 +77,7 @@ def test_a_source_at_its_limit_pushes_out_none_but_its_own() -> None:
     assert other not in gone
 
 
-def test_a_trusted_proxy_stands_for_many() -> None:
+def test_a_trusted_proxy_has_no_limit_per_source() -> None:
     gone: list[Connection] = []
     connections = Connections(100, 2, networks_of("10.0.0.1, 10.9.0.0/16"))
     for address in ("10.0.0.1", "10.9.8.7") * 10:
@@ -83,7 +85,7 @@ def test_a_trusted_proxy_stands_for_many() -> None:
     assert gone == []
 
 
-def test_who_an_address_stands_for() -> None:
+def test_sources_of_addresses() -> None:
     assert source_of("10.0.0.1") == source_of("::ffff:10.0.0.1") == "10.0.0.1"
     assert source_of("2001:db8::1") == source_of("2001:db8::ffff:2%eth0") == "2001:db8::/64"
     assert source_of("2001:db8:0:1::1") != source_of("2001:db8::1")
@@ -91,13 +93,13 @@ def test_who_an_address_stands_for() -> None:
 
 
 @pytest.mark.parametrize("text", ["proxy.example.org", "10.0.0.1/8", "300.0.0.1"])
-def test_proxies_are_addresses(text: str) -> None:
+def test_invalid_proxies_are_refused(text: str) -> None:
     with pytest.raises(BadInput, match="trusted_proxies"):
         networks_of(text)
 
 
 @given(wanted=st.integers(16, 100_000), files=st.integers(64, 1 << 20), execs=st.integers(1, 1000))
-def test_files_are_left_for_the_loops(wanted: int, files: int, execs: int) -> None:
+def test_open_files_are_reserved_for_the_loops(wanted: int, files: int, execs: int) -> None:
     most = connections_most(wanted, files, execs=execs, threads=16)
     assert 0 < most <= wanted
     assert most <= files // 4 or most <= files - 6 * execs - 128

@@ -1,4 +1,4 @@
-"""How long a client may keep us waiting, by what it keeps us waiting for."""
+"""Time limits for clients, by what the server waits for."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 class Transport:
-    """As far as the protocol asks."""
+    """The part of a transport that the protocol uses."""
 
     def __init__(self) -> None:
         self.closing = False
@@ -44,7 +44,7 @@ class Transport:
 
 
 class Client:
-    """One connection, with an application that answers when it is told to."""
+    """One connection, with an application that answers on demand."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -93,7 +93,7 @@ def client() -> Iterator[Client]:
     loop.close()
 
 
-def test_a_head_that_comes_byte_by_byte_is_late(client: Client) -> None:
+def test_a_head_sent_byte_by_byte_times_out(client: Client) -> None:
     for byte in REQUEST[:9]:
         client.protocol.data_received(bytes([byte]))
         assert not client.late_after(1)
@@ -101,15 +101,15 @@ def test_a_head_that_comes_byte_by_byte_is_late(client: Client) -> None:
     assert client.late_after(2)
 
 
-def test_a_body_that_stays_away_is_late_and_our_own_work_is_not(client: Client) -> None:
+def test_a_missing_body_times_out_but_our_own_work_does_not(client: Client) -> None:
     client.protocol.data_received(b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{")
     assert not client.late_after(29)
     assert client.late_after(2)
     client.protocol.data_received(b"}")
-    assert not client.late_after(100_000), "we are at work"
+    assert not client.late_after(100_000), "the server is working"
 
 
-def test_an_idle_connection_is_late_whatever_bytes_come(client: Client) -> None:
+def test_an_idle_connection_times_out_despite_stray_bytes(client: Client) -> None:
     client.answers.set()
     client.protocol.data_received(REQUEST)
     client.run()
@@ -120,7 +120,7 @@ def test_an_idle_connection_is_late_whatever_bytes_come(client: Client) -> None:
     assert client.late_after(2)
 
 
-def test_the_next_request_has_its_own_time(client: Client) -> None:
+def test_the_next_request_has_its_own_time_limit(client: Client) -> None:
     client.answers.set()
     for _ in range(3):
         client.watch.now += 8
@@ -132,7 +132,7 @@ def test_the_next_request_has_its_own_time(client: Client) -> None:
     assert client.late_after(2)
 
 
-def test_an_answer_that_is_not_taken_is_late(client: Client) -> None:
+def test_a_response_that_is_not_received_times_out(client: Client) -> None:
     client.protocol.data_received(REQUEST)
     client.protocol.pause_writing()
     assert not client.late_after(19)
@@ -142,24 +142,24 @@ def test_an_answer_that_is_not_taken_is_late(client: Client) -> None:
     assert client.late_after(21)
 
 
-def test_a_closed_connection_whose_rest_is_not_taken_is_late(client: Client) -> None:
+def test_a_closing_connection_with_unreceived_data_times_out(client: Client) -> None:
     client.protocol.data_received(REQUEST)
     client.transport.close()
-    assert not client.late_after(1), "from now on it counts"
+    assert not client.late_after(1), "the time limit starts now"
     assert client.late_after(21)
 
 
-def test_pipelined_requests_are_answered_and_their_number_is_bounded(client: Client) -> None:
+def test_pipelined_requests_are_answered_up_to_a_limit(client: Client) -> None:
     client.protocol.data_received(REQUEST * 20)
-    assert not client.late_after(1000), "they wait for us"
+    assert not client.late_after(1000), "the client waits for the server"
     client.answers.set()
     for _ in range(20):
         client.run()
     assert client.transport.written.count(b"HTTP/1.1 200") == 20
-    assert client.late_after(16), "and then we wait for the next"
+    assert client.late_after(16), "then the server waits for the next request"
 
 
-def test_a_body_that_stays_away_behind_another_request_is_late(client: Client) -> None:
+def test_a_missing_body_after_another_request_times_out(client: Client) -> None:
     client.reads = True
     client.answers.set()
     client.protocol.data_received(REQUEST + b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{")
@@ -173,7 +173,7 @@ def test_a_body_that_stays_away_behind_another_request_is_late(client: Client) -
     assert client.transport.written.count(b"HTTP/1.1 200") == 2
 
 
-def test_a_request_answered_before_its_body_came_leaves_no_connection_open(client: Client) -> None:
+def test_an_early_response_does_not_leave_the_connection_open(client: Client) -> None:
     client.answers.set()
     client.protocol.data_received(b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{")
     client.run()
@@ -191,7 +191,7 @@ def test_endless_pipelining_is_refused(client: Client) -> None:
     assert len(client.protocol.pipeline) <= 32
 
 
-def test_an_endless_head_is_refused_also_behind_another_request(client: Client) -> None:
+def test_an_endless_head_after_another_request_is_refused(client: Client) -> None:
     client.protocol.data_received(REQUEST + b"GET / HTTP/1.1\r\nX-a: ")
     for _ in range(70):
         client.protocol.data_received(b"x" * 1000)

@@ -1,4 +1,4 @@
-"""What a command has on this machine: reading works in every home, writing says why it does not."""
+"""`Local`: reading works with every home, and failed writes explain why."""
 
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -16,7 +16,9 @@ CLOCK = FixedClock(datetime(2026, 11, 15, 12, tzinfo=UTC))
 HEADER = "date,currency,per_usd,source\n"
 
 
-def test_the_home_is_chosen_or_the_platforms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_home_is_tera_home_or_the_platform_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("TERA_HOME", str(tmp_path))
     assert home() == str(tmp_path)
     monkeypatch.setenv("TERA_HOME", "~/mine")
@@ -34,7 +36,7 @@ def test_the_home_is_chosen_or_the_platforms(monkeypatch: pytest.MonkeyPatch, tm
 
 @pytest.fixture(params=["a file", "too long a name", "below a file"])
 def impossible(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home that cannot be made, not even by root."""
+    """A home that nobody can create, not even root."""
     (tmp_path / "file").write_text("mine")
     place = {
         "a file": tmp_path / "file",
@@ -45,24 +47,24 @@ def impossible(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pyte
     return place
 
 
-def test_where_there_can_be_no_home_the_shipped_offers_are_read_from_memory(impossible: Path) -> None:
+def test_without_a_home_the_shipped_offers_are_read_from_memory(impossible: Path) -> None:
     with Local(CLOCK) as local:
         assert local.offers().search(Query(), limit=None).matched == 127
         assert local.rates_path == SHIPPED_RATES
 
 
-def test_what_was_opened_to_be_read_from_memory_is_never_written_to(impossible: Path) -> None:
+def test_an_in_memory_database_for_reading_is_never_written(impossible: Path) -> None:
     with Local(CLOCK) as local:
         local.offers()
-        with pytest.raises(StorageFailed) as told:
+        with pytest.raises(StorageFailed) as refused:
             local.database(to_write=True)
-    assert str(impossible) in told.value.sentence
-    assert "TERA_HOME" in told.value.hint
+    assert str(impossible) in refused.value.sentence
+    assert "TERA_HOME" in refused.value.hint
     with Local(CLOCK) as local, pytest.raises(StorageFailed):
         local.database(to_write=True)
 
 
-def test_own_rates_win_and_the_shipped_ones_fill_up() -> None:
+def test_own_rates_take_precedence_over_shipped_ones() -> None:
     own = read_rates([HEADER, "2020-01-01,CNY,10,mine\n"], name="mine")
     rates = filled_up(own)
     shipped = load_rates(SHIPPED_RATES)
@@ -71,18 +73,18 @@ def test_own_rates_win_and_the_shipped_ones_fill_up() -> None:
     assert rates.rate("EUR", date(2024, 6, 1)) == shipped.rate("EUR", date(2024, 6, 1))
 
 
-def test_currencies_are_known_in_any_case(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_currency_codes_are_case_insensitive(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TERA_HOME", str(tmp_path))
     with Local(CLOCK) as local:
         assert local.rates.known("cny") == "CNY"
-        with pytest.raises(UnknownName, match="No currency is known by the name `yuan`"):
+        with pytest.raises(UnknownName, match="Unknown currency `yuan`"):
             local.rates.known("yuan")
 
 
-def test_a_table_with_a_byte_order_mark_is_read_and_one_in_latin_1_is_told(tmp_path: Path) -> None:
+def test_rates_with_a_byte_order_mark_are_read_and_latin_1_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "rates.csv"
     file.write_bytes(b"\xef\xbb\xbf" + HEADER.encode() + b"2020-01-01,CNY,10,mine\n")
     assert load_rates(str(file)).knows("CNY")
     file.write_bytes(HEADER.encode() + b"2020-01-01,CNY,10,caf\xe9\n")
-    with pytest.raises(BadInput, match="no CSV file in UTF-8"):
+    with pytest.raises(BadInput, match="not a CSV file in UTF-8"):
         load_rates(str(file))

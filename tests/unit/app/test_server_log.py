@@ -1,4 +1,4 @@
-"""The server's log is kept short, and loses nothing of its newest lines."""
+"""The server's log stays short and keeps its newest lines."""
 
 import logging
 import os
@@ -20,7 +20,7 @@ def write(log: ServerLog, count: int) -> None:
 
 
 @given(st.integers(0, 200), st.integers(100, 2000))
-def test_it_stays_short_and_its_last_lines_are_kept(count: int, bytes_max: int) -> None:
+def test_the_log_stays_short_and_keeps_its_last_lines(count: int, bytes_max: int) -> None:
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
@@ -31,13 +31,13 @@ def test_it_stays_short_and_its_last_lines_are_kept(count: int, bytes_max: int) 
         old = path.with_name("server.log.old")
         kept = (old.read_text() if old.exists() else "") + path.read_text()
         assert path.stat().st_size <= bytes_max
-        told = [int(line.rpartition(" ")[2]) for line in kept.splitlines()]
-        assert told == list(range(count))[len(range(count)) - len(told) :]
-        assert bool(told) == bool(count)
+        numbers = [int(line.rpartition(" ")[2]) for line in kept.splitlines()]
+        assert numbers == list(range(count))[len(range(count)) - len(numbers) :]
+        assert bool(numbers) == bool(count)
         assert not old.exists() or old.stat().st_mode & 0o077 == 0
 
 
-def test_what_is_no_file_of_ours_is_left_alone(tmp_path: Path) -> None:
+def test_other_files_are_not_truncated(tmp_path: Path) -> None:
     other = tmp_path / "other"
     descriptor = opened(other)
     write(ServerLog(tmp_path / "server.log", descriptor, bytes_max=10), 50)

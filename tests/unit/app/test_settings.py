@@ -1,4 +1,4 @@
-"""Settings: where they come from, which wins, and what is said of wrong ones."""
+"""Settings: their sources, their precedence, and the errors for invalid ones."""
 
 from pathlib import Path
 
@@ -15,14 +15,14 @@ def loaded(home: Path, text: str = "", **environ: str) -> Settings:
     return load_settings(Place(home), environ)
 
 
-def test_without_a_file_or_words_there_are_defaults_on_loopback(tmp_path: Path) -> None:
+def test_the_defaults_listen_on_loopback(tmp_path: Path) -> None:
     settings = load_settings(Place(tmp_path / "nowhere"), {})
     assert settings == Settings()
     assert address_of(settings.listen) == ("127.0.0.1", 8372)
     assert Place(tmp_path).database(settings) == str(tmp_path / "cloud" / "cloud.db")
 
 
-def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
+def test_the_environment_takes_precedence_over_the_file(tmp_path: Path) -> None:
     text = 'engine = "simulated"\nrate_per_second = 5\nmetrics_open = true\n'
     settings = loaded(
         tmp_path, text, TERA_RATE_PER_SECOND="7", TERA_METRICS_OPEN="false", TERA_HOME="x", OTHER="y"
@@ -44,23 +44,23 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
         ("", {"TERA_THREADS": "many"}, ["threads", "TERA_THREADS"]),
         ("", {"TERA_LISTEN": "8372"}, ["listen", "port"]),
         ("", {"TERA_LISTEN": "127.0.0.1:70000"}, ["listen", "port"]),
-        ("", {"TERA_LISTEN": "0.0.0.0:8372"}, ["TLS", "this machine only"]),
+        ("", {"TERA_LISTEN": "0.0.0.0:8372"}, ["TLS", "only on this machine"]),
         ("", {"TERA_TLS_CERT": "/nowhere.pem"}, ["tls_cert", "tls_key"]),
         ("", {"TERA_TLS_CERT": "/nowhere.pem", "TERA_TLS_KEY": "/nowhere.key"}, ["tls_cert", "/nowhere.pem"]),
     ],
 )
-def test_a_wrong_setting_is_told_in_one_sentence(
+def test_an_invalid_setting_is_one_clear_error(
     tmp_path: Path, text: str, environ: dict[str, str], words: list[str]
 ) -> None:
     with pytest.raises(BadInput) as refused:
         loaded(tmp_path, text, **environ)
-    told = refused.value.sentence + " " + refused.value.hint
-    assert [word for word in words if word not in told] == []
+    message = refused.value.sentence + " " + refused.value.hint
+    assert [word for word in words if word not in message] == []
     assert refused.value.hint
     assert "\n" not in refused.value.sentence
 
 
-def test_beyond_this_machine_needs_tls_or_a_word(tmp_path: Path) -> None:
+def test_listening_on_a_network_needs_tls_or_insecure(tmp_path: Path) -> None:
     assert loaded(tmp_path, TERA_LISTEN="0.0.0.0:1", TERA_INSECURE="1").insecure
     for own in ("127.0.0.5:1", "[::1]:1", "localhost:1"):
         assert loaded(tmp_path, TERA_LISTEN=own).listen == own
@@ -71,7 +71,7 @@ def test_settings_are_frozen() -> None:
         Settings().engine = "simulated"  # type: ignore[misc]
 
 
-def test_every_error_is_one_of_ours(tmp_path: Path) -> None:
+def test_every_error_is_a_teraflock_error(tmp_path: Path) -> None:
     (tmp_path / "cloud").mkdir()
     (tmp_path / "cloud" / "settings.toml").mkdir()
     with pytest.raises(TeraflockError):

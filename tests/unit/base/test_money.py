@@ -1,4 +1,4 @@
-"""Money never changes by slicing, splitting, converting back or another period."""
+"""Slicing, splitting, converting back or changing the period never changes an amount of money."""
 
 from datetime import date
 from fractions import Fraction
@@ -33,7 +33,7 @@ ON = date(2026, 1, 1)
 
 
 @given(prices, st.lists(st.integers(0, 10**8), max_size=20))
-def test_slices_of_a_time_cost_what_the_time_costs(price: Price, cuts: list[int]) -> None:
+def test_slices_of_a_period_sum_to_the_whole(price: Price, cuts: list[int]) -> None:
     edges = sorted({0, *cuts})
     slices = [price.accrued_between(a, b) for a, b in pairwise(edges)]
     assert sum((part.micros for part in slices), 0) == price.accrued(edges[-1]).micros
@@ -48,7 +48,9 @@ def test_a_split_sums_to_the_whole_and_is_even(micros: int, parts: int) -> None:
 
 
 @given(amounts, rates, st.lists(st.sampled_from(CURRENCIES), max_size=6), st.sampled_from(CURRENCIES))
-def test_converting_back_gives_what_was_quoted(micros: int, table: Rates, way: list[str], start: str) -> None:
+def test_converting_back_returns_the_quoted_amount(
+    micros: int, table: Rates, way: list[str], start: str
+) -> None:
     quoted = Money(micros, start)
     amount: Money | Exchanged = quoted
     for currency in way:
@@ -67,31 +69,31 @@ def test_an_exchange_is_the_exact_amount_rounded_once(
 
 
 @given(prices)
-def test_every_period_has_an_exact_month(price: Price) -> None:
+def test_every_price_has_an_exact_amount_per_month(price: Price) -> None:
     exact = Fraction(price.micros) / SECONDS[price.per] * SECONDS["month"]
     assert price.micros_per_month == exact
     assert price.per_period(price.per) == price
 
 
 @given(prices, st.sampled_from(list(SECONDS)))
-def test_another_period_is_right_to_half_a_micro(price: Price, per: Period) -> None:
+def test_converting_the_period_is_exact_to_half_a_micro_unit(price: Price, per: Period) -> None:
     exact = Fraction(price.micros_per_month) * SECONDS[per] / SECONDS["month"]
     assert abs(price.per_period(per).micros - exact) <= Fraction(1, 2)
     assert price.per_period(per).micros == micros_per(price.micros_per_month, per)
 
 
 @given(st.integers(-(10**20), 10**20), st.integers(-(10**9), 10**9).filter(bool))
-def test_the_one_rounding_is_half_to_even(numerator: int, denominator: int) -> None:
+def test_rounding_is_half_to_even(numerator: int, denominator: int) -> None:
     assert divided(numerator, denominator) == round(Fraction(numerator, denominator))
 
 
 @given(st.decimals(min_value=-(10**9), max_value=10**9, allow_nan=False, allow_infinity=False, places=6))
-def test_six_decimals_are_read_exactly(value: object) -> None:
+def test_six_decimals_are_parsed_exactly(value: object) -> None:
     assert Fraction(parse_micros(str(value))) == Fraction(str(value)) * 10**6
 
 
 @given(st.integers(-(10**15), 10**15), st.integers(0, 6))
-def test_what_is_written_reads_back_to_its_decimals(micros: int, decimals: int) -> None:
+def test_formatted_amounts_parse_back(micros: int, decimals: int) -> None:
     text = decimal_text(micros, decimals).replace(",", "")
     assert abs(parse_micros(text) - micros) * 2 <= 10 ** (6 - decimals)
 
@@ -99,7 +101,7 @@ def test_what_is_written_reads_back_to_its_decimals(micros: int, decimals: int) 
 @pytest.mark.parametrize(
     "text", ["", " ", ".", "-", "abc", "1.2.3", "NaN", "inf", "1e99", "٣", "1,5", "0x10", "--1", "1_000"]
 )
-def test_what_is_no_amount_is_refused(text: str) -> None:
+def test_invalid_amounts_are_refused(text: str) -> None:
     with pytest.raises(ValueError):
         parse_micros(text)
 
@@ -116,10 +118,10 @@ def test_what_is_no_amount_is_refused(text: str) -> None:
         ("0.0000015", 2),
     ],
 )
-def test_amounts_are_read(text: str, micros: int) -> None:
+def test_amounts_are_parsed(text: str, micros: int) -> None:
     assert parse_micros(text) == micros
 
 
 def test_currencies_do_not_mix() -> None:
-    with pytest.raises(ValueError, match="CNY cannot be added to USD"):
+    with pytest.raises(ValueError, match="cannot add CNY to USD"):
         Money(1, "USD") + Money(1, "CNY")

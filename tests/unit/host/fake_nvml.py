@@ -1,6 +1,6 @@
-"""NVIDIA's library with cards of our own making and faults on demand. Its constants and errors are the real ones.
+"""A fake NVML with configurable cards and faults. Its constants and errors are the real ones.
 
-Only for what no machine at hand shows: broken cards, slices, old drivers. What a real one says: docs/host-inspect.md.
+Only for cases that no available machine has: broken cards, slices, old drivers. docs/host-inspect.md has real output.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ MIB = 1 << 20
 
 
 def a_card(number: int, name: str = "NVIDIA A100-SXM4-80GB", memory_mib: int = 81920) -> dict[str, Any]:
-    """What a card answers to each question; a callable is called with the rest of the question."""
+    """A card's answer to each query. A callable is called with the remaining arguments."""
     return {
         "PciInfo": SimpleNamespace(busId=f"00000000:{0x3A + number:02X}:00.0"),
         "Name": name,
@@ -52,7 +52,7 @@ def a_card(number: int, name: str = "NVIDIA A100-SXM4-80GB", memory_mib: int = 8
 
 
 def in_slices(card: dict[str, Any], profiles: dict[str, int]) -> dict[str, Any]:
-    """The same card cut into slices, each by profile with its memory in MiB, and a place left empty behind them."""
+    """The same card in MIG mode: slices by profile with their memory in MiB, and an empty index after them."""
     parts = [
         {
             "UUID": f"MIG-{card['UUID']}-{place}",
@@ -88,7 +88,7 @@ def _field(number: int) -> Any:
 
 
 class FakeNvml:
-    """`faults`: by number of the card and question, the code of the error it gives."""
+    """`faults` maps the number of a card and a query to an error code."""
 
     def __init__(self, *cards: dict[str, Any], faults: dict[tuple[int, str], int] | None = None) -> None:
         self.cards = cards

@@ -1,4 +1,4 @@
-"""Cards that break, half way or whole: none hides another, and what was not told is not made up."""
+"""Broken cards: none hides another, and unknown values are never made up."""
 
 import sys
 from typing import Any
@@ -28,7 +28,7 @@ def read(
     return found
 
 
-def test_a_whole_card_is_told_whole() -> None:
+def test_a_healthy_card_is_reported_completely() -> None:
     card = read(a_card(1))[0]
     assert (card.pci_address, card.answers, card.gpu, card.known) == (
         "0000:3b:00.0",
@@ -51,7 +51,7 @@ def test_a_whole_card_is_told_whole() -> None:
 
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("code", FAULTS)
-def test_one_question_that_fails_costs_one_answer(question: str, code: int) -> None:
+def test_a_failed_query_costs_one_answer(question: str, code: int) -> None:
     whole = read(*THREE)
     found = read(*THREE, faults={(1, question): code})
     assert [card for card in found if card.pci_address != "0000:3b:00.0"] == [whole[0], whole[2]]
@@ -60,7 +60,7 @@ def test_one_question_that_fails_costs_one_answer(question: str, code: int) -> N
         return
     broken = found[1]
     assert broken.answers
-    if question == "Temperature":  # the newer way answers first
+    if question == "Temperature":  # the newer function answers first
         assert broken == whole[1]
         return
     absent = code in (pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
@@ -75,11 +75,11 @@ def test_one_question_that_fails_costs_one_answer(question: str, code: int) -> N
         st.tuples(st.integers(0, 2), st.sampled_from(QUESTIONS)), st.sampled_from(FAULTS), max_size=30
     )
 )
-def test_whatever_fails_the_sound_cards_are_told_whole(faults: dict[tuple[int, str], int]) -> None:
+def test_healthy_cards_are_complete_whatever_fails(faults: dict[tuple[int, str], int]) -> None:
     whole = {card.uuid: card for card in read(*THREE)}
     on_bus = tuple(card.pci_address for card in whole.values())
     found = read(*THREE, faults=faults, on_bus=on_bus, xids={})
-    assert [card.pci_address for card in found] == list(on_bus), "every card on the bus is told of, once"
+    assert [card.pci_address for card in found] == list(on_bus), "every card on the bus is listed once"
     broken = {index for index, _ in faults}
     for index, card in enumerate(found):
         if index not in broken:
@@ -88,7 +88,7 @@ def test_whatever_fails_the_sound_cards_are_told_whole(faults: dict[tuple[int, s
             assert not card.health.healthy
 
 
-def test_a_card_that_falls_off_while_it_is_asked_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_card_lost_during_the_inspection_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
     lost = {
         question: pynvml.NVML_ERROR_GPU_IS_LOST
         for question in QUESTIONS
@@ -97,7 +97,7 @@ def test_a_card_that_falls_off_while_it_is_asked_is_not_offered(monkeypatch: pyt
     fake = FakeNvml(*THREE, faults={(0, question): code for question, code in lost.items()})
     found = _inspected(monkeypatch, fake)
     assert not found.cards[0].health.healthy
-    assert found.cards[0].health.problems == ("It is lost: restart the host",)
+    assert found.cards[0].health.problems == ("The driver lost the card: restart the host",)
     report = report_of(found)
     assert [gpu.slot for gpu in report.gpus] == ["0000:3b:00.0", "0000:3c:00.0"]
     assert all(gpu.healthy for gpu in report.gpus)
@@ -108,23 +108,23 @@ def test_a_card_that_falls_off_while_it_is_asked_is_not_offered(monkeypatch: pyt
     ("answers", "problem"),
     [
         ({"RemappedRows": (0, 8, 0, 1)}, "could not be replaced"),
-        ({"RemappedRows": (0, 1, 1, 0)}, "waits to be replaced"),
-        ({"RetiredPagesPendingStatus": 1}, "waits to be retired"),
-        ({"FieldValues": recovery(1)}, "asks for: reset"),
-        ({"FieldValues": recovery(2)}, "asks for: reboot"),
-        ({"FieldValues": recovery(99)}, "asks for: recovery 99"),
+        ({"RemappedRows": (0, 1, 1, 0)}, "waiting to be replaced"),
+        ({"RetiredPagesPendingStatus": 1}, "waiting to be retired"),
+        ({"FieldValues": recovery(1)}, "recommends: reset"),
+        ({"FieldValues": recovery(2)}, "recommends: reboot"),
+        ({"FieldValues": recovery(99)}, "recommends: recovery 99"),
     ],
 )
-def test_a_card_that_needs_mending_gets_nobody(answers: dict[str, Any], problem: str) -> None:
+def test_a_card_that_needs_repair_is_unhealthy(answers: dict[str, Any], problem: str) -> None:
     card = read({**a_card(0), **answers})[0]
     assert not card.health.healthy
-    assert any(problem in told for told in card.health.problems)
+    assert any(problem in each for each in card.health.problems)
 
 
-def test_faults_in_the_log_are_told_and_one_of_them_is_grave() -> None:
+def test_logged_faults_are_reported_and_only_a_lost_card_is_unhealthy() -> None:
     mild = read(a_card(0), xids={"0000:3a:00.0": (48, 48, 31)})[0]
     assert mild.health.healthy
-    assert mild.health.problems == ("The kernel logged a memory error of two bits (Xid 48)",)
+    assert mild.health.problems == ("The kernel logged a double-bit memory error (Xid 48)",)
     assert mild.health.xids == (48, 48, 31)
     assert not read(a_card(0), xids={"0000:3a:00.0": (79,)})[0].health.healthy
     assert read(a_card(0))[0].health.xids is None
@@ -146,7 +146,7 @@ def test_a_card_before_ampere_counts_its_pages() -> None:
     assert card.unread == {}
 
 
-def test_a_card_in_slices_is_offered_as_those(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_card_in_mig_mode_is_offered_as_its_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     cut = in_slices(a_card(0), {"1g.10gb": 9728, "3g.40gb": 40192})
     found = _inspected(monkeypatch, FakeNvml(cut, a_card(1)))
     assert found.cards[0].mig
@@ -161,17 +161,17 @@ def test_a_card_in_slices_is_offered_as_those(monkeypatch: pytest.MonkeyPatch) -
     assert report.gpus[0].memory_bytes == 9728 << 20
 
 
-def test_a_card_for_slices_without_any_offers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_card_in_mig_mode_without_slices_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
     assert report_of(_inspected(monkeypatch, FakeNvml(in_slices(a_card(0), {})))).gpus == ()
 
 
-def test_a_card_the_catalog_does_not_know_is_called_after_its_name() -> None:
+def test_a_card_outside_the_catalog_gets_an_id_from_its_name() -> None:
     card = read(a_card(0, "NVIDIA Frobnicator 9000 (Beta)", 1000))[0]
     assert (card.gpu, card.known) == ("nvidia-frobnicator-9000-beta", False)
     assert catalog_id("", None) == ("", False)
 
 
-def test_a_driver_that_counts_no_cards_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_driver_that_cannot_count_its_cards_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeNvml(a_card(0))
     monkeypatch.setattr(fake, "nvmlDeviceGetCount", lambda: fail(pynvml.NVML_ERROR_UNKNOWN))
     found = _inspected(monkeypatch, fake, on_bus=("0000:3a:00.0",))
@@ -179,7 +179,7 @@ def test_a_driver_that_counts_no_cards_says_so(monkeypatch: pytest.MonkeyPatch) 
     assert [card.answers for card in found.cards] == [False]
 
 
-def test_without_a_driver_the_bus_still_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_driver_cards_on_the_bus_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeNvml()
     monkeypatch.setattr(fake, "nvmlInit", lambda: fail(pynvml.NVML_ERROR_DRIVER_NOT_LOADED))
     found = _inspected(monkeypatch, fake, on_bus=("0000:3a:00.0", "0000:3b:00.0"))
@@ -189,10 +189,10 @@ def test_without_a_driver_the_bus_still_tells(monkeypatch: pytest.MonkeyPatch) -
     assert report_of(found).gpus == ()
 
 
-def test_without_the_library_the_rest_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_the_rest_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
     found = inspect()
-    assert found.note.startswith("NVIDIA's cards cannot be asked: install `teraflock[host]`")
+    assert found.note.startswith("Cannot read NVIDIA cards: install `teraflock[host]`")
     assert found.processors.threads >= 1
     assert report_of(found).vcpus >= 1
 
@@ -205,7 +205,7 @@ def test_without_the_library_the_rest_is_told(monkeypatch: pytest.MonkeyPatch) -
         ("00010000:C1:00.0", "10000:c1:00.0"),
     ],
 )
-def test_addresses_are_written_as_the_kernel_does(bus_id: str, address: str) -> None:
+def test_pci_addresses_have_the_form_of_the_kernel(bus_id: str, address: str) -> None:
     assert address_of(bus_id) == address
 
 

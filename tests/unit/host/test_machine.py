@@ -1,4 +1,4 @@
-"""Processors, memory, disks, the bus and the kernel's log, as they look on machines of other kinds."""
+"""Processors, memory, disks, the PCI bus and the kernel log on different kinds of machines."""
 
 import os
 from pathlib import Path
@@ -37,8 +37,8 @@ def test_sockets_cores_and_threads(tmp_path: Path) -> None:
     )
 
 
-def test_a_machine_that_tells_no_sockets(tmp_path: Path) -> None:
-    """As ARM does."""
+def test_a_machine_without_socket_information(tmp_path: Path) -> None:
+    """Like ARM."""
     root = put(tmp_path, proc__cpuinfo="processor\t: 0\n\nprocessor\t: 1\n\nHardware\t: Grace\n")
     found = read_processors(root, affinity=2)
     assert (found.sockets, found.cores, found.threads) == (1, 2, 2)
@@ -85,13 +85,13 @@ MEMINFO = "MemTotal:       16000 kB\nMemFree:  1 kB\nMemAvailable:    9000 kB\n"
         ({}, 16_384_000),
     ],
 )
-def test_the_limit_of_memory_counts(tmp_path: Path, files: dict[str, str], usable: int) -> None:
+def test_the_memory_limit_of_a_container_applies(tmp_path: Path, files: dict[str, str], usable: int) -> None:
     found = read_memory(put(tmp_path, proc__meminfo=MEMINFO, **files))
     assert (found.total_bytes, found.usable_bytes) == (16_384_000, usable)
     assert found.available_bytes == min(usable, 9_216_000)
 
 
-def test_disks_are_real_ones(tmp_path: Path) -> None:
+def test_only_physical_disks_are_listed(tmp_path: Path) -> None:
     root = put(
         tmp_path,
         sys__block__nvme0n1__size="2000\n", sys__block__nvme0n1__queue__rotational="0\n",
@@ -106,7 +106,7 @@ def test_disks_are_real_ones(tmp_path: Path) -> None:
     assert read_disks(tmp_path / "nowhere") == ()
 
 
-def test_space_is_that_of_the_next_folder_there_is(tmp_path: Path) -> None:
+def test_space_of_a_missing_folder_is_that_of_its_parent(tmp_path: Path) -> None:
     found = read_space(tmp_path / "not" / "yet")
     assert found.path == str(tmp_path)
     assert found.total_bytes >= found.free_bytes >= 0
@@ -145,23 +145,23 @@ LOG = """4,1,1,-;NVRM: loading NVIDIA UNIX x86_64 Kernel Module
 3,5,5,-;NVRM: Xid (PCI:0000:5e:00.0): 48, pid='<unknown>', name=<unknown>"""
 
 
-def test_faults_are_read_from_the_log_the_last_first() -> None:
+def test_logged_faults_come_latest_first() -> None:
     assert faults_in(LOG.splitlines()) == {"0000:3b:00.0": (79, 31), "0000:5e:00.0": (48,)}
 
 
 @given(st.lists(st.text(max_size=80)))
-def test_other_lines_of_the_log_mean_nothing(lines: list[str]) -> None:
+def test_other_log_lines_are_ignored(lines: list[str]) -> None:
     assert faults_in(line for line in lines if "NVRM: Xid" not in line) == {}
 
 
-def test_a_log_is_read_to_its_end_and_a_closed_one_is_none(tmp_path: Path) -> None:
+def test_a_log_is_read_to_its_end_and_an_unreadable_one_is_none(tmp_path: Path) -> None:
     assert logged_faults(put(tmp_path, log=LOG) / "log") == {"0000:3b:00.0": (79, 31), "0000:5e:00.0": (48,)}
     assert logged_faults(tmp_path / "nowhere") is None
-    assert logged_faults(tmp_path) is None, "a folder is no log"
+    assert logged_faults(tmp_path) is None, "a folder is not a log"
 
 
-def test_a_log_that_never_ends_is_not_waited_for(tmp_path: Path) -> None:
-    """Like the kernel's: there is no end of file, only nothing more for now."""
+def test_reading_a_log_without_end_does_not_block(tmp_path: Path) -> None:
+    """Like the kernel's log, which has no end of file, only no more records for now."""
     os.mkfifo(tmp_path / "log")
     writer = os.open(tmp_path / "log", os.O_RDWR)
     os.write(writer, LOG.encode())

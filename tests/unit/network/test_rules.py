@@ -1,4 +1,4 @@
-"""Every project has addresses of its own, and nobody gets one twice."""
+"""Every project has its own addresses, and no address is assigned twice."""
 
 from ipaddress import IPv4Address
 
@@ -29,7 +29,7 @@ def test_parts_do_not_overlap(one: int, other: int) -> None:
 
 
 @given(numbers, st.sets(st.integers(2, 4_094), max_size=50), st.integers(1, 20))
-def test_addresses_are_free_and_inside(number: int, taken: set[int], count: int) -> None:
+def test_addresses_are_free_and_in_the_subnet(number: int, taken: set[int], count: int) -> None:
     network = subnet(number)
     texts = {str(network[offset]) for offset in taken}
     found = free_addresses(number, texts, count)
@@ -39,15 +39,15 @@ def test_addresses_are_free_and_inside(number: int, taken: set[int], count: int)
     assert str(gateway(number)) not in found
 
 
-def test_a_full_network_is_told() -> None:
+def test_a_full_network_is_refused() -> None:
     network = subnet(7)
     everything = {str(address) for address in network}
-    with pytest.raises(Refused, match="no 1 free addresses"):
+    with pytest.raises(Refused, match="fewer than 1 free addresses"):
         free_addresses(7, everything, 1)
 
 
-def test_a_network_beyond_the_range_is_told() -> None:
-    with pytest.raises(Refused, match="networks are taken"):
+def test_a_network_beyond_the_range_is_refused() -> None:
+    with pytest.raises(Refused, match="networks are in use"):
         subnet(NETWORKS_MAX)
     assert projects.NETWORKS_MAX == NETWORKS_MAX
 

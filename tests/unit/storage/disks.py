@@ -1,4 +1,4 @@
-"""Disks that are full or cannot be written, as far as this machine lets a test have them."""
+"""Full and read-only disks, as far as this machine allows."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 
 @contextmanager
 def small_disk(folder: Path, size_bytes: int) -> Iterator[None]:
-    """A disk of its own on `folder`, or the test is skipped."""
+    """A separate small disk at `folder`. Skips the test if that is not possible."""
     _mount("-t", "tmpfs", "-o", f"size={size_bytes}", "teraflock-test", str(folder))
     try:
         yield
@@ -25,7 +25,7 @@ def resize_disk(folder: Path, size_bytes: int) -> None:
 
 @contextmanager
 def unwritable(folder: Path) -> Iterator[None]:
-    """Nobody can write in `folder`, not even root; or the test is skipped."""
+    """Make `folder` read-only, even for root. Skips the test if that is not possible."""
     if os.getuid() != 0:
         folder.chmod(0o555)
         try:
@@ -45,9 +45,9 @@ def _mount(*words: str) -> None:
     try:
         done = subprocess.run(["mount", *words], capture_output=True, text=True, check=False)
     except FileNotFoundError:
-        pytest.skip("there is no `mount` on this machine")
+        pytest.skip("`mount` is not installed")
     if done.returncode:
-        pytest.skip(f"no disk can be mounted here: {done.stderr.partition(chr(10))[0]}")
+        pytest.skip(f"cannot mount a disk here: {done.stderr.partition(chr(10))[0]}")
 
 
 def _unmount(folder: Path) -> None:

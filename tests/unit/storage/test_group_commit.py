@@ -1,4 +1,4 @@
-"""The one writer: works that wait together are committed together, and each is answered for itself."""
+"""The writer thread: waiting works are committed together, and each caller gets its own result."""
 
 import signal
 import sqlite3
@@ -19,7 +19,7 @@ from teraflock.storage.group_commit import WORKS_PER_COMMIT_MAX, GroupCommit
 from teraflock.storage.sqlite import SqliteDatabase, connect_to_write
 from teraflock.storage.sqlite_errors import translated
 
-WAIT_SECONDS_MAX = 60  # a test that fails should end; one that passes never waits this long
+WAIT_SECONDS_MAX = 60  # so that a failing test ends; a passing test never waits this long
 
 
 @pytest.fixture
@@ -48,9 +48,9 @@ def batch(
     works: list[Callable[[Transaction], Any]],
     then: Callable[[], None] = lambda: None,
 ) -> list[Future[Any]]:
-    """The answers to works that the writer takes up all at once, in this order.
+    """The results of works that the writer starts together, in this order.
 
-    Meanwhile another work holds the writer; the last it does, before its own commit, is `then`.
+    Another work blocks the writer until all of them wait. It calls `then` just before its own commit.
     """
     inside, go_on = threading.Event(), threading.Event()
 
@@ -71,22 +71,22 @@ def batch(
     return answers
 
 
-def test_what_waits_together_is_committed_together(database: SqliteDatabase) -> None:
+def test_waiting_works_are_committed_together(database: SqliteDatabase) -> None:
     before = database.commits
     answers = batch(database, [add(id) for id in range(100)])
     assert [answer.result() for answer in answers] == [1] * 100
-    assert database.commits - before == 2  # the one that held the writer, and all the others
+    assert database.commits - before == 2  # one for the blocking work, and one for all others
     assert ids(database) == list(range(100))
 
 
-def test_one_at_a_time_is_one_commit_each(database: SqliteDatabase) -> None:
+def test_sequential_works_are_committed_separately(database: SqliteDatabase) -> None:
     before = database.commits
     for id in range(5):
         database.write(add(id))
     assert database.commits - before == 5
 
 
-def test_each_of_a_batch_is_answered_for_itself(database: SqliteDatabase) -> None:
+def test_each_work_of_a_batch_gets_its_own_result(database: SqliteDatabase) -> None:
     def raises(error: BaseException) -> Callable[[Transaction], None]:
         def work(tx: Transaction) -> None:
             add(50)(tx)
@@ -102,7 +102,7 @@ def test_each_of_a_batch_is_answered_for_itself(database: SqliteDatabase) -> Non
     assert ids(database) == [1, 2]
 
 
-def test_the_batch_is_bounded(database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_batch_size_is_limited(database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
     assert WORKS_PER_COMMIT_MAX >= 128
     monkeypatch.setattr("teraflock.storage.group_commit.WORKS_PER_COMMIT_MAX", 10)
     before = database.commits
@@ -110,7 +110,7 @@ def test_the_batch_is_bounded(database: SqliteDatabase, monkeypatch: pytest.Monk
     assert database.commits - before == 1 + 4
 
 
-def test_who_fills_the_disk_fails_alone(database: SqliteDatabase) -> None:
+def test_a_work_that_fills_the_disk_fails_alone(database: SqliteDatabase) -> None:
     def fills(tx: Transaction) -> None:
         pages = tx.one("PRAGMA page_count")
         assert pages
@@ -126,13 +126,13 @@ def test_who_fills_the_disk_fails_alone(database: SqliteDatabase) -> None:
     assert ids(database) == [1, 2]
 
 
-def test_who_ends_the_transaction_fails_alone(database: SqliteDatabase) -> None:
+def test_a_work_that_ends_the_transaction_fails_alone(database: SqliteDatabase) -> None:
     attempts: list[int] = []
 
     def fails_once(tx: Transaction) -> None:
         attempts.append(1)
         if len(attempts) == 1:
-            raise LookupError("for what it saw of a transaction that never was")
+            raise LookupError("because of a transaction that was never committed")
 
     answers = batch(database, [add(1), fails_once, lambda tx: tx.run("ROLLBACK"), add(2)])
     assert answers[0].result() == answers[3].result() == 1
@@ -154,7 +154,7 @@ def test_a_deferred_constraint_fails_its_own_work_only(database: SqliteDatabase)
 
 
 class FaultyConnection(sqlite3.Connection):
-    """Fails at one statement, as a broken disk would, as often as it is told."""
+    """Fails at one statement, like a broken disk, as often as configured."""
 
     faults: dict[str, int]
 
@@ -183,7 +183,7 @@ def faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(("statement", "times"), [("COMMIT", 2), ("BEGIN IMMEDIATE", 1)])
-def test_a_transaction_that_fails_is_told_to_all_in_it_and_nothing_is_kept(
+def test_a_failed_transaction_raises_for_all_its_works_and_stores_nothing(
     faults: dict[str, int], tmp_path: Path, statement: str, times: int
 ) -> None:
     database = SqliteDatabase(tmp_path / "faulty.db")
@@ -201,9 +201,7 @@ def test_a_transaction_that_fails_is_told_to_all_in_it_and_nothing_is_kept(
     database.close()
 
 
-def test_a_savepoint_that_cannot_be_undone_undoes_all_and_the_others_run_again(
-    faults: dict[str, int], tmp_path: Path
-) -> None:
+def test_a_failed_savepoint_rollback_reruns_the_other_works(faults: dict[str, int], tmp_path: Path) -> None:
     database = SqliteDatabase(tmp_path / "faulty.db")
     database.write(make_table)
 
@@ -217,7 +215,7 @@ def test_a_savepoint_that_cannot_be_undone_undoes_all_and_the_others_run_again(
     database.close()
 
 
-def test_a_fault_in_the_writer_itself_leaves_no_caller_waiting(tmp_path: Path) -> None:
+def test_a_bug_in_the_writer_leaves_no_caller_waiting(tmp_path: Path) -> None:
     class Broken(GroupCommit):
         def _settle(self, jobs: Any) -> None:
             raise RuntimeError("a bug")
@@ -232,11 +230,11 @@ def test_a_fault_in_the_writer_itself_leaves_no_caller_waiting(tmp_path: Path) -
 
 
 def writers() -> set[threading.Thread]:
-    """Of this test and, where an earlier one left its database open, of others."""
+    """Writer threads of this test, and of earlier tests that left a database open."""
     return {thread for thread in threading.enumerate() if thread.name == "tera-writer"}
 
 
-def test_closing_settles_what_waits_and_refuses_what_comes(database: SqliteDatabase) -> None:
+def test_closing_finishes_waiting_works_and_refuses_new_ones(database: SqliteDatabase) -> None:
     inside, go_on = threading.Event(), threading.Event()
     database.write(lambda tx: None)
     before = len(writers())
@@ -258,7 +256,7 @@ def test_closing_settles_what_waits_and_refuses_what_comes(database: SqliteDatab
             future.result()
     with pytest.raises(Misuse, match="closed"):
         database.write(add(3))
-    assert len(writers()) < before, "its own thread has ended; other tests may have left theirs"
+    assert len(writers()) < before, "its own thread has ended; other tests may have left threads"
 
 
 def test_a_work_cannot_close_its_own_database(database: SqliteDatabase) -> None:
@@ -276,8 +274,8 @@ def test_reading_starts_no_thread(tmp_path: Path) -> None:
     database.close()
 
 
-def test_a_caller_that_is_interrupted_withdraws_its_work(database: SqliteDatabase) -> None:
-    """The signal comes while the work runs: then it must not be committed."""
+def test_an_interrupted_caller_withdraws_its_work(database: SqliteDatabase) -> None:
+    """The signal arrives while the work runs, so the work must not be committed."""
 
     def interrupted(tx: Transaction) -> None:
         add(1)(tx)
@@ -323,5 +321,5 @@ database.close()
 """
 
 
-def test_a_forked_child_opens_its_own(tmp_path: Path) -> None:
+def test_a_forked_child_opens_its_own_database(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", FORKS, str(tmp_path / "tera.db")], check=True)

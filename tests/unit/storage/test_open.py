@@ -34,12 +34,12 @@ def test_addresses_in_memory(address: str) -> None:
 
 @pytest.mark.parametrize("address", ["mysql://me:secret@host/name", "sqlite://tera.db", "http://x"])
 def test_other_addresses_are_refused_without_being_repeated(address: str) -> None:
-    with pytest.raises(BadInput, match="is no kind of database") as refused:
+    with pytest.raises(BadInput, match="Unknown kind of database") as refused:
         open_database(address, CLOCK)
     assert "secret" not in refused.value.sentence
 
 
-def test_postgres_without_its_driver_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_postgres_without_its_driver_explains_the_installation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "teraflock.storage.postgres", raising=False)
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(Refused, match="driver is not installed") as refused:
@@ -47,12 +47,12 @@ def test_postgres_without_its_driver_says_how_to_get_it(monkeypatch: pytest.Monk
     assert "teraflock[postgres]" in refused.value.hint
 
 
-def test_reading_only_needs_the_tables_as_they_should_be(tmp_path: Path) -> None:
+def test_read_only_needs_a_migrated_database(tmp_path: Path) -> None:
     address = str(tmp_path / "tera.db")
     with pytest.raises(StorageFailed, match="cannot be opened"):
         open_database(address, CLOCK, read_only=True)
     (tmp_path / "tera.db").touch()
-    with pytest.raises(Refused, match="an older Teraflock"):
+    with pytest.raises(Refused, match="an older version of Teraflock"):
         open_database(address, CLOCK, read_only=True)
     open_database(address, CLOCK).close()
     database = open_database(address, CLOCK, read_only=True)
@@ -61,13 +61,13 @@ def test_reading_only_needs_the_tables_as_they_should_be(tmp_path: Path) -> None
     database.close()
 
 
-def test_a_newer_database_is_told_apart_from_an_older_one(tmp_path: Path) -> None:
+def test_newer_and_older_databases_have_different_errors(tmp_path: Path) -> None:
     address = str(tmp_path / "tera.db")
     database = open_database(address, CLOCK)
     database.write(lambda tx: tx.run("INSERT INTO schema_migration VALUES (999, 'later', 'x', 'then')"))
     database.close()
     for read_only in (True, False):
-        with pytest.raises(Refused, match="a newer Teraflock"):
+        with pytest.raises(Refused, match="a newer version of Teraflock"):
             open_database(address, CLOCK, read_only=read_only)
 
 
@@ -88,9 +88,7 @@ def test_the_shipped_migrations_are_numbered_without_a_gap() -> None:
 @pytest.mark.parametrize(
     "names", [["0001_a.sql", "0003_c.sql"], ["0001_a.sql", "0001_b.sql"], ["0002_b.sql"]]
 )
-def test_migrations_with_a_gap_or_a_double_are_a_fault_of_the_program(
-    tmp_path: Path, names: list[str]
-) -> None:
+def test_migrations_with_a_gap_or_a_duplicate_are_a_bug(tmp_path: Path, names: list[str]) -> None:
     for name in names:
         (tmp_path / name).touch()
     with pytest.raises(Misuse, match="numbered"):

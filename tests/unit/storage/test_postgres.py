@@ -1,4 +1,4 @@
-"""What only PostgreSQL can do to a caller: be away, break the line, and collide for ever."""
+"""Failures that only PostgreSQL has: an unreachable server, a lost connection, endless conflicts."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -40,7 +40,7 @@ def hang_up_all(address: str) -> None:
         )
 
 
-def test_lines_that_broke_while_idle_are_passed_over(database: Database, postgres_address: str) -> None:
+def test_connections_that_broke_while_idle_are_skipped(database: Database, postgres_address: str) -> None:
     hang_up_all(postgres_address)
     assert count(database) == 0
     hang_up_all(postgres_address)
@@ -48,7 +48,7 @@ def test_lines_that_broke_while_idle_are_passed_over(database: Database, postgre
     assert count(database) == 1
 
 
-def test_a_line_that_breaks_inside_a_work_means_another_attempt(database: Database) -> None:
+def test_a_connection_lost_inside_a_work_is_retried(database: Database) -> None:
     attempts = []
 
     def work(tx: Transaction) -> None:
@@ -62,7 +62,7 @@ def test_a_line_that_breaks_inside_a_work_means_another_attempt(database: Databa
     assert count(database) == 1
 
 
-def test_a_line_that_breaks_under_a_stream_is_told(database: Database) -> None:
+def test_a_connection_lost_during_a_stream_is_an_error(database: Database) -> None:
     def breaks() -> None:
         with database.read() as tx:
             next(tx.each("SELECT generate_series(1, 100000)"))
@@ -73,7 +73,9 @@ def test_a_line_that_breaks_under_a_stream_is_told(database: Database) -> None:
     assert count(database) == 0
 
 
-def test_a_line_that_always_breaks_is_given_up(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_always_breaks_is_an_error(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(postgres, "ATTEMPTS_MAX", 3)
     attempts = []
 
@@ -87,7 +89,7 @@ def test_a_line_that_always_breaks_is_given_up(database: Database, monkeypatch: 
     assert count(database) == 0
 
 
-def test_a_line_that_breaks_during_the_commit_leaves_it_open(
+def test_a_connection_lost_during_the_commit_has_an_unknown_result(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit = psycopg.Connection.commit
@@ -98,13 +100,13 @@ def test_a_line_that_breaks_during_the_commit_leaves_it_open(
 
     attempts: list[Transaction] = []
     monkeypatch.setattr(psycopg.Connection, "commit", breaks)
-    with pytest.raises(StorageFailed, match="was lost while a change was being kept") as lost:
+    with pytest.raises(StorageFailed, match="was lost during a commit") as lost:
         database.write(attempts.append)
-    assert "Look whether" in lost.value.hint
+    assert "Check whether" in lost.value.hint
     assert len(attempts) == 1
 
 
-def test_collisions_are_repeated_within_a_bound(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conflicts_are_retried_up_to_a_limit(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     monkeypatch.setattr("teraflock.storage.postgres.time.sleep", pauses.append)
     attempts = []
@@ -119,7 +121,7 @@ def test_collisions_are_repeated_within_a_bound(database: Database, monkeypatch:
     assert all(0 <= pause <= postgres.PAUSE_SECONDS_MAX for pause in pauses)
 
 
-def test_no_free_connection_is_told(postgres_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_free_connection_is_an_error(postgres_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres, "CONNECTIONS_MAX", 1)
     monkeypatch.setattr(postgres, "CONNECTION_SECONDS_MAX", 1)
     database = open_postgres(postgres_address)
@@ -128,7 +130,7 @@ def test_no_free_connection_is_told(postgres_address: str, monkeypatch: pytest.M
     database.close()
 
 
-def test_a_commit_is_durable_however_lax_the_server(database: Database) -> None:
+def test_a_commit_is_durable_whatever_the_server_default(database: Database) -> None:
     with database.read() as tx:
         assert tx.one("SHOW synchronous_commit") == ("on",)
 
@@ -156,13 +158,13 @@ def test_plain_inserts_are_copied(sql: str, copy: bytes | None) -> None:
         "postgresql://me:secret@/name?host=/nowhere",
     ],
 )
-def test_a_server_that_is_away_is_told_without_the_password(address: str) -> None:
+def test_an_unreachable_server_is_an_error_without_the_password(address: str) -> None:
     with pytest.raises(Unavailable, match="cannot be reached") as away:
         open_postgres(address)
     assert "secret" not in away.value.sentence + away.value.hint
 
 
-def test_an_address_that_cannot_be_read_is_not_repeated() -> None:
+def test_an_invalid_address_is_not_repeated() -> None:
     with pytest.raises(BadInput) as bad:
         open_postgres("postgresql://me:secret@host:port/name?nonsense")
     assert "secret" not in bad.value.sentence + bad.value.hint
@@ -172,20 +174,20 @@ def test_an_address_that_cannot_be_read_is_not_repeated() -> None:
 @pytest.mark.parametrize(
     "made_with", ["ENCODING 'SQL_ASCII' LOCALE 'C'", "LOCALE_PROVIDER icu ICU_LOCALE 'en'"]
 )
-def test_a_server_that_sorts_otherwise_is_refused(postgres_server: PostgresServer, made_with: str) -> None:
+def test_a_server_with_another_sort_order_is_refused(postgres_server: PostgresServer, made_with: str) -> None:
     with psycopg.connect(postgres_server.address(), autocommit=True) as connection:
         try:
             connection.execute(f"CREATE DATABASE other TEMPLATE template0 {made_with}")
         except psycopg.Error as error:
-            pytest.skip(f"this server has no such databases: {error}")
+            pytest.skip(f"this server cannot create such databases: {error}")
         try:
-            with pytest.raises(Refused, match="does not sort text by code point"):
+            with pytest.raises(Refused, match="must sort text by code point"):
                 open_postgres(postgres_server.address(database="other"))
         finally:
             connection.execute("DROP DATABASE other")
 
 
-def test_a_user_without_rights_is_told(database: Database) -> None:
+def test_a_user_without_permissions_is_an_error(database: Database) -> None:
     def work(tx: Transaction) -> None:
         schema = tx.one("SELECT current_schema()")
         assert schema
@@ -193,10 +195,10 @@ def test_a_user_without_rights_is_told(database: Database) -> None:
         tx.run("SET LOCAL ROLE pg_monitor")
         tx.run("DELETE FROM thing")
 
-    with pytest.raises(TeraflockError, match="does not let this user"):
+    with pytest.raises(TeraflockError, match="may not read or write"):
         database.write(work)
 
 
-def test_where_has_no_secrets() -> None:
+def test_where_contains_no_secrets() -> None:
     assert postgres._where("postgresql://me:secret@db.example:99/name") == "postgresql://db.example:99/name"
     assert postgres._where("host=/run/db dbname=name password=secret") == "postgresql:///run/db:5432/name"

@@ -21,27 +21,25 @@ from teraflock.storage.sql_text import parsed, statements
         ("'12:30' || '12' : 30", "'12:30' || '12' : 30", "'12:30' || '12' : 30", ()),
     ],
 )
-def test_names_are_found_where_they_are_names(
-    sql: str, questions: str, dollars: str, names: tuple[str, ...]
-) -> None:
+def test_only_real_names_are_found(sql: str, questions: str, dollars: str, names: tuple[str, ...]) -> None:
     found = parsed(sql)
     assert (found.questions, found.dollars.decode(), found.names) == (questions, dollars, names)
 
 
-def test_several_statements_are_not_one() -> None:
+def test_several_statements_are_refused() -> None:
     with pytest.raises(Misuse, match="one statement"):
         parsed("SELECT 1; SELECT 2")
     assert parsed("SELECT ';'; -- the end;").names == ()
 
 
-def test_values_are_put_in_order_and_repeated_in_place() -> None:
+def test_values_are_ordered_and_repeated() -> None:
     found = parsed(":b, :a, :b")
     assert found.values({"a": 1, "b": 2}) == (2, 1)
     assert found.in_place((2, 1)) == [2, 1, 2]
 
 
 @pytest.mark.parametrize("given", [{}, {"a": 1}, {"a": 1, "c": 2}, {"a": 1, "b": 2, "c": 3}])
-def test_every_value_must_be_there_and_no_other(given: dict[str, object]) -> None:
+def test_missing_or_unknown_values_are_refused(given: dict[str, object]) -> None:
     with pytest.raises(Misuse, match=r"needs the values \['a', 'b'\]"):
         parsed(":a :b").values(given)
 
@@ -58,5 +56,5 @@ def test_every_value_must_be_there_and_no_other(given: dict[str, object]) -> Non
         ("'it''s; one'; B", ["'it''s; one'", "B"]),
     ],
 )
-def test_a_script_is_cut_where_its_statements_end(script: str, expected: list[str]) -> None:
+def test_a_script_is_split_into_statements(script: str, expected: list[str]) -> None:
     assert list(statements(script)) == expected

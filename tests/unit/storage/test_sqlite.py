@@ -1,4 +1,4 @@
-"""The file: what is told when it is full, damaged, busy or out of reach, and what opening it costs."""
+"""The database file: errors if it is full, damaged, busy or not accessible, and the cost of opening it."""
 
 import sqlite3
 import stat
@@ -37,7 +37,7 @@ def bodies(database: SqliteDatabase) -> list[str]:
         return [row[0] for row in tx.all("SELECT body FROM thing ORDER BY id")]
 
 
-def test_a_full_disk_is_told_and_what_was_answered_stays(tmp_path: Path) -> None:
+def test_a_full_disk_is_an_error_and_earlier_writes_are_kept(tmp_path: Path) -> None:
     with small_disk(tmp_path, MIB):
         database = made(tmp_path / "tera.db")
         answered = [1]
@@ -61,16 +61,16 @@ def test_a_full_disk_is_told_and_what_was_answered_stays(tmp_path: Path) -> None
         database.close()
 
 
-def test_a_disk_that_is_full_from_the_start_is_told(tmp_path: Path) -> None:
+def test_a_disk_that_is_full_from_the_start_is_an_error(tmp_path: Path) -> None:
     with small_disk(tmp_path, 8192):
         (tmp_path / "filler").write_bytes(b"x" * 4096)
         database = SqliteDatabase(tmp_path / "tera.db")
-        with pytest.raises(StorageFailed, match="disk is full|cannot be made"):
+        with pytest.raises(StorageFailed, match="disk is full|Could not create"):
             database.write(make_table)
         database.close()
 
 
-def test_a_large_work_on_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
+def test_a_large_work_on_a_full_disk_is_rolled_back(tmp_path: Path) -> None:
     with small_disk(tmp_path, MIB):
         database = made(tmp_path / "tera.db")
         rows = ((id, "x" * 1000) for id in range(2, 100_000))
@@ -81,7 +81,7 @@ def test_a_large_work_on_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"no database, but long enough to be read as one " * 100, b"PK\3\4"])
-def test_a_file_that_is_no_database_is_named(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_a_database_is_an_error(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "tera.db"
     path.write_bytes(content)
     database = SqliteDatabase(path)
@@ -90,13 +90,13 @@ def test_a_file_that_is_no_database_is_named(tmp_path: Path, content: bytes) -> 
     with pytest.raises(StorageFailed) as written:
         database.write(make_table)
     for error in (read.value, written.value):
-        assert error.sentence == f"`{path}` is damaged, or no database at all"
-        assert error.hint == "Move it away: a new one is made in its place"
+        assert error.sentence == f"`{path}` is damaged or not a database"
+        assert error.hint == "Move it away; Teraflock then creates a new one"
     database.close()
     assert path.read_bytes() == content
 
 
-def test_a_damaged_page_is_told(tmp_path: Path) -> None:
+def test_a_damaged_page_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "tera.db"
     database = made(path)
     database.write(
@@ -114,7 +114,7 @@ def test_a_damaged_page_is_told(tmp_path: Path) -> None:
     database.close()
 
 
-def test_a_file_that_another_holds_is_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_locked_file_is_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("teraflock.storage.sqlite.BUSY_SECONDS_MAX", 0.01)
     database = made(tmp_path / "tera.db")
     database.close()
@@ -131,7 +131,7 @@ def test_a_file_that_another_holds_is_busy(tmp_path: Path, monkeypatch: pytest.M
     database.close()
 
 
-def test_a_folder_that_cannot_be_written_can_still_be_read_from(tmp_path: Path) -> None:
+def test_a_read_only_folder_can_be_read(tmp_path: Path) -> None:
     made(tmp_path / "tera.db").close()
     with unwritable(tmp_path):
         database = SqliteDatabase(tmp_path / "tera.db")
@@ -142,18 +142,18 @@ def test_a_folder_that_cannot_be_written_can_still_be_read_from(tmp_path: Path) 
         database.close()
 
 
-def test_a_folder_that_cannot_be_written_takes_no_new_file(tmp_path: Path) -> None:
+def test_a_read_only_folder_gets_no_new_file(tmp_path: Path) -> None:
     with unwritable(tmp_path):
         database = SqliteDatabase(tmp_path / "tera.db")
-        with pytest.raises(StorageFailed, match="cannot be made") as refused:
+        with pytest.raises(StorageFailed, match="Could not create") as refused:
             database.write(make_table)
         assert "TERA_HOME" in refused.value.hint
-        with pytest.raises(StorageFailed, match="cannot be made"), database.read():
+        with pytest.raises(StorageFailed, match="Could not create"), database.read():
             pass
 
 
-def test_an_unfinished_log_in_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    """Read as immutable, the file would lack what stands only in its log."""
+def test_a_read_only_folder_with_an_unfinished_log_is_refused(tmp_path: Path) -> None:
+    """Opened as immutable, the file would lack the content of its log."""
     crashed, copy = tmp_path / "crashed", tmp_path / "copy"
     crashed.mkdir()
     copy.mkdir()
@@ -161,23 +161,23 @@ def test_an_unfinished_log_in_a_folder_that_cannot_be_written_is_refused(tmp_pat
     for name in ("tera.db", "tera.db-wal"):
         (copy / name).write_bytes((crashed / name).read_bytes())
     database.close()
-    with unwritable(copy), pytest.raises(StorageFailed, match="not closed in order"):
+    with unwritable(copy), pytest.raises(StorageFailed, match="not closed properly"):
         bodies(SqliteDatabase(copy / "tera.db"))
     database = SqliteDatabase(copy / "tera.db")
     assert bodies(database) == ["first"]
     database.close()
 
 
-def test_a_database_opened_to_be_read_is_not_written(tmp_path: Path) -> None:
+def test_a_read_only_database_refuses_writes(tmp_path: Path) -> None:
     made(tmp_path / "tera.db").close()
     database = SqliteDatabase(tmp_path / "tera.db", read_only=True)
     assert bodies(database) == ["first"]
-    with pytest.raises(StorageFailed, match="read only"):
+    with pytest.raises(StorageFailed, match="read-only"):
         database.write(make_table)
     database.close()
 
 
-def test_a_file_that_is_not_there_is_not_made_by_reading_only(tmp_path: Path) -> None:
+def test_opening_read_only_does_not_create_the_file(tmp_path: Path) -> None:
     database = SqliteDatabase(tmp_path / "tera.db", read_only=True)
     with pytest.raises(StorageFailed, match="cannot be opened"), database.read():
         pass
@@ -185,12 +185,12 @@ def test_a_file_that_is_not_there_is_not_made_by_reading_only(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("path", ["missing/tera.db", "folder"])
-def test_a_path_that_cannot_be_a_file_is_told(tmp_path: Path, path: str) -> None:
+def test_a_path_that_cannot_be_a_file_is_an_error(tmp_path: Path, path: str) -> None:
     (tmp_path / "folder").mkdir()
     database = SqliteDatabase(tmp_path / path)
-    with pytest.raises(TeraflockError, match="cannot be (made|opened)"):
+    with pytest.raises(TeraflockError, match="Could not create|cannot be opened"):
         database.write(make_table)
-    with pytest.raises(TeraflockError, match="cannot be (made|opened)"), database.read():
+    with pytest.raises(TeraflockError, match="Could not create|cannot be opened"), database.read():
         pass
     database.close()
 
@@ -198,7 +198,7 @@ def test_a_path_that_cannot_be_a_file_is_told(tmp_path: Path, path: str) -> None
 @pytest.mark.parametrize(
     "name", ["with space.db", "100%.db", "what?.db", "a#b.db", "file:x.db", "Füße.db", "%41"]
 )
-def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
+def test_any_file_name_works(tmp_path: Path, name: str) -> None:
     made(tmp_path / name).close()
     assert [entry.name for entry in tmp_path.iterdir()] == [name]
     database = SqliteDatabase(tmp_path / name, read_only=True)
@@ -206,7 +206,9 @@ def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
     database.close()
 
 
-def test_a_relative_path_stays_where_it_was_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_path_does_not_follow_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     database = SqliteDatabase("tera.db")
     (tmp_path / "elsewhere").mkdir()
@@ -216,13 +218,13 @@ def test_a_relative_path_stays_where_it_was_opened(tmp_path: Path, monkeypatch: 
     database.close()
 
 
-def test_the_file_is_for_its_user_only(tmp_path: Path) -> None:
+def test_the_file_is_readable_only_by_its_owner(tmp_path: Path) -> None:
     database = made(tmp_path / "tera.db")
     assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
     database.close()
 
 
-def test_closing_puts_the_log_away(tmp_path: Path) -> None:
+def test_closing_removes_the_log(tmp_path: Path) -> None:
     database = made(tmp_path / "tera.db")
     bodies(database)
     database.close()
@@ -232,7 +234,7 @@ def test_closing_puts_the_log_away(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["tera.db"]
 
 
-def test_what_holds_of_the_writer(tmp_path: Path) -> None:
+def test_the_writer_has_its_pragmas_set(tmp_path: Path) -> None:
     database = SqliteDatabase(tmp_path / "tera.db")
 
     def settings(tx: Transaction) -> list[object]:
@@ -253,7 +255,7 @@ print(sorted(unwanted & (set(sys.modules) - before)))
 """
 
 
-def test_a_cold_start_loads_nothing_it_does_not_need() -> None:
+def test_a_cold_start_imports_only_what_it_needs() -> None:
     loaded = subprocess.run([sys.executable, "-c", LOADS], capture_output=True, text=True, check=True)
     assert loaded.stdout == "[]\n"
 
@@ -268,8 +270,8 @@ def test_memory_needs_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert not list(tmp_path.iterdir())
 
 
-def test_in_memory_a_write_inside_a_read_is_refused() -> None:
-    """With one connection it would change what the read sees."""
+def test_an_in_memory_write_inside_a_read_is_refused() -> None:
+    """With one connection, the write would change what the read sees."""
     database = open_sqlite(":memory:")
     with database.read(), pytest.raises(Misuse, match="inside a read"):
         database.write(make_table)

@@ -1,6 +1,6 @@
-"""The life of keys as a state machine: made, expired, revoked, their members removed, their roles changed.
+"""A state machine for keys: created, expired, revoked, their members removed, their roles changed.
 
-Every step is done to the service and to the model of world.py, and after each the two must agree about every key.
+Every step acts on the service and on the model of world.py. After each step, both must agree about every key.
 """
 
 from datetime import timedelta
@@ -19,7 +19,7 @@ days = st.sampled_from((None, None, 1, 10, 100))
 
 
 def machine_on(database: Database) -> type[RuleBasedStateMachine]:
-    """A machine whose worlds all lie in this database."""
+    """A machine whose worlds are all in this database."""
 
     class KeysMachine(RuleBasedStateMachine):
         @initialize(first=role, second=role)

@@ -1,4 +1,4 @@
-"""Who may what, written a second time, as a table for readers. Nothing here is taken from rules.py."""
+"""The permissions of each role, written a second time as a readable table. Independent of rules.py."""
 
 from collections.abc import Mapping
 

@@ -1,7 +1,7 @@
-"""However some keys act together, they never get beyond what they had between them when they began.
+"""However several keys act together, they never gain permissions that none of them had at the start.
 
-A world is made at random; then some of its keys, none of them an operator's, act alone: they make keys and use those,
-take in members, give roles, make projects. Nothing they hold afterwards may do what none of them could before.
+The test creates a random world. Then some of its keys, none of them an operator's, act alone: they create and use keys,
+add members, give roles, create projects. Afterwards, nothing they hold may do more than they could together before.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def a_world() -> Iterator[World]:
 
 
 def act(world: World, keys: list[Key], how: tuple[int, int, int, int, int]) -> Key | None:
-    """One act by one of the keys; a key that it made."""
+    """One action by one of the keys. Returns the key it created, if any."""
     what, who, first, second, third = how
     key = pick(keys, who)
     place = pick([None, *world.projects], second)
@@ -52,11 +52,11 @@ def places(world: World) -> list[Project | Organisation]:
 
 
 def reach(world: World, keys: list[Key], place: Project | Organisation) -> set[str]:
-    """What these keys may between them in a project, or in all of an organisation."""
+    """The permissions that these keys have together in a project, or in all of an organisation."""
     held = [
         world.may_in(key, place) if isinstance(place, Project) else world.may_in_all(key, place)
         for key in keys
-        if world.holds(key)
+        if world.is_valid(key)
     ]
     return set().union(*held)
 
@@ -67,7 +67,7 @@ def reach(world: World, keys: list[Key], place: Project | Organisation) -> set[s
     coalition=st.lists(some, min_size=1, max_size=3),
     acts=st.lists(step, max_size=30),
 )
-def test_no_keys_together_gain_what_none_of_them_had(
+def test_keys_acting_together_gain_no_permissions(
     before: list[tuple[int, int, int, int, int]],
     coalition: list[int],
     acts: list[tuple[int, int, int, int, int]],

@@ -1,4 +1,4 @@
-"""The text of keys: what is made is read, what is anything else is not."""
+"""The text of keys: created keys are parsed, other texts are refused."""
 
 from hashlib import sha256
 
@@ -12,7 +12,7 @@ ID = KeyId("key_m7faemf3srk1tvhr")
 
 
 @given(st.binary(min_size=SECRET_BYTES, max_size=SECRET_BYTES))
-def test_a_key_is_found_by_its_id_and_opened_by_its_secret(bits: bytes) -> None:
+def test_a_key_has_its_id_and_matches_its_secret(bits: bytes) -> None:
     secret = new_secret(ID, lambda size: bits[:size])
     assert secret == f"tera_m7faemf3srk1tvhr_{bits.hex()}"
     assert key_id_of(secret) == ID
@@ -26,14 +26,14 @@ def test_a_key_is_found_by_its_id_and_opened_by_its_secret(bits: bytes) -> None:
     st.integers(0, 85),
     st.characters(min_codepoint=33, max_codepoint=126),
 )
-def test_one_other_character_opens_nothing(bits: bytes, at: int, character: str) -> None:
+def test_a_key_with_one_changed_character_is_invalid(bits: bytes, at: int, character: str) -> None:
     secret = new_secret(ID, lambda size: bits)
     other = secret[:at] + character + secret[at + 1 :]
     assert other == secret or not is_secret(other, digest_of(secret))
 
 
 @given(st.text() | st.text(alphabet="tera_0123456789abcdef", min_size=80, max_size=90))
-def test_other_texts_are_no_keys(text: str) -> None:
+def test_other_texts_are_not_keys(text: str) -> None:
     id = key_id_of(text)
     if id is not None:
         assert text.startswith("tera_")
@@ -41,7 +41,7 @@ def test_other_texts_are_no_keys(text: str) -> None:
         assert len(text) == 86
 
 
-def test_the_parts_have_their_lengths() -> None:
+def test_the_parts_of_a_key_have_fixed_lengths() -> None:
     bits = "0" * 64
     for text in (
         "", "tera", "tera__", f"tera_{'a' * 15}_{bits}a", f"tera_{'a' * 17}_{bits[1:]}", f"Tera_{'a' * 16}_{bits}",

@@ -1,4 +1,4 @@
-"""Quota arithmetic, and quotas as the settings write them."""
+"""Quota arithmetic, and parsing of quotas in settings."""
 
 import pytest
 from hypothesis import given
@@ -8,8 +8,8 @@ from teraflock.base.errors import BadInput, QuotaReached
 from teraflock.base.quantities import GIB
 from teraflock.tenant.model import OrganisationQuota, Quota
 from teraflock.tenant.quota import rules
+from teraflock.tenant.quota.parse import parse_organisation_quota, parse_project_quota
 from teraflock.tenant.quota.rules import Amounts
-from teraflock.tenant.quota.words import parse_organisation_quota, parse_project_quota
 
 FLAT = ("instances", "vcpus", "ram_bytes", "disk_bytes", "images_bytes")
 CARDS = ("A100", "V100")
@@ -39,7 +39,7 @@ def refused(quota: Quota, used: Amounts, more: Amounts) -> bool:
 
 
 @given(quota=walls, used=amounts, more=growths)
-def test_a_growth_is_refused_where_it_passes_a_limit_and_nowhere_else(
+def test_growth_is_refused_exactly_when_it_exceeds_a_limit(
     quota: OrganisationQuota, used: Amounts, more: Amounts
 ) -> None:
     passed = any(
@@ -56,16 +56,14 @@ def test_a_growth_is_refused_where_it_passes_a_limit_and_nowhere_else(
 
 
 @given(quota=walls, used=amounts)
-def test_who_is_over_a_quota_may_still_shrink(quota: OrganisationQuota, used: Amounts) -> None:
+def test_usage_above_a_quota_may_still_shrink(quota: OrganisationQuota, used: Amounts) -> None:
     shrinking = Amounts(instances=-1, vcpus=-2, ram_bytes=0, disk_bytes=-1, gpus={"A100": -1})
     assert not refused(quota, used, shrinking)
 
 
 @given(parts=st.lists(amounts, min_size=1, max_size=4), wall=walls)
-def test_the_sum_of_what_is_admitted_stays_within_the_quota(
-    parts: list[Amounts], wall: OrganisationQuota
-) -> None:
-    """Admitting one after the other, each against the sum so far, keeps the sum within the quota."""
+def test_accepted_requests_stay_within_the_quota(parts: list[Amounts], wall: OrganisationQuota) -> None:
+    """Accepting requests one by one, each checked against the sum so far, keeps the sum within the quota."""
     total = Amounts()
     for part in parts:
         if refused(wall, total, part):
@@ -83,7 +81,7 @@ def test_the_sum_of_what_is_admitted_stays_within_the_quota(
 
 
 @given(quota=quotas, wall=walls)
-def test_a_default_that_is_cut_lies_within_the_organisations(quota: Quota, wall: OrganisationQuota) -> None:
+def test_a_clamped_default_is_within_the_organisation_quota(quota: Quota, wall: OrganisationQuota) -> None:
     cut = rules.clamped(quota, wall)
     rules.check_within(cut, wall, of="x")
     for name in (*FLAT, "gpus_default"):
@@ -99,7 +97,7 @@ def test_a_default_that_is_cut_lies_within_the_organisations(quota: Quota, wall:
 
 
 @given(given_=quotas, default=quotas)
-def test_limits_that_are_not_given_are_the_defaults(given_: Quota, default: Quota) -> None:
+def test_missing_limits_get_the_defaults(given_: Quota, default: Quota) -> None:
     made = rules.overlaid(given_, default)
     for name in (*FLAT, "gpus_default"):
         value = getattr(given_, name)
@@ -107,7 +105,7 @@ def test_limits_that_are_not_given_are_the_defaults(given_: Quota, default: Quot
     assert made.gpus == {**default.gpus, **given_.gpus}
 
 
-def test_quotas_as_the_settings_write_them() -> None:
+def test_quotas_in_settings_are_parsed() -> None:
     text = "projects=20, instances=100 ram=4TB images=512MB gpus=16 gpus.V100-SXM2=4"
     assert parse_organisation_quota(text) == OrganisationQuota(
         projects=20,
@@ -123,6 +121,6 @@ def test_quotas_as_the_settings_write_them() -> None:
 @pytest.mark.parametrize(
     "text", ["instances", "instances=x", "instances=-1", "ram=many", "hosts=3", "projects=3"]
 )
-def test_a_quota_that_cannot_be_read_is_refused(text: str) -> None:
+def test_an_invalid_quota_is_refused(text: str) -> None:
     with pytest.raises(BadInput):
         parse_project_quota(text)

@@ -1,4 +1,4 @@
-"""Permissions against a table written a second time, and narrowing against plain sets."""
+"""Permissions compared with a second table, and limits of keys compared with plain sets."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -49,7 +49,7 @@ def actors(draw: st.DrawFn, *, operator: bool | None = None) -> Actor:
     )
 
 
-def test_roles_are_the_table() -> None:
+def test_roles_match_the_table() -> None:
     assert set(Permission) == set(PERMISSIONS)
     assert {role.value: set(held) for role, held in rules.PERMISSIONS.items()} == {
         role: MAY[role] for role in ROLES
@@ -57,7 +57,7 @@ def test_roles_are_the_table() -> None:
     assert MAY["operator"] == rules.OPERATOR
 
 
-def test_billing_stands_beside_viewer_and_within_owner() -> None:
+def test_billing_is_part_of_owner_but_not_of_viewer() -> None:
     assert not within(Role.BILLING, Role.VIEWER)
     assert not within(Role.VIEWER, Role.BILLING)
     assert within(Role.BILLING, Role.OWNER)
@@ -67,7 +67,7 @@ def test_billing_stands_beside_viewer_and_within_owner() -> None:
 
 
 @given(actor=actors(), place=st.sampled_from(PLACES[1:]))
-def test_what_an_actor_may_in_a_project(actor: Actor, place: str) -> None:
+def test_permissions_in_a_project(actor: Actor, place: str) -> None:
     expected = set(MAY["operator"]) if actor.is_operator else set()
     if actor.project_id in ("", place):
         roles = {actor.roles.get(ProjectId("")), actor.roles.get(place)} - {None}
@@ -83,14 +83,14 @@ def test_what_an_actor_may_in_a_project(actor: Actor, place: str) -> None:
 
 
 @given(actor=actors(operator=False), place=st.sampled_from(PLACES[1:]))
-def test_another_organisation_gives_nothing(actor: Actor, place: str) -> None:
+def test_no_permissions_in_another_organisation(actor: Actor, place: str) -> None:
     assert rules.in_project(actor, project(place, ELSEWHERE)) == set()
     assert rules.in_organisation(actor, ELSEWHERE) == set()
 
 
 @given(actor=actors(), permission=st.sampled_from(Permission))
-def test_the_views_of_an_actor_fit_together(actor: Actor, permission: Permission) -> None:
-    """What is held in all projects is held in each, and somewhere; the list of projects is where it is held."""
+def test_permission_queries_are_consistent(actor: Actor, permission: Permission) -> None:
+    """A permission in all projects is one in each and in some. `projects_with` lists exactly the projects with it."""
     places = [project(id) for id in PLACES[1:]]
     held_in = {place.id for place in places if permission in rules.in_project(actor, place)}
     in_all = permission in rules.in_organisation(actor, HOME)
@@ -110,7 +110,7 @@ def test_the_views_of_an_actor_fit_together(actor: Actor, permission: Permission
     expires_at=times,
     later=st.dictionaries(st.sampled_from(PLACES), st.sampled_from(Role)),
 )
-def test_a_key_within_a_key_never_reaches_further_whatever_roles_come_later(
+def test_a_key_within_a_key_never_has_more_permissions_whatever_roles_come_later(
     actor: Actor,
     project_id: str,
     role_max: Role | None,
@@ -118,7 +118,9 @@ def test_a_key_within_a_key_never_reaches_further_whatever_roles_come_later(
     later: dict[str, Role],
 ) -> None:
     if key_within(actor, project_id, role_max, expires_at) is not None:
-        assert actor.project_id or actor.role_max or actor.expires_at, "a key without limits makes any key"
+        assert actor.project_id or actor.role_max or actor.expires_at, (
+            "a key without limits may create any key"
+        )
         return
     parent = _as(actor, later, actor.project_id, actor.role_max)
     child = _as(actor, later, project_id, role_max)
@@ -142,16 +144,16 @@ def _as(actor: Actor, roles: dict[str, Role], project_id: str, role_max: Role | 
 
 
 @given(actor=actors())
-def test_a_key_lies_within_itself(actor: Actor) -> None:
+def test_a_key_is_within_its_own_limits(actor: Actor) -> None:
     assert key_within(actor, actor.project_id, actor.role_max, actor.expires_at) is None
 
 
-def test_a_limit_is_told_in_words() -> None:
+def test_exceeded_limits_are_described() -> None:
     limited = _as(_unlimited(), {}, "prj_a", Role.MEMBER)
-    assert key_within(limited, "prj_b", Role.MEMBER, None) == "reach the same project"
-    assert key_within(limited, "", Role.MEMBER, None) == "reach the same project"
-    assert key_within(limited, "prj_a", Role.OWNER, None) == "do no more than `member`"
-    assert key_within(limited, "prj_a", None, None) == "do no more than `member`"
+    assert key_within(limited, "prj_b", Role.MEMBER, None) == "are limited to the same project"
+    assert key_within(limited, "", Role.MEMBER, None) == "are limited to the same project"
+    assert key_within(limited, "prj_a", Role.OWNER, None) == "have at most the role `member`"
+    assert key_within(limited, "prj_a", None, None) == "have at most the role `member`"
 
 
 def _unlimited() -> Actor:

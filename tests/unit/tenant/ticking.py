@@ -1,4 +1,4 @@
-"""A clock that goes on by a millisecond whenever it is read: ids sort in the order in which things were made."""
+"""A clock that advances by a millisecond at each read, so that ids sort in the order of creation."""
 
 from datetime import datetime, timedelta
 

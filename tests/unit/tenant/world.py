@@ -1,7 +1,7 @@
-"""A model of tenants that shares no code with them, and acts that are done to both and must agree.
+"""A model of tenants that shares no code with the service, and actions on both that must agree.
 
-The model decides by itself whether an act is allowed; what it keeps are plain dicts. After every act `check` compares
-what each key ever made opens, and what it may in each project, between the two.
+The model decides by itself whether an action is allowed, and stores plain dicts. After every action, `check` compares
+the permissions of every key in each project between the two.
 """
 
 from collections.abc import Callable, Sequence
@@ -80,7 +80,7 @@ class World:
         self.operator = Member(actor.member_id, "operator", home, {None: "owner"}, operator=True)
         self.keys.append(Key(house.key.id, house.secret, self.operator))
         for _ in range(2):
-            name = f"o{next(_numbers)}"  # of its own: all worlds of a test lie in one database
+            name = f"o{next(_numbers)}"  # unique, because all worlds of a test are in one database
             made = self.service.organisations.make(actor, name, "ann")
             organisation = Organisation(made.organisation.id, name)
             owner = Member(made.owner.id, "ann", organisation, {None: "owner"})
@@ -90,39 +90,39 @@ class World:
             self.keys.append(Key(made.key.key.id, made.key.secret, owner))
 
     def name(self, number: int) -> str:
-        """One of a few names that no other world has: the house is shared."""
+        """One of a few names that no other world uses: all worlds share the installation."""
         return f"{self.organisations[0].name}-{number % 3}"
 
-    # --- what the model says -------------------------------------------------------------------------------------
+    # --- decisions of the model ------------------------------------------------------------------------------------
 
-    def holds(self, key: Key) -> bool:
+    def is_valid(self, key: Key) -> bool:
         alive = key.expires is None or key.expires > self.clock.now()
         return alive and not key.revoked and key.member.here
 
-    def office(self, key: Key) -> bool:
+    def acts_as_operator(self, key: Key) -> bool:
         return key.member.operator and key.project is None and key.cap is None
 
     def may_in(self, key: Key, project: Project) -> set[str]:
-        found = set(MAY["operator"]) if self.office(key) else set()
+        found = set(MAY["operator"]) if self.acts_as_operator(key) else set()
         if project.organisation is key.member.organisation and key.project in (None, project):
             for place in (None, project):
-                found |= self._cut(key, key.member.roles.get(place))
+                found |= self._limited(key, key.member.roles.get(place))
         return found
 
     def may_in_all(self, key: Key, organisation: Organisation) -> set[str]:
-        found = set(MAY["operator"]) if self.office(key) else set()
+        found = set(MAY["operator"]) if self.acts_as_operator(key) else set()
         if organisation is key.member.organisation and key.project is None:
-            found |= self._cut(key, key.member.roles.get(None))
+            found |= self._limited(key, key.member.roles.get(None))
         return found
 
     def may_somewhere(self, key: Key) -> set[str]:
-        found = set(MAY["operator"]) if self.office(key) else set()
+        found = set(MAY["operator"]) if self.acts_as_operator(key) else set()
         for place, role in key.member.roles.items():
             if place is None or key.project in (None, place):
-                found |= self._cut(key, role)
+                found |= self._limited(key, role)
         return found
 
-    def _cut(self, key: Key, role: str | None) -> set[str]:
+    def _limited(self, key: Key, role: str | None) -> set[str]:
         held = set(MAY[role]) if role else set()
         return held & MAY[key.cap] if key.cap else held
 
@@ -132,10 +132,10 @@ class World:
         return self.may_in(key, place) if place.here and place.organisation is organisation else set()
 
     def _gives(self, key: Key, role: str | None, held: set[str]) -> bool:
-        return "member.write" in held and (self.office(key) or role is None or MAY[role] <= held)
+        return "member.write" in held and (self.acts_as_operator(key) or role is None or MAY[role] <= held)
 
     def _knows(self, key: Key, member: Member) -> bool:
-        if self.office(key) or member is key.member:
+        if self.acts_as_operator(key) or member is key.member:
             return True
         if member.organisation is not key.member.organisation:
             return False
@@ -146,10 +146,10 @@ class World:
             for project in self.living_projects()
         )
 
-    def _touches(self, key: Key, member: Member) -> bool:
+    def _may_change(self, key: Key, member: Member) -> bool:
         if not member.here or not self._knows(key, member):
             return False
-        return not member.operator or self.office(key) or member is key.member
+        return not member.operator or self.acts_as_operator(key) or member is key.member
 
     def _within(self, key: Key, project: Project | None, cap: str | None) -> bool:
         if key.project is not None and project is not key.project:
@@ -159,7 +159,7 @@ class World:
     def last_owner(self, member: Member) -> bool:
         others = [
             other
-            for other in (*self.members, self.operator)  # who owns the house too
+            for other in (*self.members, self.operator)  # the operator also owns the first organisation
             if other is not member and other.here and other.organisation is member.organisation
         ]
         return member.roles.get(None) == "owner" and not any(o.roles.get(None) == "owner" for o in others)
@@ -167,10 +167,10 @@ class World:
     def living_projects(self) -> list[Project]:
         return [project for project in self.projects if project.here]
 
-    # --- acts ----------------------------------------------------------------------------------------------------
+    # --- actions -----------------------------------------------------------------------------------------------------
 
     def add_member(self, key: Key, name: str, role: str, place: Project | None) -> None:
-        home = place.organisation if place and self.office(key) else key.member.organisation
+        home = place.organisation if place and self.acts_as_operator(key) else key.member.organisation
         allowed = self._gives(key, role, self._held(key, home, place))
         there = [m for m in self.members if m.organisation is home and m.name == name]
         taken = any(member.here for member in there) or (home.name == "house" and name == "operator")
@@ -183,7 +183,7 @@ class World:
         made = self._agrees(key, act, allowed=allowed and not taken)
         if made is not None:
             if there:
-                assert made.id == there[0].id, "who comes back is the same member"
+                assert made.id == there[0].id, "a member added again keeps the id"
                 self._replaced(there[0], made)
             else:
                 self.members.append(made)
@@ -195,7 +195,7 @@ class World:
         held = self._held(key, member.organisation, place)
         before = member.roles.get(place)
         allowed = (
-            self._touches(key, member)
+            self._may_change(key, member)
             and self._gives(key, role, held)
             and (before is None or self._gives(key, before, held))
             and not (place is None and role != "owner" and self.last_owner(member))
@@ -216,7 +216,7 @@ class World:
     def remove_member(self, key: Key, member: Member) -> None:
         held = self.may_in_all(key, member.organisation)
         allowed = (
-            self._touches(key, member)
+            self._may_change(key, member)
             and "member.write" in held
             and all(self._gives(key, role, held) for role in member.roles.values())
             and not self.last_owner(member)
@@ -240,7 +240,7 @@ class World:
         expires = self.clock.now() + timedelta(days=days) if days else key.expires
         allowed = (
             "key.write" in self.may_somewhere(key)
-            and self._touches(key, member)
+            and self._may_change(key, member)
             and (member is key.member or "member.write" in self.may_in_all(key, member.organisation))
             and (project is None or (project.here and project.organisation is member.organisation))
             and (project is None or bool(self.may_in(key, project)))
@@ -270,7 +270,7 @@ class World:
         allowed = (
             "key.write" in self.may_somewhere(key)
             and (own or "member.write" in self.may_in_all(key, target.member.organisation))
-            and self._touches(key, target.member)
+            and self._may_change(key, target.member)
             and self._within(key, target.project, target.cap)
         )
 
@@ -310,24 +310,24 @@ class World:
                 each.revoked |= each.project is project
 
     def _agrees(self, key: Key, act: Callable[[], T], *, allowed: bool) -> T | None:
-        """Do it, and see that it is refused exactly when the model says so."""
+        """Run the action, and check that it is refused exactly when the model says so."""
         try:
             result = act()
         except NotAuthenticated:
-            assert not self.holds(key)
+            assert not self.is_valid(key)
             return None
         except (Forbidden, NotFound, Conflict, Refused):
-            assert self.holds(key)
+            assert self.is_valid(key)
             if allowed:  # the model allows it: show why the service does not
                 raise
             return None
-        assert self.holds(key)
-        assert allowed, "the model refuses it"
+        assert self.is_valid(key)
+        assert allowed, "the model does not allow it"
         return result
 
     def clean_up(self) -> None:
-        """Give the networks back: there are 2,048, and other worlds want some. Leave the house, which all share, as it
-        was found."""
+        """Release the networks: there are 2,048, and other worlds need some. Leave the installation, which all worlds
+        share, unchanged."""
         house = self.service.authenticate(self.service.operator_key().secret)
         self.service.members.set_role(house, self.operator.id, Role.OWNER, "")
         for member in self.members:
@@ -348,9 +348,9 @@ class World:
         try:
             actor = self.service.authenticate(key.secret)
         except NotAuthenticated:
-            assert not self.holds(key)
+            assert not self.is_valid(key)
             return
-        assert self.holds(key)
+        assert self.is_valid(key)
         assert rules.anywhere(actor) == self.may_somewhere(key)
         seen: set[str] = set()
         for project in self.living_projects():

@@ -18,7 +18,7 @@ def show_organisation_usage(call: Call, organisation: str) -> OrganisationUsage:
 
     By id or name; another than the key's own only for operators.
     """
-    return _usage(call, call.nouns.tenants.organisations.called(call.actor, organisation))
+    return _usage(call, call.nouns.tenants.organisations.find(call.actor, organisation))
 
 
 @routes.put(
@@ -65,7 +65,7 @@ def _whole(call: Call) -> OrganisationUsage | None:
         return None
     organisations = call.nouns.tenants.organisations
     return organisation_usage(
-        organisations.called(call.actor, home),
+        organisations.find(call.actor, home),
         call.nouns.instances.usage_of_organisation(home),
         organisations.quota(home),
     )

@@ -1,4 +1,4 @@
-"""A process that estimates and plans: `python -m teraflock.app.planner.worker HOME`.
+"""A process that computes estimates and plans: `python -m teraflock.app.planner.worker HOME`.
 
 It reads tasks from stdin and writes answers to stdout, one at a time, each prefixed with its length. It ends when stdin
 closes, so also when its server is killed. Its memory is limited, and it runs at a lower priority than the server.

@@ -1,1 +1,1 @@
-"""Announcements: what operators tell tenants."""
+"""Announcements: messages from operators to tenants."""

@@ -1,6 +1,6 @@
-"""Announcements: made by operators for all organisations or for one, read by their members.
+"""Announcements: operators write them for all organisations or for one, and members read them.
 
-A tenant sees what is for all and what is for its own organisation; an operator sees everything.
+A tenant sees the announcements for everyone and for its own organisation. An operator sees all of them.
 """
 
 import threading
@@ -15,14 +15,14 @@ from teraflock.tenant import rules
 from teraflock.tenant.acts import Acts
 from teraflock.tenant.announcement import store
 from teraflock.tenant.model import Actor, Announcement
-from teraflock.tenant.organisation.rules import meant
+from teraflock.tenant.organisation.rules import resolve
 from teraflock.tenant.rules import Permission
 
 ACTIVE_MAX: Final = 50
-"""More at a time nobody reads."""
+"""Nobody reads more at a time."""
 TEXT_CHARACTERS_MAX: Final = 1000
 LOOK_EVERY: Final = timedelta(seconds=5)
-"""How soon a server tells of what another process announced."""
+"""How soon a server shows what another process announced."""
 
 
 class Announcements(Acts):
@@ -38,23 +38,26 @@ class Announcements(Acts):
         text = text.strip()
         if not 0 < len(text) <= TEXT_CHARACTERS_MAX or not text.isprintable():
             raise BadInput(
-                "An announcement is one line of text", hint=f"Write up to {TEXT_CHARACTERS_MAX} characters"
+                "An announcement must be one line of text",
+                hint=f"Write up to {TEXT_CHARACTERS_MAX} characters",
             )
         now = self._clock.now()
         if until is not None and until <= now:
             raise BadInput(
-                "The announcement would be over already", hint="Give a time in the future, or leave it out"
+                "The end of the announcement is in the past",
+                hint="Give a time in the future, or leave it out",
             )
 
         if until is not None and until > LATEST:
             raise BadInput(
-                f"An announcement ends before {LATEST:%Y}", hint="Leave the time out for one without an end"
+                f"An announcement must end before {LATEST:%Y}",
+                hint="Leave the time out for one without an end",
             )
 
         def work(tx: Transaction) -> Announcement:
             if len(store.active(tx, now, limit=ACTIVE_MAX)) == ACTIVE_MAX:
-                raise Conflict(f"There are {ACTIVE_MAX} announcements already", hint="Remove some first")
-            home = meant(tx, actor, organisation) if organisation else ""
+                raise Conflict(f"There are already {ACTIVE_MAX} announcements", hint="Remove some first")
+            home = resolve(tx, actor, organisation) if organisation else ""
             made = Announcement(
                 id=new_id("ann", now, self._random_bytes),
                 text=text,
@@ -82,7 +85,7 @@ class Announcements(Acts):
 
 
 class News:
-    """Which announcement is the newest for an organisation, from memory: every answer says so in a header."""
+    """Finds the newest announcement for an organisation, from memory: every response has it in a header."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -92,7 +95,7 @@ class News:
         self._active: tuple[Announcement, ...] = ()
 
     def latest(self, actor: Actor) -> str:
-        """Its id; empty: there is nothing to tell. Operators are told nothing: they wrote it."""
+        """The id of the announcement, or empty if there is none. Operators get none, because they wrote it."""
         now = self._clock.now()
         if self._looked_at is None or not timedelta() <= now - self._looked_at < LOOK_EVERY:
             self._look(now)
@@ -101,7 +104,7 @@ class News:
         return next((each.id for each in self._active if _is_for(each, actor)), "")
 
     def forget(self) -> None:
-        """Look again at the next request: something was announced here."""
+        """Read again at the next request, because something was announced here."""
         self._looked_at = None
 
     def _look(self, now: datetime) -> None:

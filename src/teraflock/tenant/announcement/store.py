@@ -12,7 +12,7 @@ _ANNOUNCEMENT: Final = Table("announcement", Announcement)
 
 
 def active(tx: Transaction, now: datetime, *, limit: int) -> tuple[Announcement, ...]:
-    """Those that are neither removed nor over, for whomever they are; newest first."""
+    """Announcements of all organisations that are neither removed nor past their end; newest first."""
     rows = tx.all(
         f"{_ANNOUNCEMENT.select} WHERE removed_at_us IS NULL"
         " AND (until_us IS NULL OR until_us > :now) ORDER BY id DESC LIMIT :limit",
@@ -30,7 +30,7 @@ def put_announcement(tx: Transaction, announcement: Announcement, by: MemberId) 
 
 
 def remove(tx: Transaction, id: str, now: datetime) -> bool:
-    """Whether there was one to remove."""
+    """Remove an announcement. False: there is none with this id."""
     changed = tx.run(
         "UPDATE announcement SET removed_at_us = :now WHERE id = :id AND removed_at_us IS NULL",
         now=microseconds(now),

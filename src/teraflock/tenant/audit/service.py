@@ -1,4 +1,4 @@
-"""The audit log: who did what, in a row written by the transaction that did it. Rows are never changed."""
+"""The audit log: who did what. The transaction that makes a change also writes its row. Rows never change."""
 
 from collections.abc import Callable
 from os import urandom
@@ -15,11 +15,11 @@ Detail = str | int | float | bool | None
 
 
 SERVER: Final = "server"
-"""Who did what nobody asked for at that moment."""
+"""The actor of changes that the server makes by itself."""
 
 
 class Audit:
-    """For every noun whose acts are put on record: none needs more than a clock to make one."""
+    """Writes audit rows for every noun. It needs only a clock and random bytes."""
 
     def __init__(self, clock: Clock, random_bytes: Callable[[int], bytes] = urandom) -> None:
         self._clock = clock
@@ -35,9 +35,9 @@ class Audit:
         /,
         **details: Detail,
     ) -> None:
-        """Note an act on a thing in a project, or in the actor's organisation. `action` is `noun.verb`.
+        """Record an action on something in a project, or in the actor's organisation. `action` is `noun.verb`.
 
-        It stands in the log of the organisation it happened to, also where an operator did it.
+        The row belongs to the affected organisation, also when an operator acts.
         """
         organisation = project.organisation_id if project else actor.organisation_id
         self.record_in(tx, organisation, actor, action, subject, project.id if project else "", **details)
@@ -68,7 +68,7 @@ class Audit:
         store.put_audit(tx, row)
 
     def note(self, tx: Transaction, by: By | None, action: str, subject: str, /, **details: Detail) -> None:
-        """Note an act with the names of who did it and where. None: nobody asked for it, so nothing is noted."""
+        """Record an action with the actor and the project. None: the server acted by itself, so nothing is recorded."""
         if by is not None:
             where = {"project": by.project.name} if by.project else {}
             self.record(
@@ -78,7 +78,7 @@ class Audit:
     def note_loop(
         self, tx: Transaction, project_id: str, action: str, subject: str, /, **details: Detail
     ) -> None:
-        """Note what the server did by itself in a project, such as a renewal."""
+        """Record what the server did by itself in a project, such as a renewal."""
         project = project_of_any_organisation(tx, project_id)
         if project is not None:
             server = Actor(

@@ -1,4 +1,4 @@
-"""All SQL about the audit log, to which rows are only ever added."""
+"""All SQL for the audit log. Rows are only added."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -18,7 +18,7 @@ def put_audit(tx: Transaction, row: AuditRow) -> None:
 def audit(
     tx: Transaction, organisation: OrganisationId, only: Sequence[str] | None, *, after: str, limit: int
 ) -> tuple[AuditRow, ...]:
-    """The newest first, of these projects alone or of the whole organisation; `after`: the last one known."""
+    """Rows of these projects, or of the whole organisation; newest first. `after` is the last row already read."""
     narrowed, values = among("a.project_id", only)
     rows = tx.all(
         f"SELECT {_AUDIT.names_in('a')}, COALESCE(m.name, ''), COALESCE(m.is_operator, 0) FROM audit a"

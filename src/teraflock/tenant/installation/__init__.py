@@ -1,1 +1,1 @@
-"""The house itself: made once, at the first start, with its first organisation and operator."""
+"""The installation: created once, at the first start, with its first organisation and operator."""

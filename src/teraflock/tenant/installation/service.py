@@ -1,6 +1,6 @@
-"""The house, made at its first start, and the way back in for whoever has its database.
+"""Creates the installation at its first start, and new operator keys for anyone who has access to its database.
 
-Nobody could ask with a key yet: the operator acts here himself.
+No key exists at that point, so the operator member itself is the actor.
 """
 
 from typing import Final
@@ -14,13 +14,13 @@ from teraflock.tenant.member.store import operators_in_all_organisations
 from teraflock.tenant.model import Actor, Defaults, Installed, KeyId, MadeKey, Member
 from teraflock.tenant.organisation.service import Organisations
 
-HOUSE: Final = "house"
+FIRST_ORGANISATION: Final = "house"
 OPERATOR_NAME: Final = "operator"
 
 
 class Installation(Acts):
     def install(self) -> Installed:
-        """Make the house at the first start: an organisation, its first project, an operator. Later: say its id."""
+        """At the first start, create an organisation, its first project and an operator. Later, return the id."""
 
         def work(tx: Transaction) -> Installed:
             known = store.installation_id(tx)
@@ -30,14 +30,14 @@ class Installation(Acts):
             id = new_id("tera", now, self._random_bytes)
             store.put_installation(tx, id, now)
             organisations = Organisations(self._database, self._clock, self._random_bytes)
-            made = organisations.found(tx, HOUSE, OPERATOR_NAME, Defaults(), is_operator=True)
+            made = organisations.insert(tx, FIRST_ORGANISATION, OPERATOR_NAME, Defaults(), is_operator=True)
             self._audit.record(tx, _self(made.owner, made.key.key.id), "house.install", id, made.project)
             return Installed(installation_id=id, secret=made.key.secret)
 
         return self._database.write(work)
 
     def operator_key(self) -> MadeKey:
-        """One more key for the operator, for whoever has the database itself: every other one may be lost."""
+        """Create another key for the operator. For anyone with access to the database, if all other keys are lost."""
 
         def work(tx: Transaction) -> MadeKey:
             operator = operators_in_all_organisations(tx)[0]
@@ -51,7 +51,7 @@ class Installation(Acts):
 
 
 def _self(member: Member, key_id: KeyId) -> Actor:
-    """A member as the one who acts, before anyone could ask with a key."""
+    """The actor for a member that has no key yet."""
     return Actor(
         key_id=key_id,
         member_id=member.id,

@@ -1,4 +1,4 @@
-"""All SQL about the installation: one row, which says which house this is."""
+"""All SQL for the installation: one row with its id."""
 
 from datetime import datetime
 

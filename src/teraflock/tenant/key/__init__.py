@@ -1,1 +1,1 @@
-"""API keys: with which members ask."""
+"""API keys of members."""

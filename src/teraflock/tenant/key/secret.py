@@ -1,7 +1,7 @@
 """The text of an API key: `tera_<16 characters of its id>_<secret>`.
 
-What holds: the secret is 256 random bits; only its SHA-256 is kept, which for that many random bits is as good as a
-slow hash and costs a microsecond at every request; digests are compared in constant time.
+Invariants: the secret is 256 random bits. Only its SHA-256 is stored, which for this many random bits is as secure as
+a slow hash and takes a microsecond per request. Digests are compared in constant time.
 """
 
 import hmac
@@ -24,7 +24,7 @@ def new_secret(id: KeyId, random_bytes: Callable[[int], bytes]) -> str:
 
 
 def key_id_of(secret: str) -> KeyId | None:
-    """The id of the key a text claims to be; None where it cannot be one."""
+    """The id of the key that a text claims to be, or None if the text is not a key."""
     if len(secret) != _LENGTH or not secret.isascii():
         return None
     word, _, rest = secret.partition("_")

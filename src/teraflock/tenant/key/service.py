@@ -1,10 +1,11 @@
-"""API keys of members: made within the key that makes them, revoked for good.
+"""API keys of members: never wider than the key that creates them, and revoked permanently.
 
-What holds:
-- a key is made for oneself; for others by those who may change all members of the organisation, and for an operator
-  by operators alone;
-- the secret is in the answer that makes the key and nowhere else;
-- who sees or revokes which keys: one's own, as far as the key used reaches; those who may change all members, all.
+Invariants:
+- members create keys for themselves; those who may change all members of the organisation also create keys for
+  others; only operators create keys for operators;
+- the secret is only in the response that creates the key;
+- members see and revoke their own keys, within the limits of the key in use; those who may change all members see
+  and revoke all keys.
 """
 
 from collections.abc import Callable
@@ -30,9 +31,9 @@ from teraflock.tenant.rules import Permission
 
 class Keys(Acts):
     def page(self, actor: Actor, *, after: str = "", limit: int) -> tuple[ApiKey, ...]:
-        """Revoked ones too: who looks for a leak wants to see them."""
+        """Includes revoked keys, for anyone who looks for a leak."""
         rules.check_held(Permission.KEY_READ, rules.anywhere(actor))
-        member = None if _changes_all(actor) else actor.member_id
+        member = None if _may_change_all(actor) else actor.member_id
         with self._database.read() as tx:
             return store.keys(tx, actor.organisation_id, member, actor.project_id, after=after, limit=limit)
 
@@ -46,19 +47,19 @@ class Keys(Acts):
         role_max: Role | None = None,
         life: timedelta | None = None,
     ) -> MadeKey:
-        """What is left out is as wide as the key in use."""
+        """Limits that are left out are those of the key in use."""
         rules.check_held(Permission.KEY_WRITE, rules.anywhere(actor))
         check_key_name(name)
         check_life(life)
 
         def work(tx: Transaction) -> MadeKey:
-            whose = self._whose(tx, actor, member)
-            check_active(tx, whose.organisation_id)
-            project_id = self._project_id(tx, actor, whose, project)
+            holder = self._holder_of_new_key(tx, actor, member)
+            check_active(tx, holder.organisation_id)
+            project_id = self._project_id(tx, actor, holder, project)
             now = self._clock.now()
             key = ApiKey(
                 id=KeyId(new_id("key", now, self._random_bytes)),
-                member_id=whose.id,
+                member_id=holder.id,
                 name=name,
                 project_id=project_id,
                 role_max=role_max or actor.role_max,
@@ -66,85 +67,87 @@ class Keys(Acts):
                 expires_at=now + life if life else actor.expires_at,
                 revoked_at=None,
             )
-            return self._made(tx, actor, whose, key)
+            return self._made(tx, actor, holder, key)
 
         return self._database.write(work)
 
     def revoke(self, actor: Actor, id: str) -> ApiKey:
-        """From the next request on it opens nothing. Revoking it again changes nothing."""
+        """The key is invalid from the next request on. Revoking it again changes nothing."""
         rules.check_held(Permission.KEY_WRITE, rules.anywhere(actor))
 
         def work(tx: Transaction) -> ApiKey:
-            key, whose = self._in_reach(tx, actor, id)
+            key, holder = self._accessible(tx, actor, id)
             if key.revoked_at is not None:
                 return key
             now = self._clock.now()
             store.revoke_key(tx, key.id, now)
             self._audit.record_in(
                 tx,
-                whose.organisation_id,
+                holder.organisation_id,
                 actor,
                 "key.revoke",
                 key.id,
                 key.project_id,
                 name=key.name,
-                member=whose.id,
+                member=holder.id,
             )
             return replace(key, revoked_at=now)
 
         return self._database.write(work)
 
-    def _whose(self, tx: Transaction, actor: Actor, ref: str) -> Member:
+    def _holder_of_new_key(self, tx: Transaction, actor: Actor, ref: str) -> Member:
         member = member_in(tx, actor, ref or actor.member_id)
         if member.id == actor.member_id:
             return member
         if Permission.MEMBER_WRITE not in rules.in_organisation(actor, member.organisation_id):
             raise Forbidden(
-                "This key may make keys for its own member alone",
-                hint="An owner of the organisation can make them for others",
+                "This key may create keys only for its own member",
+                hint="An owner of the organisation can create keys for others",
             )
         return member
 
-    def _project_id(self, tx: Transaction, actor: Actor, whose: Member, ref: str) -> str:
+    def _project_id(self, tx: Transaction, actor: Actor, holder: Member, ref: str) -> str:
         if not ref:
             return actor.project_id
         project = project_in(tx, actor, ref)
-        if project.organisation_id != whose.organisation_id:
+        if project.organisation_id != holder.organisation_id:
             raise NotFound("There is no such project")
         return project.id
 
-    def _made(self, tx: Transaction, actor: Actor, whose: Member, key: ApiKey) -> MadeKey:
+    def _made(self, tx: Transaction, actor: Actor, holder: Member, key: ApiKey) -> MadeKey:
         if limit := key_within(actor, key.project_id, key.role_max, key.expires_at):
             raise Forbidden(
-                f"The key in use makes only keys that {limit}",
-                hint="A key never reaches further than the one that makes it",
+                f"The key in use may only create keys that {limit}",
+                hint="A new key cannot have wider limits than the key that creates it",
             )
         made = _kept(tx, key, self._random_bytes)
         self._audit.record_in(
-            tx, whose.organisation_id, actor, "key.make", key.id, key.project_id, name=key.name, member=whose.id,
+            tx, holder.organisation_id, actor, "key.make", key.id, key.project_id, name=key.name, member=holder.id,
             role_max=key.role_max, expires_at=key.expires_at.isoformat() if key.expires_at else None,
         )  # fmt: skip
         return made
 
-    def _in_reach(self, tx: Transaction, actor: Actor, id: str) -> tuple[ApiKey, Member]:
+    def _accessible(self, tx: Transaction, actor: Actor, id: str) -> tuple[ApiKey, Member]:
         key = store.key(tx, actor.organisation_id, id)
         if key is None and actor.is_operator:
             key = store.key_of_any_organisation(tx, id)
         if key is None:
             key = self._named(tx, actor, id)
-        if key is None or not (key.member_id == actor.member_id or _changes_all(actor)):
-            raise NotFound("There is no such key", hint="`tera key list` has those this key may see")
-        whose = member_in(tx, actor, key.member_id)
+        if key is None or not (key.member_id == actor.member_id or _may_change_all(actor)):
+            raise NotFound(
+                "There is no such key", hint="`tera key list` shows the keys that this key may see"
+            )
+        holder = member_in(tx, actor, key.member_id)
         if key_within(actor, key.project_id, key.role_max, actor.expires_at):
             raise Forbidden(
-                "The key in use may not revoke one that reaches further",
+                "The key in use may not revoke a key with wider limits",
                 hint="Use that key itself, or one without limits",
             )
-        return key, whose
+        return key, holder
 
     def _named(self, tx: Transaction, actor: Actor, name: str) -> ApiKey | None:
-        """The one key of this name that is not revoked, of those the actor may see."""
-        member = None if _changes_all(actor) else actor.member_id
+        """The only active key with this name that the actor may see."""
+        member = None if _may_change_all(actor) else actor.member_id
         options = store.keys_by_name(
             tx, "" if actor.is_operator else actor.organisation_id, member, name, limit=OPTIONS_MAX
         )
@@ -153,14 +156,14 @@ class Keys(Acts):
         return options[0][0] if options else None
 
 
-def _changes_all(actor: Actor) -> bool:
+def _may_change_all(actor: Actor) -> bool:
     return Permission.MEMBER_WRITE in rules.in_organisation(actor, actor.organisation_id)
 
 
 def first_key(
     tx: Transaction, member: Member, now: datetime, random_bytes: Callable[[int], bytes]
 ) -> MadeKey:
-    """An unlimited key, for a member who has none with which to make one."""
+    """An unlimited key for a member who has none yet."""
     key = ApiKey(
         id=KeyId(new_id("key", now, random_bytes)),
         member_id=member.id,
@@ -175,7 +178,7 @@ def first_key(
 
 
 def _kept(tx: Transaction, key: ApiKey, random_bytes: Callable[[int], bytes]) -> MadeKey:
-    """Keep a key, and of its secret no more than the digest."""
+    """Store a key with the digest of its secret."""
     secret = new_secret(key.id, random_bytes)
     store.put_key(tx, key, digest_of(secret))
     return MadeKey(key=key, secret=secret)

@@ -1,6 +1,6 @@
-"""All SQL about keys, and about who stands behind one.
+"""All SQL for keys, and for the actor of a key.
 
-What holds: every read names its key or its organisation; those that look into all of them say so in their names.
+Every read is limited to a key or an organisation. Reads across all organisations say so in their names.
 """
 
 from datetime import datetime
@@ -21,8 +21,8 @@ _BEHIND_KEY: Final = (
 )
 
 
-def behind_key(tx: Transaction, id: KeyId, now: datetime) -> tuple[Actor, str] | None:
-    """The actor behind a key that holds now, and the digest of its secret. Asked at every request: one statement."""
+def actor_of_key(tx: Transaction, id: KeyId, now: datetime) -> tuple[Actor, str] | None:
+    """The actor of a valid key, and the digest of its secret. One statement, because every request runs it."""
     rows = tx.all(_BEHIND_KEY, id=id, now=microseconds(now))
     if not rows:
         return None
@@ -65,7 +65,7 @@ def keys(
     after: str,
     limit: int,
 ) -> tuple[ApiKey, ...]:
-    """Keys of an organisation, or of one member, or for one project; revoked ones too."""
+    """Keys of an organisation, of one member, or for one project, including revoked ones."""
     rows = tx.all(
         f"SELECT {_KEY.names_in('k')} FROM api_key k JOIN member m ON m.id = k.member_id"
         " WHERE m.organisation_id = :organisation AND (:member = '' OR k.member_id = :member)"
@@ -82,7 +82,7 @@ def keys(
 def keys_by_name(
     tx: Transaction, organisation: str, member: MemberId | None, name: str, *, limit: int
 ) -> list[tuple[ApiKey, str]]:
-    """Keys of this name that are not revoked, each with its member's name; the empty organisation stands for all."""
+    """Active keys with this name, each with the name of its member. An empty organisation means all of them."""
     rows = tx.all(
         f"SELECT {_KEY.names_in('k')}, m.name FROM api_key k JOIN member m ON m.id = k.member_id"
         " WHERE k.name = :name AND k.revoked_at_us IS NULL"

@@ -1,10 +1,10 @@
 """Members and their roles.
 
-What holds:
-- nobody gives a role, or takes one away, that may more than he himself may at that place;
-- an organisation always has an owner of the whole of it, and the house an operator;
+Invariants:
+- nobody gives or removes a role with more permissions than they have in the same place;
+- an organisation always has an owner, and the installation always has an operator;
 - only operators change or remove operators;
-- a removed member has no roles and no keys; one who is taken back starts without them.
+- a removed member has no roles and no keys, and gets none of them back when added again.
 """
 
 from collections.abc import Iterable
@@ -36,17 +36,17 @@ class Members(Acts):
     def page(
         self, actor: Actor, *, organisation: OrganisationId | None = None, after: str = "", limit: int
     ) -> tuple[Member, ...]:
-        """All of the organisation; for whoever reaches only some projects, those who have a role there."""
+        """All members of the organisation. Actors limited to some projects see the members with a role there."""
         home = organisation or actor.organisation_id
         seen_in = rules.projects_in(actor, Permission.MEMBER_READ, home)
         if seen_in == ():
             raise rules.forbidden(Permission.MEMBER_READ)
         with self._database.read() as tx:
             found = store.members(tx, home, seen_in, after=after, limit=limit)
-        return tuple(_as_seen(member, seen_in) for member in found)
+        return tuple(_visible(member, seen_in) for member in found)
 
     def names(self, ids: Iterable[str]) -> dict[str, str]:
-        """The names behind ids that the asker was shown already."""
+        """The names of members whose ids the caller has already seen."""
         with self._database.read() as tx:
             return store.names_in_all_organisations(tx, ids)
 
@@ -55,7 +55,10 @@ class Members(Acts):
         with self._database.read() as tx:
             found = store.member(tx, project.organisation_id, ref)
         if found is None:
-            raise NotFound(f"No member `{ref}` in this organisation", hint="`tera member list` shows them")
+            raise NotFound(
+                f"There is no member `{ref}` in this organisation",
+                hint="`tera member list` lists all members",
+            )
         return found
 
     def make(
@@ -67,7 +70,7 @@ class Members(Acts):
         *,
         organisation: OrganisationId | None = None,
     ) -> Member:
-        """Take someone in, with a role in one project, or with the empty reference in all of them."""
+        """Add a member with a role in one project, or in all projects if `project` is empty."""
         check_member_name(name)
 
         def work(tx: Transaction) -> Member:
@@ -77,13 +80,13 @@ class Members(Acts):
         return self._database.write(work)
 
     def set_role(self, actor: Actor, ref: str, role: Role | None, project: str = "") -> Member:
-        """Give a role in place of the one he has there; None takes it away."""
+        """Replace the member's role in a project, or remove it with None."""
 
         def work(tx: Transaction) -> Member:
             member = member_in(tx, actor, ref)
             _, project_id = self._place(tx, actor, role, project, member.organisation_id)
             before = member.roles.get(project_id)
-            if before is not None:  # nobody takes away what he could not give
+            if before is not None:  # nobody can remove a role that they could not give
                 self._place(tx, actor, before, project, member.organisation_id)
             if project_id == "" and before is Role.OWNER and role is not Role.OWNER:
                 _check_not_last_owner(tx, member)
@@ -104,14 +107,14 @@ class Members(Acts):
         return self._database.write(work)
 
     def remove(self, actor: Actor, ref: str) -> Member:
-        """From the organisation, with all roles and keys."""
+        """Remove the member from the organisation, with all roles and keys."""
 
         def work(tx: Transaction) -> Member:
             member = member_in(tx, actor, ref)
             held = rules.in_organisation(actor, member.organisation_id)
             rules.check_held(Permission.MEMBER_WRITE, held)
             if not all(rules.may_give(actor, role, held) for role in member.roles.values()):
-                raise _too_far("remove a member who may")
+                raise _exceeds_own_permissions("remove a member who has")
             _check_not_last_owner(tx, member)
             _check_not_last_operator(tx, member)
             now = self._clock.now()
@@ -126,7 +129,7 @@ class Members(Acts):
     def _place(
         self, tx: Transaction, actor: Actor, role: Role | None, project: str, home: OrganisationId | None
     ) -> tuple[OrganisationId, str]:
-        """The organisation and project id where a role may be given by the actor; or an error."""
+        """The organisation and project id in which the actor may give a role. Raises if there is none."""
         if project:
             place = project_in(tx, actor, project)
             if home is not None and place.organisation_id != home:
@@ -137,7 +140,7 @@ class Members(Acts):
             held, project_id = rules.in_organisation(actor, home), ""
         rules.check_held(Permission.MEMBER_WRITE, held)
         if role is not None and not rules.may_give(actor, role, held):
-            raise _too_far("give or take a role that may")
+            raise _exceeds_own_permissions("give or remove a role that has")
         return home, project_id
 
     def _made(
@@ -145,7 +148,7 @@ class Members(Acts):
     ) -> Member:
         if store.member(tx, home, name) is not None:
             raise Conflict(
-                f"`{name}` is a member already", hint="Give another role with `tera member set-role`"
+                f"`{name}` is already a member", hint="Change the role with `tera member set-role`"
             )
         self._check_there(tx, actor, home)
         now = self._clock.now()
@@ -167,20 +170,20 @@ class Members(Acts):
 
 
 def member_in(tx: Transaction, actor: Actor, ref: str) -> Member:
-    """The member meant, by id or name, if the actor may know of him and change him."""
+    """Find a member by id or name, if the actor may see and change this member."""
     found = store.member(tx, actor.organisation_id, ref)
     if found is None and actor.is_operator:
         found = _of_any_organisation(tx, ref)
     if found is None or not _knows(actor, found):
-        see = f"{suggestion(ref, _known(tx, actor))} `tera member list` has those this key may see".strip()
+        see = f"{suggestion(ref, _known(tx, actor))} `tera member list` shows the members that this key may see".strip()
         raise NotFound("There is no such member", hint=see)
     if found.is_operator and not actor.is_operator and found.id != actor.member_id:
-        raise Forbidden("An operator is changed by operators alone")
+        raise Forbidden("Only operators may change an operator")
     return found
 
 
 def _known(tx: Transaction, actor: Actor) -> list[str]:
-    """Names that may be suggested: those the actor may know of."""
+    """Names to suggest: only of members that the actor may see."""
     seen_in = rules.projects_with(actor, Permission.MEMBER_READ)
     if seen_in == ():
         return []
@@ -195,7 +198,7 @@ def _of_any_organisation(tx: Transaction, ref: str) -> Member:
         raise ambiguous_name("member", ref, (f"{each.id} ({owner})" for each, owner in options))
     if not options:
         names = store.names_of_any_organisation(tx, limit=NAMES_MAX)
-        raise not_found("member", ref, names, see="`tera member list --org NAME` lists them")
+        raise not_found("member", ref, names, see="`tera member list --org NAME` lists all members")
     return options[0][0]
 
 
@@ -209,8 +212,8 @@ def _knows(actor: Actor, member: Member) -> bool:
     )
 
 
-def _as_seen(member: Member, seen_in: tuple[str, ...] | None) -> Member:
-    """Without the roles in projects that the actor does not reach."""
+def _visible(member: Member, seen_in: tuple[str, ...] | None) -> Member:
+    """The member without roles in projects that the actor cannot access."""
     if seen_in is None:
         return member
     roles = {place: role for place, role in member.roles.items() if place in ("", *seen_in)}
@@ -227,10 +230,11 @@ def _check_not_last_owner(tx: Transaction, member: Member) -> None:
 
 def _check_not_last_operator(tx: Transaction, member: Member) -> None:
     if [operator.id for operator in store.operators_in_all_organisations(tx)] == [member.id]:
-        raise Refused(f"`{member.name}` is the last operator of the house")
+        raise Refused(f"`{member.name}` is the last operator of this installation")
 
 
-def _too_far(act: str) -> Forbidden:
+def _exceeds_own_permissions(act: str) -> Forbidden:
     return Forbidden(
-        f"This key may not {act} more than itself", hint="An owner of the organisation can do it"
+        f"This key may not {act} more permissions than the key itself",
+        hint="An owner of the organisation can do it",
     )

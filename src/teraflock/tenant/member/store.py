@@ -1,7 +1,7 @@
-"""All SQL about members and their roles.
+"""All SQL for members and their roles.
 
-What holds: every read names its organisation or says that it looks into all of them; a removed member keeps its row,
-for what still names it, and is found by no read here but the one that says so.
+Every read is limited to an organisation, or says in its name that it is not. The row of a removed member stays,
+because other rows refer to it. Only functions whose names say so return it.
 """
 
 from collections import defaultdict
@@ -19,7 +19,7 @@ _MEMBER: Final = Table("member", Member, leave_out=("roles",))
 
 
 def member(tx: Transaction, organisation: OrganisationId, ref: str) -> Member | None:
-    """By id or name. No name begins like an id."""
+    """Find a member by id or name. Names never start like ids."""
     row = tx.one(
         f"{_MEMBER.select} WHERE organisation_id = :organisation AND removed_at_us IS NULL"
         f" AND {'id' if ref.startswith('mem_') else 'name'} = :ref",
@@ -30,7 +30,7 @@ def member(tx: Transaction, organisation: OrganisationId, ref: str) -> Member | 
 
 
 def members_of_any_organisation(tx: Transaction, ref: str, *, limit: int) -> list[tuple[Member, str]]:
-    """By id or name, each with the name of its organisation."""
+    """Find members by id or name, each with the name of the organisation."""
     rows = tx.all(
         f"SELECT {_MEMBER.names_in('m')}, o.name FROM member m JOIN organisation o ON o.id = m.organisation_id"
         " WHERE m.removed_at_us IS NULL AND (m.id = :ref OR m.name = :ref) ORDER BY m.id LIMIT :limit",
@@ -49,7 +49,8 @@ def names_of_any_organisation(tx: Transaction, *, limit: int) -> list[str]:
 
 
 def names_in_all_organisations(tx: Transaction, ids: Iterable[str]) -> dict[str, str]:
-    """The names behind ids, of removed members too. An operator is called `operator`: tenants do not know him."""
+    """The names of these members, including removed ones. Operators are called `operator`, because tenants do not
+    know them."""
     found = {}
     for id in set(ids):
         row = tx.one("SELECT name, is_operator FROM member WHERE id = :id", id=id)
@@ -71,7 +72,7 @@ def removed_member(tx: Transaction, organisation: OrganisationId, name: str) -> 
 def members(
     tx: Transaction, organisation: OrganisationId, seen_in: Sequence[str] | None, *, after: str, limit: int
 ) -> tuple[Member, ...]:
-    """The members of an organisation; of them only those with a role in these projects or in all, or all with None."""
+    """The members of an organisation; with `projects`, only those who have a role in one of them or in all."""
     narrowed, values = among("r.project_id", None if seen_in is None else ("", *seen_in))
     having = (
         f" AND EXISTS (SELECT 1 FROM member_role r WHERE r.member_id = member.id{narrowed})"
@@ -90,7 +91,7 @@ def members(
 
 
 def owners(tx: Transaction, organisation: OrganisationId) -> tuple[MemberId, ...]:
-    """Who owns the whole organisation."""
+    """The owners of the whole organisation."""
     rows = tx.all(
         "SELECT m.id FROM member m JOIN member_role r ON r.member_id = m.id"
         " WHERE m.organisation_id = :organisation AND m.removed_at_us IS NULL"
@@ -111,7 +112,7 @@ def put_member(tx: Transaction, member: Member) -> None:
 
 
 def take_back_member(tx: Transaction, member: Member) -> None:
-    """One who was removed is there again, with the roles given now and none of his old keys."""
+    """Add a removed member again, with new roles and without the old keys."""
     tx.run(
         "UPDATE member SET removed_at_us = NULL, is_operator = 0, created_at_us = :now WHERE id = :id",
         now=microseconds(member.created_at),
@@ -121,7 +122,7 @@ def take_back_member(tx: Transaction, member: Member) -> None:
 
 
 def remove_member(tx: Transaction, id: MemberId, now: datetime) -> None:
-    """With all roles and keys."""
+    """Remove a member with all roles and keys."""
     tx.run("UPDATE member SET removed_at_us = :now WHERE id = :id", now=microseconds(now), id=id)
     tx.run("DELETE FROM member_role WHERE member_id = :id", id=id)
     tx.run(
@@ -132,7 +133,7 @@ def remove_member(tx: Transaction, id: MemberId, now: datetime) -> None:
 
 
 def put_role(tx: Transaction, member: MemberId, project_id: str, role: Role | None) -> None:
-    """Give a role in place of the one there is; None takes it away."""
+    """Replace a role, or remove it with None."""
     tx.run(
         "DELETE FROM member_role WHERE member_id = :member AND project_id = :project",
         member=member,

@@ -1,1 +1,1 @@
-"""Organisations: each with members and projects of its own, which no other sees."""
+"""Organisations: each has its own members and projects, which no other organisation sees."""

@@ -1,7 +1,7 @@
-"""Organisations: made by operators, each with a first owner, a key for the owner and a first project.
+"""Organisations: operators create them, each with a first owner, a key for the owner and a first project.
 
-Only operators learn which organisations there are. Suspending and deleting write a state; the loop in
-`reconcile/organisations.py` stops and deletes what they have, so a crash loses nothing.
+Only operators learn which organisations exist. Suspending and deleting only write a state. The loop in
+`reconcile/organisations.py` stops and deletes the instances, so a crash loses nothing.
 """
 
 from collections.abc import Callable
@@ -33,14 +33,14 @@ from teraflock.tenant.model import (
 from teraflock.tenant.names import check_member_name, check_name, check_reason
 from teraflock.tenant.organisation import rules as organisations
 from teraflock.tenant.organisation import store
-from teraflock.tenant.organisation.rules import there
+from teraflock.tenant.organisation.rules import existing
 from teraflock.tenant.project.service import DEFAULT_PROJECT, NO_NETWORK
 from teraflock.tenant.project.store import claim, projects, put_project, remove_project
 from teraflock.tenant.quota import rules as quotas
 from teraflock.tenant.quota.store import name_and_quota, set_quota
 from teraflock.tenant.rules import Permission
 
-PROJECTS_MAX: Final = 4_096  # more than there are networks
+PROJECTS_MAX: Final = 4_096  # more than the number of networks
 MEMBERS_MAX: Final = 100_000
 
 
@@ -51,27 +51,27 @@ class Organisations(Acts):
             return store.all_organisations(tx, after=after, limit=limit)
 
     def own(self, actor: Actor) -> Organisation:
-        """The actor's own, which every member knows."""
+        """The actor's own organisation, which every member may see."""
         with self._database.read() as tx:
-            return there(store.organisation(tx, actor.organisation_id))
+            return existing(store.organisation(tx, actor.organisation_id))
 
-    def meant(self, actor: Actor, ref: str | None) -> OrganisationId:
-        """The organisation that a name or an id stands for; None: the actor's own."""
+    def resolve(self, actor: Actor, ref: str | None) -> OrganisationId:
+        """The id of the organisation with this id or name; None: the actor's own."""
         if not ref:
             return actor.organisation_id
         with self._database.read() as tx:
-            return organisations.meant(tx, actor, ref)
+            return organisations.resolve(tx, actor, ref)
 
     def show(self, actor: Actor, ref: str) -> Organisation:
-        """By id or name. Members see their own, operators any."""
+        """Find an organisation by id or name. Members see their own, operators see all."""
         with self._database.read() as tx:
-            id = organisations.meant(tx, actor, ref)
+            id = organisations.resolve(tx, actor, ref)
             if id != actor.organisation_id:
                 rules.require(actor, Permission.ORGANISATION_READ, None)
-            return there(store.organisation(tx, id))
+            return existing(store.organisation(tx, id))
 
     def suspend(self, actor: Actor, ref: str, reason: str) -> Organisation:
-        """Stop all its instances, in order, and let nothing start until it is resumed."""
+        """Stop all its instances, and start nothing until it is resumed."""
 
         def change(tx: Transaction, found: Organisation) -> Organisation:
             if found.state == OrganisationState.DELETING:
@@ -81,11 +81,11 @@ class Organisations(Acts):
         return self._change(actor, ref, "suspend", reason, change)
 
     def resume(self, actor: Actor, ref: str, reason: str) -> Organisation:
-        """Let its members start things again. What was stopped stays stopped until they do."""
+        """Let its members start instances again. Stopped instances stay stopped until a member starts them."""
 
         def change(tx: Transaction, found: Organisation) -> Organisation:
             if found.state == OrganisationState.DELETING:
-                raise Conflict(f"`{found.name}` is being deleted: part of it may be gone already")
+                raise Conflict(f"`{found.name}` is being deleted: parts of it may already be gone")
             return self._moved(tx, found, OrganisationState.ACTIVE, "")
 
         return self._change(actor, ref, "resume", reason, change)
@@ -97,36 +97,36 @@ class Organisations(Acts):
             if found.name == name:
                 return found
             if store.is_organisation_name_taken(tx, name):
-                raise Conflict(f"There is an organisation `{name}` already", hint="Choose another name")
+                raise Conflict(f"An organisation `{name}` already exists", hint="Choose another name")
             store.rename(tx, found.id, name)
             return replace(found, name=name)
 
         return self._change(actor, ref, "rename", reason, change, to=name)
 
     def remove(self, actor: Actor, ref: str, reason: str, *, force: bool) -> Organisation:
-        """Delete an organisation that is empty; with `force`, delete its instances and images first."""
+        """Delete an empty organisation; with `force`, delete its instances and images first."""
 
         def change(tx: Transaction, found: Organisation) -> Organisation:
             if found.id == actor.organisation_id:
-                raise Refused("An operator's own organisation cannot be deleted")
+                raise Refused("You cannot delete an operator's own organisation")
             instances, images = store.contents(tx, found.id)
             if (instances or images) and not force:
                 raise Refused(
                     f"`{found.name}` still has {instances} instances and {images} images",
-                    hint="Delete them first, or give `--force` to delete them with it: their data is lost",
+                    hint="Delete them first, or use `--force` to delete them and lose their data",
                 )
             moved = self._moved(tx, found, OrganisationState.DELETING, reason)
             for project in projects(tx, found.id, None, limit=PROJECTS_MAX):
-                claim(tx, project.id)  # a launch that was quicker runs this again, and it sees the instance
+                claim(tx, project.id)  # if a launch was faster, this runs again and sees the instance
             return moved
 
         return self._change(actor, ref, "delete", reason, change, force=force)
 
     def close(self, id: OrganisationId) -> bool:
-        """End an organisation that is to be deleted, once nothing is left in it. False: something still is."""
+        """Finish deleting an organisation when nothing is left in it. False: something is left."""
 
         def work(tx: Transaction) -> bool:
-            found = there(store.organisation(tx, id))
+            found = existing(store.organisation(tx, id))
             if found.state != OrganisationState.DELETING or any(store.contents(tx, id)):
                 return False
             now = self._clock.now()
@@ -135,7 +135,7 @@ class Organisations(Acts):
             for member in members(tx, id, None, after="", limit=MEMBERS_MAX):
                 remove_member(tx, member.id, now)
             store.set_state(tx, id, OrganisationState.DELETED, found.state_reason, now)
-            store.rename(tx, id, f"{found.name}~{id}")  # no name has a `~`: the old one can be used again
+            store.rename(tx, id, f"{found.name}~{id}")  # names have no `~`, so the old name is free again
             return True
 
         return self._database.write(work)
@@ -153,9 +153,9 @@ class Organisations(Acts):
         reason = check_reason(reason)
 
         def work(tx: Transaction) -> Organisation:
-            before = organisations.found(tx, ref)
+            before = organisations.find(tx, ref)
             if before.state == OrganisationState.DELETED:
-                raise Conflict(f"`{before.name}` is deleted")
+                raise Conflict(f"`{before.name}` was deleted")
             after = change(tx, before)
             if after != before:
                 self._audit.record_in(
@@ -177,24 +177,24 @@ class Organisations(Acts):
         store.set_state(tx, found.id, state, reason, now)
         return replace(found, state=state, state_reason=reason, state_since=now)
 
-    def called(self, actor: Actor, ref: str) -> Organisation:
-        """By id or name; another than the actor's own only for operators."""
+    def find(self, actor: Actor, ref: str) -> Organisation:
+        """Find an organisation by id or name. Only operators find others than their own."""
         with self._database.read() as tx:
             if actor.is_operator:
-                return organisations.found(tx, ref)
-            own = there(store.organisation(tx, actor.organisation_id))
-        return there(own if ref in (own.id, own.name) else None)
+                return organisations.find(tx, ref)
+            own = existing(store.organisation(tx, actor.organisation_id))
+        return existing(own if ref in (own.id, own.name) else None)
 
     def quota(self, organisation: OrganisationId) -> OrganisationQuota:
         with self._database.read() as tx:
             return name_and_quota(tx, organisation)[1]
 
     def set_quota(self, actor: Actor, ref: str, quota: OrganisationQuota) -> Organisation:
-        """The most it may have over all its projects. What it has already stays, and may not grow."""
+        """Set the most it may hold over all its projects. Anything above the new quota stays, but cannot grow."""
         rules.require(actor, Permission.ORGANISATION_WRITE, None)
 
         def work(tx: Transaction) -> Organisation:
-            found = organisations.found(tx, ref)
+            found = organisations.find(tx, ref)
             set_quota(tx, found.id, quota)
             self._audit.record_in(tx, found.id, actor, "quota.set", found.id, "", **quotas.flat(quota))
             return found
@@ -202,26 +202,26 @@ class Organisations(Acts):
         return self._database.write(work)
 
     def make(self, actor: Actor, name: str, owner: str) -> MadeOrganisation:
-        """With its first project, its first member, who gets a key, and the quotas of new organisations."""
+        """Create an organisation with its first project, an owner with a key, and the default quotas."""
         rules.require(actor, Permission.ORGANISATION_WRITE, None)
         check_name("an organisation", name)
         check_member_name(owner)
 
         def work(tx: Transaction) -> MadeOrganisation:
-            made = self.found(tx, name, owner, self._defaults, is_operator=False)
+            made = self.insert(tx, name, owner, self._defaults, is_operator=False)
             id = made.organisation.id
             self._audit.record_in(tx, id, actor, "organisation.make", id, "", name=name, owner=owner)
             return made
 
         return self._database.write(work)
 
-    def found(
+    def insert(
         self, tx: Transaction, name: str, owner: str, quotas_of_new: Defaults, *, is_operator: bool
     ) -> MadeOrganisation:
-        """The rows of a new organisation. Whoever calls has asked whether they may be made."""
+        """Insert the rows of a new organisation. The caller has checked the permission."""
         now = self._clock.now()
         if store.is_organisation_name_taken(tx, name):
-            raise Conflict(f"There is an organisation `{name}` already", hint="Choose another name")
+            raise Conflict(f"An organisation `{name}` already exists", hint="Choose another name")
         organisation = Organisation(
             id=OrganisationId(new_id("org", now, self._random_bytes)), name=name, created_at=now
         )

@@ -1,6 +1,6 @@
-"""All SQL about organisations.
+"""All SQL for organisations.
 
-A deleted organisation keeps its row, because bills and the audit log name it. Its name is free for another.
+A deleted organisation keeps its row, because bills and the audit log refer to it. Its name can be used again.
 """
 
 from datetime import datetime
@@ -35,7 +35,7 @@ def names_of_organisations(tx: Transaction, *, limit: int) -> list[str]:
 
 
 def count_organisations(tx: Transaction) -> int:
-    """Those that have members. Of any schema version: it may be asked before an update."""
+    """The number of organisations with members. Works on any schema version, because an update may come after it."""
     row = tx.one("SELECT COUNT(DISTINCT organisation_id) FROM member WHERE removed_at_us IS NULL")
     return int(row[0]) if row else 0
 
@@ -50,7 +50,7 @@ def all_organisations(tx: Transaction, *, after: str, limit: int) -> tuple[Organ
 
 
 def organisations_to_end(tx: Transaction) -> tuple[Organisation, ...]:
-    """Those whose instances have to be stopped or deleted."""
+    """Organisations whose instances must be stopped or deleted."""
     rows = tx.all(
         f"SELECT {_ORGANISATION} FROM organisation WHERE state IN ('suspended', 'deleting') ORDER BY id"
     )
@@ -83,7 +83,7 @@ def rename(tx: Transaction, id: OrganisationId, name: str) -> None:
 
 
 def contents(tx: Transaction, id: OrganisationId) -> tuple[int, int]:
-    """How many instances and images its projects still have, seen in the transaction that would delete it."""
+    """The number of instances and images in its projects, read in the transaction that would delete it."""
     row = tx.one(
         "SELECT (SELECT COUNT(*) FROM instance i JOIN project p ON p.id = i.project_id"
         " WHERE p.organisation_id = :id AND i.phase <> 'gone'),"

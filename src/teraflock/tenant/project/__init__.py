@@ -1,1 +1,1 @@
-"""Projects: where instances, images and networks belong, and how much they may be."""
+"""Projects: they contain instances, images and a network, within a quota."""

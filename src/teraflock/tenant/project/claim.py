@@ -1,6 +1,7 @@
-"""Locking a project with its organisation, for whatever counts against their quotas and budgets.
+"""Locks a project and its organisation, for everything that counts against their quotas and budgets.
 
-All who would use more of a project claim it first, and read what is used after that: so none of them misses another.
+A transaction that would use more of a project claims it first and reads the usage afterwards. So two concurrent
+transactions cannot both miss each other's usage.
 """
 
 from teraflock.base.errors import NotFound
@@ -12,18 +13,18 @@ from teraflock.tenant.quota.store import lock_quota, name_and_quota
 
 
 def claimed(tx: Transaction, project: Project) -> Project:
-    """The project as it is now, locked until the transaction ends. Its quota may have changed, or it was removed.
+    """Lock the project until the transaction ends, and return it as it is now: its quota may have changed.
 
-    An organisation without limits is shared: then its projects do not wait for each other.
+    An organisation without limits gets a shared lock, so that its projects do not wait for each other.
     """
     home = project.organisation_id
     shared = limits_nothing(name_and_quota(tx, home)[1])
     locked = lock_quota(tx, home, shared=shared)
     if shared and not limits_nothing(locked):
-        raise Overtaken("the organisation got limits just now")
+        raise Overtaken("the organisation now has limits")
     fresh = store.claim(tx, project.id)
     if fresh is None:
         raise NotFound(
-            f"There is no project `{project.name}` any more", hint="`tera project list` lists them"
+            f"Project `{project.name}` no longer exists", hint="`tera project list` lists all projects"
         )
     return fresh

@@ -1,6 +1,6 @@
-"""Projects: where instances, images and networks belong.
+"""Projects: they contain instances, images and a network.
 
-A project gets a network number, which no other has, with its first instance: projects alone use up no networks.
+A project gets a unique network number with its first instance, so empty projects use no networks.
 """
 
 from typing import Final
@@ -16,7 +16,7 @@ from teraflock.tenant.acts import Acts
 from teraflock.tenant.model import Actor, OrganisationId, Project, ProjectId, Quota
 from teraflock.tenant.names import check_name
 from teraflock.tenant.organisation.rules import NAMES_MAX, check_active
-from teraflock.tenant.organisation.rules import found as found_organisation
+from teraflock.tenant.organisation.rules import find as find_organisation
 from teraflock.tenant.project import store
 from teraflock.tenant.quota import rules as quotas
 from teraflock.tenant.quota.rules import Amounts
@@ -25,30 +25,30 @@ from teraflock.tenant.rules import Permission
 
 DEFAULT_PROJECT: Final = "default"
 OPTIONS_MAX: Final = 10
-"""Listed where a name is ambiguous."""
+"""How many to list if a name is ambiguous."""
 NETWORKS_MAX: Final = 2_048
-"""Their numbers begin at 0. As many as network/rules.py has room for, held equal by a test."""
+"""Network numbers start at 0. A test checks that network/rules.py has the same number of networks."""
 NETWORKS_KEPT: Final = 64
-"""The last ones, which only an operator's instances get: tenants cannot lock the operator out."""
+"""The last networks, reserved for instances of operators: tenants cannot lock the operator out."""
 _WHOLE: Final = " in the whole organisation"
 NO_NETWORK: Final = -1
-"""Of a project in which nothing was launched yet."""
+"""For a project without a launch so far."""
 
 
 class Projects(Acts):
     def page(
         self, actor: Actor, *, organisation: OrganisationId | None = None, after: str = "", limit: int
     ) -> tuple[Project, ...]:
-        """Those the actor reaches; of another organisation: for operators."""
+        """The projects that the actor can access. Only operators can name another organisation."""
         home = organisation or actor.organisation_id
         only = rules.projects_in(actor, Permission.PROJECT_READ, home)
         with self._database.read() as tx:
             return store.projects(tx, home, only, after=after, limit=limit)
 
     def show(self, actor: Actor, ref: str | None, *, removed: bool = False) -> Project:
-        """By id or name; None: the key's own, else the only one the actor reaches, else `default`.
+        """Find a project by id or name; None: the key's project, or the only one the actor can access, or `default`.
 
-        `removed`: for operators also one that was removed, whose bills are still there.
+        With `removed`, operators also find removed projects, whose bills are kept.
         """
         with self._database.read() as tx:
             return project_in(tx, actor, ref, removed=removed)
@@ -61,7 +61,7 @@ class Projects(Acts):
         *,
         organisation: OrganisationId | None = None,
     ) -> Project:
-        """Limits that are left out of the quota are those of new projects."""
+        """Limits that the quota leaves out get the default for new projects."""
         home = organisation or actor.organisation_id
         held = rules.in_organisation(actor, home)
         rules.check_held(Permission.PROJECT_WRITE, held)
@@ -72,15 +72,15 @@ class Projects(Acts):
         return self._database.write(lambda tx: self._made(tx, actor, home, name, quota or Quota()))
 
     def set_quota(self, actor: Actor, ref: str, quota: Quota) -> Project:
-        """Within the organisation's. An owner of this project alone may not: its limits are set from above."""
+        """Set a quota within the organisation's. An owner of only this project may not set it."""
 
         def work(tx: Transaction) -> Project:
             project = project_in(tx, actor, ref)
             rules.require(actor, Permission.QUOTA_WRITE, project)
             home = project.organisation_id
             rules.check_held(Permission.QUOTA_WRITE, rules.in_organisation(actor, home), _WHOLE)
-            name, wall = name_and_quota(tx, home)
-            quotas.check_within(quota, wall, of=f"organisation `{name}`")
+            name, outer = name_and_quota(tx, home)
+            quotas.check_within(quota, outer, of=f"organisation `{name}`")
             store.set_quota(tx, project.id, quota)
             self._audit.record(tx, actor, "quota.set", project.id, project, **quotas.flat(quota))
             return replace(project, quota=quota)
@@ -88,7 +88,7 @@ class Projects(Acts):
         return self._database.write(work)
 
     def remove(self, actor: Actor, ref: str) -> Project:
-        """Only when it is empty. Roles in it and keys for it go with it."""
+        """Remove an empty project, with its roles and keys."""
 
         def work(tx: Transaction) -> Project:
             project = project_in(tx, actor, ref)
@@ -98,7 +98,7 @@ class Projects(Acts):
                 held = f"{count_text(instances, 'instance')} and {count_text(images, 'image')}"
                 raise Refused(
                     f"Project `{project.name}` still has {held}",
-                    hint="Delete them first: they would be lost",
+                    hint="Delete them first",
                 )
             store.remove_project(tx, project.id, self._clock.now())
             self._audit.record(tx, actor, "project.remove", project.id, project, name=project.name)
@@ -110,7 +110,7 @@ class Projects(Acts):
         self._check_there(tx, actor, home)
         check_active(tx, home)
         if store.project(tx, home, name) is not None:
-            raise Conflict(f"There is a project `{name}` already", hint="Choose another name")
+            raise Conflict(f"A project `{name}` already exists", hint="Choose another name")
         quota = self._allowed_one_more(tx, home, given)
         now = self._clock.now()
         project = Project(
@@ -126,70 +126,75 @@ class Projects(Acts):
         return project
 
     def _allowed_one_more(self, tx: Transaction, home: OrganisationId, given: Quota) -> Quota:
-        """The quota of a new project, where its organisation may have one more."""
-        called, wall = name_and_quota(tx, home)
+        """The quota of a new project. Raises if its organisation may not have another project."""
+        called, outer = name_and_quota(tx, home)
         of = f"organisation `{called}`"
         used = Amounts(projects=count_projects(tx, home))
-        hint = "Delete a project that is not used, or ask the operator for more: `tera quota show`"
-        quotas.check(wall, used, Amounts(projects=1), of=of, hint=hint)
-        quotas.check_within(given, wall, of=of)
-        return quotas.overlaid(given, quotas.clamped(self._defaults.project, wall))
+        hint = (
+            "Delete an unused project, or ask the operator for a higher quota. `tera quota show` shows yours"
+        )
+        quotas.check(outer, used, Amounts(projects=1), of=of, hint=hint)
+        quotas.check_within(given, outer, of=of)
+        return quotas.overlaid(given, quotas.clamped(self._defaults.project, outer))
 
 
 def project_in(tx: Transaction, actor: Actor, ref: str | None, *, removed: bool = False) -> Project:
-    """The project meant, if the actor reaches it. Only operators are told what exists elsewhere.
+    """Find the project, if the actor can access it. Only operators learn what exists elsewhere.
 
-    An operator may name a project of any organisation, by its name alone or as `ORGANISATION:PROJECT`.
+    An operator can name a project of any organisation, by its name alone or as `ORGANISATION:PROJECT`.
     """
-    found = _meant(tx, actor) if ref is None else store.project(tx, actor.organisation_id, ref)
+    found = _default_project(tx, actor) if ref is None else store.project(tx, actor.organisation_id, ref)
     if found is None and ref is not None and actor.is_operator:
         found = (store.removed_project(tx, ref) if removed else None) or _of_any_organisation(tx, ref)
     if found is None or not rules.in_project(actor, found):
         if ref is None:
             raise NotFound(
-                "It is not clear which project is meant",
-                hint="Name one: `project`, or `--project` on the command line; `tera project list` lists them",
+                "Several projects are possible, and the request names none",
+                hint="Set `project`, or use `--project` on the command line. `tera project list` lists all projects",
             )
-        see = f"{suggestion(ref, _reached(tx, actor))} `tera project list` has those this key reaches".strip()
+        see = (
+            f"{suggestion(ref, _accessible_names(tx, actor))}"
+            " `tera project list` shows the projects that this key can access"
+        ).strip()
         raise NotFound("There is no such project", hint=see)
     return found
 
 
-def _reached(tx: Transaction, actor: Actor) -> list[str]:
-    """Names that may be suggested: of the actor's own projects, so that nobody learns of others."""
+def _accessible_names(tx: Transaction, actor: Actor) -> list[str]:
+    """Names to suggest: only of the actor's own projects, so that nobody learns of others."""
     only = rules.projects_with(actor, Permission.PROJECT_READ)
     return [each.name for each in store.projects(tx, actor.organisation_id, only, limit=NAMES_MAX)]
 
 
 def _of_any_organisation(tx: Transaction, ref: str) -> Project:
     home, colon, name = ref.rpartition(":")
-    organisation = found_organisation(tx, home).id if colon else ""
+    organisation = find_organisation(tx, home).id if colon else ""
     options = store.projects_of_any_organisation(tx, organisation, name, limit=OPTIONS_MAX)
     if len(options) > 1:
         raise ambiguous_name("project", ref, (f"{each.id} ({owner})" for each, owner in options))
     if not options:
         names = store.names_of_any_organisation(tx, organisation, limit=NAMES_MAX)
-        raise not_found("project", ref, names, see="`tera project list --org NAME` lists them")
+        raise not_found("project", ref, names, see="`tera project list --org NAME` lists all projects")
     return options[0][0]
 
 
 def with_network(tx: Transaction, actor: Actor, project: Project) -> Project:
-    """The project with a network number, its own or the lowest free one; the last few are for operators."""
+    """The project with its network number, or with the lowest free one. The last few are for operators."""
     if project.network_number >= 0:
         return project
     store.lock_networks(tx)
     number = store.free_network_in_all_projects(tx)
     if number >= NETWORKS_MAX - (0 if actor.is_operator else NETWORKS_KEPT):
         raise Refused(
-            f"All {NETWORKS_MAX} networks are taken",
-            hint="Each project with instances has one. Delete projects that are not used any more",
+            f"All {NETWORKS_MAX} networks are in use",
+            hint="Each project with instances uses one. Delete projects that you no longer need",
         )
     store.set_network(tx, project.id, number)
     return replace(project, network_number=number)
 
 
-def _meant(tx: Transaction, actor: Actor) -> Project | None:
-    """The project of an actor who names none."""
+def _default_project(tx: Transaction, actor: Actor) -> Project | None:
+    """The project for an actor who names none."""
     if actor.project_id:
         return store.project(tx, actor.organisation_id, actor.project_id)
     only = None if "" in actor.roles else tuple(actor.roles)

@@ -1,7 +1,7 @@
-"""All SQL about projects.
+"""All SQL for projects.
 
-What holds: every read names its organisation or says that it looks into all of them; a removed project keeps its row,
-for what still names it, and is found by no read here.
+Every read is limited to an organisation, or says in its name that it is not. The row of a removed project stays,
+because other rows refer to it. Only functions whose names say so return it.
 """
 
 from collections.abc import Sequence
@@ -17,12 +17,12 @@ from teraflock.tenant.model import OrganisationId, Project, ProjectId, Quota
 from teraflock.tenant.store import among
 
 IN_ORGANISATION: Final = "SELECT id FROM project WHERE organisation_id = :id AND removed_at_us IS NULL"
-"""For stores that sum over an organisation's projects. Removed ones are empty."""
+"""For stores that sum over the projects of an organisation. Removed projects are empty."""
 _PROJECT: Final = Table("project", Project)
 
 
 def project(tx: Transaction, organisation: OrganisationId, ref: str) -> Project | None:
-    """By id or name. An id has a `_`, which no name has."""
+    """Find a project by id or name. Ids contain `_`, names never do."""
     row = tx.one(
         f"{_PROJECT.select} WHERE organisation_id = :organisation AND removed_at_us IS NULL"
         f" AND {'id' if '_' in ref else 'name'} = :ref",
@@ -35,7 +35,7 @@ def project(tx: Transaction, organisation: OrganisationId, ref: str) -> Project 
 def projects_of_any_organisation(
     tx: Transaction, organisation: str, ref: str, *, limit: int
 ) -> list[tuple[Project, str]]:
-    """By id or name, each with the name of its organisation; in one organisation, or with the empty id in all."""
+    """Find projects by id or name, each with the name of its organisation. An empty organisation means all."""
     rows = tx.all(
         f"SELECT {_PROJECT.names_in('p')}, o.name FROM project p JOIN organisation o ON o.id = p.organisation_id"
         " WHERE p.removed_at_us IS NULL AND (p.id = :ref OR p.name = :ref)"
@@ -68,10 +68,10 @@ def project_of_any_organisation(tx: Transaction, id: str) -> Project | None:
 
 
 def claim(tx: Transaction, id: str) -> Project | None:
-    """The project, for this transaction alone until it ends; None if it was removed.
+    """Lock the project until the transaction ends. None: it was removed.
 
-    It writes the row, although it changes nothing: so a serialisable write that depends on what the project has, and
-    writes the row too, is run again.
+    This writes the row without changing it. A serialisable write that depends on the contents of the project and
+    writes the row too is therefore run again.
     """
     rows = tx.all(
         f"UPDATE project SET removed_at_us = NULL WHERE id = :id AND removed_at_us IS NULL RETURNING {_PROJECT.names}",
@@ -83,7 +83,7 @@ def claim(tx: Transaction, id: str) -> Project | None:
 def projects(
     tx: Transaction, organisation: OrganisationId, only: Sequence[str] | None, *, after: str = "", limit: int
 ) -> tuple[Project, ...]:
-    """The projects of an organisation, of them only those named, or all with None."""
+    """The projects of an organisation; only those in `only`, unless it is None."""
     narrowed, values = among("id", only)
     rows = tx.all(
         f"{_PROJECT.select} WHERE organisation_id = :organisation AND removed_at_us IS NULL"
@@ -112,19 +112,19 @@ def projects_with_default_first(
 
 
 def lock_networks(tx: Transaction) -> None:
-    """One at a time takes a network number: they are shared by all projects."""
+    """Lock the network numbers, which all projects share."""
     tx.lock("SELECT id FROM installation ORDER BY id")
 
 
 def free_network_in_all_projects(tx: Transaction) -> int:
-    """The lowest network number that no project has; a removed one has its own until engines took the network down."""
+    """The lowest free network number. A removed project keeps its number until the engines have removed the network."""
     if tx.one("SELECT 1 FROM project WHERE network_number = 0") is None:
         return 0
     row = tx.one(
         "SELECT MIN(p.network_number) + 1 FROM project p WHERE p.network_number >= 0 AND NOT EXISTS"
         " (SELECT 1 FROM project n WHERE n.network_number = p.network_number + 1)"
     )
-    assert row is not None, "number 0 is taken, so some number has no next one"
+    assert row is not None, "number 0 is taken, so some number has no successor"
     return int(row[0])
 
 
@@ -145,9 +145,9 @@ def set_network(tx: Transaction, id: ProjectId, number: int) -> None:
 
 
 def contents(tx: Transaction, id: ProjectId) -> tuple[int, int]:
-    """How many instances and images a project still has.
+    """The number of instances and images in a project.
 
-    The one look downstream: a project may go only when it is empty, and that must be seen in the same transaction.
+    This reads tables of downstream nouns: only an empty project can be removed, and the same transaction must check it.
     """
     row = tx.one(
         "SELECT (SELECT COUNT(*) FROM instance WHERE project_id = :id AND phase <> 'gone'),"
@@ -159,7 +159,7 @@ def contents(tx: Transaction, id: ProjectId) -> tuple[int, int]:
 
 
 def remove_project(tx: Transaction, id: ProjectId, now: datetime) -> None:
-    """With the roles in it, and the keys for it."""
+    """Remove a project with its roles and keys."""
     tx.run("UPDATE project SET removed_at_us = :now WHERE id = :id", now=microseconds(now), id=id)
     tx.run("DELETE FROM member_role WHERE project_id = :id", id=id)
     tx.run(

@@ -1,1 +1,1 @@
-"""Quotas: the most a project or an organisation may have at a time."""
+"""Quotas: the most that a project or an organisation may hold at a time."""

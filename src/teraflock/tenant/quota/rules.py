@@ -1,8 +1,8 @@
-"""Quota arithmetic. Pure: what is used comes in as a value, what is too much goes out as an error.
+"""Quota arithmetic. Pure functions: usage comes in as a value, and an exceeded limit raises an error.
 
-What holds:
-- only what grows is checked: an act that grows nothing is never refused, however far over its quota a tenant is;
-- a limit of None allows any amount; a GPU model without a limit of its own is limited by `gpus_default`.
+Invariants:
+- only growth is checked: a change that grows nothing is never refused, even far above the quota;
+- a limit of None allows any amount; a GPU model without its own limit is limited by `gpus_default`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -19,17 +19,17 @@ Q = TypeVar("Q", bound=Quota)
 
 
 class Amounts(msgspec.Struct, frozen=True, kw_only=True):
-    """What counts against a quota: what is used, or by how much that would grow."""
+    """What counts against a quota: the current usage, or its growth."""
 
     instances: int = 0
     vcpus: int = 0
     ram_bytes: int = 0
     disk_bytes: int = 0
-    """Disks of instances, with what their snapshots keep."""
+    """Disks of instances, including the space of their snapshots."""
     images_bytes: int = 0
     projects: int = 0
     gpus: Mapping[str, int] = {}
-    """By the catalog's id of the card."""
+    """By the catalog's id of the GPU model."""
 
 
 _WORDS: Final[Mapping[str, tuple[str, Callable[[int], str]]]] = {
@@ -40,30 +40,30 @@ _WORDS: Final[Mapping[str, tuple[str, Callable[[int], str]]]] = {
     "images_bytes": ("of images", memory_text),
     "projects": ("projects", str),
 }
-"""What each limit is called, and how its amounts are written."""
+"""The name of each limit, and the format of its amounts."""
 _OTHER_GPUS: Final = "gpus_default"
 
 
 def check(quota: Quota, used: Amounts, more: Amounts, *, of: str, hint: str) -> None:
-    """Raise `QuotaReached` where `more` would exceed a limit. `of` names whose quota it is."""
+    """Raise `QuotaReached` if `more` would exceed a limit. `of` names the owner of the quota."""
     for name, limit, grows, after in _grown(quota, used, more):
         if limit is not None and grows > 0 and after > limit:
             what, text = _words(name)
             raise QuotaReached(
-                f"The quota of {of} allows {text(limit)} {what}; this would make {text(after)}", hint=hint
+                f"The quota of {of} allows {text(limit)} {what}; this would need {text(after)}", hint=hint
             )
 
 
 def check_not_passed(quota: Quota, used: Amounts, name: str, *, of: str, hint: str) -> None:
-    """For what shows its size only when it is made: the first to pass a limit is the last."""
+    """For things whose size is unknown beforehand: raise if the limit is already reached."""
     limit, now = getattr(quota, name), getattr(used, name)
     if limit is not None and now > limit:
         what, text = _words(name)
-        raise QuotaReached(f"The quota of {of} allows {text(limit)} {what}; {text(now)} are used", hint=hint)
+        raise QuotaReached(f"The quota of {of} allows {text(limit)} {what}; {text(now)} in use", hint=hint)
 
 
 def _grown(quota: Quota, used: Amounts, more: Amounts) -> Iterator[tuple[str, int | None, int, int]]:
-    """Of each dimension: its name, its limit, by how much it grows, and what that makes."""
+    """For each dimension: its name, its limit, its growth, and the new amount."""
     for name in _WORDS:
         grows = getattr(more, name)
         yield name, getattr(quota, name, None), grows, getattr(used, name) + grows
@@ -75,22 +75,22 @@ def gpu_limit(quota: Quota, gpu: str) -> int | None:
     return quota.gpus.get(gpu, quota.gpus_default)
 
 
-def check_within(quota: Quota, wall: OrganisationQuota, *, of: str) -> None:
-    """Refuse a project's quota that promises more than its organisation may have."""
-    for name, limit, most in _pairs(quota, wall):
+def check_within(quota: Quota, outer: OrganisationQuota, *, of: str) -> None:
+    """Refuse a project quota that exceeds the quota of its organisation."""
+    for name, limit, most in _pairs(quota, outer):
         if limit is not None and most is not None and limit > most:
             what, text = _words(name)
             raise BadInput(
                 f"A project cannot have {text(limit)} {what}: the quota of {of} allows {text(most)}",
-                hint=f"Set {text(most)} or less; the operator can raise the quota of the organisation",
+                hint=f"Set {text(most)} or less. The operator can raise the quota of the organisation",
             )
 
 
-def clamped(quota: Q, wall: OrganisationQuota) -> Q:
-    """A default quota, cut to what the organisation may have."""
+def clamped(quota: Q, outer: OrganisationQuota) -> Q:
+    """A default quota, reduced to what the organisation may hold."""
     cut = {
         name: min(limit, most)
-        for name, limit, most in _pairs(quota, wall)
+        for name, limit, most in _pairs(quota, outer)
         if limit is not None and most is not None
     }
     gpus = {gpu: cut.get(gpu, limit) for gpu, limit in quota.gpus.items()}
@@ -98,14 +98,14 @@ def clamped(quota: Q, wall: OrganisationQuota) -> Q:
     return replace(quota, **{**limits, "gpus": gpus})
 
 
-def _pairs(quota: Quota, wall: OrganisationQuota) -> Iterator[tuple[str, int | None, int | None]]:
-    """Each limit of a project beside its organisation's."""
+def _pairs(quota: Quota, outer: OrganisationQuota) -> Iterator[tuple[str, int | None, int | None]]:
+    """Each limit of a project with that of its organisation."""
     for name in _WORDS:
         if name in quota.__struct_fields__:
-            yield name, getattr(quota, name), getattr(wall, name)
+            yield name, getattr(quota, name), getattr(outer, name)
     for gpu, limit in quota.gpus.items():
-        yield gpu, limit, gpu_limit(wall, gpu)
-    yield _OTHER_GPUS, quota.gpus_default, wall.gpus_default
+        yield gpu, limit, gpu_limit(outer, gpu)
+    yield _OTHER_GPUS, quota.gpus_default, outer.gpus_default
 
 
 def _words(name: str) -> tuple[str, Callable[[int], str]]:
@@ -115,7 +115,7 @@ def _words(name: str) -> tuple[str, Callable[[int], str]]:
 
 
 def overlaid(quota: Quota, default: Quota) -> Quota:
-    """A quota in which limits that are not given are the default's."""
+    """Fill the limits that are not set from the default."""
     given = {
         name: value
         for name in quota.__struct_fields__

@@ -1,4 +1,4 @@
-"""All SQL about the quotas of organisations. A project's quota is in its own row."""
+"""All SQL for the quotas of organisations. The quota of a project is in the project's row."""
 
 from typing import Final
 
@@ -17,8 +17,8 @@ def name_and_quota(tx: Transaction, id: OrganisationId) -> tuple[str, Organisati
 
 
 def lock_quota(tx: Transaction, id: OrganisationId, *, shared: bool) -> OrganisationQuota:
-    """The organisation's quota. Until the transaction ends it cannot change and, unless it is shared, nobody else who
-    locks it can use more of it.
+    """Lock the organisation's quota until the transaction ends. It cannot change meanwhile. Unless the lock is shared,
+    no other transaction that locks it can use more of it.
     """
     lock = tx.lock_shared if shared else tx.lock
     rows = lock("SELECT quota FROM organisation WHERE id = :id", id=id)

@@ -94,7 +94,7 @@ def test_a_command_makes_it_a_run_of_that_command(words: dict[str, Any], command
         ({"name": ""}, "cannot be the name"),
         ({"gpu": "V100", "gpus": 0}, "asks for a card and for none"),
         ({"ram": "1MB"}, "`--ram 1MB` is too little"),
-        ({"disk": "much"}, "`much` is no amount of memory"),
+        ({"disk": "much"}, "`much` is not an amount of memory"),
         ({"disk": "999999TB"}, "more than there can be"),
         ({"access": "command"}, "needs a command"),
         ({"access": "ssh", "line": "true"}, "runs no command"),

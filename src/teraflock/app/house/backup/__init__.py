@@ -1,1 +1,0 @@
-"""Backups of an installation: created, shown and restored."""

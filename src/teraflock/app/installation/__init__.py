@@ -1,0 +1,1 @@
+"""The installation on this machine: set up, start, stop, check, back up and remove. Every action can be repeated."""

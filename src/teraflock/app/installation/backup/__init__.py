@@ -1,0 +1,1 @@
+"""Backups of an installation: create, show and restore them."""
