@@ -1,10 +1,10 @@
 """Records families of models: `python -m lab.families [NAME…]` writes workload/data/families/NAME+VARIANT.family.
 
 A family is one architecture of Hugging Face with any widths and any number of layers. It is recorded once, with four
-layers and with widths that share no prime factor, so that every size in the trace can be read as a product of widths;
-batch and sequence are symbols as in the zoo. Where each layer begins and ends, forward and backward, is marked, so that
-`workload/family.py` can write the trace of as many layers as a config asks for. What holds: the second and the third
-layer come out alike, or the recording fails.
+layers and with widths that share no prime factor, so that every size in the trace can be read as a product of widths.
+Batch and sequence are symbols as in the zoo. The recording marks where each layer begins and ends, forward and
+backward, so that `workload/family.py` can write the trace for any number of layers. Invariant: the second and the third
+layer are equal, or the recording fails.
 """
 
 import argparse
@@ -56,12 +56,12 @@ def make(name: str, layers: int, *, tied: bool, **widths: Any) -> Any:
     given = {**COMMON, **widths}
     wide = given["num_attention_heads"] * given["head_dim"]
     made = config(num_hidden_layers=layers, tie_word_embeddings=tied, **{**given, "hidden_size": wide})
-    made.hidden_size = given["hidden_size"]  # afterwards: some configs want a multiple of the heads
+    made.hidden_size = given["hidden_size"]  # set last: some configs require a multiple of the heads
     return model(made)
 
 
 def marked(net: Any, recorder: Recorder) -> Any:
-    """The model with its layers' beginnings and ends marked in the recorder's events."""
+    """The model, with the start and end of each layer marked in the recorder's events."""
     layers = list(net.model.layers)
     number = {id(layer): place for place, layer in enumerate(layers)}
     kind = type(layers[0])
@@ -77,7 +77,7 @@ def marked(net: Any, recorder: Recorder) -> Any:
         place(FORWARD_LAYER, at, 0)
         if (
             hidden.requires_grad and at == 0
-        ):  # a layer ends where the next begins; only the outermost ends are marked
+        ):  # a layer ends where the next begins, so only the outermost ends are marked
             hidden.register_hook(lambda gradient: place(BACKWARD_LAYER, at, 1))
         out = real(self, hidden, *args, **kwargs)
         first = out[0] if isinstance(out, tuple) else out
@@ -143,7 +143,7 @@ KINDS = {
     "qwen2": ((True, True), (False, True)),
     "qwen3": ((True, True), (False, True)),
 }
-"""Whether the embedding serves as the head, and whether several heads share keys and values."""
+"""Whether the embedding is also the head, and whether several heads share keys and values."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""LoRA as the zoo means it: frozen weights, and two thin trained matrices beside each query and value projection."""
+"""LoRA in the zoo: frozen weights, and two small trained matrices for each query and value projection."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ class Lora(torch.nn.Module):
         wide, out = (
             (base.in_features, base.out_features) if hasattr(base, "in_features") else (base.nx, base.nf)
         )
-        # Left as they come: drawing first values takes the root of the rank, and would fix that symbol.
+        # Not initialised: initialisation takes the square root of the rank, which would fix that symbol.
         self.a = torch.nn.Parameter(torch.empty(rank, wide, **like))
         self.b = torch.nn.Parameter(torch.empty(out, rank, **like))
 

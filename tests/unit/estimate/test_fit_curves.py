@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lab.fit_curves import NEAR_ENOUGH, TOLD, _telling
+from lab.fit_curves import NEAR_ENOUGH, REDUNDANT, _telling
 
 from teraflock.estimate.speed import DOUBT, nearby
 
@@ -22,9 +22,9 @@ def test_kept_points_predict_the_points_left_out(points: list[tuple[int, int, fl
     order = np.random.default_rng(0).permutation(len(spots))
     before: list[list[float]] = []
     for at in order:
-        told, nearness = nearby((*spots[at],), sorted(before))
+        predicted, nearness = nearby((*spots[at],), sorted(before))
         is_alone = nearness < NEAR_ENOUGH / (NEAR_ENOUGH + DOUBT)
-        assert (at in kept) == (is_alone or abs(told - values[at]) > TOLD)
+        assert (at in kept) == (is_alone or abs(predicted - values[at]) > REDUNDANT)
         if at in kept:
             before.append([*spots[at], values[at]])
 

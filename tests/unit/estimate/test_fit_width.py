@@ -10,7 +10,7 @@ from lab.fit_width import Spread
 CHANCE = np.random.default_rng(7)
 
 
-def told(model: str, nearness: float, residual: float) -> Any:
+def prediction(model: str, nearness: float, residual: float) -> Any:
     return SimpleNamespace(
         run=SimpleNamespace(job={"model": model}),
         replay=SimpleNamespace(nearness=nearness),
@@ -23,7 +23,9 @@ def made(count: int, *, near: float, far: float, models: dict[str, float]) -> li
     found = []
     for model, times in models.items():
         for nearness in CHANCE.uniform(0.2, 1, count):
-            found.append(told(model, nearness, CHANCE.normal() * times * (far + nearness * (near - far))))
+            found.append(
+                prediction(model, nearness, CHANCE.normal() * times * (far + nearness * (near - far)))
+            )
     return found
 
 
@@ -39,7 +41,7 @@ def test_the_fit_recovers_the_widths_behind_the_steps() -> None:
 
 def test_a_model_seen_once_gets_the_common_width() -> None:
     steps = made(300, near=0.02, far=0.05, models={"known": 1.0})
-    odd = told("new", 0.9, 0.5)
+    odd = prediction("new", 0.9, 0.5)
     spread = Spread([*steps, odd])
     assert spread.factor("new", but=odd.run) == 1.0
     assert spread.factor("never seen") == 1.0
