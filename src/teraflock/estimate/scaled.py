@@ -32,7 +32,7 @@ PLAIN_RATES: Final = frozenset({"matmul", "tf32", "square", "other"})
 PLAIN_PASSES: Final = 1.2
 """Passes over memory of an fp32 convolution that does not change the layout, relative to one pass."""
 OVER_MAX: Final = 1.2
-"""The most a pass over memory takes, relative to its floor, when memory limits it. A pass that takes longer on the H200
+"""The longest time of a pass that memory limits, relative to its floor. A pass that takes longer on the H200
 waits for the SMs."""
 MEMORY_AGES: Final = 0.3
 """How much of the slowdown of old generations in passes and norms applies to memory, as an exponent. Single operators

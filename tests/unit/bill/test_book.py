@@ -34,7 +34,7 @@ REFUSED = {
         1,
         "overlap",
     ),
-    "the same beginning twice": (
+    "two periods with one start": (
         "- {from: 2026-01-01, currency: USD}\n\n- {from: 2026-01-01, currency: USD}",
         1,
         "same time",
@@ -54,15 +54,15 @@ REFUSED = {
         "unknown name `address`",
     ),
     "an unknown word": (book("vcpus: 0.1/hour"), 3, "unknown name"),
-    "a word twice": (book("vcpu: 0.1/hour", "vcpu: 0.2/hour"), 4, "duplicate"),
+    "a duplicate name": (book("vcpu: 0.1/hour", "vcpu: 0.2/hour"), 4, "duplicate"),
     "one card by two names": (book("gpu:", "  H200: 3/hour", "  H200 SXM: 4/hour"), 5, "already"),
-    "a discount above all": (book("spot: 120%"), 3, "not a percentage"),
-    "a slice that is none": (book("gpu: {A100 80GB:9g.90gb: 1/hour}"), 3, "no slice"),
+    "a discount above 100 %": (book("spot: 120%"), 3, "not a percentage"),
+    "an unknown slice": (book("gpu: {A100 80GB:9g.90gb: 1/hour}"), 3, "no slice"),
     "four years": (book("reserved: {4 years: 10%}"), 3, "years"),
     "an unknown host": (book("hosts: {node8: {gpu: {V100: 1/hour}}}"), 3, "unknown host"),
-    "no list": ("currency: USD", 1, "list of periods"),
-    "no YAML": ("- from: [", 1, "not valid YAML"),
-    "a date that is none": ("- from: soon\n  currency: USD", 1, "not a date"),
+    "not a list": ("currency: USD", 1, "list of periods"),
+    "not YAML": ("- from: [", 1, "not valid YAML"),
+    "not a date": ("- from: soon\n  currency: USD", 1, "not a date"),
     "a date no row can hold": (
         "- from: 9999-12-31T23:59:59-14:00\n  currency: USD",
         1,
@@ -153,7 +153,7 @@ def test_a_period_lasts_until_the_next() -> None:
     at=st.integers(-5, 90),
 )
 def test_the_newest_book_with_a_period_applies(spans: list[tuple[int, int]], at: int) -> None:
-    prices = Prices(currency="USD", rates={}, house=Table())
+    prices = Prices(currency="USD", rates={}, general=Table())
     periods = [
         Period(version=version, from_us=start, until_us=start + length, prices=prices)
         for version, (start, length) in enumerate(spans, start=1)

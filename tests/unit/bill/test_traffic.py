@@ -76,7 +76,7 @@ def test_each_byte_costs_the_price_of_its_time(readings: list[Reading]) -> None:
 def _unit(us: int) -> int:
     period = BOOK.at(us)
     assert period is not None
-    return period.prices.house.egress or 0
+    return period.prices.general.egress or 0
 
 
 @given(readings=days(), cuts=st.lists(st.integers(1, 20), min_size=1, max_size=3))

@@ -112,7 +112,7 @@ class _Period:
         return Prices(
             currency=words.currency(sheet, fields["currency"], self._rates),
             rates={each: self._rates.rate(each, on).micros_per_usd for each in self._rates.currencies()},
-            house=self._table(fields),
+            general=self._table(fields),
             regions=self._places(fields.get("regions"), None),
             hosts=self._places(fields.get("hosts"), self._hosts),
             minimum_seconds=words.minimum_seconds(sheet, fields["minimum"]) if "minimum" in fields else 0,

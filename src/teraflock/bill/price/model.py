@@ -54,7 +54,8 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True):
     currency: str
     rates: Mapping[str, int]
     """Micro-units per US dollar of each currency when the book was accepted."""
-    house: Table
+    general: Table = msgspec.field(name="house")
+    """Prices without a region or host. Stored books call them `house`."""
     regions: Mapping[str, Table] = {}
     hosts: Mapping[str, Table] = {}
     minimum_seconds: int = 0
@@ -123,7 +124,7 @@ class PriceBook:
         return self._periods[place] if place >= 0 else None
 
     def until(self, us: int) -> int:
-        """The latest time until which the period of a given time applies."""
+        """The time of the next price change after `us`."""
         place = bisect_right(self._starts, us)
         return self._starts[place] if place < len(self._starts) else FOREVER_US
 
@@ -150,7 +151,7 @@ class PricedPeriod:
         prices = self.period.prices
         tables = [
             table
-            for table in (prices.hosts.get(place.host), prices.regions.get(place.region), prices.house)
+            for table in (prices.hosts.get(place.host), prices.regions.get(place.region), prices.general)
             if table
         ]
         found = {name: _narrowest(tables, name) for name in ("vcpu", "ram", "disk", "snapshot")}
