@@ -1,9 +1,10 @@
-"""Draws workloads to measure: `python -m lab.draw SEED COUNT > JOBS`, one job of `lab/measure.py` per line.
+"""Draws random workloads to measure: `python -m lab.draw SEED COUNT > JOBS`, one job of `lab/measure.py` per line.
 
-Drawn over the whole zoo by a seed, so that nobody chooses what the estimate is judged by: anywhere, or with `--usual`
-where people are, at batches of powers of two, the model's own images, SGD for images and AdamW for text. What holds:
-every model comes once before any comes twice; no job equals one drawn or measured before; each takes a few seconds of
-an H200 and fits in it, by the estimate itself, so rows near its memory and steps of many seconds are not among them.
+A seed draws from the whole zoo, so that nobody chooses the workloads by which the estimate is judged. With `--usual` it
+draws common settings: batches that are powers of two, default image sizes, SGD for images, AdamW for text. Invariants:
+every model comes once before any comes twice. No job equals one that was drawn or measured before. By the estimate
+itself, each job takes a few seconds on an H200 and fits, so there are no jobs near the memory limit and no steps of
+many seconds.
 """
 
 import argparse
@@ -27,7 +28,7 @@ MEASURED = Path(__file__).parent / "measured"
 TRUTH = Path(__file__).parents[2] / "shared/truth/h200.csv"
 RESERVED_BYTES_MAX = 110 << 30
 STEP_SECONDS_MAX = 0.25
-"""Thirteen steps are then shorter than starting CUDA."""
+"""Short enough that thirteen steps take less time than starting CUDA."""
 TRIES_MAX = 200
 SIDES = (128, 160, 192, 256, 288, 320, 384)
 LENGTHS = (64, 96, 128, 192, 256, 320, 384, 512, 768, 1024, 1536, 2048)
@@ -39,7 +40,7 @@ OPTIMIZERS_USUAL = {
     "text": {"adamw": 8, "adam": 1, "sgd": 1},
     "generator": {"adam": 1},
 }
-"""Weights, by habit."""
+"""Weights by how common each optimizer is."""
 
 Draw = Callable[[random.Random, Entry], dict[str, Any]]
 
@@ -126,8 +127,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seed", type=int)
     parser.add_argument("count", type=int)
-    parser.add_argument("--usual", action="store_true", help="where people are")
-    parser.add_argument("--record", action="store_true", help="with every operation, to fit on")
+    parser.add_argument("--usual", action="store_true", help="draw common settings")
+    parser.add_argument("--record", action="store_true", help="record every operation, to fit on")
     options = parser.parse_args()
     draw = usual if options.usual else anywhere
     for job in drawn(random.Random(options.seed), options.count, known_keys(), draw):

@@ -1,6 +1,6 @@
-"""What was measured to fit on: runs, their scenes, and their operations as far as their times can be believed.
+"""The measurements to fit on: runs, their scenes, and the operations whose times are reliable.
 
-The files named judge are never opened here.
+This module never opens files named `judge*`.
 """
 
 import re
@@ -22,20 +22,22 @@ from teraflock.workload.zoo import symbols_for, trace_for
 MEASURED = Path(__file__).parent / "measured"
 FILES = ("fit", "fit_more", "fit_drawn", "fit_later", "fit_wide")
 ROW_FILES = ("fit_blind", "fit_drawn_rows", "fit_fresh_rows")
-"""Steps without operations: only the pace of hosts and the width of the interval are drawn from them."""
+"""Steps without operations, used only for the pace of hosts and the width of the interval."""
 HOST_FILE = "fit_host"
 IN_CONTEXT = ("fit_more", "fit_drawn", "fit_blind", "fit_drawn_rows")
-"""Steps ran under `with torch.device("cuda")`, which sees every call of Python."""
+"""Steps that ran under `with torch.device("cuda")`, which intercepts every Python call."""
 TENSOR = re.compile(r"^([a-z?])([TC]?)\[([\d,]*)\]$")
 GROUP = re.compile(r"^([a-z?])\*(\d+):(\d+)$")
 STEADY = {2: 1.03, 3: 1.15}
-"""How many times its best an operation's mean may be, by how often it ran: beyond, the host did not keep ahead."""
+"""The highest ratio of mean to best time of an operation, by how often it ran. Above it, the GPU waited for the host.
+"""
 LATE = ("fit_more", "fit_drawn")
-"""Where the host did not always keep ahead; of the first nothing says when, since only best times were kept."""
+"""Files in which the GPU sometimes waited for the host. In the first it is unknown when: it has only best times."""
 SKIPPED = ("profiler", "_local_scalar_dense", "_foreach_sqrt", "_native_multi_head_attention")
-"""Not on the GPU; or the host takes a hundred allocations' time, and gets it counted; or several operations in one."""
+"""Operations that do not run on the GPU, whose time includes a hundred allocations by the host, or that combine several
+operations."""
 LONG_MICROSECONDS = 1000
-"""Longer than the host takes over any one operation."""
+"""Longer than the host needs for any single operation."""
 TINY = 8
 
 
@@ -55,7 +57,7 @@ class Run:
 
 
 class Timed:
-    """One distinct operation of a run: microseconds, and bytes beyond its outputs while it ran."""
+    """One distinct operation of a run: microseconds, and workspace bytes while it ran."""
 
     def __init__(self, run: Run, view: Work, microseconds: float, hidden: int, images: int) -> None:
         self.run = run
@@ -64,7 +66,7 @@ class Timed:
         self.hidden = hidden
         self.images = images
         self.is_bound = False
-        """The host may have been late: it took at most so long."""
+        """Whether the time is only an upper bound, because the GPU may have waited for the host."""
 
 
 def runs() -> list[Run]:
@@ -76,7 +78,7 @@ def runs() -> list[Run]:
             try:
                 found.append(Run(file, row, scene_of(row["job"])))
             except BadInput as error:
-                print("left out:", error.sentence)
+                print("skipped:", error.sentence)
     return found
 
 
@@ -90,7 +92,7 @@ def row_runs() -> list[Run]:
 
 
 def host_runs() -> list[Run]:
-    """Steps that wait for the host, as long as they take where nobody disturbs it."""
+    """Steps that wait for the host, with their times on an undisturbed host."""
     return [
         Run(HOST_FILE, {"job": row["job"], "median": undisturbed_seconds(row)}, scene_of(row["job"]))
         for row in read_lines(MEASURED / f"{HOST_FILE}.jsonl.gz")
@@ -101,11 +103,11 @@ QUICK_STEPS_MIN = {"infer": 5, "train": 10}
 SHARE_QUICK, SHARE_ANY = 0.2, 0.07
 PROBE_QUICK = 125
 PROBE_POWER = 0.75
-"""By which a step without gradients follows the probe; of those whose hosts were never undisturbed."""
+"""Exponent of the probe's time in the time of a step without gradients, for hosts that were never undisturbed."""
 
 
 def undisturbed_seconds(row: dict[str, Any]) -> float:
-    """Seconds. Training goes on in two threads, and the probe speaks for one: of its steps the quickest count."""
+    """Seconds per step. Training uses two threads and the probe measures one, so only its fastest steps count."""
     microseconds, probes = (np.array(each) for each in zip(*row["steps"], strict=True))
     quick, task = microseconds[probes <= UNDISTURBED_MICROSECONDS], row["job"]["task"]
     enough = len(quick) >= QUICK_STEPS_MIN[task]
@@ -137,10 +139,10 @@ def operations(run: Run) -> Iterator[Timed]:
         if name.startswith("_foreach"):
             outputs = []
         if name.endswith("batch_norm") and " False " in given:
-            outputs = [outputs[0], ("f", [0], True)]  # nothing is kept of a batch that is not trained on
+            outputs = [outputs[0], ("f", [0], True)]  # inference keeps nothing of the batch
         view = work(name, inputs, outputs, attributes(name, given))
         if view.family == "matmul" and max(view.dims[:3]) <= TINY:
-            continue  # Adafactor's: see `fit_matrix`
+            continue  # belongs to Adafactor: see `fit_matrix`
         microseconds = best if run.file in LATE else min(total / count, 1.1 * best)
         timed = Timed(run, view, microseconds, peak - max(kept, 0), _images(name, inputs, outputs))
         steady = run.file != "fit_more" and total / count <= STEADY.get(min(count, 3), 0.0) * best
@@ -149,7 +151,7 @@ def operations(run: Run) -> Iterator[Timed]:
 
 
 def _images(name: str, inputs: list[Shaped], outputs: list[Shaped]) -> int:
-    """Bytes of a convolution's images, its weight counted twice: what its workspace is a share of."""
+    """Bytes of a convolution's images plus twice its weight. Its workspace is a share of this."""
     if not name.startswith("convolution"):
         return 0
     sizes = [int(np.prod(shape)) * DTYPE_BYTES[dtype] for dtype, shape, _ in inputs]

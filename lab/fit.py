@@ -1,6 +1,6 @@
-"""Fits what `estimate/` knows of the H200: `python -m lab.fit` writes estimate/data/h200.json.
+"""Fits the model of the H200: `python -m lab.fit` writes estimate/data/h200.json.
 
-It reads the files of `lab/measured/` named fit; those named judge are never opened. Needs numpy.
+It reads the files `fit*` in `lab/measured/` and never the files `judge*`. Needs numpy.
 """
 
 import json

@@ -1,9 +1,9 @@
-"""Fits how much longer older generations take: `python -m lab.fit_cards PUBLIC_STEPS TRACES` writes to
+"""Fits the slowdown of older generations: `python -m lab.fit_cards PUBLIC_STEPS TRACES` writes to
 estimate/data/cards.json.
 
-The split was frozen before the first fit: every card of the table is left out in turn, and its rows are judged by what
-the other cards tell. What is written is fitted on all of them. One number per class of work is fitted: how much longer
-a card takes per five years of its generation's age. Needs numpy.
+The split was frozen before the first fit: each card of the table is held out in turn and predicted from the others. The
+written numbers are fitted on all cards. The fit has one number per class of work: the slowdown per five years of age of
+a card's generation. Needs numpy.
 """
 
 import json
@@ -22,15 +22,15 @@ from teraflock.estimate.bounds import CLASSES, DATA, CardModel, card_model
 from teraflock.estimate.cards import peaks
 
 AGE_PRIOR = 0.2
-"""Standard deviation that a slope is taken to have before anything is seen."""
+"""Prior standard deviation of a slope."""
 NOISE = 0.15
 FAR = 0.12
-"""Beyond this error, as a logarithm, a row counts as one that is this far off: tables have faults."""
+"""Errors above this, as a logarithm, are clipped to it, because tables have errors of their own."""
 TURNS = 5
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """A row with the numbers that are not fitted here."""
+    """A row with the numbers that are not part of this fit."""
 
     row: PublicStep
     model: CardModel
@@ -42,7 +42,7 @@ class Judged(msgspec.Struct, frozen=True):
 
 
 def fit(rows: Sequence[Judged]) -> dict[str, float]:
-    """Robust least squares of logarithms; every card counts as the root of its rows."""
+    """Robust least squares of logarithms. The weight of a card is the square root of its number of rows."""
     counts = Counter(each.row.card.id for each in rows)
     weight = np.array([1 / np.sqrt(counts[each.row.card.id]) for each in rows]) / NOISE**2
     slopes = dict.fromkeys(CLASSES, 0.0)
@@ -64,7 +64,7 @@ def fit(rows: Sequence[Judged]) -> dict[str, float]:
 
 
 def left_out(rows: Sequence[Judged]) -> list[tuple[Judged, float]]:
-    """Each row with what the other cards say of it."""
+    """Each row with its prediction from the other cards."""
     cards = sorted({each.row.card.id for each in rows})
     slopes = {card: fit([each for each in rows if each.row.card.id != card]) for card in cards}
     return [(each, each.seconds(slopes[each.row.card.id])) for each in rows]
@@ -78,7 +78,7 @@ def main() -> None:
     slopes = {name: round(value, 3) for name, value in fit(rows).items()}
     errors = [abs(said / each.row.seconds - 1) for each, said in left_out(rows)]
     print(
-        f"{len(rows)} rows, left out: {np.median(errors):.1%}, 90th percentile {np.quantile(errors, 0.9):.1%}"
+        f"{len(rows)} rows, held out: {np.median(errors):.1%}, 90th percentile {np.quantile(errors, 0.9):.1%}"
     )
     write(replace(model, age=slopes))
 

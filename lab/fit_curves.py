@@ -1,4 +1,4 @@
-"""Fits how long operations take on the H200, as curves and the nearest of them, and what memory convolutions take."""
+"""Fits the times of operations on the H200 as curves plus nearby measurements, and the workspaces of convolutions."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ POINTS_MIN = 6
 EVENT_SECONDS = 1.5e-6
 FLOOR_SECONDS = 1e-6
 ROBUST = 0.4
-"""How far off a curve, as a logarithm, a point still counts in full."""
+"""Points up to this distance from a curve, as a logarithm, have full weight."""
 ROBUST_TURNS = 6
 
 Array = npt.NDArray[np.float64]
@@ -37,7 +37,7 @@ def fit_workspace(rows: Iterable[Timed]) -> dict[str, float]:
     for row in rows:
         if row.images:
             by[f"{row.view.family}:{row.view.dtype}"].append((row.hidden / row.images, row.images))
-    # A median over operations of some size: small ones do not decide a peak.
+    # The median over larger operations only: small ones do not affect a peak.
     shares = {}
     for key, points in sorted(by.items()):
         large = [share for share, images in points if images > 8 << 20] or [share for share, _ in points]
@@ -46,7 +46,7 @@ def fit_workspace(rows: Iterable[Timed]) -> dict[str, float]:
 
 
 class Placed:
-    """One distinct operation of a run, and where it stands: worked out once, for every fold."""
+    """One distinct operation of a run with its coordinates, computed once for all folds."""
 
     def __init__(self, row: Timed) -> None:
         view, precision = row.view, row.run.precision
@@ -64,7 +64,7 @@ def placed(rows: Iterable[Timed]) -> list[Placed]:
 
 
 def fit_curves(rows: Sequence[Placed]) -> Measured:
-    """Curves over what can be believed; then also over what was faster than these say, however late its host."""
+    """Fit curves to the reliable times, then add upper bounds that are below these curves."""
     first = _fit([each for each in rows if not each.row.is_bound])
     return _fit([each for each in rows if not each.row.is_bound or each.seconds < _predicted(each, first)])
 
@@ -74,7 +74,7 @@ def _predicted(each: Placed, known: Measured) -> float:
 
 
 def _fit(rows: Sequence[Placed]) -> Measured:
-    """Curves by key, and what the operations nearest to a spot lie above them."""
+    """Curves by key, and the distances of the measured operations from them."""
     by: dict[str, list[Placed]] = defaultdict(list)
     own: dict[str, list[Placed]] = defaultdict(list)
     for each in rows:
@@ -95,7 +95,7 @@ def _fit(rows: Sequence[Placed]) -> Measured:
 
 
 def _curve(found: Sequence[Placed]) -> tuple[list[float], list[float]]:
-    """Coefficients, and least and most of each feature but the first."""
+    """Coefficients, and minimum and maximum of each feature except the first."""
     a = np.array([each.features for each in found])
     b = np.array([each.target for each in found])
     w = np.sqrt([each.seconds for each in found])
@@ -103,9 +103,7 @@ def _curve(found: Sequence[Placed]) -> tuple[list[float], list[float]]:
     columns = a.shape[1]
     ridge = np.diag([1e-6] + [0.02 * len(found) / columns] * (columns - 1)) * float(np.mean(w**2))
     trust = np.ones(len(found))
-    for _ in range(
-        ROBUST_TURNS
-    ):  # what cuDNN picks now and then is ten times as slow, and says nothing of others
+    for _ in range(ROBUST_TURNS):  # cuDNN sometimes picks a kernel that is ten times slower; ignore those
         weights = (trust * w**2)[:, None]
         coefficients = np.linalg.solve((a * weights).T @ a + ridge, (a * weights).T @ b)
         trust = np.minimum(1, ROBUST / np.maximum(np.abs(b - a @ coefficients), 1e-9))
@@ -126,13 +124,13 @@ def _near(curve: Sequence[float], bounds: Sequence[float], found: Sequence[Place
     return [[*map(float, spots[at]), round(float(values[at]), 2)] for at in kept]
 
 
-TOLD, NEAR_ENOUGH = 0.15, 0.3
-"""As a logarithm: who stands so near to what the others say is left out, where at least one of them stands near. Held
-out, estimates are as good without."""
+REDUNDANT, NEAR_ENOUGH = 0.15, 0.3
+"""As a logarithm. A point that its neighbours predict to within this is dropped, if at least one of them is near. On
+held-out steps the estimates are equally good."""
 
 
 def _telling(spots: Array, values: Array) -> list[int]:
-    """One by one in any order: those that the ones kept before do not tell."""
+    """Keep each point, in any order, that the points kept so far do not predict."""
     kept: list[int] = []
     near, known = np.zeros_like(spots), np.zeros_like(values)
     for at in np.random.default_rng(0).permutation(len(spots)):
@@ -140,14 +138,14 @@ def _telling(spots: Array, values: Array) -> list[int]:
         distance = np.sum((near[:count] - spots[at]) ** 2, axis=1)
         share = np.where(distance < REACH**2, np.exp(-distance / NEAR**2), 0)
         weight = float(np.sum(share))
-        if weight < NEAR_ENOUGH or abs(share @ known[:count] / (weight + DOUBT) - values[at]) > TOLD:
+        if weight < NEAR_ENOUGH or abs(share @ known[:count] / (weight + DOUBT) - values[at]) > REDUNDANT:
             near[count], known[count] = spots[at], values[at]
             kept.append(int(at))
     return sorted(kept)
 
 
 def fit_matrix(found: Sequence[Run]) -> list[float]:
-    """Seconds for each of many tiny matrix products at once: of one row and column, and of more."""
+    """Seconds per matrix product in a batch of many small ones: with one row and column, and with more."""
     each: dict[bool, list[float]] = {False: [], True: []}
     for run in found:
         for name, given, _, _, _, best, _, _ in run.operations:

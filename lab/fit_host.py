@@ -1,8 +1,8 @@
-"""Fits what the host spends per operation: constants by which the replay of two timelines meets measured steps.
+"""Fits the host's time per operation, so that the replay of two timelines matches measured steps.
 
-Least squares of logarithms, outliers counted less, every constant a positive number that starts from a plain guess and
-is held near it as far as nothing measured speaks against it. First the costs of an undisturbed host, on steps measured
-for that; then, on ordinary steps, how many times as long a host takes.
+Robust least squares of logarithms. Every constant is positive, starts from a guess and stays near it unless the
+measurements say otherwise. It first fits the costs of an undisturbed host on steps measured for that purpose, and then
+the pace of ordinary hosts on ordinary steps.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,11 +26,11 @@ GUESS = {
 }  # fmt: skip
 KINDS = list(GUESS)
 PACES = {"infer": 1.3, "train": 1.3, "context": 2e-6, "context_parameter": 1e-5}
-"""Guesses likewise: of the pace by task, and of what `with torch.device(…)` adds."""
+"""Guesses of the pace by task, and of the overhead of `with torch.device(…)`."""
 DOUBT = 0.8
-"""Of a guess, as a logarithm."""
+"""Standard deviation of a guess, as a logarithm."""
 NOISE = 0.1
-"""Of a measured step, likewise."""
+"""Standard deviation of a measured step, as a logarithm."""
 HUBER = 0.12
 TURNS_MAX = 40
 
@@ -38,7 +38,8 @@ Array = npt.NDArray[np.float64]
 
 
 class Replay:
-    """One run, laid out so that its time for any constants is one product: costs up to each operation, GPU after it."""
+    """One run as matrices, so that one product gives its time for any constants: host costs up to each operation, GPU
+    time after it."""
 
     def __init__(self, run: Run, known: Measured) -> None:
         scene, optimizer = run.scene, run.job["optimizer"]
@@ -68,7 +69,7 @@ class Replay:
         self.task = run.job["task"]
 
     def paced(self, constants: Array) -> "Replay":
-        """The same, as a product of the paces instead: these costs are those of an undisturbed host."""
+        """The same run with the paces as its constants. `costs` are those of an undisturbed host."""
         plain = np.array(
             [0.0 if kind in PACES else each for kind, each in zip(KINDS, constants, strict=True)]
         )
@@ -82,7 +83,7 @@ class Replay:
         return np.stack([*columns, *(costs[..., KINDS.index(each)] for each in list(PACES)[2:])], axis=-1)
 
     def predicted(self, constants: Array) -> tuple[float, Array]:
-        """Seconds, and how they change with each constant."""
+        """Seconds, and their derivative by each constant."""
         ends = self.costs @ constants + self.rest
         last = int(np.argmax(ends))
         slope = self.costs[last] + self.wait
@@ -94,7 +95,7 @@ def _vector(weights: dict[str, float]) -> Array:
 
 
 def fit_host(replays: Sequence[Replay], guesses: Mapping[str, float] = GUESS) -> Array:
-    """The constants, one by one as the guesses are: Levenberg and Marquardt's way on their logarithms."""
+    """The constants in the order of the guesses, by Levenberg-Marquardt on their logarithms."""
     guess = np.log(list(guesses.values()))
     at, damping = guess.copy(), 1e-2
     errors, slopes = _residuals(replays, at)

@@ -1,10 +1,11 @@
-"""Fits what a locked clock does: `python -m lab.fit_knobs KNOBS` writes to estimate/data/cards.json.
+"""Fits the effect of a locked clock: `python -m lab.fit_knobs KNOBS` writes to estimate/data/cards.json.
 
 KNOBS is `h200_knobs.csv`, which is not part of the project: whole steps on one H200 with its SM clock locked, its power
-limited, or a share of its SMs (MPS). Every clock is left out in turn; the split was frozen before the first fit. Shares
-of SMs only judge: `lab/fit_split.py` has fitted them on operations. What a shortage of power does was set by hand
-(`CardModel.power`), between what the two power limits here say (0.3 for convolutions, 0.4 for matrix products, 0.1 for
-the rest) and what public steps on cards short of power say, which is about twice as much.
+limited, or a share of its SMs (MPS). Each clock is held out in turn; the split was frozen before the first fit. Shares
+of SMs are only used to judge, because `lab/fit_split.py` fits them on operations. The effect of low power
+(`CardModel.power`) was set by hand. It is between the results of the two power limits here (0.3 for convolutions, 0.4
+for matrix products, 0.1 for the rest) and those of public steps on cards with little power, which are about twice as
+high.
 """
 
 import csv
@@ -29,7 +30,7 @@ from teraflock.workload.model import Workload
 
 CLOCKS = [0.75, 0.8, 0.85, 0.9, 0.95, 1.0]
 SMS = {12: 14, 25: 32, 50: 66, 75: 98}
-"""Per cent of the SMs that a process asks MPS for → those it gets."""
+"""Percentage of the SMs that a process requests from MPS → number of SMs it gets."""
 
 
 class Knob(msgspec.Struct, frozen=True):
@@ -54,7 +55,7 @@ def knobs(path: Path) -> Iterator[Knob]:
 
 
 def virtual(knob: str, value: int) -> Card:
-    """The card that an H200 is with that knob turned."""
+    """The H200 with this setting, as a card."""
     h200 = card(MEASURED_ID)
     if knob == "clock":
         return throttled(h200, clock_mhz=value)
@@ -70,7 +71,7 @@ _STEPS: dict[tuple[Workload, float], StepWork] = {}
 
 
 def step_for(workload: Workload, model: CardModel) -> StepWork:
-    """Made once for each power of the clock: nothing else that is fitted here changes it."""
+    """Computed once per exponent of the clock, the only fitted number that changes it."""
     key = workload, model.clock
     if key not in _STEPS:
         estimator = Estimator(workload)
@@ -94,7 +95,7 @@ def fit(rows: Sequence[Knob], model: CardModel) -> CardModel:
 
 
 def left_out(rows: Sequence[Knob], model: CardModel) -> list[tuple[Knob, float]]:
-    """Each row with its error, its setting left out of the fit."""
+    """Each row with its error when its setting is held out."""
     found = []
     for setting in sorted({each.setting for each in rows}):
         made = fit([each for each in rows if each.setting != setting], model)
@@ -107,7 +108,7 @@ def main() -> None:
     judged = left_out(rows, model)
     for setting in sorted({each.setting for each in rows}):
         mine = [abs(value) for each, value in judged if each.setting == setting]
-        print(f"{setting} left out: median {median(mine):.1%}")
+        print(f"{setting} held out: median {median(mine):.1%}")
     write(fit(rows, model))
 
 

@@ -1,8 +1,8 @@
-"""Fits what bounds operations: `python -m lab.fit_split` writes to estimate/data/cards.json.
+"""Fits what limits operations: `python -m lab.fit_split` writes to estimate/data/cards.json.
 
-`measured/fit_shares.jsonl.gz` has 36 steps on an H200 with all of its 132 SMs and with 66, 32 and 14 of them beside
-the whole bandwidth, operation by operation. For each kind of operation one number is sought: how much of its time above
-the floor the SMs share. It prints how far off operations are where one number of SMs is left out of the fit.
+`measured/fit_shares.jsonl.gz` has the operations of 36 steps on an H200 with all of its 132 SMs and with 66, 32 and 14
+SMs at full bandwidth. The fit has one number per kind of operation: the share of its time above the floor that is split
+among the SMs. It prints the errors when one number of SMs is held out.
 """
 
 from collections import defaultdict
@@ -24,13 +24,13 @@ from teraflock.estimate.speed import PEAKS_H200, Peaks
 SHARES_FILE = Path(__file__).parent / "measured/fit_shares.jsonl.gz"
 WHOLE = PEAKS_H200.sms
 MICROSECONDS_MIN = 12.0
-"""Shorter operations are mostly launch."""
+"""Shorter operations are mostly launch time."""
 GRID = [each / 20 for each in range(21)]
 SLOPES, STARTS = (0.12, 0.14, 0.16, 0.18, 0.2, 0.22), (5.0, 5.4, 5.8, 6.2)
 
 
 class Shared(msgspec.Struct, frozen=True):
-    """One operation with its seconds by the number of SMs it ran on."""
+    """One operation with its seconds by number of SMs."""
 
     work: Work
     tf32: bool
@@ -61,7 +61,7 @@ def shared_operations() -> list[Shared]:
 
 
 def with_sms(sms: int) -> Peaks:
-    """The H200 with fewer SMs and all of its bandwidth."""
+    """The H200 with fewer SMs and full bandwidth."""
     share = sms / WHOLE
     h200 = PEAKS_H200
     return replace(h200, sms=sms, fp32=h200.fp32 * share, tf32=h200.tf32 * share, half=h200.half * share)
@@ -74,7 +74,7 @@ def errors(each: Shared, model: CardModel, counts: Sequence[int]) -> Iterator[fl
 
 
 def off(rows: Sequence[Shared], model: CardModel, counts: Sequence[int]) -> float:
-    """Mean distance of logarithms, by time."""
+    """Mean error of logarithms, weighted by time."""
     total = sum(each.weight * sum(map(abs, errors(each, model, counts))) for each in rows)
     return total / max(1e-12, len(counts) * sum(each.weight for each in rows))
 
@@ -97,7 +97,7 @@ def main() -> None:
     for left in smaller:
         others = [each for each in smaller if each != left]
         made = fit(rows, card_model(), others)
-        print(f"{left} SMs left out: {off(rows, made, [left]):.3f}, fitted on: {off(rows, made, others):.3f}")
+        print(f"{left} SMs held out: {off(rows, made, [left]):.3f}, fitted on: {off(rows, made, others):.3f}")
     write(fit(rows, card_model(), smaller))
 
 

@@ -1,4 +1,4 @@
-"""Fits the pace of hosts and the width of the interval: what whole steps took, against what never saw them says."""
+"""Fits the pace of hosts and the width of the interval: measured times of whole steps against held-out predictions."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -8,15 +8,15 @@ import numpy as np
 
 from lab.evidence import FILES, IN_CONTEXT, ROW_FILES, Run
 from lab.fit_host import Array, Replay, fit_host
-from lab.held_out import FOLDS, Evidence, Fitted, Told, folds_of_models, told_twice
+from lab.held_out import FOLDS, Evidence, Fitted, Prediction, folds_of_models, predictions
 from teraflock.estimate.step import HOSTED_SHARE
 
 
 class Spread:
-    """How far off the GPU's time is where it decides: wider away from measured operations, and of models whose other
-    steps were further off."""
+    """The error of the GPU time for steps that the GPU limits. Wider far from measured operations, and for models whose
+    other steps have larger errors."""
 
-    def __init__(self, busy: Sequence[Told]) -> None:
+    def __init__(self, busy: Sequence[Prediction]) -> None:
         far = np.array([1 - each.replay.nearness for each in busy])
         residuals = np.array([each.residual for each in busy])
         sizes = np.minimum(np.abs(residuals), OUTLIER)
@@ -29,10 +29,10 @@ class Spread:
         self._ends = np.quantile(residuals / widths, (0.1, 0.9))
         order = np.argsort(widths)
         for quarter in np.array_split(order, 4):
-            _tell(f"of width {np.mean(np.array(widths)[quarter]):.3f}", list(residuals[quarter]))
+            _report(f"of width {np.mean(np.array(widths)[quarter]):.3f}", list(residuals[quarter]))
 
-    def _width(self, each: Told) -> float:
-        """Without what the run itself was off."""
+    def _width(self, each: Prediction) -> float:
+        """The width of a run, without the error of the run itself."""
         far = 1 - each.replay.nearness
         return float(self._least + self._slope * far) * self.factor(each.run.job["model"], but=each.run)
 
@@ -43,17 +43,17 @@ class Spread:
     def factors(self) -> dict[str, float]:
         return {model: round(self.factor(model), 2) for model in sorted(self._ratios)}
 
-    def around(self, each: Told) -> Array:
+    def around(self, each: Prediction) -> Array:
         return np.array(self._ends * self._width(each))
 
     def edges(self) -> Array:
-        """Where all is near, and where nothing is: in between the width goes evenly."""
+        """The interval if all operations are near measured ones, and if none is. It is linear in between."""
         return np.outer([self._least, self._least + self._slope], self._ends)
 
 
 OUTLIER = 0.2
 COMMON = 6
-"""So many steps of a model must speak before they count as much as those of all others."""
+"""The number of steps at which a model's own errors have the same weight as those of all models."""
 
 
 class Widths(NamedTuple):
@@ -63,32 +63,37 @@ class Widths(NamedTuple):
 
 
 def fit_width(evidence: Evidence, fitted: Fitted) -> Widths:
-    """Paces of hosts, and residuals of the GPU: tenth and ninetieth percentile over whole steps, each predicted twice:
-    by what never saw it, and by what never saw its model. Then both are drawn together until four in five are covered.
+    """Paces of hosts and residuals of the GPU: 10th and 90th percentile over whole steps. Each step is predicted twice,
+    with the step and with its model held out. Both intervals are then scaled until they cover 80 % of the steps.
 
-    Of steps measured as usual: what ran in a context took up to a tenth longer also where the GPU decides.
+    Excludes steps that ran in a device context: they took up to 10 % longer even if the GPU limits them.
     """
-    every = list(told_twice(evidence, fitted))
-    told = [each for each in every if each.run.file not in IN_CONTEXT]
+    every = list(predictions(evidence, fitted))
+    usual = [each for each in every if each.run.file not in IN_CONTEXT]
     found = {
-        task: [each.pace for each in told if each.is_hosted and each.run.job["task"] == task]
+        task: [each.pace for each in usual if each.is_hosted and each.run.job["task"] == task]
         for task in TASKS
     }
     ends = {task: np.quantile(each, (0.1, 0.9)) for task, each in found.items()}
-    busy = [each for each in told if each.is_busy(ends[each.replay.task][1])]
-    _tell("all", [each.residual for each in told])
-    _tell("where the GPU decides", [each.residual for each in busy])
+    busy = [each for each in usual if each.is_busy(ends[each.replay.task][1])]
+    _report("all", [each.residual for each in usual])
+    _report("limited by the GPU", [each.residual for each in busy])
     spread = Spread(busy)
     for task, each in found.items():
-        _tell(f"pace of shared hosts, {task}", list(np.log(each)))
+        _report(f"pace of shared hosts, {task}", list(np.log(each)))
     for file in (*FILES, *ROW_FILES):
         its = [each.pace for each in every if each.run.file == file and each.is_hosted]
         print(f"{file}: {np.median(its):.2f} times the usual pace, {len(its)} predictions")
-    share = _share_covering(told, ends, spread)
-    hosted = [each for each in told if each.is_hosted]
+    share = _share_covering(usual, ends, spread)
+    hosted = [each for each in usual if each.is_hosted]
     apart = {id(each) for each in (*busy, *hosted)}
-    between = [each for each in told if id(each) not in apart]
-    for what, steps in (("all", told), ("GPU decides", busy), ("host decides", hosted), ("between", between)):
+    between = [each for each in usual if id(each) not in apart]
+    for what, steps in (
+        ("all", usual),
+        ("limited by the GPU", busy),
+        ("limited by the host", hosted),
+        ("between", between),
+    ):
         print(f"{share:.2f} of both widths cover {_covered(steps, ends, spread, share):.1%}: {what}")
     paces = {f"shared_{task}": _around(fitted.pace(task), each**share) for task, each in ends.items()}
     alone = _alone(evidence.host, fitted.host)
@@ -102,7 +107,7 @@ def _around(middle: float, ends: Array) -> list[float]:
 
 
 def _alone(host: Sequence[Run], replayed: Sequence[Replay]) -> dict[str, Array]:
-    """The same of hosts that nobody disturbs, over the costs fitted on the other models."""
+    """The paces of undisturbed hosts, relative to the costs fitted on the other models."""
     found: dict[str, list[float]] = defaultdict(list)
     replays = list(zip(replayed, folds_of_models(host), strict=True))
     for fold in range(FOLDS):
@@ -112,7 +117,7 @@ def _alone(host: Sequence[Run], replayed: Sequence[Replay]) -> dict[str, Array]:
             if its == fold and replay.gpu_seconds < HOSTED_SHARE * seconds:
                 found[replay.task].append(replay.seconds / seconds)
     for task, ratios in found.items():
-        _tell(f"pace of own hosts, {task}", list(np.log(ratios)))
+        _report(f"pace of own hosts, {task}", list(np.log(ratios)))
     return {task: np.quantile(ratios, (0.1, 0.9)) for task, ratios in found.items()}
 
 
@@ -120,20 +125,20 @@ TASKS = ("infer", "train")
 COVERED = 0.8
 
 
-def _share_covering(told: Sequence[Told], ends: dict[str, Array], spread: Spread) -> float:
+def _share_covering(usual: Sequence[Prediction], ends: dict[str, Array], spread: Spread) -> float:
     return min(
         np.arange(0.5, 1.5, 0.02),
-        key=lambda share: (abs(_covered(told, ends, spread, share) - COVERED), share),
+        key=lambda share: (abs(_covered(usual, ends, spread, share) - COVERED), share),
     )
 
 
-def _covered(told: Sequence[Told], ends: dict[str, Array], spread: Spread, share: float) -> float:
+def _covered(usual: Sequence[Prediction], ends: dict[str, Array], spread: Spread, share: float) -> float:
     return float(
-        np.mean([each.covers(ends[each.replay.task] ** share, share * spread.around(each)) for each in told])
+        np.mean([each.covers(ends[each.replay.task] ** share, share * spread.around(each)) for each in usual])
     )
 
 
-def _tell(what: str, values: Sequence[float]) -> None:
+def _report(what: str, values: Sequence[float]) -> None:
     errors = np.abs(np.exp(-np.array(values)) - 1)
     low, middle, high = np.quantile(values, (0.1, 0.5, 0.9))
     print(

@@ -1,4 +1,4 @@
-"""Whole steps as they are predicted by what never saw them, or never saw their model."""
+"""Predictions of whole steps by fits that have not seen the step, or not its model."""
 
 from collections.abc import Collection, Iterator, Sequence
 from copy import copy
@@ -23,13 +23,13 @@ class Evidence(NamedTuple):
     matrix: list[float]
 
     def known(self, out: Collection[int] = ()) -> Measured:
-        """The curves without some runs."""
+        """The curves, fitted without the runs in `out`."""
         rows = [each for each in self.rows if id(each.row.run) not in out] if out else self.rows
         return msgspec.structs.replace(fit_curves(rows), matrix=self.matrix)
 
 
 class Fitted:
-    """The host's costs and paces, from such runs as it is given; beside the curves it is told."""
+    """The host's costs and paces, fitted on the given runs with the given curves."""
 
     def __init__(self, known: Measured, host: Sequence[Replay], ordinary: Sequence[Replay]) -> None:
         self.known, self.host, self.ordinary = known, host, ordinary
@@ -43,7 +43,7 @@ class Fitted:
         return float(self.paces[list(PACES).index(task)])
 
     def own_pace(self, run: Run, replay: Replay) -> float:
-        """At which it would have been met exactly."""
+        """The pace at which the prediction equals the measured time."""
         low, high = PACE_RANGE
         at = list(PACES).index(run.job["task"])
         for _ in range(PACE_TURNS):
@@ -57,11 +57,11 @@ class Fitted:
 PACE_RANGE = (0.3, 8.0)
 PACE_TURNS = 20
 BUSY_SHARE = 0.95
-"""Where the GPU is busy for more of a step than this, however slow the host is, it decides."""
+"""If the GPU is busy for a larger share of a step than this, even with a slow host, the GPU limits the step."""
 
 
-class Told:
-    """A run as it was predicted by what never saw it."""
+class Prediction:
+    """A run with its held-out prediction."""
 
     def __init__(self, run: Run, fitted: Fitted) -> None:
         replay = fitted.replay(run)
@@ -70,7 +70,7 @@ class Told:
         self.residual = float(np.log(run.seconds / self.seconds))
         self.gpu_seconds = replay.gpu_seconds + replay.after
         self.pace = fitted.own_pace(run, replay) / fitted.pace(run.job["task"])
-        """Over the usual one."""
+        """Relative to the usual pace."""
 
     @property
     def is_hosted(self) -> bool:
@@ -89,22 +89,22 @@ class Told:
         return there.predicted(self.paces * [pace, pace, 1, 1])[0]
 
 
-def told_twice(evidence: Evidence, fitted: Fitted) -> Iterator[Told]:
-    """Each run by what never saw its model, and by what never saw itself."""
+def predictions(evidence: Evidence, fitted: Fitted) -> Iterator[Prediction]:
+    """Predict each run twice: with its model held out, and with only the run held out."""
     runs = evidence.ordinary
     for folds in (folds_of_models(runs), [index % FOLDS for index in range(len(runs))]):
         yield from _held_out(evidence, fitted, folds)
 
 
 def folds_of_models(runs: Sequence[Run]) -> list[int]:
-    """The same for the same models."""
+    """Runs of one model are in the same fold."""
     models = sorted({run.job["model"] for run in runs})
     return [models.index(run.job["model"]) % FOLDS for run in runs]
 
 
-def _held_out(evidence: Evidence, of_all: Fitted, folds: list[int]) -> Iterator[Told]:
-    """Curves are fitted anew without each fold, costs and paces too; of the runs left these go by the time that the
-    curves of all say, which differs by less than what four paces and twenty costs could notice."""
+def _held_out(evidence: Evidence, of_all: Fitted, folds: list[int]) -> Iterator[Prediction]:
+    """Fit curves, costs and paces again without each fold. Costs and paces use the replays with the curves of all runs:
+    the difference is too small to affect four paces and twenty costs."""
     for fold in range(FOLDS):
         out = {id(run) for run, its in zip(evidence.ordinary, folds, strict=True) if its == fold}
         models = {run.job["model"] for run in evidence.ordinary if id(run) not in out}
@@ -121,4 +121,4 @@ def _held_out(evidence: Evidence, of_all: Fitted, folds: list[int]) -> Iterator[
                 if id(run) not in out
             ],
         )
-        yield from (Told(run, fitted) for run in evidence.ordinary if id(run) in out)
+        yield from (Prediction(run, fitted) for run in evidence.ordinary if id(run) in out)

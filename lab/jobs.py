@@ -1,4 +1,4 @@
-"""The workload that a job of `lab/measure.py`, or a row of a table of measured steps, stands for."""
+"""Converts a job of `lab/measure.py`, or a row of a table of measured steps, to a workload."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from teraflock.workload.model import Workload
 
 
 def workload_of(job: Mapping[str, Any]) -> Workload:
-    """Numbers may be text, as a table has them."""
+    """Numbers may be text, as in a table."""
     return Workload(
         model=job["model"],
         task=job["task"],

@@ -1,10 +1,10 @@
-"""Measures steps on the GPU at hand: `python -m lab.measure JOBS OUT`, JSON lines as in measured/README.md.
+"""Measures steps on this machine's GPU: `python -m lab.measure JOBS OUT` writes JSON lines as in measured/README.md.
 
-Where OUT ends in `.csv` the rows are those of `truth/h200.csv` (`lab/rows.py`). Needs PyTorch with CUDA,
-torchvision and transformers, and nothing else. Each job runs in a process of its own, forked before CUDA is touched:
-peaks are never reset, so they cover building the model and all steps. A job that fails or hangs costs only its own row,
-and each row is on disk before the next job starts. With `--together N` so many jobs share a process, which saves
-starting CUDA; such rows have no peaks, and a job that hangs costs those after it in its process.
+If OUT ends in `.csv` it writes a table (`lab/rows.py`). Needs only PyTorch with CUDA, torchvision and transformers.
+Each job runs in its own process, forked before CUDA is initialised. Peaks are never reset, so they cover building the
+model and all steps. A job that fails or hangs loses only its own row, and each row is on disk before the next job
+starts. With `--together N`, N jobs share a process, which saves starting CUDA. Their rows have no peaks, and a job that
+hangs also loses the later jobs of its process.
 """
 
 import argparse
@@ -31,8 +31,8 @@ WARM, TIMED = 3, 10
 HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
 AMP = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}
 AHEAD_CYCLES = 1_000_000
-"""The GPU idles this long before each recorded operation, so that the host has queued it whole: half a millisecond.
-With a fifth of that, as in `fit_drawn`, the host was late with many convolutions."""
+"""The GPU idles this long (half a millisecond) before each recorded operation, so that the host has time to queue it.
+With a fifth of that, as in `fit_drawn`, the GPU waited for the host in many convolutions."""
 LETTERS = {
     torch.float32: "f", torch.bfloat16: "b", torch.float16: "h", torch.float64: "d", torch.int64: "l",
     torch.int32: "i",
@@ -44,7 +44,7 @@ TORCHVISION = {
 PIXELS = {"inception_v3": 299, "efficientnet_b4": 380}
 PROCESS_SECONDS_MAX = 60
 SAMPLES_MAX = 4
-"""How often a distinct operation is timed: the layers of a model repeat it, and each time costs AHEAD_CYCLES."""
+"""How often to time a distinct operation. The layers of a model repeat it, and each time takes AHEAD_CYCLES."""
 PEAKS = ("live", "reserved", "device")
 
 
@@ -139,8 +139,8 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def drawing(job: dict[str, Any]) -> AbstractContextManager[Any]:
-    """Generators draw noise in every step, where the model is. No other step may run under this: it sees every call
-    of Python and takes a microsecond or two of each, 26 of every parameter that Adam steps."""
+    """Generators draw noise on the model's device in every step. Do not use this for other steps: it intercepts every
+    Python call and adds one or two microseconds to each, and 26 to each parameter that Adam updates."""
     from lab import others
 
     return torch.device("cuda") if job["model"] in others.MODELS else nullcontext()
@@ -234,13 +234,20 @@ def main() -> None:
     parser.add_argument("jobs", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument(
-        "--rounds", type=int, default=1, help="each job in so many processes, list after list"
+        "--rounds",
+        type=int,
+        default=1,
+        help="measure each job in this many processes; go through the whole list each time",
     )
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no job after so long")
-    parser.add_argument("--together", type=int, default=1, help="so many jobs in one process, without peaks")
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="start no job after this many seconds"
+    )
+    parser.add_argument(
+        "--together", type=int, default=1, help="run this many jobs in one process, without peaks"
+    )
     options = parser.parse_args()
     if options.together > 1 and options.out.suffix == ".csv":
-        parser.error("a table has peaks: say --together 1, or an OUT that ends in .jsonl")
+        parser.error("a table needs peaks: use --together 1, or an OUT that ends in .jsonl")
     end = time.monotonic() + options.seconds
     jobs = [json.loads(line) for line in options.jobs.read_text().splitlines()] * options.rounds
     import torchvision  # noqa: F401  # before the fork, so that no child pays for it
@@ -281,7 +288,7 @@ def _measure_into(jobs: Sequence[dict[str, Any]], out: Path) -> None:
 def each_of(
     jobs: Iterable[dict[str, Any]], act: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """The jobs of one process with what was found of each; one that fails must not hide the others."""
+    """The jobs of one process with their results. A job that fails must not affect the others."""
     for job in jobs:
         try:
             found = act(job)

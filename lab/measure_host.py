@@ -1,8 +1,8 @@
-"""Measures what a host takes to issue steps: `python -m lab.measure_host JOBS OUT`, on a GPU.
+"""Measures the host's time to issue steps: `python -m lab.measure_host JOBS OUT`, on a GPU.
 
-Jobs as `lab/ways.py` writes them, so small that the GPU waits; those of one model share a process. A probe runs
-between any two steps: a step was undisturbed where the probes around it were quick. Needs PyTorch with CUDA,
-torchvision and transformers, and nothing else.
+`lab/ways.py` writes the jobs. They are so small that the GPU waits for the host. Jobs of one model share a process. A
+probe runs between two steps: a step was undisturbed if the probes before and after it were fast. Needs only PyTorch
+with CUDA, torchvision and transformers.
 """
 
 import argparse
@@ -25,11 +25,11 @@ WARM = 4
 QUICK_WANTED = 25
 SECONDS = 0.5
 SECONDS_MAX = 2.0
-"""For a host that is disturbed so often that fewer steps than wanted are left."""
+"""Limit for a host that is disturbed so often that too few undisturbed steps remain."""
 
 
 def timed(step: Callable[[], Any]) -> list[tuple[float, float]]:
-    """Microseconds of each step, and of the slower of the probes around it."""
+    """Microseconds of each step and of the slower of the two probes next to it."""
     for _ in range(WARM):
         step()
     found: list[tuple[float, float]] = []
@@ -51,7 +51,7 @@ def undisturbed(found: list[tuple[float, float]]) -> list[float]:
 
 
 def calls(act: Callable[[], Any]) -> tuple[int, int]:
-    """How many functions of Python, and of C, the thread calls on its way."""
+    """The number of Python and C functions that the thread calls."""
     counts = {"call": 0, "c_call": 0}
 
     def see(frame: Any, event: str, argument: Any) -> None:

@@ -1,6 +1,6 @@
-"""Measures single operators on the GPU at hand, in the way of the public latencies that `lab/reach.py` reads.
+"""Measures single operators on this machine's GPU, with the method of the public latencies that `lab/reach.py` reads.
 
-`python -m lab.measure_operators SHAPES OUT`: a JSON object of shapes per operator in, JSON lines out. Plain
+`python -m lab.measure_operators SHAPES OUT` reads a JSON object of shapes per operator and writes JSON lines. Plain
 fp32, forward, TF32 off, cudnn.benchmark on, CUDA events around each call, the mean of the 5 fastest of 25.
 """
 
@@ -65,7 +65,7 @@ def main() -> None:
     torch.backends.cudnn.benchmark = True
     wanted = json.loads(Path(sys.argv[1]).read_text())
     queue = [(name, shape) for name, shapes in wanted.items() for shape in shapes]
-    # Operators take turns, so that whatever the time allows is spread over all of them.
+    # Operators take turns, so that a time limit affects all of them equally.
     queue.sort(key=lambda each: wanted[each[0]].index(each[1]) / len(wanted[each[0]]))
     began = time.perf_counter()
     with Path(sys.argv[2]).open("w") as lines, torch.device("cuda"), torch.no_grad():

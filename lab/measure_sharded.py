@@ -1,9 +1,9 @@
 """Measures the memory of one GPU among several: `python -m lab.measure_sharded JOBS OUT`.
 
 The other GPUs are PyTorch's fake process group: collectives allocate what they allocate on real GPUs and move nothing.
-So one card shows the peak of each of many, and nothing about time. A job has `way` and `gpus` beside the
-fields of `lab/measure.py`. Ways: `ddp`; `zero1`, DDP with `ZeroRedundancyOptimizer`; `zero2`, FSDP that shards
-gradients and optimizer state; `zero3`, `fully_shard` over each layer. Each job runs in a process of its own.
+So one card shows the peak of each of many GPUs, but not the time. A job has `way` and `gpus` in addition to the fields
+of `lab/measure.py`. Ways: `ddp`; `zero1`, DDP with `ZeroRedundancyOptimizer`; `zero2`, FSDP that shards gradients and
+optimizer state; `zero3`, `fully_shard` over each layer. Each job runs in its own process.
 """
 
 import json
@@ -16,7 +16,7 @@ STEPS = 3
 
 
 def layers(net: Any) -> list[Any]:
-    """The blocks that a user would shard one by one: the members of the longest list of modules."""
+    """The blocks that a user would shard separately: the members of the longest list of modules."""
     import torch
 
     lists: list[Any] = [each for each in net.modules() if isinstance(each, torch.nn.ModuleList)]
@@ -25,7 +25,7 @@ def layers(net: Any) -> list[Any]:
 
 
 def shared(net: Any, job: dict[str, Any]) -> tuple[Any, Any]:
-    """The model as each GPU has it, and its optimizer."""
+    """The model as each GPU holds it, and its optimizer."""
     import torch
     from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy, fully_shard
     from torch.distributed.fsdp.wrap import ModuleWrapPolicy
@@ -37,7 +37,7 @@ def shared(net: Any, job: dict[str, Any]) -> tuple[Any, Any]:
         whole = torch.nn.parallel.DistributedDataParallel(net)
         whole.register_comm_hook(
             None, _as_reduced
-        )  # the fake group's own reduction has no result to wait for
+        )  # the reduction of the fake group has no result to wait for
         trained = [each for each in net.parameters() if each.requires_grad]
         if job["way"] == "ddp":
             return whole, optimizer(job["optimizer"], trained)

@@ -1,8 +1,8 @@
-"""Measures steps on a part of the GPU at hand: `python -m lab.measure_shares JOBS OUT --per-cent 13,20,46,100`.
+"""Measures steps on a part of this machine's GPU: `python -m lab.measure_shares JOBS OUT --per-cent 13,20,46,100`.
 
 MPS gives a process a share of the SMs; it needs no change to the card's clocks, power limit, compute mode or layout.
-With `--copies N` so many processes run the same steps at the same time, each with its share of the SMs: they also share
-the bandwidth, as busy slices of one card do. Needs PyTorch with CUDA, torchvision and transformers, and an MPS daemon
+With `--copies N`, N processes run the same steps at the same time, each with its share of the SMs. They also share the
+bandwidth, like busy slices of one card. Needs PyTorch with CUDA, torchvision and transformers, and an MPS daemon
 (`nvidia-cuda-mps-control -d`). One JSON object per line, as in measured/README.md, with `sms` and `copies`.
 """
 
@@ -34,7 +34,7 @@ def measure_alone(jobs: list[dict[str, Any]], out: Path, end: float) -> None:
 
 
 def measure_together(rank: int, jobs: list[dict[str, Any]], out: Path, barrier: Any) -> None:
-    """Every copy runs steps for the same span of time; each writes its own line."""
+    """Every copy runs steps for the same time and writes its own line."""
     import torch
 
     from lab.measure import build, drawing, each_of, make_step
@@ -80,7 +80,9 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--per-cent", required=True, help="shares of the SMs, separated by commas")
     parser.add_argument("--copies", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="start nothing after so long")
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="start no job after this many seconds"
+    )
     options = parser.parse_args()
     end = time.monotonic() + options.seconds
     jobs = [json.loads(line) for line in options.jobs.read_text().splitlines() if line]

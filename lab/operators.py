@@ -1,8 +1,8 @@
-"""Public latencies of single operators (fp32, forward; one .csv.gz per operator), seen as the estimate sees work.
+"""Reads public latencies of single operators (fp32, forward; one .csv.gz per operator) as work of the estimate.
 
-The files are not part of the project: the folder is given. Some of their shapes were measured on an H200 too
-(`measured/operators.jsonl.gz`). A latency includes a launch, which is taken off: the shortest latency of an operator
-on a card is nearly all launch. Only latencies well above it are kept.
+The files are not part of the project; the caller gives the folder. Some of their shapes were also measured on an H200
+(`measured/operators.jsonl.gz`). A latency includes the launch, which is subtracted: the shortest latency of an operator
+on a card is almost only launch time. Only latencies well above it are kept.
 """
 
 import csv
@@ -21,7 +21,7 @@ OPERATORS = ("linear", "bmm", "conv", "add", "relu", "gelu", "softmax", "ln")
 LABELS = {"add": "add", "softmax": "_softmax", "ln": "native_layer_norm", "gelu": "gelu", "relu": "relu"}
 CARDS = ("P4", "P100-PCIe", "V100-PCIe", "T4", "A100-PCIe-40")
 SAME_CHIP = {"A100-PCIe-80": "A100-PCIe-40"}
-"""Convolutions were measured on the form with more memory; these are bound by arithmetic, which is the same."""
+"""Convolutions were measured on the variant with more memory. Arithmetic limits them, and it is the same on both."""
 LAUNCH_SHARE = 0.9
 LAUNCHES_MIN = 3.0
 LAUNCHES_H200_MIN = 2.0
@@ -29,17 +29,17 @@ H200 = Path(__file__).parent / "measured/operators.jsonl.gz"
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
-    """One shape of an operator with its seconds on every card, launches taken off."""
+    """One shape of an operator with its seconds on every card, without the launch."""
 
     operator: str
     work: Work
     seconds: dict[str, float]
     h200: float | None
-    """None where it was not measured there, or is too short there to tell from its launch."""
+    """None if it was not measured on the card, or is too short to distinguish from the launch."""
 
 
 def latencies(folder: Path, operator: str) -> list[Latency]:
-    """Only shapes that are well above their launch on all cards."""
+    """Shapes whose latency is well above the launch on all cards."""
     found: dict[Shape, dict[str, float]] = {}
     with gzip.open(folder / f"{operator}.csv.gz", "rt") as lines:
         for row in csv.DictReader(lines):

@@ -1,8 +1,8 @@
 """The zoo's generators: DCGAN, BigGAN at 128 pixels, and the U-Net of Stable Diffusion 1.5.
 
 A step of a GAN trains the discriminator on one real and one generated batch and then the generator once.
-A step of the U-Net predicts the noise in latents (`image` counts latent pixels: 64 for pictures of 512),
-with 77 embedded tokens of text; neither the text encoder nor the autoencoder is in it.
+A step of the U-Net predicts the noise in latents (`image` counts latent pixels: 64 for images of 512),
+with 77 embedded tokens of text. It does not include the text encoder and the autoencoder.
 """
 
 from itertools import pairwise

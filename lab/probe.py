@@ -1,16 +1,17 @@
-"""How quick the host is just now: a loop of known work.
+"""Measures how fast the host currently is, with a loop of known work.
 
-Servers share their cores. While somebody else computes on the same core, plain Python takes up to twice as long, for
-tenths of a second up to many seconds; so a step that waits for the host is worth as much as the probe beside it.
+Machines share their cores. While another process uses the same core, plain Python takes up to twice as long, for tenths
+of a second up to many seconds. So the time of a step that waits for the host is only meaningful with a probe next to
+it.
 """
 
 import time
 
 TURNS = 3000
 UNDISTURBED_MICROSECONDS = 140
-"""What the probe takes at most on the servers measured on, when nobody disturbs: 120 to 135 there."""
+"""Upper limit of the probe on the measured machines when undisturbed: it takes 120 to 135 there."""
 SHARED_MICROSECONDS = 175
-"""Somebody disturbs where it takes more: of 20,000 probes nearly all lie around 130 or around 250, few between."""
+"""A slower probe means that the host is disturbed: of 20,000 probes almost all take around 130 or around 250."""
 
 
 def _add_one(number: int) -> int:

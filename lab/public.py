@@ -1,7 +1,7 @@
-"""Whole steps on other cards, from public tables: `public_steps.csv`, which is not part of the project.
+"""Reads whole steps on other cards from public tables: `public_steps.csv`, which is not part of the project.
 
-A row counts if its note begins with `ok`: of the others a reason is known why an honest estimate may miss. Models that
-the zoo does not have are left out, unless a folder holds their traces (`lab/public_models.py`).
+A row counts if its note begins with `ok`. For the others there is a known reason why a correct estimate can be wrong.
+Models that are not in the zoo are skipped, unless a folder has their traces (`lab/public_models.py`).
 """
 
 import csv
@@ -21,7 +21,7 @@ from teraflock.workload.model import Workload
 from teraflock.workload.trace import Trace, read_trace_file
 
 QUESTIONS = "train-qa"
-"""BERT with a head for question answering. Without a trace of that the zoo's own head stands in for it."""
+"""BERT with a head for question answering. Without a trace of it, the zoo's BERT is used instead."""
 
 
 class PublicStep(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class PublicStep(msgspec.Struct, frozen=True):
 
     @property
     def question(self) -> tuple[object, ...]:
-        """Rows with the same question differ in the card alone."""
+        """Rows with the same key differ only in the card."""
         return self.source, self.workload
 
 

@@ -1,6 +1,6 @@
-"""Records what public tables measured and the zoo does not have: `python -m lab.public_models FOLDER`.
+"""Records models of public tables that are not in the zoo: `python -m lab.public_models FOLDER`.
 
-Further torchvision classifiers, and BERT as it was fine-tuned for question answering before PyTorch had fused
+These are more torchvision classifiers, and BERT fine-tuned for question answering as before PyTorch had fused
 attention. Only `lab/fit_cards.py` reads these traces. Needs PyTorch (CPU), torchvision and transformers.
 """
 

@@ -1,7 +1,7 @@
-"""Fits what `estimate/reach.py` knows: `python -m lab.reach FOLDER` writes estimate/data/reach.json.
+"""Fits the numbers of `estimate/reach.py`: `python -m lab.reach FOLDER` writes estimate/data/reach.json.
 
-FOLDER holds public latencies of single operators (`lab/operators.py`). `fit` takes the cards it may look at, so
-that a judge can hold one out. Needs numpy.
+FOLDER has public latencies of single operators (`lab/operators.py`). `fit` takes the cards that it may use, so that a
+test can hold one out. Needs numpy.
 """
 
 import json
@@ -22,11 +22,11 @@ from teraflock.estimate.speed import PEAKS_H200
 
 OUT = Path(__file__).parents[1] / "src/teraflock/estimate/data/reach.json"
 PASSES = ("add", "relu", "gelu", "ln")
-"""Operators that tell the bandwidth. Softmax has changed its kernels since these were measured."""
+"""Operators that show the bandwidth. Softmax is not one of them: its kernels have changed since the measurements."""
 
 
 def load(folder: Path) -> list[Latency]:
-    """Shapes that were measured on an H200 too; of convolutions, whose curve needs none, all."""
+    """Shapes that were also measured on an H200. All shapes of convolutions, whose curve does not need the H200."""
     found = [each for name in OPERATORS for each in latencies(folder, name)]
     return [each for each in found if each.h200 or each.operator == "conv"]
 
@@ -45,7 +45,7 @@ def fit(rows: Sequence[Latency], cards: Sequence[str]) -> Reach:
     for kind in seen.values():
         for gpu in kind:
             kind[gpu] -= sag * shortage(card(gpu), watts)
-    # Convolutions ran over zeros, so cards short of power did better than they would at work: those are left out.
+    # Convolutions ran over zeros, so cards with little power were faster than with real data: skip those.
     fed = {gpu: each for gpu, each in seen["convolution"].items() if shortage(card(gpu), watts) > SHORT}
     passes = {gpu: _passes(rows, gpu) for gpu in cards}
     return Reach(
@@ -79,7 +79,7 @@ def _passes(rows: Iterable[Latency], gpu: str) -> float:
 
 
 def _curve(rows: Sequence[Latency], cards: Sequence[str]) -> Curve:
-    """The shape that all cards share; each has a constant of its own beside it, whose mean goes into the curve."""
+    """The curve that all cards share. Each card also has its own constant; the curve includes their mean."""
     left, right = [], []
     for each in rows:
         for at, gpu in enumerate(cards):
@@ -101,7 +101,7 @@ def _row(each: Latency) -> list[float]:
 
 
 def _above(each: Latency, gpu: str) -> float:
-    """Logarithm of time over arithmetic at the peak of the data sheet."""
+    """Logarithm of time relative to the arithmetic at the data sheet's peak."""
     peak = (card(gpu).fp32_tflops or 0.0) * 1e12
     return float(np.log(_seconds(each, gpu) * peak / each.work.flops))
 
@@ -113,7 +113,7 @@ def _seconds(each: Latency, gpu: str) -> float:
 
 
 def _against(rows: Iterable[Latency], gpu: str, curve: Curve) -> float:
-    """How much faster than the curve a card is; each operator counts alike."""
+    """How much faster than the curve a card is. All operators have the same weight."""
     found: dict[str, list[float]] = defaultdict(list)
     for each in rows:
         found[each.operator].append(curve.at(_row(each)) - _above(each, gpu))
@@ -121,9 +121,9 @@ def _against(rows: Iterable[Latency], gpu: str, curve: Curve) -> float:
 
 
 def _sag(seen: dict[str, float], watts: dict[str, float]) -> float:
-    """Slope of reach over shortage of power: cards short of it against others of the same lanes.
+    """Slope of reach over the lack of power: cards with little power against others with the same lanes.
 
-    Matrix products tell it: their numbers were random. Convolutions ran over zeros, which take less power.
+    Uses matrix products, which had random numbers. Convolutions ran over zeros, which need less power.
     """
     short = {gpu: shortage(card(gpu), watts) for gpu in seen}
     left, right = [], []
@@ -138,13 +138,13 @@ def _sag(seen: dict[str, float], watts: dict[str, float]) -> float:
 
 SHORT = -0.2
 SAG_UNSEEN = 0.33
-"""Power grows with about the third power of the clock: what stands in where no card short of power was seen."""
+"""Power grows with about the third power of the clock. Used if no card with little power was measured."""
 
 
 def _effects(seen: dict[str, float], kinds: Sequence[str]) -> Effects:
-    """Each trait's mean, and what is left of every card above it. A trait no card has takes the mean of all.
+    """The mean of each trait, and the rest of every card above it. A trait without cards gets the mean of all.
 
-    Cards short of power tell what the shortage does, and the rest only where there is no other card.
+    Cards with little power only count for the effect of power, unless a trait has no other card.
     """
     watts = usual_watts()
     by: dict[str, list[float]] = {}

@@ -1,7 +1,7 @@
 """Records the zoo: `python -m lab.record [NAME…] -o FOLDER` with PyTorch (CPU) and transformers.
 
-Each entry is run once under FakeTensorMode with batch, sequence, image size and LoRA rank as symbols; what comes out
-is one trace per variant (task, precision, checkpointing, LoRA).
+It runs each entry once under FakeTensorMode with batch, sequence, image size and LoRA rank as symbols, and writes one
+trace per variant (task, precision, checkpointing, LoRA).
 """
 
 import argparse
@@ -51,7 +51,7 @@ def symbol(env: Any, name: str, value: int) -> Any:
 
 
 def record(name: str, variant: Variant, build: Any, hints: dict[str, int]) -> Trace:
-    """`build(variant, sizes)` gives the model and a function that runs forward to the loss or the output."""
+    """`build(variant, sizes)` returns the model and a function that computes the loss or the output."""
     env = ShapeEnv()
     if variant.lora:
         hints = {**hints, "rank": LORA_RANK_HINT}
@@ -89,7 +89,7 @@ def record(name: str, variant: Variant, build: Any, hints: dict[str, int]) -> Tr
         recorder.paused = True
     fixed = [str(guard.expr) for guard in env.guards if type(guard.expr).__name__ == "Equality"]
     if fixed:
-        print(f"{name} {variant.text}: holds only where {fixed}", flush=True)
+        print(f"{name} {variant.text}: valid only if {fixed}", flush=True)
     return trace
 
 
@@ -177,7 +177,7 @@ LANGUAGE_VARIANTS = (
 
 
 IMAGE_FIXED = ("swin_t",)
-"""Windows shift and pad by the remainder of the image size: its symbolic form does not come to an end."""
+"""Models whose windows shift and pad by the remainder of the image size: its symbolic form does not terminate."""
 
 
 QUANTIZED_VARIANTS = (
@@ -210,7 +210,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("-o", "--out", type=Path, default=Path("src/teraflock/workload/data/traces"))
     parser.add_argument("--variant", action="append", default=[])
-    parser.add_argument("--missing", action="store_true", help="leave traces that are there as they are")
+    parser.add_argument("--missing", action="store_true", help="skip traces that exist")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
@@ -227,7 +227,7 @@ def main() -> None:
             try:
                 with transformers_eager():
                     data = write_trace(record(name, Variant(text), build, hints))
-            except Exception as error:  # one entry that fails must not hide the others
+            except Exception as error:  # an entry that fails must not affect the others
                 print(f"{name} {text}: FAILED {type(error).__name__}: {str(error)[:300]}", flush=True)
                 continue
             path.write_bytes(data)

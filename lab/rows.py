@@ -1,7 +1,7 @@
-"""Measured steps as a table: the columns of `truth/h200.csv`, `image_size` where it is not the model's own, and how
-quick the host was (`lab/probe.py`).
+"""Measured steps as a table: workload, peaks, times, `image_size` if it is not the model's default, and the speed of
+the host (`lab/probe.py`).
 
-Plain Python: it is read on machines that have PyTorch and nothing of ours.
+Uses only the standard library, because it runs on machines without the `teraflock` package.
 """
 
 import csv
@@ -19,7 +19,7 @@ COLUMNS = (
 
 
 def append_row(path: Path, found: dict[str, Any], *, gpu: str, torch: str) -> None:
-    """One more line, with the head where the file is new; whole on disk when this returns."""
+    """Append a row, with the header if the file is new. It is completely on disk when this returns."""
     job = found["job"]
     row = {
         **{each: job[each] for each in ("model", "task", "batch", "precision", "optimizer")},
@@ -47,13 +47,13 @@ def append_row(path: Path, found: dict[str, Any], *, gpu: str, torch: str) -> No
 
 
 def append_line(path: Path, found: dict[str, Any]) -> None:
-    """The same as a line of JSON."""
+    """Append a row as a line of JSON."""
     with path.open("a") as lines:
         lines.write(json.dumps(found, separators=(",", ":")) + "\n")
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Such lines, compressed."""
+    """Read the lines of a compressed file."""
     with gzip.open(path, "rt") as lines:
         yield from map(json.loads, lines)
 
@@ -64,7 +64,7 @@ def read_rows(path: Path) -> Iterator[dict[str, str]]:
 
 
 def as_job(row: dict[str, str]) -> dict[str, Any]:
-    """The job that a row was measured by."""
+    """The job of a measured row."""
     return {
         "model": row["model"],
         "task": row["task"],

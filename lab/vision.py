@@ -1,8 +1,8 @@
-"""The zoo's image models: torchvision's architectures, written out so that recording needs PyTorch alone.
+"""The zoo's image models: torchvision's architectures, written out so that recording needs only PyTorch.
 
-Only what decides memory and time is kept: layers, their order, what is in place, which local name keeps a
-tensor alive. A stage is a `Sequential` of its own, as there: whoever calls one holds its input until it returns.
-Parameter counts are checked against torchvision's in tests/unit/workload/test_zoo.py.
+They have only what affects memory and time: layers, their order, in-place operations, and which local name keeps a
+tensor alive. As in torchvision, a stage is its own `Sequential`: its caller keeps the input alive until it returns.
+tests/unit/workload/test_zoo.py checks the parameter counts against torchvision's.
 """
 
 from collections.abc import Callable
@@ -46,7 +46,7 @@ class Classifier(nn.Module):
 
 
 class AdaptivePool(nn.Module):
-    """Adaptive average pooling whose output is fixed, whatever symbol the input carries."""
+    """Adaptive average pooling with a fixed output size, even if the input size is a symbol."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -123,7 +123,7 @@ def squeezenet1_0() -> nn.Module:
     return nn.Sequential(features, head, nn.Flatten())
 
 
-# ResNet and its kin.
+# ResNet and its variants.
 
 
 class BasicBlock(nn.Module):
@@ -282,7 +282,7 @@ class BasicConv(nn.Module):
 
 
 class Branches(nn.Module):
-    """Branches side by side, joined along the channels."""
+    """Parallel branches, concatenated along the channels."""
 
     def __init__(self, *branches: nn.Module) -> None:
         super().__init__()
@@ -331,7 +331,7 @@ class MaxPool(nn.Module):
 
 
 class Fork(nn.Module):
-    """A stem and two convolutions on it, joined."""
+    """A stem and two convolutions on it, concatenated."""
 
     def __init__(self, stem: nn.Module, left: nn.Module, right: nn.Module) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
-"""What to measure of the host: `python -m lab.ways > JOBS`, for `lab/measure_host.py`.
+"""Writes the jobs for `lab/measure_host.py`: `python -m lab.ways > JOBS`.
 
-Every model of the zoo in each way that changes what the host does, at a batch so small that the GPU waits for it.
+Every model of the zoo in each mode that changes what the host does, with a batch so small that the GPU waits for it.
 """
 
 import json
@@ -28,7 +28,7 @@ LARGE: Final[tuple[Way, ...]] = (
     ("train", "bf16", "sgd", 0, 16),
     ("train", "bf16", "sgd", 1, 16),
 )
-"""Of models whose weights take the GPU longer than the host takes to issue a step."""
+"""Models whose weights keep the GPU busy for longer than the host needs to issue a step."""
 LARGE_MODELS: Final = ("llama-3b", "llama-8b")
 
 

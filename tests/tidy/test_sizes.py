@@ -8,7 +8,13 @@ FILE_LINES_MAX = 460
 FUNCTION_LINES_P95_MAX = 23
 FUNCTION_LINES_MAX = 80
 
-LARGER_FILES: dict[str, int] = {}
+LARGER_FILES = {
+    "drivers/lxd/driver.py": 530,
+    "fleet/store.py": 580,
+    "instance/driver.py": 480,
+    "instance/service.py": 650,
+    "instance/store.py": 575,
+}
 """File → the lines it may have. Split it, and take it off the list."""
 
 

@@ -1,4 +1,4 @@
-"""Every table has one owner, and only its owner writes it. Other folders that read it are listed here, with the reason.
+"""Every table has one owner, and only its owner writes it, except for one. Other folders that read it are listed here, with the reason.
 
 The import test does not see SQL: without this one, a store could reach into another noun's rows unnoticed.
 """
@@ -52,9 +52,15 @@ READERS = {
         "meter",
         "instance",
     ): "events that were missed show in the instance's sequence: one statement for all of them",
+    ("network", "project"): "a project's network number is in its row",
+    ("reconcile", "instance"): "workers lease instances: one statement finds what is due and takes it",
     ("storage", "installation"): "a dump says which installation it is of",
     ("tenant", "image"): "a project can be removed only while it is empty, seen in the same transaction",
     ("tenant", "instance"): "a project can be removed only while it is empty, seen in the same transaction",
+}
+
+WRITERS = {
+    ("reconcile", "instance"): "workers lease instances, as above",
 }
 
 
@@ -68,7 +74,7 @@ def codecs_of(path: Path) -> Iterator[str]:
     """The tables whose rows a store writes through `storage.table.Table`."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         is_table = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Table"
-        if is_table and isinstance(node, ast.Call) and isinstance(node.args[0], ast.Constant):
+        if is_table and isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
             yield str(node.args[0].value)
 
 
@@ -93,7 +99,7 @@ def test_only_its_owner_writes_a_table() -> None:
         f"{path.relative_to(PACKAGE)} writes `{table}` of {OWNER[table]}/"
         for folder, path in stores()
         for table in {*tables_of(path, WRITTEN), *codecs_of(path)}
-        if OWNER[table] != folder
+        if OWNER[table] != folder and (folder, table) not in WRITERS
     ]
     assert astray == []
 

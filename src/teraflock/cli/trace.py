@@ -11,15 +11,15 @@ from teraflock.cli.output import remark
 if TYPE_CHECKING:
     from teraflock.workload.trace import Seen, Trace
 
-HELP: Final = """Record one step of a PyTorch script for `tera estimate`: no GPU, no weights, no data needed.
+HELP: Final = """Record one step of a PyTorch script for `tera estimate`. You need no GPU and no weights.
 
-The script runs as it is. Tensors on the GPU have shapes and no values; everything on the CPU runs for real: data
-loaders, numpy, tokenizers. When a step has come twice, the script is stopped. A step is found, not assumed: gradient
-accumulation, several optimizers, evaluation in between and plain inference are told apart. Check what was seen in the
-lines that are printed.
+The script runs unchanged. Tensors on the GPU have shapes but no values. Everything on the CPU runs normally: data
+loaders, numpy, tokenizers. `tera trace` detects the steps and stops the script after the second one. It recognizes
+gradient accumulation, several optimizers, evaluation between steps and plain inference. Check the printed summary to
+see what it found.
 
-`SCRIPT` is a Python file or a notebook. With `--entry module:function` a function is run instead; if it has a
-parameter `batch`, the trace answers for any batch. Needs PyTorch 2.8 or later, with or without CUDA:
+`SCRIPT` is a Python file or a notebook. Use `--entry module:function` to run a function instead. If the function has a
+parameter `batch`, you can use the trace with any batch. Requires PyTorch 2.8 or later, with or without CUDA:
 `pip install 'teraflock[trace]'`.
 
 \b
@@ -34,13 +34,15 @@ Examples:
 @click.command(help=HELP, context_settings={"ignore_unknown_options": False})
 @click.argument("script", required=False, type=click.Path(path_type=Path))
 @click.argument("arguments", nargs=-1)
-@click.option("--entry", help="module:function to run in place of a script.")
-@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="The trace to write.")
+@click.option("--entry", help="Run this module:function instead of a script.")
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), required=True, help="Write the trace to this file."
+)
 @click.option(
     "--time-limit", "seconds", type=click.FloatRange(min=1), default=300.0, show_default=True,
-    metavar="SECONDS", help="Stop a script that has no whole step after this time.",
+    metavar="SECONDS", help="Stop the script if it has not completed a step after this time.",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="What was seen, as a JSON object on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as a JSON object.")
 def command(
     script: Path | None,
     arguments: tuple[str, ...],
@@ -50,9 +52,9 @@ def command(
     as_json: bool,
 ) -> None:
     if (script is None) == (entry is None):
-        raise BadInput("Say either a script or `--entry module:function`")
+        raise BadInput("Give either a script or `--entry module:function`")
     if script is not None and not script.is_file():
-        raise BadInput(f"There is no file `{script}`")
+        raise BadInput(f"File not found: `{script}`")
     trace = _traced(script, arguments, entry, seconds, quiet=as_json)
     from teraflock.workload.trace import write_trace
 
@@ -82,8 +84,8 @@ def _traced(
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        raise BadInput("`tera trace` needs PyTorch", hint="pip install 'teraflock[trace]'") from None
-    # What the script prints is not the answer.
+        raise BadInput("`tera trace` requires PyTorch", hint="pip install 'teraflock[trace]'") from None
+    # With `--json`, the output of the script must not mix with the JSON on stdout.
     with contextlib.redirect_stdout(sys.stderr) if quiet else contextlib.nullcontext():
         if script is not None:
             return trace_script(script, arguments=list(arguments), seconds=seconds)
@@ -104,15 +106,15 @@ def shape(trace: "Trace") -> dict[str, Any]:
 
 
 def lines(trace: "Trace") -> list[str]:
-    """What was seen, so that a wrong guess is noticed at once."""
+    """The summary of a trace, so that the user can check what was detected."""
     seen = trace.seen
     if seen is None:
         return []
-    told = [("Parameters", _parameters(seen)), ("Step", _step(trace, seen)), ("Precision", trace.precision)]
+    rows = [("Parameters", _parameters(seen)), ("Step", _step(trace, seen)), ("Precision", trace.precision)]
     if seen.optimizers:
-        told.append(("Optimizer", ", ".join(seen.optimizers)))
-    width = max(len(name) for name, _ in told)
-    return [f"{name + ':':<{width + 1}} {text}" for name, text in told] + [
+        rows.append(("Optimizer", ", ".join(seen.optimizers)))
+    width = max(len(name) for name, _ in rows)
+    return [f"{name + ':':<{width + 1}} {text}" for name, text in rows] + [
         f"Note: {each}" for each in seen.notes
     ]
 

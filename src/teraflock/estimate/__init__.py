@@ -1,1 +1,1 @@
-"""What a workload needs on each GPU: replay of the allocator, time per operation, intervals."""
+"""Estimates the memory and time of a workload on each GPU model: allocator replay, time per operation, intervals."""

@@ -1,4 +1,4 @@
-"""What would make a workload fit that fits nowhere: fewer samples, checkpointing, LoRA, 16 bits, more GPUs."""
+"""Suggests changes for a workload that fits on no card: a smaller batch, checkpointing, LoRA, 16 bits, more GPUs."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -40,17 +40,17 @@ def advice(estimate: Estimate, room_bytes: int) -> Iterator[str]:
     for name, fields in changes:
         need = _need(msgspec.structs.replace(workload, **fields))
         if need is not None:
-            verdict = "fits" if need < LIMIT_SHARE * room_bytes else "not enough alone"
+            verdict = "fits" if need < LIMIT_SHARE * room_bytes else "not enough on its own"
             yield f"{name}: {need / GIB:.1f} GiB instead of {estimate.memory.live_peak_bytes / GIB:.1f} ({verdict})"
     states = sum(estimate.memory.breakdown.get(kind, 0) for kind in ("parameters", "gradients", "optimizer"))
     rest = estimate.memory.live_peak_bytes - states
     if states and rest < room_bytes:
         gpus = -(-states // max(1, room_bytes - rest))
-        yield f"{gpus} or more GPUs that share weights, gradients and optimizer state ({states / GIB:.1f} GiB)"
+        yield f"{gpus} or more GPUs that shard weights, gradients and optimizer state ({states / GIB:.1f} GiB)"
 
 
 def _spread(workload: Workload, largest: int, room_bytes: int) -> Iterator[str]:
-    """The same samples on several GPUs of a machine, each with a copy of the model and the gradients' buckets."""
+    """The same samples on several GPUs of one machine, each with a copy of the model and the gradient buckets."""
     for gpus in (2, 4, 8):
         share = -(-workload.batch // gpus)
         if share > largest:
@@ -67,4 +67,4 @@ def _need(workload: Workload) -> int | None:
     try:
         return Estimator(workload).memory().live_peak_bytes
     except BadInput:
-        return None  # not recorded in that form
+        return None  # the zoo has no trace of this variant

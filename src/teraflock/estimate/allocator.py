@@ -1,10 +1,10 @@
-"""PyTorch's CUDA caching allocator, replayed.
+"""Replays PyTorch's CUDA caching allocator.
 
-The rules are those of c10/cuda/CUDACachingAllocator.cpp with default settings: sizes are rounded to
-512 bytes; up to 1 MiB comes from 2 MiB segments, below 10 MiB from 20 MiB segments, above from segments in
-multiples of 2 MiB; the smallest block that fits is taken and split; freed neighbours merge. What holds:
+It follows c10/cuda/CUDACachingAllocator.cpp with default settings: sizes are rounded up to 512 bytes. Blocks up to
+1 MiB come from 2 MiB segments, blocks below 10 MiB from 20 MiB segments, larger ones from segments in multiples of
+2 MiB. The smallest block that fits is used and split. Free neighbours merge. Invariants:
 - `live_bytes` counts whole blocks, as `torch.cuda.memory_allocated` does, and never exceeds `reserved_bytes`;
-- with a limit, segments that are wholly free are given back before the allocator says it is out of memory.
+- with a limit, the allocator returns completely free segments before it raises `OutOfMemory`.
 """
 
 from bisect import bisect_left, insort
@@ -26,7 +26,7 @@ class OutOfMemory(Exception):
 
 
 class Block(msgspec.Struct, eq=False, gc=False):
-    """A piece of a segment, linked to its neighbours. `gc=False`: `close` unlinks them."""
+    """A part of a segment, linked to its neighbours. `gc=False` is safe because `close` removes the links."""
 
     size: int
     small: bool
@@ -46,7 +46,7 @@ class CachingAllocator:
         self.reserved_peak_bytes = 0
         self._next_address = 0
         self._segments: list[Block] = []
-        # Free blocks of the small and the large pool, by size and then address.
+        # Free blocks of the small and the large pool, ordered by size and address.
         self._free: tuple[list[tuple[int, int, Block]], list[tuple[int, int, Block]]] = ([], [])
 
     def allocate(self, size_bytes: int) -> Block:
@@ -57,7 +57,7 @@ class CachingAllocator:
         block = free.pop(at)[2] if at < len(free) else self._segment(size, small)
         rest = block.size - size
         if rest >= ROUND_BYTES if small or self.expandable else rest > SMALL_BYTES_MAX:
-            # Split, here and not in a method: a search for a batch comes this way a hundred thousand times.
+            # Split the block. Inlined: a search for the largest batch runs this a hundred thousand times.
             after = block.after
             other = Block(rest, small, block.address + size, True, block, after)
             if after is not None:
@@ -91,7 +91,7 @@ class CachingAllocator:
         insort(free, (block.size, block.address, block))
 
     def close(self) -> None:
-        """Part all blocks from their neighbours. Otherwise they wait for the garbage collector, which takes longer."""
+        """Unlink all blocks, so that they are freed without the garbage collector, which is slower."""
         for first in self._segments:
             block: Block | None = first
             while block is not None:
@@ -120,7 +120,7 @@ class CachingAllocator:
         return block
 
     def _give_back(self) -> None:
-        """Return every segment that is wholly free to the device."""
+        """Return completely free segments to the device."""
         for free in self._free:
             kept = [entry for entry in free if entry[2].before is not None or entry[2].after is not None]
             self.reserved_bytes -= sum(entry[0] for entry in free) - sum(entry[0] for entry in kept)

@@ -1,4 +1,4 @@
-"""The answer: one workload on many cards."""
+"""Estimates one workload on many cards."""
 
 from collections.abc import Sequence
 from math import erf, sqrt
@@ -18,13 +18,13 @@ from teraflock.estimate.step import Seconds, StepWork
 from teraflock.estimate.tensor_parallel import COMPUTED
 from teraflock.workload.model import Workload
 
-EXACT_CARDS_MAX: Final = 3  # beyond, largest batches are drawn from one replayed answer
+EXACT_CARDS_MAX: Final = 3  # with more cards, the largest batches are derived from one replay
 OOM_SPREAD: Final = 0.02
 """Standard deviation of measured over predicted limits."""
 
 
 class _Known(msgspec.Struct, frozen=True, kw_only=True):
-    """What is the same on every card, and worked out once."""
+    """Values that do not depend on the card, computed once."""
 
     question: Question
     estimator: Estimator
@@ -67,7 +67,7 @@ def answer(workload: Workload, question: Question) -> Estimate:
 
 
 def reference_bytes(cards: Sequence[Card], precision: str) -> int:
-    """The memory of a middling card among those that can run it: where one answer is replayed for all."""
+    """The median memory of the cards that can run the workload. One replay at this limit serves all cards."""
     able = sorted(
         size
         for card in cards
@@ -85,11 +85,11 @@ def _on_limit(known: _Known, limit: Limit) -> OnGpu:
         largest_batch=largest,
         step_seconds=None,
         samples_per_second=None,
-        evidence="replay of the allocator with the kernels of an H200, "
+        evidence="allocator replay with the kernels of an H200, "
         + (
-            f"{limit.size_bytes / GIB:.1f} GiB left to PyTorch"
+            f"{limit.size_bytes / GIB:.1f} GiB available to PyTorch"
             if limit.label
-            else "all of it left to PyTorch"
+            else "all of it available to PyTorch"
         ),
         memory_bytes=limit.size_bytes,
         need_bytes=known.need,
@@ -152,7 +152,7 @@ def _bound(step: StepWork, there: Peaks | None) -> str:
 
 
 def _evidence(card: Card, there: Peaks | None) -> str:
-    return evidence(card) if there is not None else "memory only: the rates of this card are not known"
+    return evidence(card) if there is not None else "memory only: the speed of this card is unknown"
 
 
 def _oom_probability(need_bytes: int, room_bytes: int) -> float:
@@ -163,7 +163,7 @@ def _oom_probability(need_bytes: int, room_bytes: int) -> float:
 
 
 def _context_bytes(scene: Scene, workload: Workload) -> int:
-    """CUDA context and libraries on Hopper: more libraries load with convolutions, 16 bits and training."""
+    """CUDA context and libraries on Hopper. Convolutions, 16-bit precisions and training load more libraries."""
     if workload.task == "infer":
         return 694 * MIB
     if not any(scene.matmuls):

@@ -1,8 +1,8 @@
-"""Which batch still fits: the allocator replayed under a limit.
+"""Finds the largest batch that fits, by replaying the allocator under a limit.
 
-Short of memory PyTorch gives its cache back and cuDNN takes ways that need no workspace, so the question is
-not what a comfortable run reserves but whether the replay without convolution workspaces finds room. The
-margin left below the limit, only where there are convolutions, covers the workspaces that remain.
+When memory is short, PyTorch frees its cache and cuDNN chooses algorithms without a workspace. So a batch fits if the
+replay without convolution workspaces succeeds, even if a run with enough memory would reserve more. A margin below the
+limit, used only for models with convolutions, covers the workspaces that remain.
 """
 
 from collections.abc import Callable
@@ -13,13 +13,13 @@ from teraflock.estimate.memory import Scene, plain_peak
 
 LIMIT_SHARE: Final = 0.978
 RESOLUTION: Final = 0.004
-"""Of the batch: finer than the two to three per cent the measured answers resolve."""
+"""Relative to the batch. Finer than the 2 to 3 % that the measurements resolve."""
 RESOLUTION_COARSE: Final = 0.02
 BATCH_MAX: Final = 1 << 20
 
 
 class BatchFinder:
-    """Answers for one workload; `scene_of` gives the trace at a batch, lean."""
+    """Finds batches for one workload. `scene_of` returns the lean scene for a batch."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class BatchFinder:
         share: float = LIMIT_SHARE,
         temporary_share: float = 1.0,
     ) -> None:
-        """`temporary_share` of the optimizer's temporaries is on this GPU, where several split the state."""
+        """`temporary_share` is the part of the optimizer's temporaries on this GPU if several GPUs split the state."""
         self._scene_of = scene_of
         self._optimizer = optimizer
         self._cublas_bytes = cublas_bytes
@@ -67,9 +67,9 @@ class BatchFinder:
         )
 
     def largest(self, limit_bytes: int, resolution: float = RESOLUTION) -> int:
-        """The largest batch that fits, by replay; 0 where not even one sample does."""
+        """The largest batch that fits, by replay; 0 if not even one sample fits."""
         if self.need_bytes(1) > limit_bytes * self._share:
-            return 0  # more is reserved than lives, so no replay can find room
+            return 0  # reserved memory is at least live memory, so no replay can succeed
         low, high = 0, BATCH_MAX + 1
         probe = self._guess(limit_bytes * self._share)
         while high - low > max(1, resolution * low):
@@ -85,7 +85,7 @@ class BatchFinder:
         return low
 
     def largest_near(self, limit_bytes: int, reference_bytes: int) -> int:
-        """As `largest`, from one replayed answer at a reference limit: for tables of many cards."""
+        """Like `largest`, but derived from one replay at a reference limit. Faster for tables of many cards."""
         if self._tightness is None:
             best = self.largest(reference_bytes, RESOLUTION_COARSE)
             self._tightness = self.need_bytes(best) / reference_bytes if best else self._share
@@ -95,12 +95,12 @@ class BatchFinder:
         return max(1, self._guess(room))
 
     def _guess(self, room: float) -> int:
-        """Where the need, a straight line beyond small batches, meets the room."""
+        """The batch at which the need, which is linear except for small batches, equals the available memory."""
         near = self._near
         while True:
             first, second = self.need_bytes(near), self.need_bytes(2 * near)
             slope = (second - first) / near
-            # The optimizer's temporaries hide small batches: look further up for the line.
+            # For small batches the optimizer's temporaries set the peak: try larger ones to find the slope.
             if slope * near > 0.05 * first or near >= BATCH_MAX // 2:
                 break
             near *= 8

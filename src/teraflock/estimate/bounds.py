@@ -1,13 +1,13 @@
-"""What bounds an operation's time on a GPU, and so how it changes on another one.
+"""What limits the time of an operation on a GPU, and so how it changes on another GPU.
 
-An H200 was measured with all of its SMs and with fewer of them beside the whole bandwidth (`lab/fit_split.py`).
-That tells three kinds of operations apart:
+We measured an H200 with all of its SMs and with fewer, at full bandwidth (`lab/fit_split.py`). The measurements show
+three kinds of operations:
 
-- a single pass over memory takes as long as memory or the SMs do, whichever is more;
-- convolutions and matrix products run several kernels, so what they take above their floor adds up;
-- a batch norm gives one block to each channel: with few channels, further SMs have nothing to do.
+- a single pass over memory takes the larger of the memory time and the SM time;
+- convolutions and matrix products run several kernels, so their times above the floor add up;
+- a batch norm gives one block to each channel: with few channels, additional SMs are idle.
 
-The rest of the model is how much longer older generations take, and what a shortage of power does.
+The model also includes the slowdown of older generations and the effect of a low power limit.
 """
 
 import os
@@ -28,29 +28,29 @@ DEPTHWISE: Final = "depthwise"
 REST: Final = "rest"
 PLAIN: Final = "plain"
 CLASSES: Final = (CONVOLUTION, MATMUL, DEPTHWISE, PLAIN, REST)
-"""Kinds of work that differ in how other cards do them. `plain` is fp32 matrix products without tensor cores, on cards
-of the H200's generation: for older ones `estimate/reach.py` has curves of their own."""
+"""Classes of work that scale differently to other cards. `plain` is fp32 matrix products without tensor cores on cards
+of the H200's generation. `estimate/reach.py` has the curves for older ones."""
 
 SINGLE: Final = "pass"
 
 
 class CardModel(msgspec.Struct, frozen=True, kw_only=True):
-    """The fitted numbers: `lab/fit_split.py` and `lab/fit_cards.py` write them."""
+    """The fitted numbers, which `lab/fit_split.py` and `lab/fit_cards.py` write."""
 
     sm_share: dict[str, float]
-    """By kind of operation (`sm_kind`): how much of the time above the floor shrinks as SMs are added."""
+    """By kind of operation (`sm_kind`): the share of the time above the floor that shrinks with more SMs."""
     batch_norm: list[float]
-    """The same of a batch norm: per doubling of its channels, and the doublings at which it is nothing."""
+    """The same for a batch norm: increase per doubling of its channels, and log2 of the channels at which it is 0."""
     bytes_per_clock: float
-    """What one SM can read and write in a cycle."""
+    """Bytes that one SM can read and write per cycle."""
     clock: float
-    """The power of the clock by which the SMs are slower: some of what they wait for does not run on it."""
+    """Exponent of the clock in the speed of the SMs. Below 1, because some of what they wait for has another clock."""
     age: dict[str, float]
-    """By class: logarithm of how much longer a card takes per five years of its generation's age."""
+    """By class: logarithm of the slowdown per five years of age of a card's generation."""
     power: dict[str, float]
-    """By class: the power of the watts per TFLOP, against the usual of the generation, by which a card is slower."""
+    """By class: exponent of the watts per TFLOP, relative to the generation's usual value, in a card's speed."""
     doubt: dict[str, list[float]]
-    """Kind of evidence → how far off a time may be, as logarithms, down and up: tenth and ninetieth percentile."""
+    """Kind of evidence → 10th and 90th percentile of the error of a time, as logarithms, down and up."""
 
 
 @cache
@@ -70,7 +70,7 @@ def work_class(work: Work, *, tf32: bool) -> str:
 
 
 def sm_kind(work: Work) -> str:
-    """By which number of `CardModel.sm_share` an operation goes; `batch_norm` has a line instead."""
+    """The key in `CardModel.sm_share` for an operation. `batch_norm` has its own formula."""
     if work.family != "bytes":
         head = work.family.partition(":")[0]
         return head if head in ("convf", "convb", "matmul") and "depthwise" not in work.family else "other"
@@ -85,7 +85,7 @@ BATCH_NORMS: Final = frozenset(
     f"{maker}_batch_norm{backward}" for maker in ("native", "cudnn") for backward in ("", "_backward")
 )
 FEW_BLOCKS: Final = ("_foreach", "sum", "cat", "embedding")
-"""Sums over columns, concatenations and lists of tensors start few blocks, or many kernels one after the other."""
+"""Sums over columns, concatenations and lists of tensors start few blocks, or many kernels in sequence."""
 
 
 def sm_share(work: Work, model: CardModel) -> float:

@@ -1,8 +1,8 @@
-"""A card as the estimate sees it: peaks, how much of them is reached, memory left for PyTorch, evidence.
+"""What an estimate knows about a card: its peaks, the share of them it reaches, memory for PyTorch, evidence.
 
-Only the H200 was measured by us. How much of its fp32 peak and of its bandwidth another card reaches is fitted on
-measurements of single operators (`estimate/reach.py`); how much longer older generations take, and cards short of
-power, on whole steps from public tables (`estimate/bounds.py`).
+We measured only the H200. The shares of peak fp32 rate and bandwidth that other cards reach are fitted on measurements
+of single operators (`estimate/reach.py`). The slowdowns of older generations and of cards with little power are fitted
+on whole steps from public tables (`estimate/bounds.py`).
 """
 
 from functools import cache
@@ -32,12 +32,12 @@ MEASURED_ID: Final = "H200-SXM"
 
 class Generation(msgspec.Struct, frozen=True):
     context_mib: int
-    """CUDA context and libraries beside what PyTorch reserves. Measured on Hopper, estimated elsewhere."""
+    """CUDA context and libraries, which PyTorch does not count as reserved. Measured on Hopper, otherwise assumed."""
     year: int
     lanes: int
-    """fp32 lanes of an SM."""
+    """fp32 lanes per SM."""
     steps: bool = True
-    """Whether whole steps on a card of this generation were fitted on."""
+    """Whether the fit included whole steps on a card of this generation."""
 
 
 GENERATIONS: Final = {
@@ -55,24 +55,24 @@ GENERATIONS: Final = {
 LANES: Final = {
     "Ampere GA100": 64, "Pascal GP100": 64, "AMD CDNA3 Aqua Vanjaram": 128, "AMD CDNA3": 128, "AMD CDNA4": 128,
 }  # fmt: skip
-"""Of chips that differ from their generation."""
+"""fp32 lanes per SM of chips that differ from their generation."""
 YEAR_NOW: Final = 2025
 AGE_MAX: Final = 1.4
-"""In steps of five years. Pascal and Kepler are no worse for their age than Turing is: left-out cards say so."""
+"""In units of five years. In cross-validation, Pascal and Kepler were no slower for their age than Turing."""
 
 
 def is_rocm(card: Card) -> bool:
-    """Whether PyTorch's builds for AMD run on it: Instinct cards since the MI50."""
+    """Whether PyTorch's ROCm builds support the card: Instinct cards since the MI50."""
     return card.architecture.startswith(("AMD CDNA", "AMD GCN5 Vega 20"))
 
 
 def generation(card: Card) -> Generation | None:
-    """None for a card that PyTorch does not run on."""
+    """None for a card that PyTorch does not support."""
     return GENERATIONS.get(card.architecture.split()[0]) if card.cuda or is_rocm(card) else None
 
 
 def age(card: Card) -> float:
-    """Of its generation, in steps of five years; none of the H200's own, whose kernels were measured."""
+    """Age of the card's generation in units of five years; 0 for Hopper, whose kernels were measured."""
     known = generation(card)
     if card.architecture.startswith("Hopper"):
         return 0.0
@@ -80,7 +80,7 @@ def age(card: Card) -> float:
 
 
 def clock_hz(card: Card) -> float:
-    """The boost clock: the data sheet's fp32 rate over its lanes."""
+    """The boost clock: the fp32 rate of the data sheet divided by the lanes."""
     known = generation(card)
     if known is None or not card.sms or not card.fp32_tflops:
         return CLOCK_H200
@@ -88,7 +88,7 @@ def clock_hz(card: Card) -> float:
 
 
 def peaks(card: Card, reach: Reach | None = None, model: CardModel | None = None) -> Peaks | None:
-    """`reach` and `model` in place of the fitted ones are for judging a fit that has not seen the card."""
+    """`reach` and `model` replace the fitted values to evaluate a fit that has not seen the card."""
     known = generation(card)
     if known is None or not card.bandwidth_gbs or not card.fp32_tflops:
         return None
@@ -96,7 +96,7 @@ def peaks(card: Card, reach: Reach | None = None, model: CardModel | None = None
         return PEAKS_H200
     reach, model = reach or fitted(), model or card_model()
     short = shortage(card, reach.watts)
-    same = card.architecture.startswith("Hopper")  # runs the H200's own kernels, and goes by its curves
+    same = card.architecture.startswith("Hopper")  # runs the same kernels as the H200
     fp32 = card.fp32_tflops * 1e12 * (1.0 if same else exp(reach.sag * short))
     old = age(card)
     slower = {each: exp(old * model.age[each] - short * model.power[each]) for each in CLASSES}
@@ -104,7 +104,7 @@ def peaks(card: Card, reach: Reach | None = None, model: CardModel | None = None
     if is_rocm(card):
         slower = {each: value * ROCM_SLOWER for each, value in slower.items()}
     tensor = (card.fp16_tensor_tflops or 0.0) * 1e12
-    # Without tensor cores 16 bits run no faster than 32, and on most Pascal cards far slower: CUDA then widens.
+    # Without tensor cores fp16 is no faster than fp32. On most Pascal cards it is far slower, so CUDA computes in fp32.
     half = tensor or max(fp32 * fp32_reach, (card.fp16_tflops or 0.0) * 1e12)
     return Peaks(
         bandwidth=card.bandwidth_gbs * 1e9,
@@ -126,16 +126,16 @@ def peaks(card: Card, reach: Reach | None = None, model: CardModel | None = None
 
 @cache
 def known_peaks(card: Card) -> Peaks | None:
-    """The same by the fitted numbers, worked out once for each card."""
+    """`peaks` with the fitted values, cached per card."""
     return peaks(card)
 
 
 ROCM_SLOWER: Final = 1.3
-"""A guess: MIOpen and hipBLAS come less near the data sheet than their counterparts do."""
+"""Assumed: MIOpen and hipBLAS reach less of the data sheet than cuDNN and cuBLAS."""
 
 
 def _likely_sms(card: Card, known: Generation) -> int:
-    """Of a card whose SMs nobody tells: as its fp32 rate needs at the H200's clock."""
+    """The SMs of a card without a published number, from its fp32 rate at the H200's clock."""
     return max(1, round((card.fp32_tflops or 0.0) * 1e12 / (2 * known.lanes * CLOCK_H200)))
 
 
@@ -158,11 +158,11 @@ FITTED_CARDS: Final = frozenset(
         "TitanXp",
     ]
 )
-"""Those whose whole steps `lab/fit_cards.py` was fitted on."""
+"""Cards whose whole steps `lab/fit_cards.py` uses."""
 
 
 def evidence_kind(card: Card) -> str:
-    """What an estimate for a card rests on: a key of `CardModel.doubt`, or `measured`."""
+    """The kind of evidence for a card: a key of `CardModel.doubt`, or `measured`."""
     known = generation(card)
     if card.id == MEASURED_ID:
         return "measured"
@@ -176,14 +176,14 @@ def evidence_kind(card: Card) -> str:
 
 
 EVIDENCE: Final = {
-    "measured": "measured on this card: curves fitted on 224 runs, judged on others",
-    "same": "typical error 7 %: scaled from a whole H200 by a model checked with fewer SMs, lower clocks, less power",
-    "fitted": "typical error 7 %: scaled from an H200 by a model fitted on 15 other cards, this one among them",
-    "seen": "typical error 8 %: scaled from an H200 by a model checked on 15 other cards",
-    "never": "a wide guess: scaled from an H200, and no card of this generation was checked",
-    "rocm": "a very wide guess: computed from the data sheet, since PyTorch for ROCm was never measured",
+    "measured": "measured on this card: curves fitted on 224 runs and tested on others",
+    "same": "typical error 7 %: scaled from a whole H200 by a model tested with fewer SMs, lower clocks, less power",
+    "fitted": "typical error 7 %: scaled from an H200 by a model fitted on 15 cards, including this one",
+    "seen": "typical error 8 %: scaled from an H200 by a model tested on 15 other cards",
+    "never": "rough estimate: scaled from an H200; no card of this generation was tested",
+    "rocm": "very rough estimate: computed from the data sheet; PyTorch for ROCm was not measured",
 }
-TOO_OLD: Final = "; PyTorch 2 does not run on it"
+TOO_OLD: Final = "; PyTorch 2 does not support it"
 
 
 @cache
@@ -193,7 +193,7 @@ def evidence(card: Card) -> str:
 
 @cache
 def doubt(card: Card) -> list[float]:
-    """How far off the GPU's time may be, as logarithms, down and up: beyond what is so on the H200 itself."""
+    """Extra uncertainty of the GPU time compared to the H200, as logarithms, down and up."""
     return card_model().doubt.get(evidence_kind(card), [0.0, 0.0])
 
 
@@ -213,7 +213,7 @@ def reservable_bytes(card: Card) -> int:
 
 
 def reservable_of_label(label_bytes: int) -> int:
-    """The same of a card that is sold with so much: as on the middling one of that size in the catalog."""
+    """What PyTorch may reserve on a card with this advertised memory: the median of such cards in the catalog."""
     alike = sorted(
         reservable_bytes(card)
         for card in all_cards()
@@ -227,18 +227,18 @@ LABEL_SHARE: Final = 0.97
 
 
 def unsupported(card: Card) -> str:
-    """Why PyTorch does not run on a card at all; empty where it does."""
+    """Why PyTorch does not support a card; empty if it does."""
     if card.cuda or is_rocm(card):
         return ""
-    return f"PyTorch has no build for it ({card.architecture})"
+    return f"PyTorch does not support {card.architecture}"
 
 
 def refuses(card: Card, precision: str) -> str:
-    """Why a card cannot run a precision; empty where it can."""
+    """Why a card cannot run a precision; empty if it can."""
     if why := unsupported(card):
         return why
     if "bf16" in precision and not card.bf16:
-        return f"{card.architecture.split()[0]} has no bf16"
+        return f"{card.architecture.split()[0]} does not support bf16"
     if precision == "tf32" and not card.tf32_tensor_tflops:
-        return f"{card.architecture.split()[0]} has no TF32"
+        return f"{card.architecture.split()[0]} does not support TF32"
     return ""

@@ -1,7 +1,6 @@
-"""Cards made from cards: a MIG slice, a card with its clock locked or its power limited.
+"""Derives cards from cards: a MIG slice, a card with a locked clock or a power limit.
 
-Each is a `Card` like any other, with the rates, the bandwidth and the memory that are left, so everything that takes a
-card takes these.
+The result is an ordinary `Card` with lower rates, bandwidth and memory, so every function that takes a card accepts it.
 """
 
 from typing import Final
@@ -14,17 +13,17 @@ from teraflock.catalog.model import Card, Slice
 from teraflock.estimate.cards import clock_hz
 
 CROSSBAR: Final = 1.28
-"""The cache runs on the clock of the SMs: below 0.78 of its boost clock an H200 no longer draws its whole bandwidth."""
+"""The cache uses the clock of the SMs: below 0.78 of its boost clock an H200 cannot use its full bandwidth."""
 RATES: Final = ("fp32_tflops", "fp16_tflops", "tf32_tensor_tflops", "fp16_tensor_tflops")
 SLICE_USABLE: Final = 0.97
-"""Of its share of the memory, where no machine was asked: a slice of an H100 or A100 that is called 10 GB has 9.5 to
-9.75 GiB. Of an H200 the driver says what its slices have, between 0.91 and 1.0 of their share."""
+"""Usable part of a slice's memory share, for cards whose slices were not read from a driver. A 10 GB slice of an H100
+or A100 has 9.5 to 9.75 GiB. The slices of an H200, as its driver reports them, have 0.91 to 1.0 of their share."""
 CLOCK_SHARE_MIN: Final = 0.1
 WATTS_SHARE_MIN: Final = 0.1
 
 
 def sliced(card: Card, part: Slice) -> Card:
-    """A slice gets its share of the card's power: the other slices may be at work."""
+    """A slice gets its share of the card's power, because the other slices may be busy."""
     whole = card.sms or 0
     sms = min(whole, part.sms or max(1, round(part.share * whole)))
     share = sms / whole if whole else part.share
@@ -57,20 +56,24 @@ def throttled(card: Card, *, clock_mhz: float | None = None, watts: float | None
 def _with_clock(card: Card, clock_mhz: float) -> Card:
     boost = clock_hz(card) / 1e6
     if not CLOCK_SHARE_MIN * boost <= clock_mhz:
-        raise BadInput(f"{card.id} cannot be slowed to {clock_mhz:g} MHz: it boosts to {boost:,.0f}")
+        raise BadInput(
+            f"A clock of {clock_mhz:g} MHz is too low for {card.id}: its boost clock is {boost:,.0f} MHz"
+        )
     share = min(1.0, clock_mhz / boost)
     return replace(
         card,
         **_rates(card, share),
         id=f"{card.id} at {clock_mhz:g} MHz",
         bandwidth_gbs=card.bandwidth_gbs * min(1.0, CROSSBAR * share) if card.bandwidth_gbs else None,
-        tdp_watts=card.tdp_watts if share == 1.0 else None,  # slow SMs need less power than there is
+        tdp_watts=card.tdp_watts if share == 1.0 else None,  # slower SMs never reach the power limit
     )
 
 
 def _with_watts(card: Card, watts: float) -> Card:
     if card.tdp_watts is not None and watts < WATTS_SHARE_MIN * card.tdp_watts:
-        raise BadInput(f"{card.id} cannot be limited to {watts:g} W: it is made for {card.tdp_watts:g}")
+        raise BadInput(
+            f"A power limit of {watts:g} W is too low for {card.id}: its rated power is {card.tdp_watts:g} W"
+        )
     return replace(card, id=f"{card.id} at {watts:g} W", tdp_watts=min(watts, card.tdp_watts or watts))
 
 

@@ -1,4 +1,4 @@
-"""One workload with its trace: what it needs, and how long it takes, asked piece by piece."""
+"""Computes the memory and time of one workload from its trace, each part on demand."""
 
 import msgspec
 
@@ -21,10 +21,10 @@ from teraflock.workload.trace import DTYPE_BYTES, Trace, read_trace_file
 
 
 class Estimator:
-    """One workload with its trace; asks the replay and the clock only for what is wanted."""
+    """One workload with its trace. Computes each result only when a caller needs it."""
 
     def __init__(self, workload: Workload, *, tensor_parallel: int = 1) -> None:
-        """`tensor_parallel`: as each of so many GPUs sees it that run one batch together."""
+        """`tensor_parallel` is the number of GPUs that run one batch together. Results are for each of them."""
         self.tensor_parallel = tensor_parallel
         self.is_trace = is_trace(workload.model)
         if self.is_trace:
@@ -36,7 +36,7 @@ class Estimator:
         if tensor_parallel > 1:
             symbols = zoo.symbols_for(self.workload, self.trace)
             self.trace = divided(self.trace, symbols, self.workload, tensor_parallel)
-        # Of all symbols only the batch is ever asked for in several sizes.
+        # Only the batch is ever evaluated at several sizes, so all other symbols are fixed here.
         fixed = {
             name: size for name, size in zoo.symbols_for(self.workload, self.trace).items() if name != "batch"
         }
@@ -59,11 +59,11 @@ class Estimator:
         return self._scene(self.workload.batch if batch is None else batch, lean=False)
 
     def lean_scene(self, batch: int) -> Scene:
-        """As short of memory."""
+        """The scene when memory is short: convolutions use no workspace."""
         return self._scene(batch, lean=True)
 
     def _scene(self, batch: int, *, lean: bool) -> Scene:
-        """Kept: every search looks at the same few batches again, and memory and time at the same one."""
+        """Cached: every search uses the same few batches, and memory and time use the same one."""
         if (batch, lean) not in self._scenes:
             workload = msgspec.structs.replace(self.workload, batch=batch)
             symbols = zoo.symbols_for(workload, self.trace)
@@ -81,7 +81,7 @@ class Estimator:
         )
 
     def held(self) -> dict[str, int]:
-        """What the trace does not show, by kind."""
+        """Memory that is not in the trace, by kind."""
         return {"k": self.kv_cache_bytes()}
 
     def kv_cache_bytes(self) -> int:
@@ -142,7 +142,7 @@ def _step(
 
 
 def finder_for(estimator: Estimator, extra_bytes: int, temporary_share: float = 1.0) -> BatchFinder | None:
-    """`None` for a trace that stands for one batch only."""
+    """None for a trace with a fixed batch."""
     if "batch" not in estimator.trace.symbols:
         return None
     return BatchFinder(
@@ -168,8 +168,8 @@ def need_bytes(estimator: Estimator, finder: BatchFinder | None) -> int:
 def seconds_on(
     estimator: Estimator, step: StepWork, card: Card, buckets: int = 0, gpus: int = 1
 ) -> Seconds | None:
-    """One step with so many GPUs, or groups of GPUs under tensor parallelism, each with a batch of its own; `None` for
-    a card whose time cannot be told."""
+    """The time of one step on `gpus` GPUs (with tensor parallelism: groups of GPUs), each with its own batch. None if
+    the card's speed is unknown."""
     there = known_peaks(card)
     if there is None:
         return None
@@ -184,14 +184,14 @@ def seconds_on(
 
 
 def _of_trace(workload: Workload, trace: Trace) -> Workload:
-    """A trace says itself what it is; the batch may be chosen where it is a symbol."""
+    """The trace determines the workload. Only the batch can be chosen, if it is a symbol."""
     if workload.batch < 0:
-        raise BadInput(f"A batch holds at least one sample, not {workload.batch}")
+        raise BadInput(f"The batch must be at least 1, not {workload.batch}")
     batch = workload.batch or trace.symbols.get("batch") or trace.samples
     if "batch" not in trace.symbols and workload.batch and trace.samples and workload.batch != trace.samples:
         raise BadInput(
-            f"This trace was recorded with a batch of {trace.samples} and cannot answer for {workload.batch}",
-            hint="Record it again with that batch, or let `--entry` take the batch as an argument",
+            f"This trace was recorded with a batch of {trace.samples}, so it cannot be used for {workload.batch}",
+            hint="Record it again with that batch, or trace an `--entry` function with a `batch` parameter",
         )
     return msgspec.structs.replace(
         workload,

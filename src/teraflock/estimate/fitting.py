@@ -1,7 +1,7 @@
-"""Whether a step fits within a limit: the replay of `memory.py` with nothing kept but the allocator.
+"""Checks whether a step fits within a limit: the replay of `memory.py` reduced to the allocator.
 
-A search for the largest batch asks this many times and wants no peaks, kinds or timeline, which cost a replay half its
-time. What holds: it says no exactly where `memory.replay` raises `OutOfMemory`.
+The search for the largest batch calls this many times and needs no peaks, kinds or timeline, which take half the time
+of a replay. Invariant: it returns False exactly when `memory.replay` raises `OutOfMemory`.
 """
 
 from collections.abc import Sequence
@@ -69,7 +69,7 @@ class _Steps:
                 self.backward = True
 
     def forget(self, kept: int) -> None:
-        """What a step leaves behind is freed when the next begins."""
+        """Free what the previous step left allocated."""
         for block in self.blocks[kept:]:
             if block is not None:
                 self.allocator.release(block)
@@ -85,7 +85,7 @@ class _Steps:
             for shape, size in parameters:
                 for each in optimizer_state(optimizer, shape, size):
                     allocate(each)
-        if optimizer in ("adam", "adamw"):  # for all parameters in one go
+        if optimizer in ("adam", "adamw"):  # for all parameters at once
             for block in [allocate(round(self.temporary_share * size)) for _, size in parameters]:
                 self.allocator.release(block)
         elif optimizer == "adafactor":  # one by one
@@ -101,5 +101,5 @@ class _Steps:
         try:
             block = self.allocator.allocate(size)
         except OutOfMemory:
-            return  # cuDNN then takes a slower way that needs none
+            return  # cuDNN then uses a slower algorithm without a workspace
         self.allocator.release(block)

@@ -1,10 +1,10 @@
-"""What the host spends on issuing a step, and how its timeline and the GPU's make the step's time.
+"""The host time of a step, and the step time that follows from the timelines of host and GPU.
 
-The host issues operations in order; the GPU runs them in order, none before it was issued; the step ends when both
-have. What an operation costs the host depends on who issues it: Python without gradients (`infer`), Python that also
-notes what the backward pass needs (`forward`), or autograd's own thread (`backward`). The seconds per kind are those of
-an undisturbed host, as `lab/fit.py` fitted them. Servers share their cores, so a host takes longer most of the
-time: how many times as long is its pace.
+The host issues operations in order. The GPU runs them in order, each after it was issued. The step ends when both are
+done. The host time of an operation depends on what issues it: Python without gradients (`infer`), Python that also
+records what the backward pass needs (`forward`), or the autograd thread (`backward`). The seconds per kind are for an
+undisturbed host; `lab/fit.py` fitted them. Machines share their cores, so a host is usually slower. The factor is its
+pace.
 """
 
 from collections import Counter
@@ -17,15 +17,15 @@ from teraflock.estimate.memory import Scene
 from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark
 
 Weights = dict[str, float]
-"""How often each kind of cost falls on one operation, on average. Kinds:
+"""The average number of times that each kind of cost applies to one operation. Kinds:
 
-- `infer_`, `forward_`, `backward_` with `operation`, `convolution`, `cast`; `nothing` for one that starts no kernel;
-- `infer_view`, `forward_view`: what only looks at a tensor otherwise, its backward pass included;
+- `infer_`, `forward_`, `backward_` with `operation`, `convolution`, `cast`; `nothing` if it starts no kernel;
+- `infer_view`, `forward_view`: creating a view of a tensor, including its backward pass;
 - `gradient` per parameter, `sgd` and `adam` per parameter of these optimizers;
-- `segment` per part that checkpointing computes again, beside its operations;
+- `segment` per part that checkpointing recomputes, in addition to its operations;
 - `generator_infer`, `generator` per operation of the zoo's generators;
-- `context` per call of Python and `context_parameter` per parameter of an optimizer: what `with torch.device(…)` adds,
-  under which some of the steps to fit and judge by were measured. Nobody's estimate has them.
+- `context` per Python call and `context_parameter` per parameter of an optimizer: the overhead of
+  `with torch.device(…)`, under which some of the steps were measured. Estimates for users never include it.
 """
 
 OPERATE: Final = int(EventKind.OPERATE)
@@ -33,25 +33,25 @@ MARK: Final = int(EventKind.MARK)
 BACKWARD: Final = int(Mark.BACKWARD)
 OPTIMIZER: Final = int(Mark.OPTIMIZER)
 LISTS: Final = ("_foreach", "_fused")
-"""How operations on whole lists of tensors begin; among recorded ones, those of a script's own optimizer."""
+"""Name prefixes of operations on lists of tensors. In a recorded trace they belong to the script's own optimizer."""
 ADAM_LISTS_MIN: Final = 5
-"""An optimizer of a script's own with fewer list operations costs the host what SGD does."""
+"""A script's own optimizer with fewer list operations than this costs the host as much as SGD."""
 
 
 class Issued(msgspec.Struct, frozen=True):
-    """A step as the host sees it."""
+    """A step as the host issues it."""
 
     order: list[tuple[int, int]]
-    """Operation by operation: its index in the trace, and its group."""
+    """For each operation: its index in the trace, and its group."""
     groups: list[Weights]
     ending: Weights
-    """Of each list operation of the optimizer, where the trace does not hold it."""
+    """Costs of each list operation of the optimizer, if the optimizer is not in the trace."""
 
 
 def issued(
     scene: Scene, optimizer: str, lists: int, *, generator: bool = False, context: bool = False
 ) -> Issued:
-    """With `lists` operations of the optimizer."""
+    """`lists` is the number of list operations of the optimizer."""
     steps = list(_phases(scene))
     keys = sorted({(phase, kind) for _, phase, kind in steps})
     at = {key: index for index, key in enumerate(keys)}
@@ -99,14 +99,14 @@ def seconds_of(weights: Mapping[str, float], host: Mapping[str, float]) -> float
 
 
 class Timelines:
-    """Host and GPU side by side: the step's time for a GPU and a host so many times as slow as those given.
+    """The timelines of host and GPU: the step's time when each is slower by a factor.
 
-    The GPU ends when the last operation that it had to wait for was issued, and all from there on have run. Which one
-    that is depends on both; of all operations only few can be it, the corners of a convex line.
+    The GPU ends after the last operation that it had to wait for was issued, plus the time of that operation and all
+    later ones. Which operation that is depends on both factors. Only a few can be it: the corners of a convex hull.
     """
 
     def __init__(self, pairs: Sequence[tuple[float, float]]) -> None:
-        """`pairs` of seconds, of the host to issue and of the GPU to run, operation by operation."""
+        """`pairs` has, for each operation, the host's seconds to issue it and the GPU's seconds to run it."""
         rest = sum(gpu for _, gpu in pairs)
         self.gpu_seconds = rest
         issued = 0.0
@@ -120,12 +120,12 @@ class Timelines:
         self._points = points
 
     def seconds(self, factor: float, pace: float = 1.0) -> float:
-        """Where the host takes `pace` times as long."""
+        """The GPU takes `factor` times as long, the host `pace` times."""
         return max(pace * issued + factor * rest for rest, issued in self._points)
 
 
 def _add_corner(points: list[tuple[float, float]], rest: float, issued: float) -> None:
-    """Keeps the upper convex line; `rest` never rises from one point to the next, `issued` never falls."""
+    """Keep the upper convex hull. From point to point `rest` never increases and `issued` never decreases."""
     while points and points[-1][0] <= rest:
         points.pop()
     while len(points) > 1:
@@ -159,10 +159,9 @@ def _kind(name: str, *, kernel: bool) -> str:
 
 
 def _recomputed(scene: Scene, steps: Sequence[tuple[int, str, str]]) -> tuple[float, int]:
-    """What share of the forward pass runs again within the backward pass, and in how many parts.
+    """The share of the forward pass that runs again in the backward pass, and in how many parts.
 
-    Told by operations that have a counterpart of their own in the backward pass: without checkpointing none of them
-    runs there.
+    Detected by operations that have a counterpart in the backward pass: without checkpointing none of them runs there.
     """
     forward = Counter(scene.works[index].name for index, phase, _ in steps if phase == "forward")
     backward = [scene.works[index].name for index, phase, _ in steps if phase == "backward"]

@@ -1,7 +1,7 @@
-"""The memory of a step: a trace replayed through the allocator, with the optimizer asked for.
+"""The memory of a step: replays a trace through the allocator, with the chosen optimizer.
 
-Two steps are replayed, since the optimizer's state is born in the first and weighs on the second. The
-timeline is what lives after every event of the second step.
+It replays two steps, because the first step allocates the optimizer's state and the second has its full weight. The
+timeline has the live bytes after each operation of the second step.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from teraflock.workload.trace import DTYPE_BYTES, EVENT_KINDS, KINDS, EventKind,
 
 TIMELINE_POINTS_MAX: Final = 400
 
-# As plain integers: a loop over a hundred thousand events would spend half its time looking up the members.
+# Plain integers: a loop over a hundred thousand events would spend half its time on enum lookups.
 ALLOCATE: Final = int(EventKind.ALLOCATE)
 FREE: Final = int(EventKind.FREE)
 OPERATE: Final = int(EventKind.OPERATE)
@@ -31,13 +31,13 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     live_peak_bytes: int
     reserved_peak_bytes: int
     breakdown: dict[str, int]
-    """What lived at the peak, by kind."""
+    """Live bytes at the peak, by kind."""
     timeline: list[int]
     """Live bytes over the second step."""
 
 
 class Outline:
-    """What is the same of a trace in every size."""
+    """The parts of a trace that do not depend on sizes."""
 
     def __init__(self, trace: Trace) -> None:
         self.matmuls = [operation.name.split(".")[0] in MATMULS for operation in trace.operations]
@@ -48,9 +48,9 @@ class Outline:
 
 
 class Scene:
-    """A trace with its sizes worked out for one choice of batch, sequence and image.
+    """A trace with its sizes evaluated for one batch, sequence length and image size.
 
-    A `lean` one is what remains where memory is short: convolutions take no workspace.
+    In a `lean` scene convolutions use no workspace, as when memory is short.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Scene:
         self._shares = shares
         self._lean = lean
 
-    # Worked out when asked for: of the many scenes a search for a batch looks at, most need only the sizes.
+    # Computed on demand: most scenes of a search for the largest batch need only the sizes.
 
     @cached_property
     def works(self) -> list[Work]:
@@ -93,7 +93,7 @@ class Scene:
         return [([self.sizes[i] for i in p.shape], p.dtype) for p in self.trace.parameters if p.trainable]
 
     def step_works(self) -> Iterator[Work]:
-        """The operations of the last step, each as often as it runs."""
+        """The operations of the last step, in order, with repetitions."""
         for event in self.step:
             if event % EVENT_KINDS == OPERATE:
                 yield self.works[event // EVENT_KINDS]
@@ -108,16 +108,16 @@ def replay(
     expandable_segments: bool = False,
     held: Mapping[str, int] | None = None,
 ) -> Memory:
-    """Raises `OutOfMemory` where a limit is given and does not suffice.
+    """Raise `OutOfMemory` if the replay exceeds the limit.
 
-    `held`, by kind, is what the trace does not show and stays from the first step on.
+    `held` is memory that is not in the trace, by kind. It stays allocated from the first step on.
     """
     player = _Player(
         scene, cublas_bytes, CachingAllocator(limit_bytes, expandable_segments=expandable_segments)
     )
     try:
         player.play(scene.setup)
-        player.state += [player.birth(size, kind) for kind, size in (held or {}).items() if size]
+        player.state += [player.allocate(size, kind) for kind, size in (held or {}).items() if size]
         if scene.trace.has_optimizer:
             player.record = True
             player.play(scene.step)
@@ -134,9 +134,9 @@ def replay(
 
 
 def plain_peak(scene: Scene, optimizer: str, *, cublas_bytes: int, temporary_share: float = 1.0) -> int:
-    """The live peak by bare sums, the state being there already: a third of a replay's time, right to about 1 %.
+    """The live peak as a plain sum, with the optimizer's state present. Takes a third of a replay, exact to about 1 %.
 
-    With a `temporary_share`, only so much of the optimizer's temporaries is on this GPU: others hold the rest.
+    `temporary_share` is the part of the optimizer's temporaries on this GPU; other GPUs hold the rest.
     """
     sizes, workspaces = scene.sizes, scene.workspaces
     parameters = [prod(shape) * DTYPE_BYTES[dtype] for shape, dtype in scene.parameter_sizes()]
@@ -166,7 +166,7 @@ def plain_peak(scene: Scene, optimizer: str, *, cublas_bytes: int, temporary_sha
 
 
 def peaks_by_phase(scene: Scene) -> tuple[int, int]:
-    """Live peaks of a trace that holds its optimizer's step: before that step, and within it."""
+    """Live peaks of a trace that includes the optimizer's step: before that step, and during it."""
     live, born = 0, []
     peaks = [0, 0]
     for part in (scene.setup, scene.step):
@@ -190,8 +190,8 @@ EIGHT_BITS_BLOCK: Final = 256
 
 
 def optimizer_state(optimizer: str, shape: Sequence[int], size: int) -> list[int]:
-    """Bytes of each state tensor a parameter of `size` bytes gets. Paged state is not in PyTorch's memory: the driver
-    moves it to the host when the GPU is full."""
+    """Bytes of each state tensor that the optimizer keeps for a parameter of `size` bytes. Paged state is not in
+    PyTorch's memory: the driver moves it to the host when the GPU is full."""
     if optimizer == "sgd":
         return [size]
     if optimizer in ("adam", "adamw"):
@@ -211,7 +211,7 @@ def optimizer_state(optimizer: str, shape: Sequence[int], size: int) -> list[int
 
 
 def optimizer_temporary(optimizer: str, sizes: Sequence[int]) -> int:
-    """The most bytes an optimizer's step holds beside its state, given the bytes of every parameter."""
+    """The peak bytes of temporaries in an optimizer's step, given the bytes of every parameter."""
     if optimizer in ("adam", "adamw"):
         return sum(sizes)
     return max(sizes, default=0) if optimizer == "adafactor" else 0
@@ -224,10 +224,10 @@ class _Player:
         self.cublas_bytes = cublas_bytes
         self.handles = {"forward": False, "backward": False}
         self.blocks: list[Block | None] = []
-        self.setup_count = _births(scene.setup)
+        self.setup_count = _count_allocations(scene.setup)
         self.live_by_kind = dict.fromkeys(KINDS, 0)
         self.at_peak: dict[str, int] = {}
-        self.noted_bytes = 0
+        self.recorded_peak_bytes = 0
         self.rising = False
         self.state: list[Block] = []
         self.record = False
@@ -239,14 +239,14 @@ class _Player:
         workspaces, matmuls = self.scene.workspaces, self.scene.matmuls
         blocks, by_kind, allocator = self.blocks, self.live_by_kind, self.allocator
         allocate, release = allocator.allocate, allocator.release
-        # `birth` and `_dead` written out: calling them for each of ten thousand events takes a fifth of the time
+        # `allocate` and `_release` are inlined: calling them for ten thousand events takes a fifth of the time.
         for event in events:
             kind, argument = event & 3, event >> 2
             if kind == ALLOCATE:
                 letter = kinds[len(blocks)]
                 block = allocate(sizes[argument])
                 by_kind[letter] += block.size
-                if allocator.live_bytes > self.noted_bytes:
+                if allocator.live_bytes > self.recorded_peak_bytes:
                     self.rising = True
                 blocks.append(block)
             elif kind == FREE:
@@ -254,7 +254,7 @@ class _Player:
                 freed = blocks[at]
                 if freed is not None:
                     if self.rising:
-                        self._note()
+                        self._record_peak()
                     by_kind[kinds[at]] -= freed.size
                     release(freed)
                     blocks[at] = None
@@ -268,21 +268,21 @@ class _Player:
             elif argument == BACKWARD:
                 self.backward = True
 
-    def birth(self, size: int, letter: str) -> Block:
+    def allocate(self, size: int, letter: str) -> Block:
         allocator = self.allocator
         block = allocator.allocate(size)
         self.live_by_kind[letter] += block.size
-        if allocator.live_bytes > self.noted_bytes:
+        if allocator.live_bytes > self.recorded_peak_bytes:
             self.rising = True
         return block
 
     def new_step(self) -> None:
-        """What a step leaves behind is freed when the next begins: gradients, the loss, odd ends."""
+        """Free what the previous step left allocated: gradients, the loss, temporaries."""
         count = self.setup_count
         for index in range(count, len(self.blocks)):
             block = self.blocks[index]
             if block is not None:
-                self._dead(block, self.scene.trace.kinds[index])
+                self._release(block, self.scene.trace.kinds[index])
         del self.blocks[count:]
         self.backward = False
 
@@ -290,21 +290,21 @@ class _Player:
         sizes = [prod(shape) * DTYPE_BYTES[dtype] for shape, dtype in parameters]
         if first:
             for (shape, _), size in zip(parameters, sizes, strict=True):
-                self.state += [self.birth(each, "o") for each in optimizer_state(optimizer, shape, size)]
+                self.state += [self.allocate(each, "o") for each in optimizer_state(optimizer, shape, size)]
         if optimizer in ("adam", "adamw"):
-            # The square root of the second moment is taken for all parameters in one list operation.
-            temporaries = [self.birth(size, "t") for size in sizes]
+            # One list operation computes the square root of the second moment for all parameters.
+            temporaries = [self.allocate(size, "t") for size in sizes]
             for block in temporaries:
-                self._dead(block, "t")
+                self._release(block, "t")
         elif optimizer == "adafactor":
-            for size in sizes:  # parameter by parameter, its update being worked out in one temporary
-                self._dead(self.birth(size, "t"), "t")
+            for size in sizes:  # one parameter at a time, with one temporary for its update
+                self._release(self.allocate(size, "t"), "t")
         if self.record:
             self.timeline.append(self.allocator.live_bytes)
 
     def memory(self) -> Memory:
         if self.rising:
-            self._note()
+            self._record_peak()
         stride = -(-len(self.timeline) // TIMELINE_POINTS_MAX) or 1
         return Memory(
             live_peak_bytes=self.allocator.live_peak_bytes,
@@ -315,36 +315,36 @@ class _Player:
 
     def _workspace(self, size: int) -> None:
         try:
-            block = self.birth(size, "w")
+            block = self.allocate(size, "w")
         except OutOfMemory:
-            return  # cuDNN then takes a slower way that needs none
-        self._dead(block, "w")
+            return  # cuDNN then uses a slower algorithm without a workspace
+        self._release(block, "w")
 
     def _handle(self) -> None:
         side = "backward" if self.backward else "forward"
         if not self.handles[side]:
             self.handles[side] = True
-            self.state.append(self.birth(self.cublas_bytes, "w"))
+            self.state.append(self.allocate(self.cublas_bytes, "w"))
 
-    def _dead(self, block: Block, letter: str) -> None:
+    def _release(self, block: Block, letter: str) -> None:
         if self.rising:
-            self._note()
+            self._record_peak()
         self.live_by_kind[letter] -= block.size
         self.allocator.release(block)
 
-    def _note(self) -> None:
-        """Note what lives at a new peak once it is over: while memory rises, every birth is a new peak."""
+    def _record_peak(self) -> None:
+        """Record the breakdown of a new peak when it ends. While memory rises, every allocation is a new peak."""
         self.rising = False
-        self.noted_bytes = self.allocator.live_bytes
+        self.recorded_peak_bytes = self.allocator.live_bytes
         self.at_peak = dict(self.live_by_kind)
 
 
 def _parts(trace: Trace) -> tuple[list[int], list[int]]:
-    """The events before the first step, and from there on."""
+    """Split the events into those before the first step and the rest."""
     start = Mark.STEP * EVENT_KINDS + EventKind.MARK
     at = trace.events.index(start) if start in trace.events else 0
     return trace.events[:at], trace.events[at:]
 
 
-def _births(events: Sequence[int]) -> int:
+def _count_allocations(events: Sequence[int]) -> int:
     return sum(event % EVENT_KINDS == ALLOCATE for event in events)

@@ -1,4 +1,4 @@
-"""What is asked of an estimate, and what it says: everything the command line and others read."""
+"""The question and the result of an estimate, as the command line, the API and the planner use them."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,35 +9,35 @@ from teraflock.catalog.model import Card
 from teraflock.estimate.step import SHARED, Seconds
 from teraflock.workload.model import Workload
 
-GPUS_MAX: Final = 8  # of one machine: beyond it no estimate is made
+GPUS_MAX: Final = 8  # in one machine; estimates do not cover more
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """A bare budget in place of a card: what PyTorch may reserve."""
+    """A memory limit instead of a card: what PyTorch may reserve."""
 
     text: str
     size_bytes: int
     label: bool = False
-    """Asked for as a card sold with so much, of which `size_bytes` are left to PyTorch."""
+    """Whether the text is the advertised memory of a card, of which `size_bytes` are available to PyTorch."""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     cards: Sequence[Card] = ()
     limits: Sequence[Limit] = ()
     gpus: int = 1
-    """In all, of one machine."""
+    """GPUs in total, in one machine."""
     tensor_parallel: int = 1
-    """So many of them run each batch together; a divisor of `gpus`."""
+    """How many GPUs run each batch together. A divisor of `gpus`."""
     steps: float | None = None
     samples: float | None = None
-    """Samples to see in all: epochs times samples."""
+    """Samples to process in total: epochs times samples."""
     host: str = SHARED
-    """Whose cores issue the steps: one of `HOSTS`."""
+    """Whether the CPU cores are shared with others: one of `HOSTS`."""
     expandable_segments: bool = False
 
     @property
     def groups(self) -> int:
-        """How many batches run side by side."""
+        """How many batches run at the same time."""
         return self.gpus // self.tensor_parallel
 
 
@@ -50,10 +50,10 @@ class OnGpu(msgspec.Struct, frozen=True, kw_only=True):
     samples_per_second: float | None
     evidence: str
     memory_bytes: int
-    """What PyTorch may reserve there."""
+    """What PyTorch may reserve on this GPU."""
     need_bytes: int
     bound: str = ""
-    """What decides how long a step takes, `gpu` or `host`; empty where that cannot be told."""
+    """What limits the speed of a step: `gpu` or `host`. Empty if unknown."""
     hours: Seconds | None = None
 
 

@@ -1,7 +1,6 @@
 """What an operation of a trace computes and moves: its family, floating-point operations and bytes.
 
-Everything downstream (hidden memory, time) looks at an operation through this one view, with the sizes of
-its tensors already known.
+Workspace and time are computed from this view only. The sizes of the tensors are already known.
 """
 
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ NO_KERNEL: Final = {
 
 
 class Work:
-    """One operation with its sizes: `family` decides which curve applies, `dims` where on it."""
+    """One operation with its sizes. `family` selects the curve, `dims` the position on it."""
 
     __slots__ = ("bytes", "count", "dims", "dtype", "family", "flops", "kernel", "name", "odd")
 
@@ -57,7 +56,7 @@ def work(name: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], attribu
     if base in NO_KERNEL or not any(
         prod(shape) for _, shape, _ in (*outputs, *inputs)[: len(outputs) or None]
     ):
-        # Nothing to make, or nothing in it: an empty batch starts no kernel.
+        # No output, or an empty one: an empty batch starts no kernel.
         made = Work(base, "none", dtype, 0.0, 0.0, ())
         made.kernel = False
         return made
@@ -72,7 +71,7 @@ def work(name: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], attribu
     if base == "embedding" and outputs:
         moved = 2.0 * prod(outputs[0][1]) * DTYPE_BYTES.get(outputs[0][0], 4)
     if base == "cat":
-        inputs = outputs  # what it reads is known as a list, without shapes, where it was measured
+        inputs = outputs  # the measurements have its inputs as a list without shapes
     if base in ("native_batch_norm", "cudnn_batch_norm") and len(outputs) > 1 and not prod(outputs[1][1]):
         base = "batch_norm_eval"
     if base in POINTWISE:
@@ -87,7 +86,7 @@ def work(name: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], attribu
 HALVES: Final = frozenset("bh")
 FLOATS: Final = frozenset("bhf")
 POINTWISE: Final = frozenset({"add", "add_", "sub", "mul", "mul_", "div", "div_", "where"})
-"""Take inputs of different types or shapes, number by number then: up to twice as long."""
+"""Operations that accept inputs of different types or shapes. They then process single numbers, up to twice as slow."""
 
 
 def _dtype(tensors: Sequence[Shaped]) -> str:
@@ -96,7 +95,7 @@ def _dtype(tensors: Sequence[Shaped]) -> str:
 
 
 def _tail(tensors: Sequence[Shaped]) -> tuple[float, ...]:
-    """Length of a row (of an image: its pixels), whether all lies contiguous, and the channels of an image."""
+    """Length of a row (for an image: its pixels), whether a tensor is not contiguous, and the channels of an image."""
     shape = max(tensors, key=lambda each: prod(each[1]))[1]
     image = len(shape) == 4
     row = float(shape[-1] * shape[-2] if image else shape[-1] if shape else 1)
@@ -105,7 +104,7 @@ def _tail(tensors: Sequence[Shaped]) -> tuple[float, ...]:
 
 def _matmul(base: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], moved: float) -> Work:
     if base == "_grouped_mm":
-        inputs = inputs[:2]  # after them come the groups' ends
+        inputs = inputs[:2]  # the rest are the ends of the groups
     left, right = [each for each in inputs if len(each[1]) >= 1][-2:]
     batch = prod(left[1][:-2]) if len(left[1]) > 2 else 1
     m = left[1][-2] if len(left[1]) >= 2 else 1
@@ -115,7 +114,7 @@ def _matmul(base: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], move
     made = Work(
         base, "matmul", dtype, 2.0 * batch * m * n * k, moved, (float(m), float(n), float(k), float(batch))
     )
-    # Whether rows begin where 16 bytes do: the rows as they lie, so of a transposed matrix its columns.
+    # Whether rows are not aligned to 16 bytes. Rows in memory: the columns of a transposed matrix.
     step = 8 if dtype == "h" else 4
     made.odd = any(each % step for each in (k if left[2] else m, n if right[2] else k, n))
     return made
@@ -153,13 +152,13 @@ def _convolution(
         moved,
         (rows, float(channels_out), channels_in / groups * kernel, float(groups)),
     )
-    # Likewise the channels of an image, one after the other: 54 by 54 pixels in 16 bits do not, 56 by 56 do.
+    # The same for the channels of an image: in 16 bits, 54 by 54 pixels are not aligned, 56 by 56 are.
     made.odd = bool(prod(y[1][2:]) % (8 if dtype == "h" else 4))
     return made
 
 
 def _stem(side: int, stride: int) -> str:
-    """The layer that reads images: cuDNN lays them out anew for windows that overlap widely, and for none else."""
+    """The layer that reads images. cuDNN changes their layout only for windows that overlap widely."""
     if side == stride > 1:
         return "patch"
     return "wide" if side > STEM_SIDE_MAX else "stem"
@@ -177,7 +176,7 @@ def _attention(base: str, inputs: Sequence[Shaped], moved: float, *, causal: boo
     batch, heads, rows, width = query[1]
     flops = 4.0 * batch * heads * rows * key[1][2] * width * (2.5 if backward else 1.0)
     if causal:
-        flops /= 2  # no word looks at those after it
+        flops /= 2  # no token attends to later ones
     dtype = {"b": "h", "h": "h"}.get(query[0], "f")
     kind = "efficient" if "efficient" in base else "cudnn"  # flash attention is priced as cuDNN's
     return Work(

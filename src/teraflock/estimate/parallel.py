@@ -1,7 +1,7 @@
-"""Several GPUs, each with its own batch: gradients are averaged while the backward pass runs.
+"""Data parallelism: each GPU has its own batch, and gradients are averaged during the backward pass.
 
-Ring all-reduce over NVLink where the card has it, else over PCIe; between machines over their network. Not measured
-here: from data sheets, with the share of the link that rings are known to reach.
+Ring all-reduce over NVLink if the card has it, else over PCIe; between machines over the network. Not measured:
+computed from data sheets, with the share of a link's bandwidth that ring all-reduces typically reach.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ NVLINK_REACH: Final = 0.7
 PCIE_REACH: Final = 0.6
 NETWORK_REACH: Final = 0.8
 OVERLAP: Final = 0.55
-"""Share of a step in which gradients can travel unseen: most of the backward pass."""
+"""Share of a step that can overlap with gradient transfers: most of the backward pass."""
 SYNC_SHARE: Final = 0.02
 
 
@@ -25,7 +25,7 @@ def step_seconds(
     *,
     network_bytes_per_second: float | None = None,
 ) -> float:
-    """`gpus` in all; they stand in several machines where a network is given, and the slowest link sets the pace."""
+    """`gpus` is the total. With a network they are in several machines, and the slowest link limits the transfer."""
     if gpus <= 1:
         return seconds
     link = link_bytes_per_second(card)
@@ -47,10 +47,10 @@ def pcie_bytes_per_second(card: Card) -> float:
 
 
 HOST_BYTES_PER_SECOND: Final = 50e9
-"""At which a host's cores read and write memory in an optimizer's step. Assumed."""
+"""Memory bandwidth of a host's cores in an optimizer's step. Assumed."""
 
 
 def offload_seconds(card: Card, gradient_bytes: float, state_bytes: float) -> float:
-    """What a step takes longer where the optimizer runs on the host: gradients go there, its state is read and written
-    there, and weights come back; none of it while the GPU computes."""
+    """The extra time of a step when the optimizer runs on the host: send gradients, read and write the state, return
+    weights. None of it overlaps with the GPU's work."""
     return 2 * gradient_bytes / pcie_bytes_per_second(card) + 2 * state_bytes / HOST_BYTES_PER_SECOND

@@ -1,4 +1,4 @@
-"""The memory of a step over its course, and the time per card, as one SVG without any library."""
+"""Draws the memory over one step and the time per card as an SVG, without a library."""
 
 from html import escape
 from typing import Final
@@ -63,10 +63,10 @@ def _bars(timed: list[tuple[OnGpu, Seconds]], top: float) -> list[str]:
         return []
     longest = max(seconds.p90 for _, seconds in timed)
     left, span = 190, WIDTH - 190 - MARGIN - 60
-    said = "seconds per step, p10 to p90, with p50 as a number" + (
-        "; grey where it does not fit" if any(not row.fits for row, _ in timed) else ""
+    caption = "seconds per step, p10 to p90; the number is p50" + (
+        "; grey: does not fit" if any(not row.fits for row, _ in timed) else ""
     )
-    parts = [f'<text x="{MARGIN}" y="{top - 10:.0f}" font-size="14">{said}</text>']
+    parts = [f'<text x="{MARGIN}" y="{top - 10:.0f}" font-size="14">{caption}</text>']
     for place, (row, seconds) in enumerate(timed):
         y = top + place * BAR * 1.4
         start, middle, end = (

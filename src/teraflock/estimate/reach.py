@@ -1,8 +1,8 @@
-"""How much of the rates on its data sheet a card reaches, beside an H200: fitted by `lab/reach.py`.
+"""The share of its data sheet rates that a card reaches, compared to an H200. `lab/reach.py` fits it.
 
-Every effect is a logarithm, and effects add up. A chip that was measured keeps an effect of its own; all others go by
-a trait of theirs that a data sheet tells. What one chip of a generation does says little about the next: the two
-Pascal chips that were measured lie further apart than chips of different generations.
+Every effect is a logarithm, and effects add up. A measured chip has its own effect. All others use a trait from their
+data sheet. One chip of a generation predicts little about another: the two measured Pascal chips differ more than chips
+of different generations.
 """
 
 import os
@@ -20,17 +20,17 @@ DATA: Final = f"{os.path.dirname(__file__)}/data/reach.json"  # noqa: PTH120 -- 
 
 class Effects(msgspec.Struct, frozen=True, kw_only=True):
     base: dict[str, float]
-    """By one trait of a card: see `traits`."""
+    """Effect by trait of a card (`traits`)."""
     chips: dict[str, float]
-    """What a chip that was measured adds to that."""
+    """Additional effect of a measured chip."""
 
 
 class Curve(msgspec.Struct, frozen=True, kw_only=True):
-    """Logarithm of time over arithmetic at the fp32 peak, by the shape of an operation."""
+    """Logarithm of time relative to the arithmetic at the fp32 peak, by the shape of an operation."""
 
     slopes: list[float]
     bounds: list[float]
-    """Least and most of each coordinate but the first, as measured: beyond, the curve goes on level."""
+    """Measured minimum and maximum of each coordinate except the first. The curve is constant outside."""
 
     def at(self, row: list[float]) -> float:
         slopes, bounds = self.slopes, self.bounds
@@ -42,13 +42,13 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
 
 class Reach(msgspec.Struct, frozen=True, kw_only=True):
     matmul: Effects
-    """Of fp32 matrix products, against their curve."""
+    """fp32 matrix products, relative to their curve."""
     convolution: Effects
-    """Of 3x3 convolutions without TF32, against theirs."""
+    """3x3 convolutions without TF32, relative to their curve."""
     bandwidth: Effects
-    """Of passes over memory, against the curves of the H200."""
+    """Passes over memory, relative to the curves of the H200."""
     sag: float
-    """Clocks fall as this power of the watts a card has per TFLOP, against the usual of its generation."""
+    """Exponent of a card's watts per TFLOP, relative to its generation's usual value, in its clock."""
     watts: dict[str, float]
     """Generation → usual watts per fp32 TFLOP."""
     matmul_curve: Curve
@@ -67,12 +67,12 @@ def factor(effects: Effects, card: Card) -> float:
 
 
 NARROW: Final = frozenset({"Volta", "Turing", "Ampere GA100"})
-"""Sixteen fp32 lanes to a scheduler, and integers on lanes of their own. All others have 32 or more, and come less
-near their peak."""
+"""Chips with 16 fp32 lanes per scheduler and separate integer lanes. All others have 32 or more fp32 lanes and reach a
+smaller share of their peak."""
 
 
 ECC_SHARE: Final = 0.96
-"""Error correction kept in GDDR itself takes a sixteenth of it, and bandwidth with it; HBM has bits of its own."""
+"""Error correction stored in GDDR uses a sixteenth of the memory and some bandwidth. HBM has dedicated bits for it."""
 
 
 def traits(card: Card) -> tuple[str, ...]:
@@ -83,12 +83,12 @@ def traits(card: Card) -> tuple[str, ...]:
 
 
 def trait(card: Card, known: Container[str]) -> str:
-    """The one trait that a table goes by."""
+    """The trait of the card that a table has an entry for."""
     return next(each for each in traits(card) if each in known)
 
 
 def shortage(card: Card, watts: dict[str, float]) -> float:
-    """Logarithm of the watts per TFLOP against the usual; 0 where a card has its fill."""
+    """Logarithm of the watts per TFLOP relative to the usual value; 0 if the card has at least that."""
     usual = watts.get(card.architecture.partition(" ")[0])
     if not usual or not card.tdp_watts or not card.fp32_tflops:
         return 0.0
@@ -96,7 +96,7 @@ def shortage(card: Card, watts: dict[str, float]) -> float:
 
 
 def shape(dims: Sequence[float], intensity: float) -> list[float]:
-    """Where an operation stands on its curve: rows, columns, depth and number of its matrix products."""
+    """The position of an operation on its curve: rows, columns, depth and number of its matrix products."""
     m, n, k, b = (log2(max(1.0, each)) / 10 for each in dims)
     i = log2(max(1.0, intensity)) / 10
     return [1.0, m, n, k, m * m, n * n, k * k, i, i * i, b, float(b > 0)]

@@ -1,7 +1,7 @@
-"""Seconds on any card, from the seconds on the H200 and what bounds each operation there (`estimate/bounds.py`).
+"""Scales times measured on the H200 to any card, by what limits each operation (`estimate/bounds.py`).
 
-What holds: the operations are gone through once; each card then costs one pass over numbers. On the H200's own peaks
-the sum is the time that was put in.
+Invariants: the operations are read once, and each card then costs one pass over numbers. For the peaks of the H200 the
+sum equals the measured time.
 """
 
 from collections import defaultdict
@@ -26,29 +26,29 @@ from teraflock.estimate.reach import Reach, fitted, shape
 from teraflock.estimate.speed import PEAKS_H200, Peaks, floor_seconds, rate, rate_kind
 
 LAUNCH_SECONDS: Final = 2.2e-6
-"""Of each operation, whatever the card."""
+"""Launch time of each operation, the same on every card."""
 PLAIN_RATES: Final = frozenset({"matmul", "tf32", "square", "other"})
-"""At which cards without TF32 run other kernels than the H200 does: these go by curves of their own."""
+"""Rates for which cards without TF32 run other kernels than the H200. These have their own curves."""
 PLAIN_PASSES: Final = 1.2
-"""Passes over memory of an fp32 convolution that needs no other layout, against one."""
+"""Passes over memory of an fp32 convolution that does not change the layout, relative to one pass."""
 OVER_MAX: Final = 1.2
-"""How many times its floor a pass over memory takes at most where memory bounds it. One that takes longer on the H200
-waits for the SMs there."""
+"""The longest time of a pass that memory limits, relative to its floor. A pass that takes longer on the H200
+waits for the SMs."""
 MEMORY_AGES: Final = 0.3
-"""How much of what an old generation is slower by in passes and norms falls on memory, as a power of it. Single
-operators say none, whole steps all: of a few values that at which no precision comes out too quick."""
+"""How much of the slowdown of old generations in passes and norms applies to memory, as an exponent. Single operators
+suggest 0 and whole steps suggest 1. We tried a few values and chose one that makes no precision too fast."""
 IDLE_SHARE: Final = 0.5
-"""Of a pass that memory bounds on the H200: so much of its time the SMs would take alone. With a third of them or less
-such passes begin to take longer."""
+"""For a pass that memory limits on the H200: the share of its time that the SMs alone would need. Such passes become
+slower when only a third of the SMs or fewer are available."""
 
 
 def seconds_on(work: Work, seconds_there: float, peaks: Peaks, *, tf32: bool) -> float:
-    """One operation on another card, from its time on the H200."""
+    """Scale the time of one operation from the H200 to another card."""
     return Scaled([(work, 1, seconds_there)], tf32=tf32).seconds_on(peaks)
 
 
 class Scaled:
-    """Many operations with their times on the H200, ready to be summed for any card in one pass."""
+    """Many operations with their times on the H200, prepared so that one pass sums them for any card."""
 
     def __init__(
         self,
@@ -64,11 +64,11 @@ class Scaled:
         self._clock_power = model.clock
         self._pass_share = model.sm_share[SINGLE]
         self.fixed = 0.0
-        # Per pass: bytes so counted that over a card's bandwidth they give its seconds, and seconds of the SMs.
+        # Per pass: effective bytes (divided by a card's bandwidth they give seconds), and seconds of the SMs.
         self._passes: list[tuple[float, float]] = []
-        # Per operation of a class and rate: bytes and flops, counted likewise; they make its floor.
+        # Per operation, by class and rate: effective bytes and flops, which determine its floor.
         self._floors: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
-        # Above these floors: seconds that every SM takes, and seconds that all SMs share.
+        # Time above these floors: seconds that do not depend on the number of SMs, and seconds that all SMs share.
         self._above: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
         self._plain: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
         for work, count, seconds in items:
@@ -119,7 +119,7 @@ class Scaled:
         return total
 
     def in_plain(self, key: tuple[str, str], peaks: Peaks) -> bool:
-        """Whether a card runs operations of a class and rate in plain fp32, by kernels other than the H200's."""
+        """Whether a card runs operations of a class and rate in plain fp32, with other kernels than the H200."""
         return key in self._plain and bool(peaks.square) and (key[1] == "matmul" or not peaks.tf32)
 
     def _in_passes(self, bandwidth: float, sms: float) -> float:
@@ -130,11 +130,11 @@ class Scaled:
         return total
 
     def _bandwidth(self, peaks: Peaks) -> float:
-        """Few SMs cannot draw all that the memory gives."""
+        """The bandwidth that the card can use: too few SMs cannot saturate the memory."""
         return min(peaks.bandwidth * peaks.bandwidth_reach, peaks.sms * peaks.clock * self._bytes_per_clock)
 
     def _sms_slower(self, peaks: Peaks, share: float) -> float:
-        """How many times as long as on the H200 the SMs take over work of which so much is shared among them."""
+        """How many times longer than on the H200 the SMs take for work of which `share` is split among them."""
         clocks = float((PEAKS_H200.clock / peaks.clock) ** self._clock_power)
         return clocks * (1 - share + share * PEAKS_H200.sms / peaks.sms)
 
@@ -148,10 +148,10 @@ def _floor(pairs: Sequence[tuple[float, float]], bandwidth: float, arithmetic: f
 
 
 def plain_share(work: Work, reach: Reach) -> float:
-    """Time of a matrix product or convolution in plain fp32 over its arithmetic at the peak rate.
+    """Time of a matrix product or convolution in plain fp32, relative to its arithmetic at the peak rate.
 
-    A 3x3 convolution may take less than one: Winograd does less arithmetic. The operators that its curve was fitted on
-    depend more on the number of rows than whole steps do.
+    The result can be below 1 for a 3x3 convolution, because Winograd needs less arithmetic. The single operators that
+    its curve was fitted on depend more on the number of rows than whole steps do, so the rows are damped.
     """
     intensity = work.flops / max(1.0, work.bytes)
     if not (work.family.startswith("conv") and work.family.endswith(":k")):

@@ -1,10 +1,11 @@
-"""The peak on each of several GPUs that split a model's state, as PyTorch's FSDP does: ZeRO stages 2 and 3.
+"""The peak memory on each of several GPUs that shard a model's state, as PyTorch's FSDP does: ZeRO stages 2 and 3.
 
-A walk over the events of a trace that counts parameters, gradients and optimizer state by their shares. What each GPU
-has beside them was read off an H200 with a fake process group (`measured/judge_sharded`):
+It walks over the events of a trace and counts parameters, gradients and optimizer state by their shares. What each GPU
+holds in addition was measured on an H200 with a fake process group (`measured/judge_sharded`):
 
-- stage 2 has the whole weights beside its shard of them, and frees those of a layer once it has its gradients;
-- stage 3 has the layer at work whole beside its shard, and everything outside the repeated layers until the step ends;
+- stage 2 holds the whole weights in addition to its shard, and frees a layer's weights once their gradients exist;
+- stage 3 holds the current layer whole in addition to its shard, and everything outside the repeated layers until the
+  step ends;
 - gradients outside the repeated layers stay whole until the backward pass ends, those of a layer until it is done.
 """
 
@@ -24,12 +25,12 @@ from teraflock.estimate.memory import (
 from teraflock.workload.trace import DTYPE_BYTES, EVENT_KINDS
 
 REPEATS_MIN: Final = 3
-"""How often a shape occurs at least among the parameters if it belongs to a layer that repeats."""
+"""A parameter shape that occurs at least this often belongs to a repeated layer."""
 WEIGHTS_STAGE: Final = 3
 
 
 class _Live:
-    """Bytes that live, by how they are split."""
+    """Live bytes, by how they are sharded."""
 
     def __init__(self, scene: Scene, stage: int, gpus: int, *, offload: bool) -> None:
         self.share = 1 / gpus
@@ -39,13 +40,13 @@ class _Live:
         self.bytes = dict.fromkeys("pgGorx", 0)
 
     def key(self, letter: str, size: int, *, in_optimizer: bool) -> str:
-        """`G`: a gradient that stays whole for long. `x`: a temporary of the optimizer. `r`: the rest."""
+        """`G`: a gradient outside the repeated layers. `x`: a temporary of the optimizer. `r`: the rest."""
         if letter == "g":
             return "G" if size in self.outside else "g"
         return letter if letter in "po" else "x" if in_optimizer else "r"
 
     def computing(self) -> float:
-        """While a step goes forward or backward."""
+        """Live bytes during the forward and backward pass."""
         live, share = self.bytes, self.share
         if self.stage == WEIGHTS_STAGE:
             whole = min(live["p"], sum(size * count for size, count in self.outside.items()) + self.layer)
@@ -56,14 +57,14 @@ class _Live:
         return weights + gradients + live["o"] * self.state_share + live["r"]
 
     def stepping(self, temporary: int = 0) -> float:
-        """While the optimizer steps: it works on shards alone."""
+        """Live bytes during the optimizer's step, which works on shards only."""
         live = self.bytes
         split = live["p"] + live["g"] + live["G"]
         return split * self.share + (live["o"] + live["x"] + temporary) * self.state_share + live["r"]
 
 
 def layers(scene: Scene) -> tuple[Counter[int], float]:
-    """The bytes of each parameter outside the layers that repeat, with how often they occur, and those of a layer."""
+    """The sizes of the parameters outside the repeated layers, with their counts, and the bytes of one layer."""
     shapes = Counter(
         (tuple(scene.sizes[at] for at in each.shape), each.dtype) for each in scene.trace.parameters
     )
@@ -82,7 +83,7 @@ def layers(scene: Scene) -> tuple[Counter[int], float]:
 def sharded_peak(
     scene: Scene, optimizer: str, *, cublas_bytes: int, stage: int, gpus: int, offload: bool = False
 ) -> int:
-    """The live peak on each GPU, without convolution workspaces; the optimizer's state is there already."""
+    """The live peak on each GPU, without convolution workspaces. The optimizer's state already exists."""
     live = _Live(scene, stage, gpus, offload=offload)
     trains = scene.trace.has_backward and not scene.trace.has_optimizer
     parameters = scene.parameter_sizes()

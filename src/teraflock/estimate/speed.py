@@ -1,8 +1,8 @@
-"""Seconds of one operation on the H200: a roofline, times what was measured above it.
+"""The time of one operation on the H200: its roofline floor times a measured factor.
 
-The floor is the larger of arithmetic over peak rate and bytes over bandwidth. How far an operation stays
-above its floor was measured on an H200 and fitted per family as a curve of its sizes (`data/h200.json`).
-`estimate/scaled.py` takes these seconds to other cards.
+The floor is the larger of arithmetic over peak rate and bytes over bandwidth. The factor above the floor was measured
+on an H200 and fitted per family as a curve over the operation's sizes (`data/h200.json`). `estimate/scaled.py` scales
+the result to other cards.
 """
 
 import os
@@ -23,7 +23,7 @@ CLOCK_H200: Final = 1.983e9
 
 
 class Peaks(msgspec.Struct, frozen=True, kw_only=True):
-    """What a card can do at best, per second."""
+    """The peak rates of a card, per second."""
 
     bandwidth: float
     fp32: float
@@ -31,14 +31,14 @@ class Peaks(msgspec.Struct, frozen=True, kw_only=True):
     half: float
     sms: int
     fp32_reach: float = 1.0
-    """Share of its fp32 peak a matrix product reaches, against `Reach.matmul_curve`; of the H200, against its own."""
+    """Share of the fp32 peak that a matrix product reaches, relative to `Reach.matmul_curve`; 1 on the H200."""
     bandwidth_reach: float = 1.0
     square: float = 0.0
-    """The rate of 3x3 convolutions in plain fp32, against `Reach.convolution_curve`; 0 on the H200."""
+    """The rate of 3x3 convolutions in plain fp32, relative to `Reach.convolution_curve`; 0 on the H200."""
     clock: float = CLOCK_H200
-    """Of its SMs, in Hz, at boost."""
+    """Boost clock of the SMs in Hz."""
     convolution: float = 1.0
-    """How many times as long tensor cores take over convolutions as the split of the H200's time says."""
+    """Time of convolutions on tensor cores, relative to what the H200's times predict. The next four are alike."""
     matmul: float = 1.0
     depthwise: float = 1.0
     plain: float = 1.0
@@ -52,26 +52,27 @@ class Measured(msgspec.Struct, frozen=True):
     workspace: dict[str, float]
     time: dict[str, list[float]]
     points: dict[str, msgspec.Raw]
-    """Curve → what `near` reads: a workload uses a few of hundreds, and reading all would cost a cold start 4 ms."""
+    """Curve → the points that `near` decodes. A workload uses a few of hundreds; decoding all would take 4 ms."""
     host: dict[str, float]
-    """Seconds of an undisturbed host by kind of cost: see `estimate/host.py`."""
+    """Seconds on an undisturbed host, by kind of cost (`estimate/host.py`)."""
     serial: float
-    """Seconds per parameter tensor of an optimizer that waits for the GPU at each, likewise."""
+    """Host seconds per parameter tensor for an optimizer that waits for the GPU at each of them."""
     matrix: list[float]
-    """Seconds of the GPU for one of the many tiny matrix products such an optimizer takes over a convolution: of one
-    row and column, and of more."""
+    """GPU seconds for one of the many small matrix products that such an optimizer computes for a convolution: with
+    one row and column, and with more."""
     pace: dict[str, list[float]]
-    """How many times as long a host takes as the costs above, `shared` or `own`, `_infer` or `_train`: tenth
-    percentile, middle, ninetieth, of steps held out."""
+    """Factor on the host costs above, by `shared` or `own` with `_infer` or `_train`: 10th percentile, median and
+    90th percentile over held-out steps."""
     spread: list[list[float]]
-    """Logarithms of measured over predicted time where the GPU decides: tenth and ninetieth percentile, likewise; where
-    all operations lie beside measured ones, and where none does."""
+    """Logarithms of measured over predicted time for steps that the GPU limits: 10th and 90th percentile over held-out
+    steps. First if all operations are close to measured ones, then if none is."""
     models: dict[str, float]
-    """How many times as wide that is of a model of the zoo, by how far off other steps of it were."""
+    """Factor on that interval for a model of the zoo, from the errors of its other steps."""
     points_read: dict[str, list[list[float]]] = {}
 
     def near(self, curve: str) -> list[list[float]]:
-        """Measured operations by their first coordinate, each followed by its distance from the curve."""
+        """Measured operations, ordered by their first coordinate. The last number of each is its distance from the
+        curve."""
         if curve not in self.points_read:
             raw = self.points.get(curve)
             self.points_read[curve] = msgspec.json.decode(raw, type=list[list[float]]) if raw else []
@@ -86,7 +87,7 @@ def measured() -> Measured:
 
 
 def floor_seconds(work: Work, peaks: Peaks, *, tf32: bool) -> float:
-    """The least time: arithmetic or memory, whichever is more."""
+    """The minimum time: the larger of arithmetic and memory."""
     moved = work.bytes / (peaks.bandwidth * peaks.bandwidth_reach)
     if not work.flops:
         return moved
@@ -94,7 +95,7 @@ def floor_seconds(work: Work, peaks: Peaks, *, tf32: bool) -> float:
 
 
 def rate_kind(work: Work, *, tf32: bool) -> str:
-    """Which of a card's rates an operation runs at."""
+    """Which of a card's rates applies to an operation."""
     if ":depthwise" in work.family:
         return "fp32"
     if work.dtype == "h":
@@ -119,7 +120,7 @@ def rate(kind: str, peaks: Peaks) -> float:
 
 
 def features(work: Work, floor: float) -> list[float]:
-    """Where an operation stands on its curve: constant first, then logarithms of its sizes."""
+    """The position of an operation on its curve: a constant, then logarithms of its sizes."""
     scale = log2(max(floor, 1e-9) / 1e-6) / 10
     if work.family == "matmul" or work.family.startswith("conv"):
         rows, columns, inner, batch = work.dims
@@ -137,8 +138,8 @@ def features(work: Work, floor: float) -> list[float]:
 
 
 def place(work: Work, floor: float) -> tuple[float, ...]:
-    """Coordinates by which two operations of one family are near each other, what tells them apart best first; 0.1 is
-    a factor of two. Of one layer at two batches the time over the floor differs less than of two layers."""
+    """Coordinates that measure how similar two operations of one family are, the most telling first. 0.1 is a factor of
+    two. Relative to the floor, the time of one layer at two batch sizes differs less than the time of two layers."""
     scale = log2(max(floor, 1e-9) / 1e-6) / 10
     if work.family == "bytes":
         row, strided, channels = work.dims
@@ -152,15 +153,16 @@ def place(work: Work, floor: float) -> tuple[float, ...]:
 
 
 LAYER: Final = 0.35
-"""How much less two batches are apart than two layers: of a few values that with the nearest held-out steps."""
+"""Distance between two batch sizes relative to two layers. We tried a few values and kept the one with the smallest
+error on held-out steps."""
 
 
 def curve_keys(work: Work, precision: str) -> list[str]:
-    """From the most particular curve to the most general."""
+    """The curves to try, from the most specific to the most general."""
     dtype = work.dtype
     if work.family == "bytes":
         name = BATCH_NORMS.get(work.name, work.name)
-        # cuDNN normalises float16 under autocast, where weights are float32, and bfloat16 never
+        # cuDNN normalises float16 only under autocast, where weights are float32, and never bfloat16.
         own = (
             [f"{name}:cudnn"]
             if dtype == "h" and precision == "amp-fp16" and name in BATCH_NORMS.values()
@@ -170,7 +172,7 @@ def curve_keys(work: Work, precision: str) -> list[str]:
     if work.family == "matmul":
         return [f"matmul:{'t' if precision == 'tf32' and dtype == 'f' else dtype}", "matmul"]
     head, _, _ = work.family.partition(":")
-    # and it has kernels for depthwise convolutions in float16 alone
+    # cuDNN has kernels for depthwise convolutions in float16 only.
     own = (
         [f"{work.family}:fp16"] if dtype == "h" and precision in FP16 and ":depthwise" in work.family else []
     )
@@ -184,31 +186,30 @@ BATCH_NORMS: Final = {
     "cudnn_batch_norm": "native_batch_norm",
     "cudnn_batch_norm_backward": "native_batch_norm_backward",
 }
-LOG_MAX: Final = (
-    6.0  # sorting a few thousand indices takes 200 microseconds; nothing measured was further above
-)
+LOG_MAX: Final = 6.0
+"""The largest measured value: sorting a few thousand indices takes 200 microseconds."""
 
 
-NEAR: Final = 0.04  # how far a measured operation still tells about another, in coordinates
-REACH: Final = 2.2 * NEAR  # and where it ends
+NEAR: Final = 0.04  # the distance, in coordinates, over which a measured operation informs others
+REACH: Final = 2.2 * NEAR  # operations further away are ignored
 WIDER: Final = 1.001
-DOUBT: Final = 0.1  # one operation right on the spot counts 1 / (1 + DOUBT)
+DOUBT: Final = 0.1  # one operation at distance 0 has the weight 1 / (1 + DOUBT)
 
 
 def seconds_h200(work: Work, known: Measured, precision: str) -> float:
-    """Time of one operation on the H200, its launch gap included."""
+    """Time of one operation on the H200, including the gap at its launch."""
     return timed_h200(work, known, precision)[0]
 
 
 def timed_h200(work: Work, known: Measured, precision: str) -> tuple[float, float]:
-    """The same, and how well it is known: 1 right beside measured operations, 0 far from all."""
+    """Time and nearness: 1 next to measured operations, 0 far from all of them."""
     floor = floor_seconds(work, PEAKS_H200, tf32=precision == "tf32")
     above, nearness = _above(work, floor, known, precision)
     return exp(above) * max(floor, FLOOR_SECONDS), nearness
 
 
 def mean_nearness(timed: Iterable[tuple[float, float]]) -> float:
-    """Of many operations, each with its seconds and how well it is known."""
+    """The mean nearness of operations, weighted by their seconds."""
     total = near = 0.0
     for seconds, nearness in timed:
         total += seconds
@@ -217,7 +218,7 @@ def mean_nearness(timed: Iterable[tuple[float, float]]) -> float:
 
 
 def _above(work: Work, floor: float, known: Measured, precision: str) -> tuple[float, float]:
-    """Logarithm of time over floor: the family's curve, and what its nearest measured operations add; how near."""
+    """Logarithm of time over floor, from the family's curve and its nearest measured operations, and the nearness."""
     for key in curve_keys(work, precision):
         curve = known.time.get(key)
         if curve:
@@ -228,7 +229,7 @@ def _above(work: Work, floor: float, known: Measured, precision: str) -> tuple[f
 
 
 def _on_curve(row: Sequence[float], curve: Sequence[float], bounds: Sequence[float]) -> float:
-    # Beyond what was measured the curve goes on level: polynomials do not extrapolate.
+    # Outside the measured range the curve is constant, because polynomials do not extrapolate.
     total = curve[0]
     for at in range(1, len(row)):
         total += curve[at] * min(max(row[at], bounds[2 * at - 2]), bounds[2 * at - 1])
@@ -236,12 +237,12 @@ def _on_curve(row: Sequence[float], curve: Sequence[float], bounds: Sequence[flo
 
 
 def nearby(spot: tuple[float, ...], points: Sequence[list[float]]) -> tuple[float, float]:
-    """What measured operations lie above the curve there, and how much is known of that."""
+    """Mean distance of nearby measured operations from the curve, and the nearness."""
     reach = REACH
     first, second, *others = spot
     weight = total = 0.0
     begin, end = bisect_left(points, [first - reach]), bisect_left(points, [first + reach, inf])
-    # most of those near in the first coordinate are far in the second; the exact limit is drawn below
+    # Most points near in the first coordinate are far in the second. The exact limit is checked below.
     least, most = second - WIDER * reach, second + WIDER * reach
     limit, width = reach * reach, NEAR * NEAR
     for point in [each for each in points[begin:end] if least < each[1] < most]:

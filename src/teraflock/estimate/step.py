@@ -1,7 +1,7 @@
-"""The time of a step as an interval: the GPU's operations and the host's, side by side.
+"""The time of a step as an interval: the operations of the GPU and of the host run in parallel.
 
-A short step waits for the host, which issues every operation in Python and C++ (`estimate/host.py`). Its costs were
-fitted on the servers the H200s stood in: a slower host is slower still.
+A short step waits for the host, which issues every operation in Python and C++ (`estimate/host.py`). The costs of the
+host were fitted on the machines of the measured H200s. A slower host takes longer than estimated.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ from teraflock.estimate.speed import (
 SHARED: Final = "shared"
 OWN: Final = "own"
 HOSTS: Final = (SHARED, OWN)
-"""Whose cores the host's are: shared with others, as those of rented servers are most of the time, or nobody else's."""
+"""Whether the host's CPU cores are shared with others, as on most rented machines, or used by this workload alone."""
 
 
 class Seconds(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class Seconds(msgspec.Struct, frozen=True):
 
 
 class StepWork:
-    """The operations of one step with their time on the H200: made once, then scaled to any card."""
+    """The operations of one step with their times on the H200, computed once and then scaled to any card."""
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class StepWork:
         card_model: CardModel | None = None,
         before: "tuple[StepWork, int] | None" = None,
     ) -> None:
-        """`model` of the zoo; `card_model` in place of the fitted one, for judging a fit; `context` for a step as some
-        were measured, under `with torch.device(…)`; `before`: passes that only accumulate gradients, and how many of
-        them a step has."""
+        """`model` is a name in the zoo. `card_model` replaces the fitted one to evaluate a fit. Set `context` for steps
+        that were measured under `with torch.device(…)`. `before` has the passes that only accumulate gradients, and how
+        many of them a step has."""
         self._before = before
         trains = scene.trace.has_backward and not scene.trace.has_optimizer
         lists = optimizer_works(optimizer, scene) if trains else []
@@ -98,7 +98,7 @@ class StepWork:
     def gpu_seconds(self, peaks: Peaks) -> float:
         if peaks is PEAKS_H200:
             return self._lines.gpu_seconds
-        if self._latest[0] is not peaks:  # a card is asked about several times in a row
+        if self._latest[0] is not peaks:  # callers ask about the same card several times in a row
             self._latest = peaks, self.scaled.seconds_on(peaks)
         return self._latest[1]
 
@@ -110,15 +110,15 @@ class StepWork:
         return alone + times * work.seconds(peaks)
 
     def seconds_where_gpu_takes(self, gpu_seconds: float) -> float:
-        """The step's time where the GPU's part of it is known otherwise: for fitting."""
+        """The step's time for a known GPU time. Used by the fits."""
         return self._seconds(gpu_seconds / max(self._lines.gpu_seconds, 1e-9), self._pace)
 
     def waits_for_host(self, peaks: Peaks) -> bool:
         return self.gpu_seconds(peaks) < HOSTED_SHARE * self._seconds(self._slower(peaks), self._pace)
 
     def interval(self, peaks: Peaks, doubt: Sequence[float] = (0.0, 0.0)) -> tuple[float, float]:
-        """Tenth and ninetieth percentile: host and GPU as quick, and as slow, as one in ten of each was found. Wider by
-        the doubt about a card, down and up."""
+        """Return the 10th and 90th percentile: host and GPU both at their 10th and both at their 90th percentile.
+        `doubt` widens the interval down and up by what is uncertain about the card."""
         slower, (low, high), (down, up) = self._slower(peaks), self._spread, doubt
         quick, _, slow = self._paces
         found = (
@@ -132,7 +132,7 @@ class StepWork:
         return found[0] + times * least, found[1] + times * most
 
     def _slower(self, peaks: Peaks) -> float:
-        """How many times as long as the H200 the GPU takes."""
+        """GPU time relative to the H200."""
         return self.gpu_seconds(peaks) / max(self._lines.gpu_seconds, 1e-9)
 
     def _seconds(self, slower: float, pace: float) -> float:
@@ -141,22 +141,22 @@ class StepWork:
 
 
 def spread(known: Measured, nearness: float, width: float = 1.0) -> tuple[float, float]:
-    """How far off the GPU's time may be, as logarithms, where so much of it is spent beside measured operations."""
+    """The interval of the GPU time, as logarithms. `nearness` is the share of time in or near measured operations."""
     (low, high), (low_far, high_far) = known.spread
     return width * (low_far + nearness * (low - low_far)), width * (high_far + nearness * (high - high_far))
 
 
 HOSTED_SHARE: Final = 0.75
-"""Where the GPU is busy for less of a step than this, the host decides how long it takes."""
+"""If the GPU is busy for a smaller share of a step than this, the host limits its speed."""
 
 
 def matrix_seconds(shapes: Iterable[Sequence[int]], each: Sequence[float]) -> float:
-    """Of the GPU, for the products of rows and columns that Adafactor takes over every filter of a convolution."""
+    """GPU time of the row-by-column products that Adafactor computes for every filter of a convolution."""
     return sum(prod(shape[:-2]) * each[max(shape[-2:]) > 1] for shape in shapes if len(shape) > 2)
 
 
 def optimizer_works(optimizer: str, scene: Scene) -> list[Work]:
-    """The operations of one optimizer step: lists, as PyTorch's foreach form runs them, or its passes over each."""
+    """The operations of one optimizer step: list operations of PyTorch's foreach form, or passes per parameter."""
     elements: Counter[str] = Counter()
     for shape, dtype in scene.parameter_sizes():
         size = 1
@@ -202,4 +202,4 @@ FOREACH: Final = {
     ),
 }
 SERIAL: Final = frozenset({"adafactor"})
-"""Goes from parameter to parameter and reads two norms of each back: host and GPU wait for each other."""
+"""Optimizers that update one parameter at a time and read two norms back, so host and GPU wait for each other."""

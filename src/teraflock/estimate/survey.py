@@ -1,7 +1,7 @@
-"""One workload on many cards, asked card by card: whether it fits there, and how long a step takes.
+"""Estimates one workload card by card, for the planner: whether it fits, and how long a step takes.
 
-What a plan needs and no more: no largest batches, no timeline, and for any number of GPUs the work of one question.
-What holds: it says of each card what `answer` says of it among the same cards.
+It computes no largest batches and no timeline, and reuses its work for any number of GPUs. Invariant: for each card the
+result equals that of `answer` for the same list of cards.
 """
 
 from collections.abc import Sequence
@@ -30,15 +30,14 @@ STAGE_MAX: Final = 3
 class Fit(msgspec.Struct, frozen=True):
     fits: bool
     missing_bytes: int
-    """By how much it does not fit; 0 where it does, or misses by what the allocator loses in gaps."""
+    """Missing memory. 0 if the workload fits, or fails only because of fragmentation."""
 
 
 class Survey:
-    """With a `stage` of ZeRO, several GPUs split state among them: 1 the optimizer's, 2 the gradients too, 3 the
-    weights as well (FSDP).
+    """`stage` is the ZeRO stage: GPUs shard 1 the optimizer state, 2 also the gradients, 3 also the weights (FSDP).
 
-    `estimate/sharded.py` says what each GPU then has. The optimizer's step works on shards alone, so its temporaries
-    are split as well. With `offload` that step runs on the host, which keeps its state.
+    `estimate/sharded.py` computes what each GPU then holds. The optimizer's step works on shards only, so its
+    temporaries are sharded too. With `offload` that step runs on the host, which keeps the state.
     """
 
     def __init__(
@@ -50,20 +49,22 @@ class Survey:
         offload: bool = False,
         tensor_parallel: int = 1,
     ) -> None:
-        """With `tensor_parallel`, what is said here of a GPU holds of each in a group of so many."""
+        """With `tensor_parallel`, every result for a GPU applies to each GPU of a group of that size."""
         self.estimator = Estimator(workload, tensor_parallel=tensor_parallel)
         self.workload = self.estimator.workload
         self._stage = stage
         self._offload = offload
         if offload and self.estimator.trace.has_optimizer:
-            raise BadInput("This trace holds its own optimizer's step, which cannot be moved to the host")
+            raise BadInput(
+                "This trace includes the optimizer's step, so the step cannot be offloaded to the host"
+            )
         self._reference = reference_bytes(cards, self.workload.precision)
         self._finders: dict[int, tuple[BatchFinder | None, int]] = {}
         self._steps: dict[str, StepWork] = {}
 
     def fit(self, card: Card, gpus: int) -> Fit:
-        """On one GPU, or on each of several that share the work: those keep their gradients a second time."""
-        # without shards memory beyond two is that of two
+        """On one GPU, or on each of several GPUs, which need a second copy of their gradients."""
+        # Without sharding, the memory per GPU is the same for two GPUs and more.
         finder, need = self._finder(gpus if self._stage else min(gpus, 2))
         room = reservable_bytes(card)
         if finder is None:
@@ -73,24 +74,24 @@ class Survey:
         return Fit(fits, 0 if fits else max(0, need - room))
 
     def seconds(self, card: Card, host: str = SHARED) -> Seconds | None:
-        """One step on one GPU, beside a host of these `HOSTS`."""
+        """The time of one step on one GPU. `host` is one of `HOSTS`."""
         if host not in self._steps:
             self._steps[host] = step_of(self.estimator, self.estimator.scene(), host=host)
         return seconds_on(self.estimator, self._steps[host], card)
 
     @cached_property
     def exchanged_bytes(self) -> float:
-        """What GPUs tell each other in a step, as if it were gradients to be averaged, which travel twice.
+        """Bytes that GPUs exchange in a step, expressed as gradients to average, which travel twice.
 
-        Shards are gathered for the forward and for the backward pass, and gradients scattered once: three times.
+        With sharded weights there are three transfers: two gathers of the weights and one scatter of the gradients.
         """
         return 1.5 * self._weights if self._stage == STAGE_MAX else float(self.estimator.gradient_bytes())
 
     def offload_seconds(self, card: Card, gpus: int) -> float:
-        """By how much a step is longer on each of so many GPUs, where the optimizer runs on the host."""
+        """The extra time of a step on each of `gpus` GPUs if the optimizer runs on the host."""
         if not self._offload:
             return 0.0
-        # The GPUs of a machine share its cores, so the state that their host goes through is never less.
+        # The GPUs of a machine share its cores, so their host always processes the whole state.
         share = 1 / gpus if self._stage else 1.0
         return offload_seconds(card, self._gradients * share, self._optimizer_state)
 
@@ -99,7 +100,7 @@ class Survey:
 
     @cached_property
     def _tensors(self) -> list[tuple[list[int], int, bool]]:
-        """Shape, bytes and whether it is trained, of every parameter."""
+        """Shape, bytes and trainability of every parameter."""
         scene = self.estimator.lean_scene(self.workload.batch or 1)
         shapes = [([scene.sizes[at] for at in each.shape], each) for each in scene.trace.parameters]
         return [(shape, prod(shape) * DTYPE_BYTES[each.dtype], each.trainable) for shape, each in shapes]
@@ -133,7 +134,7 @@ class Survey:
         return self._finders[gpus]
 
     def _extra_bytes(self, gpus: int, share: float) -> int:
-        """By how much the peak on each GPU differs from that of a single one whose optimizer has such a share of its
+        """The difference between the peak on each GPU and the peak on a single GPU with this share of the optimizer's
         temporaries."""
         if self._stage > 1 and gpus > 1:
             return self._sharded_peak(gpus) - self._plain_peak(share)
@@ -142,7 +143,7 @@ class Survey:
         return round(gradients - self._optimizer_state * leaves)
 
     def _need_of_trace(self, gpus: int, share: float) -> int:
-        """Of a trace that stands for one batch. With stage 1 its optimizer's step works on shards, and the weights are
+        """The need of a trace with a fixed batch. In stage 1 the optimizer's step works on shards, and the weights stay
         whole."""
         scene = self.estimator.lean_scene(self.workload.batch)
         if not scene.trace.has_optimizer or not self._stage or gpus == 1:
@@ -169,7 +170,7 @@ class Survey:
 
 
 def _optimizer_bytes(scene: Scene) -> int:
-    """The optimizer's state that a trace holds: what was born before the step, or in it and stayed."""
+    """The optimizer's state in a trace: allocated before the step, or during the step and not freed."""
     kinds, live = scene.trace.kinds, {}
     born = 0
     for part in (scene.setup, scene.step):

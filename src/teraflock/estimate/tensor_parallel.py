@@ -1,10 +1,10 @@
-"""Tensor parallelism within one machine, as Megatron does it: a trace as each of so many GPUs runs it.
+"""Tensor parallelism within one machine, as in Megatron: derives the trace that each GPU runs.
 
-What is divided: attention heads, the hidden units of MLPs, the vocabulary; so the matrices, with their gradients and
-optimizer state, and activations wider than the hidden state. What stays whole: norms, vectors and tables of positions,
-and activations as wide as the hidden state. Queries, keys and values are among those until they are cut into heads,
-so memory is somewhat above Megatron's. Each layer and pass has two all-reduces of the hidden state, and nothing hides
-them. All of this is computed; none of it was measured.
+Divided: attention heads, the hidden units of MLPs and the vocabulary. This divides matrices, their gradients and
+optimizer state, and the activations that are wider than the hidden state. Not divided: norms, vectors, position tables,
+and activations as wide as the hidden state. These include queries, keys and values before they are split into heads, so
+the memory is slightly above Megatron's. Each layer and pass has two all-reduces of the hidden state, which do not
+overlap with computation. All of this is computed, not measured.
 """
 
 from collections.abc import Mapping
@@ -32,9 +32,9 @@ class Blocks(msgspec.Struct, frozen=True):
     heads: int
     key_heads: int
     reduces: int
-    """All-reduces of a forward pass: two for each layer, three where it also looks at an encoder."""
+    """All-reduces of a forward pass: two per layer, or three if the layer also attends to an encoder."""
     positions: int = 0
-    """Rows of a table of positions, which stays whole."""
+    """Rows of the position table, which is not divided."""
 
 
 def _plain(layers: int, width: int, heads: int, key_heads: int = 0, positions: int = 0) -> Blocks:
@@ -63,14 +63,14 @@ PATCH: Final = 16
 
 
 def blocks_of(model: str, ways: int) -> Blocks:
-    """The blocks to be divided so many ways. Refuses what cannot be."""
+    """The blocks of a model, checked to be divisible among `ways` GPUs."""
     if not 1 < ways <= TENSOR_MAX:
-        raise BadInput(f"Tensor parallelism takes 2 to {TENSOR_MAX} GPUs of one machine, not {ways}")
+        raise BadInput(f"Tensor parallelism needs 2 to {TENSOR_MAX} GPUs of one machine, not {ways}")
     known = BLOCKS.get(model)
     if known is None:
         raise BadInput(
-            f"`{model}` cannot be divided by tensor parallelism: no transformer blocks are known of it",
-            hint="Leave `--tensor-parallel` out; the zoo's language models and vit can be divided",
+            f"Tensor parallelism does not support `{model}`: it has no transformer blocks that Teraflock knows",
+            hint="Remove `--tensor-parallel`. It works with the language models and ViTs of the zoo",
         )
     for heads, name in ((known.heads, "attention heads"), (known.key_heads, "key and value heads")):
         if heads % ways:
@@ -80,16 +80,16 @@ def blocks_of(model: str, ways: int) -> Blocks:
                 if not (known.heads % each or known.key_heads % each)
             ]
             raise BadInput(
-                f"{model} has {heads} {name}, which {ways} GPUs cannot share evenly",
-                hint=f"Say `--tensor-parallel {'`, `'.join(map(str, able))}`"
+                f"{model} has {heads} {name}, which cannot be divided evenly among {ways} GPUs",
+                hint=f"Use `--tensor-parallel {'`, `'.join(map(str, able))}`"
                 if able
-                else "Leave `--tensor-parallel` out",
+                else "Remove `--tensor-parallel`",
             )
     return known
 
 
 def reduce_seconds(workload: Workload, card: Card, ways: int) -> float:
-    """What the all-reduces of one step take."""
+    """The time of the all-reduces of one step."""
     blocks = blocks_of(workload.model, ways)
     size = 4 if workload.precision in ("fp32", "tf32") else 2
     moved = workload.batch * _tokens(workload) * blocks.width * size
@@ -105,12 +105,12 @@ def _tokens(workload: Workload) -> int:
 
 
 def divided(trace: Trace, symbols: Mapping[str, int], workload: Workload, ways: int) -> Trace:
-    """The trace of one GPU among so many."""
+    """The trace that each of `ways` GPUs runs."""
     return _Divider(trace, symbols, workload, blocks_of(workload.model, ways), ways).trace()
 
 
 class _Divider:
-    """Decides by sizes. A constant is a width of the model; what depends on a symbol is a batch or a length."""
+    """Decides by sizes: a constant is a width of the model, a size with a symbol is a batch or a length."""
 
     def __init__(
         self, trace: Trace, symbols: Mapping[str, int], workload: Workload, blocks: Blocks, ways: int
@@ -140,7 +140,7 @@ class _Divider:
         )
 
     def _is_matrix(self, parameter: Parameter) -> bool:
-        """Not the table of positions, nor LoRA's, which are small."""
+        """Excludes the position table and the LoRA matrices, which are small."""
         if len(parameter.shape) != 2 or parameter is self._table or (self._lora and parameter.trainable):
             return False
         return min(self._sizes[at] for at in parameter.shape) > self._blocks.heads
@@ -166,7 +166,7 @@ class _Divider:
         return msgspec.structs.replace(parameter, shape=shape)
 
     def _events(self) -> list[int]:
-        """An operation's outputs are allocated right before it: they are divided as it is."""
+        """The outputs of an operation are allocated right before it and are divided in the same way."""
         found = list(self._trace.events)
         fresh: list[int] = []
         for place, event in enumerate(self._trace.events):
@@ -208,7 +208,8 @@ class _Divider:
         )
 
     def _product(self, operation: Operation) -> Operation:
-        """A matrix product: along a wide side, else along the sum, or along the rows where that is over all tokens."""
+        """Divide a matrix product along a wide side, else along the inner dimension, or along the rows if the inner
+        dimension runs over all tokens."""
         inputs = [self._wide_tensor(each) for each in operation.inputs]
         outputs = [self._wide_tensor(each) for each in operation.outputs]
         left, right = operation.inputs[-2:]
@@ -225,11 +226,11 @@ class _Divider:
         return msgspec.structs.replace(operation, inputs=inputs, outputs=outputs)
 
     def _is_width(self, at: int) -> bool:
-        """A side of a matrix, and no batch or length."""
+        """Whether a size is a width of the model, not a batch or a length."""
         return type(self._trace.expressions[at]) is int and self._sizes[at] > self._blocks.heads
 
     def _tensor(self, tensor: Tensor) -> Tensor:
-        """Heads stand second, or are counted together with the batch; else a wide side is divided."""
+        """Heads are the second dimension, or multiplied into the batch. Without heads, divide a wide side."""
         shape = tensor.shape
         if len(shape) >= 3:
             if self._is_heads(shape[0], batch=True):
@@ -253,7 +254,7 @@ class _Divider:
         return [self._part(at) if each else at for at, each in zip(shape, wide, strict=True)]
 
     def _part(self, at: int) -> int:
-        """The index of the same size over the number of GPUs, rounded up."""
+        """The index of this size divided by the number of GPUs, rounded up."""
         if at not in self._parts:
             self._parts[at] = len(self._expressions)
             self._expressions.append(["//", ["+", self._trace.expressions[at], self._ways - 1], self._ways])

@@ -1,4 +1,4 @@
-"""The words of an estimate, as `tera estimate` and the API take them, and the question they mean."""
+"""Parses the options of an estimate, as `tera estimate` and the API take them, into a workload and a question."""
 
 from collections.abc import Sequence
 
@@ -19,11 +19,11 @@ from teraflock.workload.words import WorkloadWords, check_total, total_samples, 
 class EstimateWords(WorkloadWords, frozen=True, kw_only=True, forbid_unknown_fields=True):
     model: Word
     gpu: Words = ()
-    """Cards, MIG slices, or cards that the user added; empty or `all`: every card."""
+    """Cards, MIG slices, or cards that the user added. Empty or `all` means every card."""
     clock: float | None = None
-    """MHz at which the GPU's clock is locked."""
+    """Lock the GPU clock at this many MHz."""
     power_limit: float | None = None
-    """Watts to which the GPU is limited."""
+    """Limit the GPU to this many watts."""
     gpus: Whole | None = None
     memory_limit: Words = ()
     cpu: Word = SHARED
@@ -32,7 +32,7 @@ class EstimateWords(WorkloadWords, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def understood(words: EstimateWords, own_cards: Sequence[Card]) -> tuple[Workload, Question]:
-    """What the words ask for: a workload, and what is to be known of it. `own_cards` are those the user added."""
+    """Parse the options into a workload and a question. `own_cards` are the cards that the user added."""
     workload = workload_from(words.model, _batch(words), words)
     cards = cards_from(
         words.gpu,
@@ -59,7 +59,7 @@ def question_from(words: EstimateWords, *, cards: Sequence[Card]) -> Question:
     for name in ("steps", "epochs", "samples"):
         value: float | None = getattr(words, name)
         if value is not None and not 0 < value < float("inf"):
-            raise BadInput(f"`--{name}` is a number above 0, not {value:g}")
+            raise BadInput(f"`--{name}` must be greater than 0, not {value:g}")
     one_of("kind of CPU", words.cpu, HOSTS)
     if words.ways > 1:
         _refuse_slices(cards)
@@ -76,12 +76,12 @@ def question_from(words: EstimateWords, *, cards: Sequence[Card]) -> Question:
 
 
 def _refuse_all(cards: Sequence[Card], precision: str) -> None:
-    """Where no card that was asked for has the precision, that is a mistake and not an answer."""
+    """Raise if no requested card supports the precision: that is a mistake, not a result."""
     if cards and all(refuses(card, precision) for card in cards):
         one = "Choose another card" if unsupported(cards[0]) else "Choose another precision, or newer cards"
         raise BadInput(
             f"{cards[0].id}: {refuses(cards[0], precision)}",
-            hint=one if len(cards) == 1 else "None of these cards has it",
+            hint=one if len(cards) == 1 else "None of the requested cards supports this precision",
         )
 
 
@@ -89,26 +89,27 @@ def _refuse_slices(cards: Sequence[Card]) -> None:
     for card in cards:
         if is_slice(card):
             raise BadInput(
-                f"{card.id} is a MIG slice, and slices cannot run a layer together",
-                hint="Leave `--tensor-parallel` out, or name the whole card",
+                f"{card.id} is a MIG slice; tensor parallelism needs whole cards",
+                hint="Remove `--tensor-parallel`, or choose the whole card",
             )
 
 
 def gpus_of(words: EstimateWords) -> int:
-    """GPUs in all: those of `--gpus`, which tensor parallelism divides into groups, or one group."""
+    """GPUs in total: `--gpus`, which tensor parallelism divides into groups. Default: one group."""
     check_between("gpus", words.gpus, 1, GPUS_MAX)
     ways = words.ways
     gpus = words.gpus or ways
     if gpus % ways:
         raise BadInput(
             f"{gpus} GPUs cannot be divided into groups of {ways}",
-            hint=f"Say `--gpus {max(ways, gpus // ways * ways)}`, or leave it out for one group",
+            hint=f"Use `--gpus {max(ways, gpus // ways * ways)}`, or remove `--gpus` to use one group",
         )
     return gpus
 
 
 def _limit(text: str) -> Limit:
-    """GB is what a card is sold with, of which the driver and CUDA take some; GiB is what PyTorch may reserve."""
+    """GB means the advertised memory of a card, of which the driver and CUDA use a part. GiB means what PyTorch may
+    reserve."""
     size = parse_memory_bytes(text)
     if text.strip().lower().endswith("ib"):
         return Limit(text, size)
@@ -132,7 +133,7 @@ def cards_from(
 
 
 def _named(names: Sequence[str], own: Sequence[Card]) -> list[Card]:
-    """The cards of the catalog, slices of them, and those that the user added."""
+    """Find cards of the catalog, their slices, and cards that the user added."""
     if not names or "all" in names:
         return [*(card for card in all_cards() if card.cuda or card.memory_gb), *own]
     found: dict[str, Card] = {}
@@ -145,10 +146,10 @@ def _named(names: Sequence[str], own: Sequence[Card]) -> list[Card]:
 
 
 def _whole(name: str) -> Sequence[Card]:
-    kinds = find_kinds(name)  # an unknown name is told here
+    kinds = find_kinds(name)  # raises for an unknown name
     if any(each in cards_by_id() for each in kinds):
         return find_cards(name)
     raise BadInput(
-        f"{kinds[0]} is not estimated: scripts for CUDA do not run there without changes",
-        hint="`tera offers` has its prices; `tera estimate` answers for NVIDIA cards, and roughly for AMD's Instinct",
+        f"{kinds[0]} cannot be estimated: scripts for CUDA do not run on it without changes",
+        hint="`tera offers` lists its prices. `tera estimate` supports NVIDIA cards and, roughly, AMD Instinct cards",
     )

@@ -1,8 +1,8 @@
-"""Memory that kernels take for themselves while they run, and give back at once.
+"""Temporary memory that kernels allocate while they run.
 
-cuDNN lays images out anew (a copy of input and output) for its tensor-core kernels; attention's backward
-pass accumulates in float32; a few others sort or widen. The shares were measured on an H200 operation by
-operation (`lab/fit.py` writes them); an operation without a share is taken to need nothing.
+cuDNN copies input and output to another layout for its tensor-core kernels. The backward pass of attention accumulates
+in float32. A few other kernels sort or widen. The shares were measured per operation on an H200 (`lab/fit.py` writes
+them). An operation without a share is assumed to need no workspace.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ CUBLAS_WORKSPACE_BYTES: Final = {"Hopper": 32 << 20, "Blackwell": 32 << 20}
 def workspace_bytes(
     operation: Operation, work: Work, sizes: Sequence[int], shares: Mapping[str, float]
 ) -> int:
-    """Bytes one operation takes beyond its outputs while it runs."""
+    """Bytes that an operation needs while it runs, in addition to its outputs."""
     if work.family.startswith("conv"):
         share = shares.get(f"{work.family}:{work.dtype}", 0.0)
         if not share:
@@ -37,7 +37,7 @@ def workspace_bytes(
 
 
 def special_workspace_bytes(operation: Operation, sizes: Sequence[int]) -> int:
-    """The same where convolutions take none: PyTorch has them do without when memory is short."""
+    """The workspace when memory is short: PyTorch then runs convolutions without one."""
     special = _SPECIAL.get(operation.name.split(".")[0])
     return special(operation, sizes) if special else 0
 
@@ -61,7 +61,7 @@ def _attention_backward(operation: Operation, sizes: Sequence[int]) -> int:
 
 
 def _softmax_backward(operation: Operation, sizes: Sequence[int]) -> int:
-    """Gradient times output, and the gradient once more where it does not lie in a row."""
+    """Gradient times output, plus a copy of the gradient if it is not contiguous."""
     return _largest_input(operation, sizes) + _uncontiguous_input(operation, sizes)
 
 

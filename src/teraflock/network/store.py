@@ -4,6 +4,7 @@ from typing import Final
 
 from teraflock.storage.database import Transaction
 from teraflock.tenant.model import ProjectId
+from teraflock.tenant.project.store import set_network
 
 TAKEN_DOWN: Final = -1
 
@@ -18,4 +19,4 @@ def of_removed_projects(tx: Transaction) -> tuple[tuple[ProjectId, int], ...]:
 
 def take_down(tx: Transaction, project: ProjectId) -> None:
     """Free the project's part of the address range, because no engine uses it any more."""
-    tx.run("UPDATE project SET network_number = :down WHERE id = :id", down=TAKEN_DOWN, id=project)
+    set_network(tx, project, TAKEN_DOWN)

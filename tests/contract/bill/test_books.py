@@ -1,4 +1,4 @@
-"""The books on both engines: proved sound, kept by several billers at once, and whole after `kill -9`."""
+"""The books on both databases: verified, correct with several concurrent billers, and complete after `kill -9`."""
 
 import random
 import signal
@@ -28,7 +28,7 @@ from teraflock.storage.database import ConstraintBroken, Database
 WRITER = Path(__file__).with_name("writes_until_killed.py")
 
 
-def test_a_month_with_everything_is_sound(database: Database) -> None:
+def test_a_month_with_every_kind_of_charge_verifies(database: Database) -> None:
     world = books(database)
     assert verify(database).faults == ()
     bills = BillService(database, world.clock, RATES)
@@ -45,7 +45,7 @@ def test_a_month_with_everything_is_sound(database: Database) -> None:
     assert "".join(bills.focus(account, "2026-01")).count("\n") > bill.lines
 
 
-def test_the_database_itself_refuses_what_does_not_balance(database: Database) -> None:
+def test_the_database_refuses_unbalanced_entries(database: Database) -> None:
     books(database)
     for sql in (
         "UPDATE trial_balance SET debits = debits + 1",
@@ -73,7 +73,7 @@ def launches(world: World, count: int) -> None:
             world.move(f"ins_{number:03}", Phase.STOPPING, project=f"prj_{number % 3}", asked_at_us=asked_us)
 
 
-def test_two_billers_at_once_charge_everything_once(database: Database) -> None:
+def test_two_concurrent_billers_charge_everything_once(database: Database) -> None:
     world = World(database)
     launches(world, 60)
     world.wait(days=3)
@@ -101,8 +101,8 @@ def test_two_billers_at_once_charge_everything_once(database: Database) -> None:
     assert verdict.charges > 40
 
 
-def test_invoices_of_two_servers_at_once_have_numbers_without_a_gap(database: Database) -> None:
-    """Each issues all there is, again and again, while the other does and a tenant pays."""
+def test_invoices_of_two_concurrent_servers_have_no_gaps(database: Database) -> None:
+    """Each server issues all invoices repeatedly, while the other does the same and a tenant pays."""
     world = World(database)
     launches(world, 30)
     world.clock.move(START + timedelta(days=70) - world.clock.now())
@@ -141,7 +141,7 @@ def test_invoices_of_two_servers_at_once_have_numbers_without_a_gap(database: Da
     assert verify(database).faults == ()
 
 
-def test_a_killed_biller_is_taken_up_by_the_next(database_address: str, database: Database) -> None:
+def test_the_next_biller_continues_after_a_killed_one(database_address: str, database: Database) -> None:
     world = World(database)
     launches(world, 60)
     chance = random.Random(11)

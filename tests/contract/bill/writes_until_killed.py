@@ -1,4 +1,4 @@
-"""Meters and charges until it is killed: the loop of the books in a process of its own."""
+"""Meters and charges in its own process until it is killed."""
 
 import sys
 from datetime import timedelta

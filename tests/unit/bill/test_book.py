@@ -1,4 +1,4 @@
-"""A price book is taken as a whole or refused as a whole, with the line that is wrong; the past keeps its prices."""
+"""A price book is accepted or refused as a whole, with the line of the mistake. Past prices never change."""
 
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -27,14 +27,14 @@ def book(*lines: str) -> str:
 
 REFUSED = {
     "an unknown GPU": (book("gpu:", "  V100: 3/hour", "  Voodoo 3000: 1/hour"), 5, "Voodoo 3000"),
-    "a negative price": (book("vcpu: 0.1/hour", "ram: -0.2/hour"), 4, "below zero"),
+    "a negative price": (book("vcpu: 0.1/hour", "ram: -0.2/hour"), 4, "is negative"),
     "a currency without a rate": ("- from: 2026-01-01\n  currency: XAU", 2, "no exchange rate"),
     "overlapping dates": (
         "- {from: 2026-01-01, until: 2026-06-01, currency: USD}\n- {from: 2026-05-01, currency: USD}",
         1,
         "overlap",
     ),
-    "the same beginning twice": (
+    "two periods with one start": (
         "- {from: 2026-01-01, currency: USD}\n\n- {from: 2026-01-01, currency: USD}",
         1,
         "same time",
@@ -42,35 +42,39 @@ REFUSED = {
     "an end before the beginning": (
         "- from: 2026-02-01\n  until: 2026-01-01\n  currency: USD",
         2,
-        "before it begins",
+        "before it starts",
     ),
-    "a price without a period": (book("vcpu: 0.1"), 3, "no price"),
-    "a price per year": (book("vcpu: 0.1/year"), 3, "no price"),
-    "a price with words": (book("gpu: {V100: cheap}"), 3, "no price"),
-    "an address": (book("address: 0.004/hour"), 3, "`address` means nothing here"),
+    "a price without a period": (book("vcpu: 0.1"), 3, "not a price"),
+    "a price per year": (book("vcpu: 0.1/year"), 3, "not a price"),
+    "a price with words": (book("gpu: {V100: cheap}"), 3, "not a price"),
+    "an address": (book("address: 0.004/hour"), 3, "unknown name `address`"),
     "an address in a region": (
         book("regions: {north: {address: 1/hour}}"),
         3,
-        "`address` means nothing here",
+        "unknown name `address`",
     ),
-    "an unknown word": (book("vcpus: 0.1/hour"), 3, "means nothing"),
-    "a word twice": (book("vcpu: 0.1/hour", "vcpu: 0.2/hour"), 4, "twice"),
+    "an unknown word": (book("vcpus: 0.1/hour"), 3, "unknown name"),
+    "a duplicate name": (book("vcpu: 0.1/hour", "vcpu: 0.2/hour"), 4, "duplicate"),
     "one card by two names": (book("gpu:", "  H200: 3/hour", "  H200 SXM: 4/hour"), 5, "already"),
-    "a discount above all": (book("spot: 120%"), 3, "no share"),
-    "a slice that is none": (book("gpu: {A100 80GB:9g.90gb: 1/hour}"), 3, "no slice"),
+    "a discount above 100 %": (book("spot: 120%"), 3, "not a percentage"),
+    "an unknown slice": (book("gpu: {A100 80GB:9g.90gb: 1/hour}"), 3, "no slice"),
     "four years": (book("reserved: {4 years: 10%}"), 3, "years"),
-    "an unknown host": (book("hosts: {node8: {gpu: {V100: 1/hour}}}"), 3, "no host"),
-    "no list": ("currency: USD", 1, "list of periods"),
-    "no YAML": ("- from: [", 1, "no YAML"),
-    "a date that is none": ("- from: soon\n  currency: USD", 1, "no date"),
-    "a date no row can hold": ("- from: 9999-12-31T23:59:59-14:00\n  currency: USD", 1, "too late"),
-    "an end no row can hold": (book("until: 9999-12-31T23:59:59-14:00"), 3, "too late"),
-    "a time without a zone": ("- from: 2026-01-01 10:00\n  currency: USD", 1, "no date"),
+    "an unknown host": (book("hosts: {node8: {gpu: {V100: 1/hour}}}"), 3, "unknown host"),
+    "not a list": ("currency: USD", 1, "list of periods"),
+    "not YAML": ("- from: [", 1, "not valid YAML"),
+    "not a date": ("- from: soon\n  currency: USD", 1, "not a date"),
+    "a date no row can hold": (
+        "- from: 9999-12-31T23:59:59-14:00\n  currency: USD",
+        1,
+        "too far in the future",
+    ),
+    "an end no row can hold": (book("until: 9999-12-31T23:59:59-14:00"), 3, "too far in the future"),
+    "a time without a zone": ("- from: 2026-01-01 10:00\n  currency: USD", 1, "not a date"),
 }
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_refused_with_its_line(what: str) -> None:
+def test_a_mistake_is_refused_with_its_line(what: str) -> None:
     text, line, words = REFUSED[what]
     with pytest.raises(BadBook) as refused:
         read(text)
@@ -79,19 +83,19 @@ def test_refused_with_its_line(what: str) -> None:
 
 
 @given(text=st.text(max_size=200))
-def test_whatever_stands_in_it_is_taken_or_refused(text: str) -> None:
+def test_any_text_is_accepted_or_refused(text: str) -> None:
     """Never with an error of another kind."""
     with suppress(BadInput):
         read(text)
 
 
 @given(lines=st.lists(st.sampled_from(BOOK.splitlines()[2:]), unique=True), cut=st.integers(0, 60))
-def test_pieces_of_a_book_too(lines: list[str], cut: int) -> None:
+def test_any_part_of_a_book_is_accepted_or_refused(lines: list[str], cut: int) -> None:
     with suppress(BadInput):
         read("- from: 2026-01-01\n  currency: USD\n" + "\n".join(lines)[: -cut or None])
 
 
-def test_a_refused_book_leaves_nothing() -> None:
+def test_a_refused_book_changes_nothing() -> None:
     world = World()
     service = PriceService(world.database, world.clock, RATES)
     with pytest.raises(BadBook):
@@ -106,7 +110,7 @@ def units(text: str, gpu: str, mode: str = "on-demand", currency: str = "USD", *
     return PricedPeriod(period, currency).units(gpu, mode, Place(**place)).gpu
 
 
-def test_the_narrower_name_and_the_narrower_place_count() -> None:
+def test_the_more_specific_name_and_place_apply() -> None:
     text = book(
         "gpu: {V100: 3/hour, V100 32GB: 4/hour}",
         "regions: {north: {gpu: {V100: 2/hour}}}",
@@ -121,7 +125,7 @@ def test_the_narrower_name_and_the_narrower_place_count() -> None:
     assert units(text, "H100-SXM5") == 0
 
 
-def test_a_slice_costs_its_own_price_or_its_share() -> None:
+def test_a_slice_has_its_own_price_or_its_share_of_the_card() -> None:
     plain = book("gpu: {A100 80GB: 7/hour}")
     assert units(plain, "A100-SXM4-80:1g.10gb") == 7 * 730 * 142_900
     own = book("gpu:", "  A100 80GB: 7/hour", "  A100 80GB:1g.10gb: 0.5/hour")
@@ -148,10 +152,8 @@ def test_a_period_lasts_until_the_next() -> None:
     spans=st.lists(st.tuples(st.integers(0, 50), st.integers(1, 30)), min_size=1, max_size=6),
     at=st.integers(-5, 90),
 )
-def test_at_any_time_the_newest_book_counts_that_has_a_word_on_it(
-    spans: list[tuple[int, int]], at: int
-) -> None:
-    prices = Prices(currency="USD", rates={}, house=Table())
+def test_the_newest_book_with_a_period_applies(spans: list[tuple[int, int]], at: int) -> None:
+    prices = Prices(currency="USD", rates={}, general=Table())
     periods = [
         Period(version=version, from_us=start, until_us=start + length, prices=prices)
         for version, (start, length) in enumerate(spans, start=1)
@@ -163,7 +165,7 @@ def test_at_any_time_the_newest_book_counts_that_has_a_word_on_it(
     assert whole.changes(at, at + 40) == changes
 
 
-def test_a_new_book_does_not_touch_the_past() -> None:
+def test_a_new_book_does_not_change_past_prices() -> None:
     world = World()
     service = PriceService(world.database, world.clock, RATES)
     service.take(book("vcpu: 1/hour"), name="one", member="mem_1")
@@ -178,7 +180,7 @@ def test_a_new_book_does_not_touch_the_past() -> None:
     assert counts.at(before_us) is old
 
 
-def test_a_book_that_is_all_over_is_refused() -> None:
+def test_a_book_with_only_past_periods_is_refused() -> None:
     world = World()
     with pytest.raises(BadInput, match="over"):
         PriceService(world.database, world.clock, RATES).take(
@@ -190,7 +192,7 @@ def _us(year: int, month: int) -> int:
     return microseconds(datetime(year, month, 1, tzinfo=UTC))
 
 
-def test_spot_is_a_price_for_compute_alone() -> None:
+def test_spot_prices_apply_only_to_compute() -> None:
     prices = [f"{each}: 1/month" for each in ("vcpu", "ram", "disk", "snapshot")]
     text = book("gpu: {V100: 3/hour}", *prices, "spot: 60%")
     (draft,) = read_book(text, name="book", rates=RATES)
@@ -200,7 +202,7 @@ def test_spot_is_a_price_for_compute_alone() -> None:
     assert (spot.disk, spot.snapshot) == (1_000_000, 1_000_000)
 
 
-def test_a_book_taken_before_that_rule_keeps_its_prices() -> None:
+def test_a_book_from_before_that_rule_keeps_its_prices() -> None:
     text = book("gpu: {V100: 3/hour}", "disk: 1/month", "spot: 60%")
     (draft,) = read_book(text, name="book", rates=RATES)
     kept = msgspec.json.decode(
@@ -211,12 +213,12 @@ def test_a_book_taken_before_that_rule_keeps_its_prices() -> None:
     assert PricedPeriod(period, "USD").units("V100-SXM2", "spot", Place()).disk == 400_000
 
 
-def test_what_keeps_data_takes_no_spot_price() -> None:
-    with pytest.raises(BadBook, match="no spot price"):
+def test_storage_cannot_have_a_spot_price() -> None:
+    with pytest.raises(BadBook, match="cannot have a spot price"):
         read_book(book("disk: {on-demand: 1/month, spot: 0.5/month}"), name="book", rates=RATES)
 
 
-def test_images_cost_what_snapshots_do_unless_they_have_a_price() -> None:
+def test_images_cost_as_much_as_snapshots_by_default() -> None:
     for line, expected in (("", 3_000_000), ("image: 2/month", 2_000_000)):
         (draft,) = read_book(book("snapshot: 3/month", *filter(None, [line])), name="book", rates=RATES)
         period = Period(version=1, from_us=0, until_us=1, prices=draft.prices)

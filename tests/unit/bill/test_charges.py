@@ -1,4 +1,4 @@
-"""Charges: the same however their time is cut, never below nothing, and what is due is what stands."""
+"""Charges do not depend on how time is split, are never negative, and match what is due."""
 
 from fractions import Fraction
 
@@ -68,10 +68,10 @@ def total(made: list[Slice]) -> int:
 
 
 @given(interval=intervals(), cuts=st.lists(st.floats(0, 1), max_size=6))
-def test_what_was_booked_while_it_was_open_is_the_beginning_of_the_whole(
+def test_charges_of_an_open_interval_are_a_prefix_of_the_final_ones(
     interval: Interval, cuts: list[float]
 ) -> None:
-    """Book at any times on the way, then at the end: what stands is what one booking at the end would have made."""
+    """Booking at any times and at the end gives the same charges as one booking at the end."""
     charges: list[Charge] = []
     length = interval.until_us - interval.from_us
     opened = replace(interval, until_us=FOREVER_US, ends_run=False)
@@ -90,7 +90,7 @@ def test_what_was_booked_while_it_was_open_is_the_beginning_of_the_whole(
 
 
 @given(interval=intervals())
-def test_slices_tile_the_interval_and_none_is_below_zero(interval: Interval) -> None:
+def test_charges_cover_the_interval_and_none_is_negative(interval: Interval) -> None:
     made = [each for each in slices(interval, interval.until_us, TARIFF) if each.until_us > each.from_us]
     edges = [interval.from_us, *(each.until_us for each in made)]
     assert [each.from_us for each in made] == edges[:-1]
@@ -103,9 +103,7 @@ def test_slices_tile_the_interval_and_none_is_below_zero(interval: Interval) -> 
 
 
 @given(interval=intervals(), earlier=st.floats(0, 1))
-def test_a_stop_that_turns_out_earlier_takes_back_what_was_too_much(
-    interval: Interval, earlier: float
-) -> None:
+def test_an_earlier_stop_reverses_the_excess(interval: Interval, earlier: float) -> None:
     due = slices(interval, interval.until_us, TARIFF)
     charges = booking(subject_of(interval), (), due, 0)
     end_us = interval.from_us + int((interval.until_us - interval.from_us) * earlier)
@@ -117,7 +115,7 @@ def test_a_stop_that_turns_out_earlier_takes_back_what_was_too_much(
 
 
 @given(interval=intervals(), share=st.floats(0, 1))
-def test_what_is_bought_is_not_charged_again(interval: Interval, share: float) -> None:
+def test_prepaid_usage_is_not_charged_again(interval: Interval, share: float) -> None:
     held = interval.held
     from_us = interval.from_us + int((interval.until_us - interval.from_us) * share)
     cover = Covered(purchase_id="pur", from_us=from_us, until_us=FOREVER_US, size=held.size)
@@ -143,7 +141,7 @@ def test_an_hour_of_everything_to_the_micro_unit() -> None:
     )
 
 
-def test_a_short_run_costs_the_minimum_and_a_lost_one_does_not() -> None:
+def test_a_short_run_costs_the_minimum_unless_it_was_lost() -> None:
     held = Holding(size=Size(gpu="V100-SXM2", gpus=1, vcpus=0, disk_bytes=100 * GB))
     run = Interval(
         instance_id="ins", sequence=3, generation=1, project_id="prj", from_us=START_US,

@@ -1,4 +1,4 @@
-"""An invoice says what it must and nothing it must not, and is issued once."""
+"""The HTML page of an invoice has the required contents, and an invoice is issued once."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ def world() -> Iterator[World]:
     made.database.close()
 
 
-def test_an_invoice_is_a_page_of_its_own(world: World) -> None:
+def test_an_invoice_is_a_self_contained_page(world: World) -> None:
     invoices = BillService(world.database, world.clock, RATES).invoices
     made = invoices.one("prj_1", "2026-01")
     html = page(made, issuer="House & Sons\nA street 1\n<b>Town</b>")

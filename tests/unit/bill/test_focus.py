@@ -1,4 +1,4 @@
-"""The export holds to FOCUS 1.2, adds up to the invoices, and spreads what was bought ahead to the last millionth."""
+"""The export follows FOCUS 1.2, adds up to the invoices, and amortises purchases to the last millionth."""
 
 import csv
 import gzip
@@ -31,7 +31,7 @@ PROJECTS = ("prj_1", "prj_2")
 
 
 def months_of_everything() -> Bills:
-    """Usage, spot, a stop that was found late, purchases of all kinds, credits and tax, over invoices."""
+    """Usage, spot, a stop that was detected late, purchases of all kinds, credits and tax, over several invoices."""
     house = Bills()
     world, bills = house.world, house.bills
     bills.set_profile(Profile(project_id="prj_2", currency="EUR"))
@@ -70,7 +70,7 @@ def months_of_everything() -> Bills:
 
 
 def _until_invoiced(house: Bills) -> None:
-    """To the fifth of the next month."""
+    """Wait until the fifth of the next month."""
     now = house.world.clock.now()
     there = (now.replace(day=1) + timedelta(days=32)).replace(day=5, hour=1)
     house.world.clock.move(there - now)
@@ -100,13 +100,13 @@ def total(rows: list[dict[str, str]], column: str) -> Decimal:
 
 @pytest.mark.parametrize("month", MONTHS)
 @pytest.mark.parametrize("project", PROJECTS)
-def test_every_month_holds_to_the_rules(house: Bills, project: str, month: str) -> None:
+def test_every_month_follows_the_focus_rules(house: Bills, project: str, month: str) -> None:
     text = exported(house, project, month)
     assert faults(text) == []
     assert tuple(read(text)[0]) == COLUMNS
 
 
-def test_the_example_has_something_of_everything(house: Bills) -> None:
+def test_the_example_covers_every_kind_of_row(house: Bills) -> None:
     rows = [row for project in PROJECTS for month in MONTHS for row in read(exported(house, project, month))]
     seen = {(row["ChargeCategory"], row["ChargeClass"], row["CommitmentDiscountStatus"]) for row in rows}
     assert seen >= {
@@ -121,8 +121,8 @@ def test_the_example_has_something_of_everything(house: Bills) -> None:
     }  # fmt: skip
 
 
-def test_the_text_is_what_it_always_was(house: Bills) -> None:
-    """Whoever compares two exports of a month must find nothing."""
+def test_the_export_text_is_stable(house: Bills) -> None:
+    """Two exports of one month must be identical."""
     kept = gzip.decompress((Path(__file__).parent / "focus_2026.csv.gz").read_bytes()).decode()
     assert "".join(exported(house, project, month) for project in PROJECTS for month in MONTHS) == kept
 
@@ -133,7 +133,7 @@ def test_the_text_is_what_it_always_was(house: Bills) -> None:
         max_size=4,
     )
 )
-def test_rows_are_quoted_as_csv_is(rows: list[dict[str, str]]) -> None:
+def test_rows_are_quoted_as_csv(rows: list[dict[str, str]]) -> None:
     whole = [{**dict.fromkeys(COLUMNS, ""), **row, "Tags": row.get("Tags") or "{}"} for row in rows]
     expected = io.StringIO()
     writer = csv.DictWriter(expected, COLUMNS, lineterminator="\n")
@@ -143,12 +143,12 @@ def test_rows_are_quoted_as_csv_is(rows: list[dict[str, str]]) -> None:
 
 
 @given(micros=st.integers(-(10**15), 10**15))
-def test_money_is_written_as_the_decimal_it_is(micros: int) -> None:
+def test_money_is_written_as_an_exact_decimal(micros: int) -> None:
     assert money(micros) == number(Decimal(micros) / 1_000_000)
 
 
 @pytest.mark.parametrize("project", PROJECTS)
-def test_what_is_billed_adds_up_to_each_invoice(house: Bills, project: str) -> None:
+def test_billed_costs_add_up_to_each_invoice(house: Bills, project: str) -> None:
     invoices = [invoice for invoice, _ in house.bills.invoices.of_project(project)]
     assert len(invoices) >= 3
     for invoice in invoices:
@@ -158,8 +158,8 @@ def test_what_is_billed_adds_up_to_each_invoice(house: Bills, project: str) -> N
         assert {row["InvoiceId"] for row in rows} == {f"{invoice.month}-{invoice.number:05}"}
 
 
-def test_an_ended_month_is_settled(house: Bills) -> None:
-    """What it cost is what was paid less what was given back, and all of it lies on what was used or was not."""
+def test_a_month_ended_early_is_settled(house: Bills) -> None:
+    """The cost is the fee minus the refund, split completely into used and unused rows."""
     rows = [row for month in MONTHS for row in read(exported(house, "prj_1", month))]
     own = [row for row in rows if row["CommitmentDiscountId"]]
     assert total(own, "EffectiveCost") == total(own, "BilledCost")
@@ -168,7 +168,7 @@ def test_an_ended_month_is_settled(house: Bills) -> None:
     assert Decimal(kinds["Adjustment"]["BilledCost"]) < 0
 
 
-def test_an_unfinished_month_says_nothing_of_what_is_not_used(house: Bills) -> None:
+def test_an_unfinished_month_has_no_unused_rows(house: Bills) -> None:
     rows = read(exported(house, "prj_2", house.bills.month_now()))
     assert not [row for row in rows if row["CommitmentDiscountStatus"] == "Unused"]
 
@@ -190,8 +190,8 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("column", DAMAGES)
-def test_the_rules_find_what_is_wrong(house: Bills, column: str) -> None:
-    """One field of one plain row of usage is changed."""
+def test_the_rules_find_a_wrong_field(house: Bills, column: str) -> None:
+    """Change one field of one usage row."""
     rows = read(exported(house, "prj_1", "2026-01"))
     place = next(index for index, row in enumerate(rows) if row["SkuId"].startswith("gpu/"))
     for value in DAMAGES[column]:
@@ -200,7 +200,7 @@ def test_the_rules_find_what_is_wrong(house: Bills, column: str) -> None:
         assert faults(written(damaged)), f"{column} = {value!r} was not found"
 
 
-def test_the_rules_find_a_missing_and_a_strange_column(house: Bills) -> None:
+def test_the_rules_find_missing_and_unknown_columns(house: Bills) -> None:
     rows = read(exported(house, "prj_1", "2026-01"))
     for name in ("BilledCost", "SkuMeter"):
         assert faults(written([{key: row[key] for key in row if key != name} for row in rows]))
@@ -227,7 +227,7 @@ def written(rows: list[dict[str, str]]) -> str:
     borders=st.sets(st.integers(1, 1_999), max_size=6),
     uses=st.sets(st.integers(0, 2_000), max_size=12),
 )
-def test_every_fee_is_spread_whole_over_whatever_months(
+def test_every_fee_is_spread_completely_over_any_months(
     lengths: list[int], fees: list[int], grown: tuple[int, int] | None, ended: int | None,
     borders: set[int], uses: set[int],
 ) -> None:  # fmt: skip

@@ -1,4 +1,4 @@
-"""Invoices over months: what stands on which, what pays which, and what is printed of it."""
+"""Invoices over several months: their contents, their payments and the printed text."""
 
 import re
 import subprocess
@@ -31,7 +31,7 @@ def house() -> Bills:
 
 
 def until(house: Bills, *when: int) -> None:
-    """Let time pass, book all there is, and issue what is due."""
+    """Let time pass, book everything, and issue the invoices that are due."""
     house.world.clock.move(datetime(*when, tzinfo=UTC) - house.world.clock.now())  # type: ignore[misc, arg-type]
     house.world.book()
     house.bills.invoices.issue_all()
@@ -44,7 +44,7 @@ def owed(house: Bills) -> int:
 # -- which month -------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_late_stands_on_the_next_invoice_under_its_own_month(house: Bills) -> None:
+def test_late_charges_are_on_the_next_invoice_under_their_month(house: Bills) -> None:
     house.run("ins_1", name="box")
     house.run("ins_2", name="other")
     until(house, 2026, 2, 3)
@@ -66,7 +66,7 @@ def test_what_is_late_stands_on_the_next_invoice_under_its_own_month(house: Bill
     house.check()
 
 
-def test_a_month_in_which_nothing_happened_has_no_invoice(house: Bills) -> None:
+def test_a_month_without_charges_has_no_invoice(house: Bills) -> None:
     house.run("ins_1")
     house.world.wait(hours=1)
     house.world.move("ins_1", Phase.STOPPING)
@@ -92,7 +92,7 @@ def test_a_refund_alone_is_a_credit_note(house: Bills) -> None:
     house.check()
 
 
-def test_months_are_invoiced_in_their_order(house: Bills) -> None:
+def test_months_are_invoiced_in_order(house: Bills) -> None:
     house.run("ins_1")
     until(house, 2026, 1, 20)
     with pytest.raises(Refused):
@@ -112,7 +112,7 @@ def test_months_are_invoiced_in_their_order(house: Bills) -> None:
 # -- who pays what -----------------------------------------------------------------------------------------------------
 
 
-def test_a_top_up_pays_the_invoice_that_is_open_and_not_the_next(house: Bills) -> None:
+def test_a_top_up_pays_the_open_invoice_not_the_next(house: Bills) -> None:
     house.bills.set_profile(Profile(project_id="prj_1", currency="USD", pays="prepaid"))
     house.bills.invoices.pay_in("prj_1", 100_000_000)
     house.run("ins_1")
@@ -133,7 +133,7 @@ def test_a_top_up_pays_the_invoice_that_is_open_and_not_the_next(house: Bills) -
     house.check()
 
 
-def test_a_top_up_in_a_new_month_pays_the_old_one_before_it_is_invoiced(house: Bills) -> None:
+def test_a_top_up_pays_the_old_month_before_it_is_invoiced(house: Bills) -> None:
     house.bills.set_profile(Profile(project_id="prj_1", currency="USD", pays="prepaid"))
     house.run("ins_1")
     house.world.clock.move(datetime(2026, 2, 2, tzinfo=UTC) - house.world.clock.now())
@@ -151,7 +151,7 @@ def test_a_top_up_in_a_new_month_pays_the_old_one_before_it_is_invoiced(house: B
     unpaid=st.dictionaries(st.sampled_from(["2026-01", "2026-02", "2026-03"]), st.integers(-50, 100)),
     owed=st.integers(-20, 300),
 )
-def test_dues_are_the_oldest_first_and_not_more_than_is_owed(unpaid: dict[str, int], owed: int) -> None:
+def test_dues_are_oldest_first_and_at_most_what_is_owed(unpaid: dict[str, int], owed: int) -> None:
     dues = months_due(unpaid, owed)
     positive = {month: micros for month, micros in unpaid.items() if micros > 0}
     assert sum(due.micros for due in dues) == max(0, min(owed, sum(positive.values())))
@@ -161,7 +161,7 @@ def test_dues_are_the_oldest_first_and_not_more_than_is_owed(unpaid: dict[str, i
     assert all(due.micros == positive[due.month] for due in dues[:-1])
 
 
-def test_a_currency_in_which_there_is_money_does_not_change(house: Bills) -> None:
+def test_the_currency_cannot_change_while_there_is_money(house: Bills) -> None:
     euros = Profile(project_id="prj_1", currency="EUR")
     house.bills.credits.grant("prj_1", 5_000_000, "gift", house.world.clock.now() + timedelta(days=1))
     with pytest.raises(Conflict, match="credits"):
@@ -178,9 +178,7 @@ def test_a_currency_in_which_there_is_money_does_not_change(house: Bills) -> Non
 
 
 @pytest.mark.parametrize("expires", [(2026, 2, 1), (2026, 1, 31, 23, 59, 59)])
-def test_a_credit_of_the_last_day_pays_for_all_of_it_and_nothing_behind(
-    house: Bills, expires: tuple[int, ...]
-) -> None:
+def test_a_credit_pays_for_its_last_day_and_nothing_after(house: Bills, expires: tuple[int, ...]) -> None:
     house.bills.credits.grant("prj_1", 10**12, "gift", datetime(*expires, tzinfo=UTC))  # type: ignore[misc, arg-type]
     house.run("ins_1")
     until(house, 2026, 3, 5)
@@ -194,7 +192,7 @@ def test_a_credit_of_the_last_day_pays_for_all_of_it_and_nothing_behind(
     house.check()
 
 
-def test_a_credit_that_begins_in_a_month_pays_for_nothing_of_the_one_before(house: Bills) -> None:
+def test_a_credit_does_not_pay_for_the_month_before_it(house: Bills) -> None:
     house.run("ins_1")
     house.world.clock.move(datetime(2026, 2, 1, 0, 5, tzinfo=UTC) - house.world.clock.now())
     house.bills.credits.grant("prj_1", 10**12, "gift")
@@ -205,7 +203,7 @@ def test_a_credit_that_begins_in_a_month_pays_for_nothing_of_the_one_before(hous
     house.check()
 
 
-def test_a_budget_begins_anew_with_the_month(house: Bills) -> None:
+def test_a_budget_restarts_every_month(house: Bills) -> None:
     house.bills.budgets.set(Budget(project_id="prj_1", currency="", micros=10**9, levels=(1,)))
     house.run("ins_1")
     house.world.clock.move(datetime(2026, 1, 31, 23, 59, tzinfo=UTC) - house.world.clock.now())
@@ -250,13 +248,13 @@ def pages(content: bytes) -> int:
     return len(re.findall(rb"/Type /Page\b", content))
 
 
-def test_sums_are_named_and_rounded_once() -> None:
+def test_totals_are_labelled_and_rounded_once() -> None:
     made = paper(
         invoice(line(1), line(2), credit_micros=1_005_000, tax_micros=990_000, paid_micros=2_000_000),
         issuer="H",
     )
     assert [(each.words, each.amount) for each in made.sums] == [
-        ("Sum", "6.12\u00a0USD"), ("Credits", "−1.00\u00a0USD"), ("VAT 19.25\u00a0%", "0.99\u00a0USD"),
+        ("Subtotal", "6.12\u00a0USD"), ("Credits", "−1.00\u00a0USD"), ("VAT 19.25\u00a0%", "0.99\u00a0USD"),
         ("Total", "6.11\u00a0USD"), ("Paid in advance", "−2.00\u00a0USD"),
     ]  # fmt: skip
     assert (made.due.words, made.due.amount) == ("Due", "4.11\u00a0USD")
@@ -264,7 +262,7 @@ def test_sums_are_named_and_rounded_once() -> None:
     assert amount_text(1_234_567, "KWD") == "1.235\u00a0KWD"
 
 
-def test_a_pdf_is_the_same_whenever_it_is_asked_for_and_breaks_pages() -> None:
+def test_a_pdf_is_reproducible_and_breaks_pages() -> None:
     short, long = invoice(line(1)), invoice(*(line(number) for number in range(200)))
     assert pdf(short, issuer="House") == pdf(short, issuer="House")
     assert pages(pdf(short, issuer="House")) == 1
@@ -272,7 +270,7 @@ def test_a_pdf_is_the_same_whenever_it_is_asked_for_and_breaks_pages() -> None:
     assert pages(pdf(invoice(), issuer="House")) == 1
 
 
-def test_letters_of_many_lands_are_printed_and_others_refused_by_name() -> None:
+def test_many_scripts_are_printed_and_unsupported_characters_named() -> None:
     for name in (
         "深度学习研究所（北京）",
         "東京 かな カナ",
@@ -282,11 +280,11 @@ def test_letters_of_many_lands_are_printed_and_others_refused_by_name() -> None:
         "Cafe\u0301 №5 €₽¥",
     ):
         assert pdf(invoice(line(1), customer=name), issuer=name).startswith(b"%PDF-")
-    with pytest.raises(Refused, match="no letters for `가 각`"):
+    with pytest.raises(Refused, match="these characters: `가 각`"):
         pdf(invoice(line(1), customer="각가"), issuer="House")
 
 
-def test_a_server_starts_without_what_only_a_pdf_needs() -> None:
+def test_a_server_starts_without_loading_the_pdf_library() -> None:
     code = "import sys, teraflock.app.server, teraflock.api.routes.all; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -297,7 +295,7 @@ def test_a_server_starts_without_what_only_a_pdf_needs() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(customer=st.text(max_size=300), what=st.text(max_size=80), micros=st.integers(-(10**15), 10**15))
-def test_whatever_is_written_it_is_printed_or_refused(customer: str, what: str, micros: int) -> None:
+def test_any_text_is_printed_or_refused(customer: str, what: str, micros: int) -> None:
     made = invoice(
         Line(what=what, details=customer, quantity="1.000 h", micros=micros), line(1), customer=customer
     )
@@ -310,7 +308,7 @@ def test_whatever_is_written_it_is_printed_or_refused(customer: str, what: str, 
 # -- what a customer reads ---------------------------------------------------------------------------------------------
 
 
-def test_an_instance_is_one_line_and_its_shapes_stand_in_the_annex(house: Bills) -> None:
+def test_an_instance_is_one_line_with_its_shapes_in_the_annex(house: Bills) -> None:
     house.run("ins_1", name="train")
     house.world.clock.move(timedelta(days=1))
     house.world.move("ins_1", Phase.RUNNING, name="train", gpus=2)
@@ -327,7 +325,7 @@ def test_an_instance_is_one_line_and_its_shapes_stand_in_the_annex(house: Bills)
     assert house.bills.verify().is_sound
 
 
-def test_what_costs_nothing_is_not_printed_and_what_costs_next_to_nothing_is_one_line() -> None:
+def test_free_lines_are_omitted_and_tiny_amounts_are_combined() -> None:
     tiny = [Line(what=f"t-{n}", details="", quantity="0.000 h", micros=2_000) for n in range(9)]
     made = paper(invoice(line(1), *tiny), issuer="House")
     assert [each.what for each in made.parts[0].lines] == ["box-1", "9 more, each below 0.01\u00a0USD"]
@@ -336,7 +334,7 @@ def test_what_costs_nothing_is_not_printed_and_what_costs_next_to_nothing_is_one
     assert [each.what for each in made.parts[0].lines] == ["box-1"]
 
 
-def test_a_customer_is_named_by_the_organisation_and_has_a_tax_number_and_a_date(house: Bills) -> None:
+def test_an_invoice_names_the_organisation_tax_number_and_due_date(house: Bills) -> None:
     house.run("ins_1")
     house.bills.set_profile(Profile(project_id="prj_1", currency="USD", tax_number="PL 1"))
     until(house, 2026, 2, 3)
@@ -347,7 +345,7 @@ def test_a_customer_is_named_by_the_organisation_and_has_a_tax_number_and_a_date
     assert facts["Issued"] == "3 February 2026\ndue 17 Feb 2026"
 
 
-def test_a_preview_is_the_invoice_to_come_and_changes_nothing(house: Bills) -> None:
+def test_a_preview_matches_the_later_invoice_and_changes_nothing(house: Bills) -> None:
     house.run("ins_1", name="box")
     house.world.clock.move(timedelta(days=3, hours=5))
     house.world.book()
@@ -358,11 +356,11 @@ def test_a_preview_is_the_invoice_to_come_and_changes_nothing(house: Bills) -> N
     assert house.bills.invoices.of_project("prj_1") == before
     made = paper(first, issuer="House")
     assert (made.title, made.number) == ("Invoice preview", "2026-01 PREVIEW")
-    assert "no invoice" in made.note
+    assert "not an invoice" in made.note
     house.world.move("ins_1", Phase.STOPPING, name="box")
     house.world.move("ins_1", Phase.DELETING, name="box")
     until(house, 2026, 2, 3)
     issued = house.bills.invoices.one("prj_1", "2026-01")
     assert (issued.usage_micros, issued.tax_micros) == (first.usage_micros, first.tax_micros)
-    with pytest.raises(Conflict, match="is issued"):
+    with pytest.raises(Conflict, match="has been issued"):
         house.bills.invoices.preview("prj_1", "2026-01")

@@ -1,4 +1,4 @@
-"""Credits, balances, budgets, purchases: who pays what, when, and what is told before."""
+"""Credits, balances, budgets and purchases: what pays for usage, when, and which notices come first."""
 
 from datetime import datetime, timedelta
 
@@ -25,7 +25,7 @@ DAY = timedelta(days=1)
 
 
 class Bills:
-    """A world with prices, and what may be asked of its bills."""
+    """A world with prices and the services of its bills."""
 
     def __init__(self) -> None:
         self.world = World()
@@ -74,7 +74,7 @@ DUES = st.lists(st.tuples(st.integers(0, 30), st.integers(-800, 1000)), max_size
 
 
 @given(grants=GRANTS, dues=DUES, balance=st.one_of(st.none(), st.integers(0, 2000)))
-def test_whatever_is_paid_comes_from_somewhere(
+def test_every_payment_has_a_source(
     grants: list[Grant], dues: list[tuple[int, int]], balance: int | None
 ) -> None:
     owed = [Due(at, "2026-01", micros) for at, micros in dues]
@@ -93,7 +93,7 @@ def test_whatever_is_paid_comes_from_somewhere(
     assert len(set(keys)) == len(keys)
 
 
-def test_the_next_to_expire_pays_first_and_only_for_its_days(house: Bills) -> None:
+def test_the_credit_that_expires_first_pays_first_and_only_for_its_days(house: Bills) -> None:
     credits = house.bills.credits
     late = credits.grant("prj_1", 10**9, "gift", START + 60 * DAY)
     soon = credits.grant("prj_1", 30_000_000, "sign-up", START + DAY)
@@ -118,7 +118,7 @@ def test_the_next_to_expire_pays_first_and_only_for_its_days(house: Bills) -> No
     notice=st.integers(0, 7200),
     spent=st.integers(0, 10**9),
 )
-def test_a_budget_is_not_passed_by_more_than_a_step_nor_stopped_without_notice(
+def test_a_budget_is_exceeded_by_one_step_at_most_and_warns_before_a_stop(
     limit: int, per_look: int, notice: int, spent: int
 ) -> None:
     """Looked at from some time on, with whatever is spent by then: as if the rate had just risen."""
@@ -145,7 +145,7 @@ def test_a_budget_is_not_passed_by_more_than_a_step_nor_stopped_without_notice(
     assert spent - max(limit, at_start) <= per_look, "announced in the first look, stopped in the second"
 
 
-def test_levels_are_told_once_and_the_end_is_announced(house: Bills) -> None:
+def test_budget_levels_are_reported_once_and_the_stop_is_announced(house: Bills) -> None:
     budgets = house.bills.budgets
     house.run()
     budgets.set(
@@ -166,7 +166,7 @@ def test_levels_are_told_once_and_the_end_is_announced(house: Bills) -> None:
     assert kinds == ["budget.reached", "budget.reached", "budget.ending", "budget.stopped"]
 
 
-def test_one_below_what_is_spent_is_taken_and_stops_launches(house: Bills) -> None:
+def test_a_budget_below_the_spending_is_accepted_and_stops_launches(house: Bills) -> None:
     house.run()
     house.world.wait(hours=5)
     house.check_launch("prj_1")
@@ -178,7 +178,7 @@ def test_one_below_what_is_spent_is_taken_and_stops_launches(house: Bills) -> No
     house.check_launch("prj_2")
 
 
-def test_one_set_below_what_is_spent_is_announced_at_once_and_stops_at_the_first_look(house: Bills) -> None:
+def test_a_budget_below_the_spending_is_announced_at_once_and_stops_at_the_first_check(house: Bills) -> None:
     house.run()
     house.world.wait(hours=5)
     standing = house.bills.budgets.set(Budget(project_id="prj_1", currency="", micros=1, hard_stop=True))
@@ -187,8 +187,8 @@ def test_one_set_below_what_is_spent_is_announced_at_once_and_stops_at_the_first
     assert house.bills.budgets.turn() == ["prj_1"]
 
 
-def test_what_is_spent_counts_before_anybody_metered_or_billed_it(house: Bills) -> None:
-    """The loops may be behind by hours: a launch is admitted by what happened, not by what they came to."""
+def test_spending_counts_before_it_is_metered_or_billed(house: Bills) -> None:
+    """The loops may be hours late. Admission of a launch depends on actual usage, not on what they have processed."""
     house.bills.budgets.set(Budget(project_id="prj_1", currency="", micros=10_000_000))
     for phase in (Phase.QUEUED, Phase.STARTING, Phase.RUNNING):
         house.world.move("ins_1", phase)
@@ -204,7 +204,7 @@ def test_what_is_spent_counts_before_anybody_metered_or_billed_it(house: Bills) 
         assert house.bills.budgets.standing("prj_1") == before
 
 
-def test_more_paid_in_is_announced_anew_before_it_ends(house: Bills) -> None:
+def test_a_top_up_leads_to_a_new_notice_before_the_balance_ends(house: Bills) -> None:
     house.bills.set_profile(Profile(project_id="prj_1", currency="USD", pays="prepaid"))
     house.bills.invoices.pay_in("prj_1", 10_000_000)
     house.run()
@@ -225,7 +225,7 @@ def test_more_paid_in_is_announced_anew_before_it_ends(house: Bills) -> None:
     assert kinds == ["budget.ending", "budget.stopped", "budget.ending"]
 
 
-def test_a_month_that_would_pass_a_hard_budget_is_not_bought_nor_bought_again(house: Bills) -> None:
+def test_a_month_beyond_a_hard_budget_is_neither_bought_nor_renewed(house: Bills) -> None:
     house.run()
     budgets, purchases = house.bills.budgets, house.bills.purchases
     budgets.set(Budget(project_id="prj_1", currency="", micros=10**9, hard_stop=True))
@@ -243,7 +243,7 @@ def test_a_month_that_would_pass_a_hard_budget_is_not_bought_nor_bought_again(ho
     house.check()
 
 
-def test_who_pays_ahead_is_stopped_when_nothing_is_left(house: Bills) -> None:
+def test_a_prepaid_project_is_stopped_when_its_balance_is_empty(house: Bills) -> None:
     house.bills.set_profile(Profile(project_id="prj_1", currency="USD", pays="prepaid"))
     with pytest.raises(BudgetReached):
         house.check_launch("prj_1")
@@ -300,8 +300,8 @@ def test_an_upgrade_costs_the_difference_of_what_is_left(house: Bills) -> None:
     house.check()
 
 
-def test_what_is_overdue_begins_before_anything_is_changed(house: Bills) -> None:
-    """The loop may have stood still over a renewal: ending or growing leaves no hole where it would have been."""
+def test_an_overdue_renewal_starts_before_other_changes(house: Bills) -> None:
+    """If the loop missed a renewal, ending or upgrading the purchase leaves no gap at that time."""
     house.run()
     bought, _ = house.bills.purchases.buy("prj_1", "ins_1", "monthly")
     house.world.wait(days=45)
@@ -331,7 +331,7 @@ def test_years_are_cheaper_and_cannot_be_ended(house: Bills) -> None:
     at=st.integers(946_684_800_000_000, 3_786_912_000_000_000).map(moment),
     months=st.integers(0, 100),
 )
-def test_months_keep_their_day_where_they_have_it(at: datetime, months: int) -> None:
+def test_months_keep_their_day_if_it_exists(at: datetime, months: int) -> None:
     later = months_later(at, months)
     assert (later.year * 12 + later.month) - (at.year * 12 + at.month) == months
     assert later.day == at.day or (later + DAY).month != later.month
@@ -353,7 +353,7 @@ def test_a_quote_is_what_is_charged(house: Bills) -> None:
 
 
 @given(seconds=st.integers(1, 200_000), metered=st.booleans(), billed=st.booleans())
-def test_what_a_stop_tells_is_what_is_charged_whoever_is_behind(
+def test_a_stop_reports_what_is_charged_even_if_loops_are_late(
     seconds: int, metered: bool, billed: bool
 ) -> None:
     house = Bills()

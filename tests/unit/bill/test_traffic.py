@@ -1,4 +1,4 @@
-"""What leaves the house is charged by the day: the same however often it was read, and each byte at its price."""
+"""Outgoing traffic is charged by the day, each byte at its price, independent of how often it is read."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -60,7 +60,7 @@ def days(draw: st.DrawFn) -> list[Reading]:
 
 
 @given(readings=days())
-def test_each_byte_at_the_price_of_its_time(readings: list[Reading]) -> None:
+def test_each_byte_costs_the_price_of_its_time(readings: list[Reading]) -> None:
     charges = traffic_charges(DAY, readings, CHANGES, TARIFF)
     assert sum(charge.slice.egress_bytes for charge in charges) == readings[-1].bytes
     exact = sum((Fraction(each.sent_bytes * _unit(each.at_us), GB) for each in readings), Fraction(0))
@@ -76,12 +76,14 @@ def test_each_byte_at_the_price_of_its_time(readings: list[Reading]) -> None:
 def _unit(us: int) -> int:
     period = BOOK.at(us)
     assert period is not None
-    return period.prices.house.egress or 0
+    return period.prices.general.egress or 0
 
 
 @given(readings=days(), cuts=st.lists(st.integers(1, 20), min_size=1, max_size=3))
-def test_it_does_not_matter_how_often_it_was_read(readings: list[Reading], cuts: list[int]) -> None:
-    """Each reading, read several times on the way at the same time of day."""
+def test_the_charge_does_not_depend_on_how_often_traffic_is_read(
+    readings: list[Reading], cuts: list[int]
+) -> None:
+    """Split each reading into several at the same time of day."""
     finer: list[Reading] = []
     for each in readings:
         ways = (each.bytes_before + each.sent_bytes * cut // 20 for cut in cuts)
@@ -101,7 +103,7 @@ def _plain(charges: list[Charge]) -> list[tuple[object, ...]]:
     return [(charge.slice, charge.subject) for charge in charges]
 
 
-def test_it_is_booked_when_its_day_is_over() -> None:
+def test_traffic_is_booked_when_its_day_ends() -> None:
     world = World()
     PriceService(world.database, world.clock, RATES).take(PRICES, name="prices.yaml", member="mem_1")
     world.move("ins_1", Phase.RUNNING)
@@ -123,7 +125,7 @@ def test_it_is_booked_when_its_day_is_over() -> None:
     world.database.close()
 
 
-def test_a_quote_is_of_the_dearest_place() -> None:
+def test_a_quote_uses_the_most_expensive_place() -> None:
     text = """\
 - from: 2026-01-01
   currency: USD

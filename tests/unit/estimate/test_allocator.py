@@ -1,4 +1,4 @@
-"""The caching allocator: its invariants under any order of births and deaths, and its sizes by example."""
+"""The caching allocator: invariants under any order of allocations and frees, and examples of its sizes."""
 
 import gc
 from itertools import pairwise
@@ -44,7 +44,7 @@ def test_live_never_exceeds_reserved_and_blocks_never_overlap(
 
 @given(MOVES)
 @settings(max_examples=80, deadline=None)
-def test_a_limit_that_the_free_run_kept_is_no_limit(moves: list[tuple[bool, int, int]]) -> None:
+def test_a_limit_at_the_unlimited_peak_changes_nothing(moves: list[tuple[bool, int, int]]) -> None:
     free = CachingAllocator()
     played(free, moves)
     capped = CachingAllocator(free.reserved_peak_bytes)
@@ -62,7 +62,7 @@ def test_sizes_are_rounded_as_pytorch_rounds_them(size: int, live: int, reserved
     assert (allocator.live_bytes, allocator.reserved_bytes) == (live, reserved)
 
 
-def test_a_free_segment_is_given_back_before_memory_is_out() -> None:
+def test_free_segments_are_returned_before_out_of_memory() -> None:
     allocator = CachingAllocator(30 * MIB)
     allocator.release(allocator.allocate(20 * MIB))
     allocator.allocate(24 * MIB)
@@ -70,7 +70,7 @@ def test_a_free_segment_is_given_back_before_memory_is_out() -> None:
         allocator.allocate(20 * MIB)
 
 
-def test_a_closed_allocator_leaves_nothing_to_the_garbage_collector() -> None:
+def test_a_closed_allocator_leaves_no_reference_cycles() -> None:
     gc.collect()
     gc.disable()
     try:

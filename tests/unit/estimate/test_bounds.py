@@ -1,4 +1,4 @@
-"""What bounds operations on other cards, and cards made from cards: slices, locked clocks, limited power."""
+"""What limits operations on other cards, and derived cards: slices, locked clocks, power limits."""
 
 from math import isclose
 
@@ -51,13 +51,13 @@ WORKS = [CONVOLUTION, MATMUL, norm(64), norm(1024), relu()]
 
 
 @given(times=st.lists(st.floats(1e-6, 1e-2), min_size=len(WORKS), max_size=len(WORKS)))
-def test_on_the_h200_itself_nothing_changes(times: list[float]) -> None:
+def test_scaling_to_the_h200_changes_nothing(times: list[float]) -> None:
     items = [(each, 3, seconds) for each, seconds in zip(WORKS, times, strict=True)]
     assert isclose(Scaled(items, tf32=False).seconds_on(PEAKS_H200), 3 * sum(times), rel_tol=1e-9)
 
 
 @given(fewer=st.integers(1, 131), slower=st.floats(0.2, 1.0), narrower=st.floats(0.1, 1.0))
-def test_less_of_anything_is_never_faster(fewer: int, slower: float, narrower: float) -> None:
+def test_lower_peaks_are_never_faster(fewer: int, slower: float, narrower: float) -> None:
     less = replace(
         PEAKS_H200,
         sms=fewer,
@@ -71,7 +71,7 @@ def test_less_of_anything_is_never_faster(fewer: int, slower: float, narrower: f
         assert seconds_on(each, before, less, tf32=False) >= before * (1 - 1e-9)
 
 
-def test_a_batch_norm_of_few_channels_does_not_miss_sms() -> None:
+def test_a_batch_norm_with_few_channels_does_not_need_all_sms() -> None:
     """One block works on each channel: 64 of them keep 66 SMs as busy as 132."""
     half = replace(PEAKS_H200, sms=66)
 
@@ -85,8 +85,8 @@ def test_a_batch_norm_of_few_channels_does_not_miss_sms() -> None:
     assert sm_share(norm(64), card_model()) < sm_share(norm(512), card_model()) < 1
 
 
-def test_bandwidth_does_not_slow_what_the_sms_bound() -> None:
-    """A third of the bandwidth must not take three times as long where an H200 is ten times above its floor."""
+def test_lower_bandwidth_does_not_slow_work_limited_by_sms() -> None:
+    """A third of the bandwidth must not triple the time of work that takes ten times its floor on an H200."""
     narrow = replace(PEAKS_H200, bandwidth=PEAKS_H200.bandwidth / 3)
     bound = norm(256)
     floor = bound.bytes / PEAKS_H200.bandwidth
@@ -109,7 +109,7 @@ def test_a_4090_beats_a_v100() -> None:
 
 
 @pytest.mark.parametrize("name", ["H200-SXM", "A100-SXM4-80", "H100-SXM5", "H100-PCIe", "A30"])
-def test_a_larger_slice_is_quicker_and_a_whole_card_quickest(name: str) -> None:
+def test_larger_slices_are_faster_and_the_whole_card_is_fastest(name: str) -> None:
     whole = card(name)
     parts = [
         each for each in all_slices() if (each.family, each.card_memory_gb) == (whole.family, whole.memory_gb)
@@ -120,7 +120,7 @@ def test_a_larger_slice_is_quicker_and_a_whole_card_quickest(name: str) -> None:
     assert times[-1] >= 0.99 * step_seconds(whole)
 
 
-def test_slices_of_an_h200_take_as_long_as_was_measured() -> None:
+def test_slices_of_an_h200_match_measured_times() -> None:
     """resnet50 in fp32 at batch 64: 212, 105, 61 and 56 ms on slices of 1, 2, 3 and 4 sevenths."""
     measured_ms = {"1g.18gb": 212, "2g.35gb": 105, "3g.71gb": 61, "4g.71gb": 56}
     parts = {each.profile: each for each in all_slices() if each.family == "H200"}
@@ -129,7 +129,7 @@ def test_slices_of_an_h200_take_as_long_as_was_measured() -> None:
         assert found == pytest.approx(expected, rel=0.08)
 
 
-def test_a_slice_is_a_card_of_its_own() -> None:
+def test_a_slice_is_a_separate_card() -> None:
     part = Slice(
         family="H200",
         card_memory_gb=141,
@@ -159,7 +159,7 @@ def test_clock_and_power_slow_a_card() -> None:
             throttled(H200, **wrong)
 
 
-def test_every_kind_of_evidence_has_a_sentence_and_a_width() -> None:
+def test_every_kind_of_evidence_has_a_text_and_an_interval() -> None:
     assert set(EVIDENCE) == {*card_model().doubt, "measured"}
     assert set(card_model().age) == set(card_model().power) == set(CLASSES)
     assert all(card(each).id == each for each in FITTED_CARDS)

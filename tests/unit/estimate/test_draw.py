@@ -1,4 +1,4 @@
-"""What the estimate is judged by is drawn, not chosen: the same for a seed, and nothing that was known before."""
+"""Test workloads are drawn at random: a seed repeats its draw, and known jobs never come again."""
 
 import random
 
@@ -13,7 +13,7 @@ COUNT = 5
 
 
 @pytest.mark.parametrize("draw", [anywhere, usual])
-def test_a_seed_draws_the_same_again_and_nothing_known(draw: object) -> None:
+def test_a_seed_repeats_its_draw_and_skips_known_jobs(draw: object) -> None:
     first = list(drawn(random.Random(3), COUNT, set(), draw))  # type: ignore[arg-type]
     again = list(drawn(random.Random(3), COUNT, set(), draw))  # type: ignore[arg-type]
     others = list(drawn(random.Random(3), COUNT, {_key(each) for each in first}, draw))  # type: ignore[arg-type]
@@ -21,15 +21,15 @@ def test_a_seed_draws_the_same_again_and_nothing_known(draw: object) -> None:
     assert len({each["model"] for each in first}) == COUNT
     assert not {_key(each) for each in first} & {_key(each) for each in others}
     for each in first:
-        with_sizes(checked(workload_of(each)))  # a workload that the estimate takes
+        with_sizes(checked(workload_of(each)))  # raises if the estimate does not support the workload
 
 
-def test_people_take_powers_of_two_and_images_as_the_model_has_them() -> None:
+def test_usual_draws_use_powers_of_two_and_default_image_sizes() -> None:
     for job in drawn(random.Random(4), COUNT, set(), usual):
         assert job["batch"].bit_count() == 1
         assert job["px"] is None
         assert job["optimizer"] != "adafactor"
 
 
-def test_what_was_drawn_or_measured_before_is_known() -> None:
+def test_known_jobs_include_drawn_and_measured_ones() -> None:
     assert len(known_keys()) > 1000

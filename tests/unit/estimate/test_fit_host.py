@@ -1,4 +1,4 @@
-"""What the fit of the host finds where the answer is known: steps made up from costs, and hosts made slower."""
+"""The fit of the host on synthetic steps with known costs, and on hosts that are slower by a known factor."""
 
 import random
 
@@ -33,20 +33,20 @@ def replays() -> list[Replay]:
     ]
 
 
-def test_costs_that_made_the_steps_are_found_again() -> None:
+def test_the_fit_recovers_the_costs_behind_the_steps() -> None:
     chance, steps = random.Random(5), replays()
     for each in steps:
         each.seconds = each.predicted(COSTS)[0] * chance.gauss(1, 0.01)
     found = fit_host(steps)
     off = [each.predicted(found)[0] / each.seconds - 1 for each in steps]
     assert np.quantile(np.abs(off), 0.9) < 0.05
-    # those that fall on every step are told apart, not only their sum
+    # costs that occur in every step are recovered one by one, not only as a sum
     for kind in ("infer_operation", "forward_operation", "adam", "serial", "segment"):
         at = KINDS.index(kind)
         assert found[at] == pytest.approx(COSTS[at], rel=0.35), kind
 
 
-def test_a_slower_host_is_found_as_its_pace_and_changes_no_cost() -> None:
+def test_a_slower_host_changes_the_pace_but_no_cost() -> None:
     steps = [each.paced(COSTS) for each in replays()]
     truth = np.array([1.9, 1.3, PACES["context"], PACES["context_parameter"]])
     for each in steps:
@@ -57,20 +57,20 @@ def test_a_slower_host_is_found_as_its_pace_and_changes_no_cost() -> None:
 
 
 @pytest.mark.parametrize("task", ["infer", "train"])
-def test_steps_beside_a_slow_probe_do_not_count(task: str) -> None:
+def test_steps_next_to_a_slow_probe_are_ignored(task: str) -> None:
     quick = [(1000.0 + at, 125.0) for at in range(30)]
     slow = [(1800.0 + at, 250.0) for at in range(200)]
     row = {"job": {"task": task}, "steps": quick + slow}
     assert undisturbed_seconds(row) == pytest.approx(1.01e-3, rel=0.02)
-    # a host that was never left alone is taken back to one by what the probe took, or by its quickest steps
+    # for a host that was always disturbed, the probe or the fastest steps give its undisturbed time
     assert undisturbed_seconds({"job": {"task": task}, "steps": slow}) < 1.9e-3
 
 
-def test_the_probe_takes_a_time_between_nothing_and_a_tenth_of_a_second() -> None:
+def test_the_probe_takes_less_than_a_tenth_of_a_second() -> None:
     assert 0 < probe() < 1e5
     assert UNDISTURBED_MICROSECONDS < SHARED_MICROSECONDS
 
 
-def test_every_way_of_the_host_is_asked_once() -> None:
+def test_every_host_mode_is_measured_once() -> None:
     every = [*WAYS, *TEXT, *LARGE]
     assert len(set(every)) == len(every)

@@ -1,4 +1,4 @@
-"""What the fits of other cards find: a law they were given, and an H200 with fewer SMs that they have not seen."""
+"""The fits for other cards: they recover a known law and predict a held-out H200 with fewer SMs."""
 
 import msgspec
 import pytest
@@ -12,7 +12,7 @@ from teraflock.estimate.estimator import Estimator, step_of
 from teraflock.workload.model import Workload
 
 
-def test_shares_of_sms_foretell_an_h200_with_fewer() -> None:
+def test_sm_shares_predict_an_h200_with_fewer_sms() -> None:
     rows, shipped = shared_operations()[::7], card_model()
     all_shared = msgspec.structs.replace(
         shipped, sm_share=dict.fromkeys(shipped.sm_share, 1.0), batch_norm=[1.0, 0.0]
@@ -38,6 +38,6 @@ def test_the_fit_finds_how_age_slows_cards() -> None:
             rows.append(Judged(PublicStep(card(gpu), workload, "law", seconds, step), model))
     found = fit(rows)
     assert found["convolution"] > found["matmul"]
-    for each in rows:  # the slopes themselves are drawn towards nothing, since tables have faults
+    for each in rows:  # the slopes themselves are shrunk towards 0, because tables have errors
         assert each.seconds(found) == pytest.approx(each.row.seconds, rel=0.05)
         assert each.seconds(dict.fromkeys(CLASSES, 0.0)) < each.seconds(found)

@@ -1,4 +1,4 @@
-"""Host and GPU side by side: the corners that are kept say what a replay of every operation says."""
+"""Timelines of host and GPU: the stored corners give the same time as a replay of every operation."""
 
 from math import isclose
 
@@ -28,7 +28,7 @@ def scene(model: str, *, batch: int = 4, seq: int | None = None, **words: object
     factor=st.floats(0.05, 20),
     pace=st.floats(0.3, 4),
 )
-def test_corners_say_what_a_replay_says(pairs: list[tuple[float, float]], factor: float, pace: float) -> None:
+def test_corners_match_a_full_replay(pairs: list[tuple[float, float]], factor: float, pace: float) -> None:
     host = gpu = 0.0
     for issue, run in pairs:
         host += pace * issue
@@ -37,7 +37,7 @@ def test_corners_say_what_a_replay_says(pairs: list[tuple[float, float]], factor
 
 
 @given(pairs=st.lists(st.tuples(SECONDS, SECONDS), min_size=1, max_size=40), factor=st.floats(0.05, 20))
-def test_a_step_is_as_long_as_either_and_no_longer_than_both(
+def test_a_step_is_between_the_longer_timeline_and_their_sum(
     pairs: list[tuple[float, float]], factor: float
 ) -> None:
     lines = Timelines(pairs)
@@ -46,20 +46,20 @@ def test_a_step_is_as_long_as_either_and_no_longer_than_both(
 
 
 @pytest.mark.parametrize(("model", "segments"), [("gpt2", 12), ("llama-1b", 16), ("t5-base", 24)])
-def test_each_layer_computed_again_is_one_segment(model: str, segments: int) -> None:
+def test_each_recomputed_layer_is_one_segment(model: str, segments: int) -> None:
     plain, again = (
         scene(model, seq=128, task="train", precision="bf16", gradient_checkpointing=checkpoint)
         for checkpoint in (False, True)
     )
     assert _total(again)["segment"] == pytest.approx(segments)
     assert "segment" not in _total(plain)
-    # what runs again is issued by Python, and autograd's own share stays what it was
+    # Python issues the recomputed operations, and autograd's own share does not change
     assert _total(again)["forward_operation"] > 1.5 * _total(plain)["forward_operation"]
     assert _total(again)["backward_operation"] == pytest.approx(_total(plain)["backward_operation"], rel=0.1)
 
 
 @pytest.mark.parametrize("model", ["resnet50", "bert-base"])
-def test_every_operation_view_and_parameter_is_paid_for_once(model: str) -> None:
+def test_every_operation_view_and_parameter_is_counted_once(model: str) -> None:
     known = scene(model, seq=128 if model == "bert-base" else None, task="train", precision="amp-bf16")
     total = _total(known)
     count = sum(1 for _ in known.step_works())
@@ -83,7 +83,7 @@ def test_gradients_cost_the_host_and_a_device_context_costs_more() -> None:
     assert context > plain
 
 
-def test_an_optimizer_of_more_lists_costs_more() -> None:
+def test_an_optimizer_with_more_list_operations_costs_more() -> None:
     known = scene("resnet50", task="train", precision="fp32")
     sgd, adam = (StepWork(known, each, measured(), "fp32").seconds(PEAKS_H200) for each in ("sgd", "adam"))
     assert len(optimizer_works("adam", known)) > len(optimizer_works("sgd", known))
@@ -91,7 +91,7 @@ def test_an_optimizer_of_more_lists_costs_more() -> None:
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw", "adafactor"])
-def test_cores_that_nobody_shares_shorten_a_step_as_far_as_it_waits_for_them(optimizer: str) -> None:
+def test_own_cores_shorten_only_the_time_spent_waiting_for_the_host(optimizer: str) -> None:
     known = scene("resnet50", task="train", precision="fp32")
     shared, own = (StepWork(known, optimizer, measured(), "fp32", host=each) for each in HOSTS)
     assert own.waits_for_host(PEAKS_H200)
@@ -101,12 +101,12 @@ def test_cores_that_nobody_shares_shorten_a_step_as_far_as_it_waits_for_them(opt
         assert low < step.seconds(PEAKS_H200) < high
     slow = replace(PEAKS_H200, bandwidth=PEAKS_H200.bandwidth / 100, fp32=PEAKS_H200.fp32 / 100)
     slow = replace(slow, tf32=slow.tf32 / 100, half=slow.half / 100)
-    if optimizer != "adafactor":  # which waits for both at every parameter
+    if optimizer != "adafactor":  # Adafactor waits for both at every parameter
         assert own.seconds(slow) > 0.99 * shared.seconds(slow)
         assert not shared.waits_for_host(slow)
 
 
-def test_products_of_single_numbers_are_told_from_larger_ones() -> None:
+def test_products_of_single_numbers_have_their_own_cost() -> None:
     one, more = measured().matrix
     assert matrix_seconds([(64, 32, 1, 1), (64,), (64, 32)], [one, more]) == pytest.approx(64 * 32 * one)
     assert matrix_seconds([(64, 32, 3, 3)], [one, more]) == pytest.approx(64 * 32 * more)
@@ -122,13 +122,13 @@ def _total(known: Scene) -> dict[str, float]:
     return total
 
 
-def test_an_interval_is_wider_where_nothing_was_measured_nearby() -> None:
+def test_an_interval_is_wider_far_from_measured_operations() -> None:
     known = measured()
     (low, high), (low_far, high_far) = spread(known, 1.0), spread(known, 0.0)
     assert low_far < low < 0 < high < high_far
     assert spread(known, 0.0, 2.0) == (2 * low_far, 2 * high_far)
     widths = []
-    for side in (224, 203):  # as measured, and as nobody has it
+    for side in (224, 203):  # a measured size, and one far from all measurements
         images = scene("vgg16", batch=256, image_size=side, task="train", precision="fp32")
         quick, slow = StepWork(images, "sgd", known, "fp32", model="vgg16").interval(PEAKS_H200)
         widths.append(slow / quick)

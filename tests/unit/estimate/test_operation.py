@@ -1,4 +1,4 @@
-"""What an operation of a trace looks like to the clock: what makes kernels slower shows, however it was recorded."""
+"""Operations as the time model sees them: what slows a kernel is visible, however the operation was recorded."""
 
 import pytest
 from hypothesis import given
@@ -11,14 +11,14 @@ IMAGE: Shaped = ("h", [8, 64, 56, 56], True)
 
 
 @given(parts=st.lists(st.integers(1, 64), min_size=2, max_size=6))
-def test_a_concatenation_is_the_same_as_a_list_of_tensors_and_as_their_count(parts: list[int]) -> None:
+def test_a_concatenation_is_the_same_for_a_list_and_its_summary(parts: list[int]) -> None:
     made: Shaped = ("h", [8, sum(parts), 28, 28], True)
     traced = work("cat", [("h", [8, each, 28, 28], True) for each in parts], [made], ())
     timed = work("cat", tensors(f"h*{len(parts)}:{8 * sum(parts) * 28 * 28} 1"), [made], ())
     assert (traced.dims, traced.dtype, traced.bytes) == (timed.dims, timed.dtype, timed.bytes)
 
 
-def test_inputs_of_two_types_or_two_shapes_take_kernels_of_their_own() -> None:
+def test_mixed_types_and_broadcasts_are_separate_kinds() -> None:
     plain = work("add", [IMAGE, IMAGE], [IMAGE], ())
     mixed = work("add", [IMAGE, ("f", [8, 64, 56, 56], True)], [IMAGE], ())
     spread = work("add", [IMAGE, ("h", [56], True)], [IMAGE], ())
@@ -27,7 +27,7 @@ def test_inputs_of_two_types_or_two_shapes_take_kernels_of_their_own() -> None:
     ]  # fmt: skip
 
 
-def test_a_single_number_is_neither_a_type_nor_a_shape_of_its_own() -> None:
+def test_a_scalar_input_is_not_a_mixed_type_or_broadcast() -> None:
     scaled = work("mul", [IMAGE, ("f", [], True)], [IMAGE], ())
     assert (scaled.name, scaled.dtype) == ("mul", "h")
 
@@ -46,7 +46,7 @@ def test_causal_attention_is_half_the_arithmetic() -> None:
 HEADS = "bT[4,12,1024,64]"
 
 
-def test_what_was_measured_says_whether_attention_is_causal() -> None:
+def test_measured_attention_records_whether_it_is_causal() -> None:
     texts = {
         f"{HEADS} {HEADS} {HEADS} None True x True scale=x": [1],
         f"{HEADS} {HEADS} {HEADS} None False x True scale=x": [1],
@@ -61,7 +61,7 @@ def test_what_was_measured_says_whether_attention_is_causal() -> None:
 
 
 @pytest.mark.parametrize("name", ["mm", "add", "native_layer_norm"])
-def test_an_operation_on_nothing_starts_no_kernel(name: str) -> None:
-    """A sequence of length 0 in a trace must not end in a logarithm of 0."""
+def test_an_operation_on_empty_tensors_starts_no_kernel(name: str) -> None:
+    """A sequence of length 0 in a trace must not cause a logarithm of 0."""
     made = work(name, [("f", [0, 4], True), ("f", [4, 8], True)], [("f", [0, 8], True)], [])
     assert not made.kernel

@@ -1,4 +1,4 @@
-"""What cards reach: traits and chips, what the fit finds of a law it was given, and that a better card is no slower."""
+"""The share of its peak that a card reaches: traits and chips, recovery of a known law, better cards are no slower."""
 
 from math import exp
 
@@ -37,7 +37,7 @@ def seconds(one: Card) -> float:
 
 
 @pytest.mark.parametrize("one", NVIDIA, ids=lambda each: each.id)
-def test_every_card_reaches_something(one: Card) -> None:
+def test_every_card_reaches_a_plausible_share_of_its_peak(one: Card) -> None:
     reach = fitted()
     for effects in (reach.matmul, reach.convolution, reach.bandwidth):
         assert 0.5 < factor(effects, one) < 2
@@ -51,8 +51,8 @@ def test_every_card_reaches_something(one: Card) -> None:
     compute=st.floats(1, 4),
     memory=st.floats(1, 4),
 )
-def test_a_better_data_sheet_is_never_slower(one: Card, compute: float, memory: float) -> None:
-    """Even though more arithmetic on the same watts sags further."""
+def test_a_better_data_sheet_never_makes_a_card_slower(one: Card, compute: float, memory: float) -> None:
+    """Even though more arithmetic with the same power lowers the clock."""
     assert one.fp32_tflops
     assert one.bandwidth_gbs
     better = msgspec.structs.replace(
@@ -81,7 +81,7 @@ def test_traits_of_known_cards(name: str, expected: tuple[str, str]) -> None:
 
 
 def rows_of_a_law(constants: dict[str, float], bandwidth: float) -> list[Latency]:
-    """Operators on cards that follow one law: a smooth curve of shape, and a constant for each card."""
+    """Operators that follow one law: a smooth curve over the shape, and a constant for each card."""
     shapes = {
         "linear": [
             {"rows": m, "in_features": k, "out_features": n}
@@ -122,7 +122,7 @@ def rows_of_a_law(constants: dict[str, float], bandwidth: float) -> list[Latency
     held=st.sampled_from(CARDS),
 )
 @settings(max_examples=25, deadline=None)
-def test_the_fit_finds_a_law_and_foretells_the_card_held_out(
+def test_the_fit_recovers_a_law_and_predicts_a_held_out_card(
     narrow: float, wide: float, sag: float, held: str
 ) -> None:
     watts = usual_watts()

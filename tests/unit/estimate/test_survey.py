@@ -1,4 +1,4 @@
-"""The quick ways give the answers of the thorough ones: the bare replay, and the survey of all cards."""
+"""The fast paths agree with the full ones: `fits_within` and `Survey`."""
 
 from functools import cache
 from pathlib import Path
@@ -62,7 +62,7 @@ def _scene(name: str, batch: int, lean: bool) -> Scene:
     lean=st.booleans(),
     share=st.floats(0.3, 1.1),
 )
-def test_a_bare_replay_fits_where_the_whole_one_does(name: str, batch: int, lean: bool, share: float) -> None:
+def test_fits_within_agrees_with_the_full_replay(name: str, batch: int, lean: bool, share: float) -> None:
     made, limit = estimator(name), int(share * roomy_bytes(name, batch, lean))
     try:
         replay(_scene(name, batch, lean), made.optimizer, cublas_bytes=made.cublas_bytes, limit_bytes=limit)
@@ -74,7 +74,7 @@ def test_a_bare_replay_fits_where_the_whole_one_does(name: str, batch: int, lean
 
 
 @pytest.mark.parametrize("model", ["llama-1b", "gpt2-large"])
-def test_a_search_for_a_batch_ends_at_once_where_not_even_one_sample_fits(
+def test_the_batch_search_ends_at_once_if_one_sample_does_not_fit(
     model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = Estimator(Workload(model=model, batch=4, seq=512, optimizer="adamw"))
@@ -86,7 +86,7 @@ def test_a_search_for_a_batch_ends_at_once_where_not_even_one_sample_fits(
     assert finder.largest(limit) == 0
 
 
-def test_a_lean_scene_is_one_whose_convolutions_take_no_workspace() -> None:
+def test_convolutions_of_a_lean_scene_use_no_workspace() -> None:
     for name in WORKLOADS:
         whole, lean = estimator(name).scene(2), estimator(name).lean_scene(2)
         without = [
@@ -98,7 +98,7 @@ def test_a_lean_scene_is_one_whose_convolutions_take_no_workspace() -> None:
 
 @pytest.mark.parametrize("name", sorted(WORKLOADS))
 @pytest.mark.parametrize("gpus", [1, 2])
-def test_a_survey_says_of_each_card_what_the_answer_says(name: str, gpus: int) -> None:
+def test_a_survey_agrees_with_the_answer_for_each_card(name: str, gpus: int) -> None:
     workload = WORKLOADS[name]
     survey = Survey(workload, all_cards())
     by_id = {row.gpu: row for row in answer(workload, Question(cards=all_cards(), gpus=gpus)).gpus}
@@ -113,7 +113,7 @@ def test_a_survey_says_of_each_card_what_the_answer_says(name: str, gpus: int) -
 
 
 @pytest.mark.parametrize("name", sorted(WORKLOADS))
-def test_shards_never_need_more_and_less_with_every_gpu(name: str) -> None:
+def test_sharding_needs_less_memory_with_every_gpu(name: str) -> None:
     whole, sharded = (Survey(WORKLOADS[name], all_cards(), stage=each) for each in (0, 3))
     needs = [sharded.need_bytes(gpus) for gpus in (1, 2, 4, 8)]
     assert needs[0] == whole.need_bytes(1)
@@ -142,7 +142,7 @@ SHARDED = [  # stage, GPUs, live peak in bytes on each, measured on an H200 with
 
 
 @pytest.mark.parametrize(("model", "batch", "precision", "checkpointing", "measured"), SHARDED)
-def test_measured_peaks_of_ddp_and_of_each_zero_stage_are_met(
+def test_estimates_match_measured_peaks_of_ddp_and_zero(
     model: str, batch: int, precision: str, checkpointing: bool, measured: list[tuple[int, int, int]]
 ) -> None:
     workload = Workload(
@@ -157,7 +157,7 @@ def test_measured_peaks_of_ddp_and_of_each_zero_stage_are_met(
         assert Survey(workload, all_cards(), stage=stage).need_bytes(gpus) == pytest.approx(live, rel=0.005)
 
 
-def test_a_model_that_fits_no_card_may_fit_eight_that_share_it() -> None:
+def test_a_model_too_large_for_one_card_fits_sharded_over_eight() -> None:
     workload = Workload(model="llama-8b", batch=1, seq=512, precision="bf16", optimizer="adamw")
     whole, sharded = (Survey(workload, all_cards(), stage=each) for each in (0, 3))
     a100 = card("A100-SXM4-40")
@@ -167,9 +167,9 @@ def test_a_model_that_fits_no_card_may_fit_eight_that_share_it() -> None:
     assert sharded.exchanged_bytes == pytest.approx(1.5 * 8.03e9 * 2, rel=0.02)
 
 
-def test_shards_split_the_temporaries_of_the_optimizer_too() -> None:
-    """16 bytes a parameter on 8 GPUs are 16 GB; the temporaries of AdamW are 4 GB on each, not 32. Autocast keeps
-    a copy of each layer's weights, 15 GB in all."""
+def test_sharding_splits_the_optimizer_temporaries() -> None:
+    """16 bytes per parameter on 8 GPUs are 16 GB each. The temporaries of AdamW are 4 GB on each, not 32. Autocast
+    keeps a copy of each layer's weights, 15 GB in total."""
     workload = Workload(
         model="llama-8b",
         batch=1,
@@ -186,8 +186,8 @@ def test_shards_split_the_temporaries_of_the_optimizer_too() -> None:
 
 
 @pytest.mark.parametrize("name", ["dense", "text", "lora"])
-def test_each_stage_of_zero_needs_no_more_than_the_one_before(name: str) -> None:
-    """Stage 2 has a shard of the weights beside the weights. Where those are frozen, it splits next to nothing else."""
+def test_each_zero_stage_needs_no_more_than_the_previous(name: str) -> None:
+    """Stage 2 holds a shard of the weights in addition to the weights. If those are frozen, it saves almost nothing."""
     stages = (0, 1, 3) if name == "lora" else (0, 1, 2, 3)
     needs = [Survey(WORKLOADS[name], all_cards(), stage=each).need_bytes(8) for each in stages]
     assert needs == sorted(needs, reverse=True)
@@ -195,8 +195,8 @@ def test_each_stage_of_zero_needs_no_more_than_the_one_before(name: str) -> None
     assert name == "lora" or first < third
 
 
-def test_shards_split_what_a_trace_holds_of_its_optimizer(tmp_path: Path) -> None:
-    """One layer of 4 GiB, AdamW's two states of it, and temporaries as large, all recorded by a script."""
+def test_sharding_splits_the_optimizer_state_of_a_trace(tmp_path: Path) -> None:
+    """One layer of 4 GiB, its two AdamW states and equally large temporaries, all in one recorded trace."""
     weight, activation = 4 << 30, 1 << 28
     allocate, free, operate, mark = (int(each) for each in EventKind)
     events = [
@@ -222,12 +222,12 @@ def test_shards_split_what_a_trace_holds_of_its_optimizer(tmp_path: Path) -> Non
     path.write_bytes(write_trace(trace))
     survey = Survey(Workload(model=str(path), batch=0), all_cards(), stage=3)
     assert survey.need_bytes(1) == pytest.approx(5 * weight, rel=0.01)
-    # shards of an eighth, and the only layer with its gradient whole
+    # shards of an eighth, plus the only layer and its gradient whole
     assert survey.need_bytes(8) == pytest.approx(weight * (3 / 8 + 2) + activation, rel=0.01)
     assert survey.need_bytes(8) < survey.need_bytes(4) < survey.need_bytes(2) < survey.need_bytes(1)
 
 
-def test_offload_frees_the_optimizer_s_state_and_costs_time() -> None:
+def test_offload_frees_the_optimizer_state_and_takes_longer() -> None:
     workload = Workload(model="llama-1b", batch=1, seq=512, precision="amp-bf16", optimizer="adamw")
     whole, offloaded, split = (
         Survey(workload, all_cards(), stage=stage, offload=offload)

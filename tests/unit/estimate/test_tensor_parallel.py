@@ -1,4 +1,4 @@
-"""Tensor parallelism: what each GPU keeps and computes, against sums by hand."""
+"""Tensor parallelism: what each GPU holds and computes, compared to sums by hand."""
 
 import pytest
 
@@ -15,7 +15,7 @@ WIDTH, LAYERS, WORDS, POSITIONS = 768, 12, 50257, 1024
 
 
 def parameters_on_each(ways: int) -> int:
-    """Of GPT-2, in elements. The vocabulary is padded to a multiple."""
+    """Elements of GPT-2 on each GPU. The vocabulary is padded to a multiple."""
     matrices = 3 * WIDTH * WIDTH + WIDTH * WIDTH + 4 * WIDTH * WIDTH + 4 * WIDTH * WIDTH
     divided = LAYERS * (matrices + 3 * WIDTH + 4 * WIDTH) // ways + -(-WORDS // ways) * WIDTH
     whole = LAYERS * (2 * WIDTH + 4 * WIDTH) + 2 * WIDTH + POSITIONS * WIDTH
@@ -23,7 +23,7 @@ def parameters_on_each(ways: int) -> int:
 
 
 @pytest.mark.parametrize("ways", [2, 3, 4, 6])
-def test_weights_and_optimizer_state_are_divided_but_for_norms_and_positions(ways: int) -> None:
+def test_weights_and_optimizer_state_are_divided_except_norms_and_positions(ways: int) -> None:
     estimator = Estimator(GPT2, tensor_parallel=ways)
     assert estimator.gradient_bytes() == 4 * parameters_on_each(ways)
     parts = estimator.memory().breakdown  # whole blocks of the allocator: a little more
@@ -32,7 +32,7 @@ def test_weights_and_optimizer_state_are_divided_but_for_norms_and_positions(way
 
 
 @pytest.mark.parametrize("model", ["gpt2", "bert-large", "llama-1b", "opt-1.3b", "t5-base"])
-def test_arithmetic_is_divided_and_memory_is_not_more_than_before(model: str) -> None:
+def test_arithmetic_is_divided_and_memory_does_not_grow(model: str) -> None:
     work = Workload(model=model, batch=2, seq=512, optimizer="adamw")
     whole, half = (Estimator(work, tensor_parallel=ways) for ways in (1, 2))
     flops = [sum(each.flops for each in one.scene().step_works()) for one in (whole, half)]
@@ -42,7 +42,7 @@ def test_arithmetic_is_divided_and_memory_is_not_more_than_before(model: str) ->
 
 
 def test_activations_as_wide_as_the_hidden_state_stay_whole() -> None:
-    """Of each GPT-2 layer in training: inputs and outputs of two norms and two masks of dropout, at least."""
+    """At least the inputs and outputs of two norms and two dropout masks of each GPT-2 layer in training."""
     tokens = 2 * 512
     least = LAYERS * tokens * WIDTH * (4 * 4 + 2)
     whole, eighth = (
@@ -61,7 +61,7 @@ def test_two_all_reduces_per_layer_and_pass() -> None:
     assert reduce_seconds(infer, here, 4) == pytest.approx(2 * LAYERS * once)
 
 
-def test_groups_of_gpus_each_have_a_batch() -> None:
+def test_each_group_of_gpus_has_its_own_batch() -> None:
     cards = [card("H100-SXM5")]
     one = answer(GPT2, Question(cards=cards, gpus=2, tensor_parallel=2)).gpus[0]
     four = answer(GPT2, Question(cards=cards, gpus=8, tensor_parallel=2)).gpus[0]
@@ -81,6 +81,6 @@ def test_groups_of_gpus_each_have_a_batch() -> None:
         ("gpt2", 9, "2 to 8 GPUs"),
     ],
 )
-def test_what_cannot_be_divided_is_refused(model: str, ways: int, why: str) -> None:
+def test_an_indivisible_model_is_refused(model: str, ways: int, why: str) -> None:
     with pytest.raises(BadInput, match=why):
         Estimator(Workload(model=model, batch=2, optimizer="sgd"), tensor_parallel=ways)

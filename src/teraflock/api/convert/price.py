@@ -10,7 +10,7 @@ from teraflock.wire.price import PricesAnswer, UnitAnswer
 
 def prices_answer(period: Period) -> PricesAnswer:
     prices = period.prices
-    tables = [("", prices.house)]
+    tables = [("", prices.general)]
     tables += [(f"region {name}", table) for name, table in sorted(prices.regions.items())]
     tables += [(f"host {name}", table) for name, table in sorted(prices.hosts.items())]
     return PricesAnswer(

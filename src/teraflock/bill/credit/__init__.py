@@ -1,1 +1,1 @@
-"""Credits: given for a reason, for a time, and drawn before anything else is."""
+"""Credits: granted for a reason and a period, and used before any other payment."""

@@ -1,4 +1,4 @@
-"""A grant of credit, and what is left of it."""
+"""A granted credit and its remaining amount."""
 
 import msgspec
 
@@ -7,17 +7,17 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     project_id: str
     reason: str
-    """`sign-up`, `gift`, an apology: shown on the bill."""
+    """Shown on the bill, for example `sign-up` or `gift`."""
     currency: str
     micros: int
     from_us: int
-    """It pays for what was used from then on …"""
+    """Start of the usage that the credit pays for."""
     expires_us: int
-    """… and before then, whenever that is booked."""
+    """End of the usage that the credit pays for, even if it is booked later."""
     drawn_micros: int = 0
     expired: bool = False
     moves: int = 0
-    """How many entries of the ledger it has: the key of the next."""
+    """The number of its ledger entries, which is the key of the next."""
 
     @property
     def left_micros(self) -> int:

@@ -1,9 +1,9 @@
-"""How what is owed is paid: from credits, the soonest to expire first, then from what was paid in advance.
+"""Pays what is owed: first from credits, the one that expires first, then from the balance.
 
-What holds:
-- a credit pays only for time within its own, and never more than is left of it;
-- what is taken back goes back to where it came from, as far as that can be told: to credits of that time that were
-  drawn, the last to expire first, then to the balance of a project that pays in advance.
+Invariants:
+- a credit pays only for usage within its period, and never more than its remaining amount;
+- a reversed amount goes back to its source as far as possible: to used credits of that time, the one that expires last
+  first, then to the balance of a prepaid project.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from teraflock.bill.ledger.model import PROMOTION, Entry, granted, owes, paid_ah
 
 
 class Due(NamedTuple):
-    """What a project owes for a day, net; below zero: what it gets back."""
+    """The net amount that a project owes for a day. Negative if it gets money back."""
 
     at_us: int
     month: str
@@ -26,7 +26,7 @@ class Due(NamedTuple):
 class Paid(NamedTuple):
     entries: list[Entry]
     grants: list[Grant]
-    """Those that changed."""
+    """The credits that changed."""
 
 
 def pay(
@@ -37,9 +37,9 @@ def pay(
     balance: int | None,
     number: int,
 ) -> Paid:
-    """Pay in the order of time. `balance` is None where the project does not pay in advance.
+    """Pay in order of time. `balance` is None if the project is not prepaid.
 
-    `number` makes the keys of entries that belong to no grant: that of the first entry made here.
+    `number` is the number of the first new entry. It gives keys to entries without a credit.
     """
     left = {grant.id: grant for grant in grants if grant.currency == currency}
     moved: dict[tuple[str, str], int] = {}
@@ -64,7 +64,7 @@ def pay(
 
 
 def lapse(grant: Grant) -> tuple[Grant, Entry | None]:
-    """What is left of an expired grant goes back to the house."""
+    """Return the remaining amount of an expired credit to the provider."""
     over, left = replace(grant, expired=True), grant.left_micros
     if not left:
         return over, None
@@ -83,7 +83,7 @@ def gift(grant: Grant) -> Entry:
 
 
 def _from_grants(left: dict[str, Grant], due: Due, moved: dict[tuple[str, str], int]) -> int:
-    """Draw for what is due, or give back; what remains."""
+    """Use a credit for what is due, or return money to it. Returns the remaining amount."""
     valid = [g for g in left.values() if g.from_us <= due.at_us < g.expires_us and not g.expired]
     rest = due.micros
     for grant in sorted(valid, key=lambda g: (g.expires_us, g.id), reverse=rest < 0):
@@ -106,5 +106,5 @@ def _entry(project_id: str, currency: str, grant_id: str, month: str, micros: in
 
 
 def month_number(month: str) -> int:
-    """`2026-11` → 202611: entries that pay for a month say so."""
+    """`2026-11` → 202611, as entries store the month they pay for."""
     return int(month.replace("-", ""))

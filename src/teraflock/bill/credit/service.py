@@ -1,4 +1,4 @@
-"""Giving credits. Whole days count: a credit pays from the day it is given to the end of the day it expires."""
+"""Grants credits. A credit covers whole days, from the day it is granted to the end of the day it expires."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -39,20 +39,22 @@ class CreditService:
         *,
         by: By | None = None,
     ) -> Grant:
-        """Give a project credit in the currency it pays in, from today on."""
+        """Grant a project a credit in its currency, starting today."""
         now = self._clock.now()
         now_us = microseconds(now)
         from_us = now_us // DAY_US * DAY_US
         if expires is not None and expires > LATEST:
             raise BadInput(
-                f"A credit expires before {LATEST:%Y}", hint="Leave `--expires` out for one that never does"
+                f"A credit must expire before {LATEST:%Y}",
+                hint="Remove `--expires` for a credit that never expires",
             )
         expires_us = -(-microseconds(expires) // DAY_US) * DAY_US if expires else FOREVER_US
         if micros <= 0:
-            raise BadInput("A credit is above zero")
+            raise BadInput("The credit must be greater than 0")
         if expires_us <= now_us:
             raise BadInput(
-                "A credit expires in the future", hint="Leave `--expires` out for one that never does"
+                "The credit must expire in the future",
+                hint="Remove `--expires` for a credit that never expires",
             )
 
         def work(tx: Transaction) -> Grant:

@@ -27,6 +27,6 @@ def projects_with_grants(tx: Transaction) -> set[str]:
 
 
 def expired_in_all_projects(tx: Transaction, us: int) -> list[Grant]:
-    """Those that are over since before `us` and not yet lapsed."""
+    """Credits that expired before `us` and are not marked as expired."""
     rows = tx.all(f"{_GRANT.select} WHERE expired = 0 AND expires_us <= :us ORDER BY id", us=us)
     return [_GRANT.value(row) for row in rows]

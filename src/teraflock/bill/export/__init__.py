@@ -1,1 +1,1 @@
-"""The bill for other programs: FinOps FOCUS."""
+"""Exports the bill for other programs, in the FinOps FOCUS format."""

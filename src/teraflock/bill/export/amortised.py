@@ -1,10 +1,10 @@
-"""What purchases cost by time: each fee spread evenly over the time it was paid for, floored from its beginning.
+"""Amortises purchases: spreads each fee evenly over the time it pays for, rounded down from its start.
 
-What holds:
-- what of all fees belongs to a month is split between the usage they covered and the rest, and adds up to it;
-- a purchase that is ended early is settled where it ends: what of its fee lay on the time given up is not used, and
-  belongs to the month of the end; what is given back stands beside it;
-- what turns out later of a month that was invoiced moves between used and not used, and adds up to nothing.
+Invariants:
+- the fees of a month are split into the usage that they covered and the unused rest, and both add up to them;
+- a purchase that ends early is settled at its end: the fee for the remaining time is unused and belongs to the month of
+  the end; the refund is a separate row;
+- later corrections of an invoiced month move amounts between used and unused, and add up to 0.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,9 +22,9 @@ class Unused(NamedTuple):
     until_us: int
     micros: int
     us: int
-    """So much of the time that was paid for."""
+    """The unused part of the paid time."""
     is_late: bool
-    """It corrects what was said of a month before."""
+    """Whether it corrects an earlier month."""
 
 
 class Amortised:
@@ -36,7 +36,7 @@ class Amortised:
         self._late: dict[str, Unused] = {}
 
     def used(self, purchase_id: str, from_us: int, until_us: int, sign: int = 1) -> int:
-        """What of the fees lies on this time, which is noted as used; a `sign` of -1 takes that back."""
+        """The part of the fees for this time. Records the time as used; a `sign` of -1 reverses that."""
         micros = sign * self._spreads[purchase_id].micros(from_us, until_us)
         if from_us < self._from_us:
             before = self._late.get(purchase_id, Unused(purchase_id, from_us, until_us, 0, 0, True))
@@ -50,7 +50,7 @@ class Amortised:
         return micros
 
     def unused(self) -> Iterator[Unused]:
-        """What of the fees of the month lies on no usage, once all of that was noted."""
+        """The part of the month's fees without usage. Call it after all usage is recorded."""
         for purchase_id, spread in self._spreads.items():
             micros = spread.micros(self._from_us, self._until_us) - self._used.get(purchase_id, 0)
             us = spread.us(self._from_us, self._until_us) - self._used_us.get(purchase_id, 0)
@@ -77,7 +77,7 @@ class _Spread:
         )
 
     def us(self, from_us: int, until_us: int) -> int:
-        """Of the time that was paid for; an upgrade pays more for the same time."""
+        """Paid time within this period. An upgrade pays more for the same time, so it does not count."""
         lengths = [(term, term.until_us - term.from_us) for term in self._whole]
         return sum(
             self._until(term, length, until_us) - self._until(term, length, from_us)
@@ -85,7 +85,7 @@ class _Spread:
         )
 
     def _until(self, term: Term, whole: int, us: int) -> int:
-        """What of a term belongs to the time up to here."""
+        """The part of a term that belongs to the time up to `us`."""
         if self._ended_us is not None and us > self._ended_us:
             return whole
         inside = min(max(us, term.from_us), term.until_us) - term.from_us

@@ -1,9 +1,9 @@
 """A month in the columns of FOCUS 1.2 (FinOps Open Cost and Usage Specification), as CSV.
 
-It holds what stands on the month's invoice, or will: the charges of the month, and what was late of months that were
-invoiced before, as corrections. Costs that were billed are ours to the micro-unit and add up to the invoice; list costs
-are unit price times quantity, as the specification defines them, and so may differ from the floored sum by a millionth.
-What is bought ahead is a purchase with no effective cost of its own: see `amortised`.
+It has the contents of the month's current or future invoice: the charges of the month, and late charges of months that
+were invoiced before, as corrections. Billed costs are exact to the micro-unit and add up to the invoice. List costs are
+unit price times quantity, as the specification defines them, so they may differ from the rounded sum by a millionth. A
+purchase has no effective cost of its own: see `amortised`.
 """
 
 import csv
@@ -33,23 +33,23 @@ _in_order: Final = itemgetter(*COLUMNS)
 
 
 class Month(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a month's rows are made of."""
+    """The data for the rows of a month."""
 
     account: Account
     month: str
     is_over: bool
-    """What was not used is known then."""
+    """Whether the month has ended. Unused amounts are known only then."""
     invoiced_until: str
-    """The last month that was invoiced before; empty: none was."""
+    """The last month that was invoiced before; empty for none."""
     booked: Iterable[Booked]
-    """Without what was taken back before it was invoiced."""
+    """Without charges that were reversed before they were invoiced."""
     credits: Sequence[tuple[int, Entry]]
     tax_name: str
     tax_micros: int
     tariff: Tariff
     bought: Bought
     covers: Callable[[str], Sequence[Covered]]
-    """Of an instance."""
+    """Instance id → the times that its purchases cover."""
 
 
 def focus_rows(month: Month) -> Iterator[Row]:
@@ -63,7 +63,7 @@ def focus_rows(month: Month) -> Iterator[Row]:
 
 
 def focus_csv(rows: Iterable[Row]) -> Iterator[str]:
-    """In pieces of whole rows. Most have nothing to be quoted but their tags: joining them is quicker than `csv`."""
+    """The text in chunks of whole rows. Most rows need quotes only for tags, so joining is faster than `csv`."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(COLUMNS)

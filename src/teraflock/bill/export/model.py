@@ -1,4 +1,4 @@
-"""Words of FOCUS 1.2: its columns, and how it classes what we charge for."""
+"""The vocabulary of FOCUS 1.2: its columns, and the categories of what we charge for."""
 
 from typing import Final, NamedTuple
 
@@ -22,12 +22,12 @@ Row = dict[str, str]
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose bill it is, and who sends it."""
+    """The customer and the provider of a bill."""
 
     issuer: str = "Teraflock"
     organisation_id: str
     organisation: str = ""
-    """Empty: it is looked up."""
+    """Looked up if empty."""
     project_id: str
     project: str
     currency: str = ""
@@ -35,7 +35,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Service(NamedTuple):
-    """A service has one category, and one subcategory of that."""
+    """A service has one category and one subcategory."""
 
     name: str
     category: str
@@ -50,7 +50,7 @@ OTHER: Final = Service("Account", "Other", "Other (Other)")
 
 
 class Part(NamedTuple):
-    """One thing that is priced; in the order of `Amounts`."""
+    """One priced part of usage, in the order of `Amounts`."""
 
     name: str
     unit: str
@@ -61,12 +61,12 @@ class Part(NamedTuple):
 
 PARTS: Final = (
     Part("gpu", "GPU-Hours", "GPU time", INSTANCES),
-    Part("vcpu", "vCPU-Hours", "Processor time", INSTANCES),
+    Part("vcpu", "vCPU-Hours", "vCPU time", INSTANCES),
     Part("ram", "GiB-Hours", "Memory held", INSTANCES, in_bytes=True),
     Part("disk", "GiB-Hours", "Disk held", DISKS, in_bytes=True),
     Part("snapshot", "GiB-Hours", "Snapshots held", SNAPSHOTS, in_bytes=True),
-    Part("egress", "GiB", "Traffic out of the house", NETWORK, in_bytes=True),
-    Part("minimum", "Runs", "The least a run costs", INSTANCES),
+    Part("egress", "GiB", "Outgoing traffic", NETWORK, in_bytes=True),
+    Part("minimum", "Runs", "Minimum charge of a run", INSTANCES),
 )
 
 

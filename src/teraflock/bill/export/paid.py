@@ -1,4 +1,4 @@
-"""Rows of what is neither used nor bought: credits that paid, and the tax."""
+"""Rows for credits and tax."""
 
 from teraflock.bill.export.model import OTHER, Row, service_columns
 from teraflock.bill.export.text import costs_without_price
@@ -6,7 +6,7 @@ from teraflock.bill.ledger.model import Entry
 
 
 def credit_row(number: int, entry: Entry, invoiced_until: int) -> Row:
-    """What a credit paid, or got back; `invoiced_until` is the last month invoiced before, as entries write it."""
+    """A payment from a credit, or back to it. `invoiced_until` is the last invoiced month, in the form of entries."""
     micros = entry.micros if entry.kind == "returned" else -entry.micros
     return {
         **_row(micros),

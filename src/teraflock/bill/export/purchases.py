@@ -1,4 +1,4 @@
-"""Rows of what is bought ahead: the purchase, what of it was not used, what was given back, and what links them."""
+"""Rows for purchases: the fee, the unused part, the refund, and the columns that link them."""
 
 from decimal import Decimal
 from typing import Final
@@ -11,11 +11,11 @@ from teraflock.bill.export.usage import resource_columns
 from teraflock.bill.purchase.model import Purchase
 
 UNIT: Final = "Hours"
-"""A purchase is counted in hours of what it pays for."""
+"""Purchases are counted in hours of instance time."""
 
 
 def purchase_row(charge: Charge, bought: Bought) -> Row:
-    """A fee. It has no effective cost of its own: that lies on the time it was paid for."""
+    """A fee. Its effective cost is 0, because the cost is on the rows of the time that it pays for."""
     purchase, _ = bought[charge.subject.id]
     fee, part = charge.slice.amounts.fee, charge.slice
     return {
@@ -29,13 +29,13 @@ def purchase_row(charge: Charge, bought: Bought) -> Row:
         "ChargeFrequency": "One-Time" if purchase.upfront else "Recurring",
         "PricingCategory": "Standard",
         "SkuId": purchase.mode,
-        "SkuMeter": "Instance time bought ahead",
+        "SkuMeter": "Prepaid instance time",
         "SkuPriceId": f"{purchase.mode}/{purchase.id}",
     }
 
 
 def refund_row(charge: Charge, bought: Bought) -> Row:
-    """What was given back of a month ended early; the time given up stands among what was not used."""
+    """The refund for a month that ended early. The remaining time is in the unused rows."""
     purchase, _ = bought[charge.subject.id]
     micros = charge.slice.amounts.fee
     return {
@@ -45,7 +45,7 @@ def refund_row(charge: Charge, bought: Bought) -> Row:
         **service_columns(INSTANCES),
         **commitment(purchase),
         "ChargeCategory": "Adjustment",
-        "ChargeDescription": f"{charge.subject.held.name or purchase.instance_id}, ended early: given back",
+        "ChargeDescription": f"{charge.subject.held.name or purchase.instance_id}, ended early: refund",
         "ChargeFrequency": "One-Time",
     }
 
@@ -60,7 +60,7 @@ def unused_row(unused: Unused, bought: Bought) -> Row:
         **commitment(purchase, "Unused", unused.us),
         "ChargeCategory": "Usage",
         "ChargeClass": "Correction" if unused.is_late else "",
-        "ChargeDescription": f"{_words(purchase)}, bought and not used",
+        "ChargeDescription": f"{_words(purchase)}, prepaid but not used",
         "ChargeFrequency": "Usage-Based",
         "PricingCategory": "Committed",
         "SkuId": "committed",

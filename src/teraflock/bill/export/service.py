@@ -1,4 +1,4 @@
-"""Reads what a month's export is made of: the charges and payments that its invoice stands for, or will."""
+"""Reads the data of a month's export: the charges and payments of its current or future invoice."""
 
 from msgspec.structs import replace
 
@@ -17,7 +17,7 @@ from teraflock.tenant.organisation import store as organisations
 
 
 def month_of_project(tx: Transaction, account: Account, month: str) -> Month:
-    """The charges are streamed: read them before the transaction ends."""
+    """Charges are streamed. Read them before the transaction ends."""
     cursor, desk, project = store.cursor(tx), Desk(tx), account.project_id
     invoices = invoice_store.invoices(tx, project)
     invoice = next((each for each in invoices if each.month == month), None)
@@ -27,7 +27,9 @@ def month_of_project(tx: Transaction, account: Account, month: str) -> Month:
     )
     if invoice:
         span = replace(span, charges=invoice.charges_until, entries=invoice.document.entries_until)
-    elif invoices and invoices[-1].month > month:  # nothing was due then; what was late stands on a later one
+    elif (
+        invoices and invoices[-1].month > month
+    ):  # the month has no invoice: its late charges are on a later one
         span = replace(span, charges=0, entries=0)
     return Month(
         account=replace(

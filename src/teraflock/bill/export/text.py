@@ -1,4 +1,4 @@
-"""How FOCUS has things written down: plain decimals, times by the second, tags as JSON."""
+"""Formats values for FOCUS: plain decimals, times in seconds, tags as JSON."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -14,7 +14,7 @@ from teraflock.bill.times import moment
 SECOND_US: Final = 1_000_000
 HOUR_US: Final = 3600 * SECOND_US
 DAY_SECONDS: Final = 86_400
-KEPT: Final = 4096  # texts of each kind: the rows of a month have few prices, days and tags
+KEPT: Final = 4096  # cached texts of each kind: the rows of a month have few prices, days and tags
 
 
 def money(micros: int) -> str:
@@ -24,7 +24,7 @@ def money(micros: int) -> str:
 
 
 def number(value: Decimal) -> str:
-    """Plain digits, no exponent, as many as are needed up to twelve behind the point."""
+    """Plain digits without an exponent, with as many decimals as needed, up to twelve."""
     text = f"{value:.12f}".rstrip("0").rstrip(".")
     return "0" if text in ("-0", "") else text
 
@@ -39,7 +39,7 @@ def time(us: int) -> str:
 
 
 def charge_period(from_us: int, until_us: int) -> Row:
-    """By the second, as FOCUS has it; what lasted less still has an end behind its beginning."""
+    """In whole seconds, as FOCUS requires. A shorter period still ends after it starts."""
     end_us = max(until_us, from_us // SECOND_US * SECOND_US + SECOND_US)
     return {"ChargePeriodStart": time(from_us), "ChargePeriodEnd": time(end_us)}
 
@@ -51,7 +51,7 @@ def tags(labels: str, member: str) -> str:
 
 
 def costs(billed: int, effective: int, unit: Decimal, quantity: Decimal, per: str) -> Row:
-    """`unit` is the list price in micro-units. There are no negotiated prices: what is contracted is the list."""
+    """`unit` is the list price in micro-units. Without negotiated prices, it is also the contracted price."""
     listed, price, cost = number(unit * quantity / MICROS), _price(unit), money(billed)
     return {
         "BilledCost": cost,
@@ -66,7 +66,7 @@ def costs(billed: int, effective: int, unit: Decimal, quantity: Decimal, per: st
 
 
 def costs_without_price(billed: int, effective: int) -> Row:
-    """Of what no unit is sold: credits, tax, what is given back."""
+    """Costs without a unit price: credits, tax, refunds."""
     cost = money(billed)
     return {
         "BilledCost": cost,

@@ -1,4 +1,4 @@
-"""Rows of what was used: one for each thing that is priced, and one for all that a purchase paid for."""
+"""Rows for usage: one for each priced part, and one for everything that a purchase paid for."""
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -15,7 +15,7 @@ from teraflock.bill.price.model import IMAGE, Place, Units, list_mode
 
 
 def usage_rows(charge: Charge, tariff: Tariff, covers: Sequence[Covered]) -> Iterator[Row]:
-    """What was used and not bought ahead, by what is priced."""
+    """Usage that was not prepaid, by priced part."""
     units, hours_used = _list_prices(charge, tariff), _hours(charge)
     beyond, resource = beyond_cover(charge.subject.held, _cover(charge, covers)), resource_columns(charge)
     dynamic = _on_spot(charge, tariff)
@@ -38,7 +38,7 @@ def usage_rows(charge: Charge, tariff: Tariff, covers: Sequence[Covered]) -> Ite
 
 
 def committed_row(charge: Charge, tariff: Tariff, covers: Sequence[Covered], effective: int) -> Row:
-    """What was used of what was bought ahead, as one: hours of the instance, at the list prices of all in it."""
+    """Prepaid usage as one row: hours of the instance, at the list prices of all its parts."""
     held = charge.subject.held
     beyond = beyond_cover(held, _cover(charge, covers))
     units = _list_prices(charge, tariff)
@@ -54,7 +54,7 @@ def committed_row(charge: Charge, tariff: Tariff, covers: Sequence[Covered], eff
         **costs(0, effective, sum(prices, Decimal(0)), quantity, "Hours"),
         **service_columns(INSTANCES),
         "ConsumedQuantity": number(quantity),
-        "ChargeDescription": f"{held.name or charge.subject.id}, bought ahead",
+        "ChargeDescription": f"{held.name or charge.subject.id}, prepaid",
         "PricingCategory": "Committed",
         "SkuId": "committed",
         "SkuMeter": "Instance time",
@@ -63,7 +63,7 @@ def committed_row(charge: Charge, tariff: Tariff, covers: Sequence[Covered], eff
 
 
 def uses_what_was_bought(charge: Charge) -> bool:
-    """A stopped instance does not, though it may hold its disk."""
+    """A stopped instance does not, although it may keep its disk."""
     held = charge.subject.held
     is_running = bool(held.size.gpus or held.size.vcpus)
     return bool(charge.slice.purchase_id) and is_running and charge.slice.until_us > charge.slice.from_us
@@ -104,7 +104,7 @@ def _list_prices(charge: Charge, tariff: Tariff) -> Units:
 
 
 def _on_spot(charge: Charge, tariff: Tariff) -> tuple[Service, ...]:
-    """What a charge has at spot prices: compute, and by books of before that rule everything."""
+    """The parts of a charge at spot prices: compute only; everything in books from before that rule."""
     if charge.subject.held.mode != "spot":
         return ()
     priced = tariff.at(min(charge.slice.from_us, charge.slice.until_us - 1)) if charge.slice.version else None
@@ -126,7 +126,7 @@ def _gb(held_bytes: int) -> Decimal:
 
 
 def _per_unit(part: Part, units: Units) -> Decimal:
-    """Micro-units for an hour of one, or for a GB that was sent."""
+    """Micro-units per hour of one unit, or per GB sent."""
     price: int = getattr(units, part.name)
     return Decimal(price) if part.name == "egress" else _hourly(price)
 
@@ -143,15 +143,11 @@ def _sku(part: Part, charge: Charge) -> Row:
 
 def _words(part: Part, charge: Charge) -> str:
     held = charge.subject.held
-    named = (
-        held.size.gpu
-        if part.name == "gpu"
-        else {"minimum": "the least a run costs"}.get(part.name, part.name)
-    )
+    named = held.size.gpu if part.name == "gpu" else {"minimum": "minimum charge"}.get(part.name, part.name)
     return f"{named} of {held.name or charge.subject.id}"
 
 
 def _hours(charge: Charge) -> Decimal:
-    """That it lasted; below zero where they are taken back."""
+    """The duration in hours; negative for a reversal."""
     lasted = hours(charge.slice.until_us - charge.slice.from_us)
     return -lasted if charge.kind == "reversal" else lasted

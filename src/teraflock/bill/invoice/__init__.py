@@ -1,1 +1,1 @@
-"""Invoices: what a project owes for a month, numbered without a gap, as a document one can send."""
+"""Invoices: what a project owes for a month, as a document. Numbers have no gaps."""

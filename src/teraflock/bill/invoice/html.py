@@ -1,4 +1,4 @@
-"""An invoice as a page that can be printed or sent: one file, no scripts, nothing loaded from elsewhere."""
+"""Renders an invoice as an HTML page to print or send: one file, without scripts or external resources."""
 
 from html import escape
 from typing import Final
@@ -44,7 +44,7 @@ footer { margin-top: 12mm; font-size: 8pt; max-width: 130mm; break-inside: avoid
 
 
 def page(invoice: Invoice, *, issuer: str) -> str:
-    """The whole document; `issuer` is the name and address of the house, line by line."""
+    """The whole document. `issuer` is the provider's name and address, one part per line."""
     made = paper(invoice, issuer=issuer)
     facts = "\n".join(f"<div><h2>{head}</h2>{escape(text)}</div>" for head, text in made.facts)
     return f"""<!doctype html>
@@ -80,7 +80,7 @@ def page(invoice: Invoice, *, issuer: str) -> str:
 
 
 _HEADS: Final = (
-    '<thead><tr><th>What</th><th class="number">Quantity</th><th class="number">Unit price</th>'
+    '<thead><tr><th>Description</th><th class="number">Quantity</th><th class="number">Unit price</th>'
     '<th class="number">Amount</th></tr></thead>'
 )
 
@@ -90,7 +90,7 @@ def _annex(made: Paper) -> str:
         return ""
     rows = "".join(map(_part, made.annex))
     table = f"<table>{_HEADS}<tbody>{rows}</tbody></table>"
-    return f'<section class="annex"><h2>Annex: what each line is made of</h2>{table}</section>\n'
+    return f'<section class="annex"><h2>Annex: details of each line</h2>{table}</section>\n'
 
 
 def _part(part: Part) -> str:

@@ -1,23 +1,23 @@
-"""An invoice, and all that stands on it."""
+"""An invoice and its contents."""
 
 import msgspec
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """What one instance cost in the month, or one fee."""
+    """The cost of one instance in the month, or one fee."""
 
     what: str
     details: str
     quantity: str
     micros: int
     month: str = ""
-    """Of what is late: the month it is for, which was invoiced before."""
+    """For a late charge: the month it belongs to, which was invoiced before."""
     unit_price: str = ""
-    """What one of the quantity costs, discounts included; empty where parts of the line cost differently."""
+    """Price per unit, including discounts. Empty if parts of the line have different prices."""
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
-    """What is printed. Kept with the invoice, so that it reads the same for ever."""
+    """The printed contents. Stored with the invoice, so that they never change."""
 
     project: str
     month: str
@@ -26,27 +26,28 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     tax_bp: int
     charges_until: int
     entries_until: int
-    """The ledger's newest entry when it was issued: later payments stand on the next."""
+    """The newest ledger entry at the time of issue. Later payments are on the next invoice."""
     lines: tuple[Line, ...]
-    """One for each instance and fee."""
+    """One line for each instance and fee."""
     annex: tuple[Line, ...] = ()
-    """What the lines of instances are made of: each shape, and traffic. Invoices of before have none."""
+    """The details of instance lines: each shape, and traffic. Older invoices have none."""
     organisation: str = ""
     tax_number: str = ""
-    """The customer's."""
+    """The customer's tax number."""
     due_at_us: int = 0
-    """When it is to be paid by; 0: it does not say."""
+    """The due date; 0 for none."""
 
 
 class Invoice(msgspec.Struct, frozen=True, kw_only=True):
     number: int
-    """0: a preview, which has none."""
+    """0 for a preview, which has no number."""
     project_id: str
     month: str
     currency: str
     charges_after: int
     charges_until: int
-    """It has the charges of its month up to this number, and those of earlier months since the invoice before."""
+    """The invoice has the charges of its month up to this number, and those of earlier months since the previous
+    invoice."""
     usage_micros: int
     credit_micros: int
     tax_micros: int

@@ -1,4 +1,4 @@
-"""What stands on an invoice, in words, whatever it is printed on. Amounts are rounded here, each for itself."""
+"""The text of an invoice, independent of the output format. Rounds each amount separately."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ DECIMALS: Final = {
     "TND": 3,
     "JOD": 3,
 }
-"""Of what is printed in a currency; two unless it is named here."""
+"""Decimals of a printed amount by currency. Default: two."""
 _NBSP: Final = "\u00a0"
 
 
@@ -36,7 +36,7 @@ class Printed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """Lines that belong together; those of the month itself have no heading."""
+    """A group of lines. The lines of the invoiced month have no heading."""
 
     heading: str
     lines: tuple[Printed, ...]
@@ -53,17 +53,17 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
     issuer: str
     issuer_address: str
     facts: tuple[tuple[str, str], ...]
-    """Whom it is for, what, and when: a heading and lines of text each."""
+    """Customer, period and dates: for each a heading and lines of text."""
     parts: tuple[Part, ...]
     sums: tuple[Sum, ...]
     due: Sum
     note: str
     annex: tuple[Part, ...] = ()
-    """What the lines are made of, behind everything else."""
+    """The details of the lines, at the end of the invoice."""
 
 
 def paper(invoice: Invoice, *, issuer: str) -> Paper:
-    """`issuer` is the name and address of the house, line by line."""
+    """`issuer` is the provider's name and address, one part per line."""
     document = invoice.document
     name, _, address = issuer.strip().partition("\n")
     total = invoice.usage_micros - invoice.credit_micros + invoice.tax_micros
@@ -87,7 +87,7 @@ def paper(invoice: Invoice, *, issuer: str) -> Paper:
 
 
 def _customer(document: Document) -> str:
-    """Who pays: as the billing profile says, else the organisation; a project's name says nothing to a customer."""
+    """The customer from the billing profile, else the organisation, else the project."""
     name = document.customer.strip() or document.organisation or document.project
     return f"{name}\nTax number {document.tax_number}" if document.tax_number else name
 
@@ -102,16 +102,16 @@ def _issued(invoice: Invoice) -> str:
 
 def _note(invoice: Invoice) -> str:
     words = (
-        f"Charged by the second at the prices of the day. {invoice.currency} amounts are kept to the millionth and"
-        " rounded here for print: the sums are those of the exact amounts."
+        f"Usage is charged by the second. {invoice.currency} amounts are exact to the millionth and rounded for print."
+        " Totals are the sums of the exact amounts."
     )
     if invoice.number:
         return words
-    return f"PREVIEW: this is no invoice. It has no number, and its amounts change until the month is over. {words}"
+    return f"PREVIEW: this is not an invoice. It has no number, and its amounts change until the month ends. {words}"
 
 
 def _folded(lines: Sequence[Line], currency: str) -> list[Line]:
-    """Lines that would be printed as nothing, as one; none where together they are nothing either."""
+    """Combine lines that would be printed as 0 into one line, or drop them if their sum is printed as 0 too."""
     least = divided(MICROS, 10 ** DECIMALS.get(currency, 2))
     small = [line for line in lines if abs(line.micros) * 2 < least]
     if len(small) < 2:
@@ -150,7 +150,7 @@ def _printed(line: Line, currency: str) -> Printed:
 
 def _sums(invoice: Invoice) -> list[Sum]:
     document = invoice.document
-    found = [("Sum", invoice.usage_micros)]
+    found = [("Subtotal", invoice.usage_micros)]
     if invoice.credit_micros:
         found.append(("Credits", -invoice.credit_micros))
     if document.tax_bp:
@@ -160,7 +160,10 @@ def _sums(invoice: Invoice) -> list[Sum]:
         total = invoice.usage_micros - invoice.credit_micros + invoice.tax_micros
         found += [("Total", total)] if len(found) > 1 else []
         found.append(
-            ("Paid in advance" if invoice.paid_micros > 0 else "Back to the balance", -invoice.paid_micros)
+            (
+                "Paid in advance" if invoice.paid_micros > 0 else "Returned to your balance",
+                -invoice.paid_micros,
+            )
         )
     return [Sum(words=words, amount=amount_text(micros, invoice.currency)) for words, micros in found]
 

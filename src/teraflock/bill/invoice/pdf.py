@@ -1,7 +1,7 @@
-"""An invoice as a PDF: A4, with the letters that stand in it, the same bytes whenever it is asked for.
+"""Renders an invoice as a PDF: A4, with embedded fonts. The same invoice always gives the same bytes.
 
-fpdf2 takes half a second to load, so whoever needs this module imports it only then. Letters that our fonts lack are
-refused by name: an invoice with boxes in an address is worse than none, and the page in HTML shows them.
+fpdf2 takes half a second to load, so callers import this module only when they need it. Characters that our fonts lack
+are refused with an error: an invoice with boxes in an address is worse than none. The HTML page can show them.
 """
 
 import unicodedata
@@ -31,7 +31,7 @@ _BLANKS: Final = frozenset("\n\u00a0 ")
 
 
 def pdf(invoice: Invoice, *, issuer: str) -> bytes:
-    """`issuer` is the name and address of the house, line by line."""
+    """`issuer` is the provider's name and address, one part per line."""
     made = _normal(paper(invoice, issuer=issuer))
     sheet = _Sheet(made)
     try:
@@ -66,7 +66,7 @@ class _Sheet(FPDF):
         self._load("sans", "B", "DejaVuSans-Bold.ttf")
 
     def take_letters(self, texts: Iterable[str]) -> None:
-        """Load the font of Chinese and Japanese where it is needed, and refuse what no font has."""
+        """Load the font for Chinese and Japanese if needed, and refuse characters that no font has."""
         lacking = self._lacking("sans", set("".join(texts)) - _BLANKS)
         if not lacking:
             return
@@ -74,12 +74,12 @@ class _Sheet(FPDF):
         self.set_fallback_fonts(["han"], exact_match=False)
         if lacking := self._lacking("han", lacking):
             raise Refused(
-                f"The PDF has no letters for `{' '.join(sorted(lacking)[:8])}`",
-                hint="The page in HTML shows them: `tera invoice show MONTH --out FILE`, and print that",
+                f"The PDF fonts do not have these characters: `{' '.join(sorted(lacking)[:8])}`",
+                hint="Print the HTML page instead: `tera invoice show MONTH --out FILE`",
             )
 
     def close_fonts(self) -> None:
-        """They are read from their files until the PDF is made."""
+        """Close the font files, which are in use until the PDF is complete."""
         for font in self.fonts.values():
             if isinstance(font, TTFFont):
                 font.ttfont.close()
@@ -99,7 +99,7 @@ class _Sheet(FPDF):
     def text_at(
         self, x: float, y: float, width: float, text: str, line: float, *, align: Align = Align.L
     ) -> float:
-        """Write within a width, and say where it ends."""
+        """Write within a width and return where the text ends."""
         self.set_xy(x, y)
         self.multi_cell(width, line, text, align=align, padding=0, new_x=XPos.LEFT, new_y=YPos.NEXT)
         return self.get_y()
@@ -174,10 +174,10 @@ def _lines(sheet: _Sheet, parts: Iterable[Part]) -> None:
 
 
 def _annex(sheet: _Sheet, parts: Iterable[Part]) -> None:
-    """On pages of its own."""
+    """The annex starts on a new page."""
     sheet.add_page()
     sheet.words(12, bold=True)
-    sheet.set_y(sheet.text_at(MARGIN, MARGIN, WIDTH, "Annex: what each line is made of", 6) + 6)
+    sheet.set_y(sheet.text_at(MARGIN, MARGIN, WIDTH, "Annex: details of each line", 6) + 6)
     _table_head(sheet)
     _lines(sheet, parts)
 
@@ -185,7 +185,7 @@ def _annex(sheet: _Sheet, parts: Iterable[Part]) -> None:
 def _table_head(sheet: _Sheet) -> None:
     y = sheet.get_y()
     sheet.words(6.5, bold=True, colour=QUIET)
-    sheet.text_at(MARGIN, y, WHAT, "WHAT", 4)
+    sheet.text_at(MARGIN, y, WHAT, "DESCRIPTION", 4)
     sheet.text_at(MARGIN + WHAT + GAP, y, QUANTITY, "QUANTITY", 4, align=Align.R)
     sheet.text_at(MARGIN + WHAT + GAP + QUANTITY, y, PRICE, "UNIT PRICE", 4, align=Align.R)
     sheet.text_at(MARGIN + WIDTH - AMOUNT, y, AMOUNT, "AMOUNT", 4, align=Align.R)
@@ -221,7 +221,7 @@ def _line(sheet: _Sheet, line: Printed) -> None:
 
 
 def _next_page_unless(sheet: _Sheet, height: float) -> None:
-    """What belongs together stays together; the heads of the columns stand on every page."""
+    """Keep related lines on one page, and repeat the column headings on every page."""
     if not sheet.room(height):
         sheet.add_page()
         _table_head(sheet)
@@ -254,7 +254,7 @@ def _note(sheet: _Sheet, note: str) -> None:
 
 
 def _normal(made: Paper) -> Paper:
-    """Letters and their accents as one, as fonts have them."""
+    """Combine letters and their accents, as the fonts expect."""
     text = unicodedata.normalize("NFC", msgspec.json.encode(made).decode())
     return msgspec.json.decode(text, type=Paper)
 

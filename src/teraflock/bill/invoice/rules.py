@@ -1,4 +1,4 @@
-"""What stands on an invoice."""
+"""Computes the contents of an invoice."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,17 +18,17 @@ from teraflock.bill.times import moment, month_bounds
 
 
 def tax_micros(net_micros: int, tax_bp: int) -> int:
-    """On what is left after credits; nothing where that is nothing."""
+    """Tax on the amount after credits; 0 if nothing is left."""
     return divided(max(0, net_micros) * tax_bp, BASIS)
 
 
 def number_text(invoice: Invoice) -> str:
-    """A preview has none."""
+    """A preview has no number."""
     return f"{invoice.month}-{invoice.number:05}" if invoice.number else f"{invoice.month} PREVIEW"
 
 
 def paid_by(entries: Iterable[Entry]) -> tuple[int, int]:
-    """What credits paid, and what the balance did."""
+    """The amounts that credits and the balance paid."""
     credit = balance = 0
     for entry in entries:
         micros = -entry.micros if entry.kind == "returned" else entry.micros
@@ -40,7 +40,7 @@ def paid_by(entries: Iterable[Entry]) -> tuple[int, int]:
 
 
 def months_due(unpaid: Mapping[str, int], owed: int) -> list[Due]:
-    """What is owed for which month, the oldest first, and not more than is owed in all."""
+    """The amount owed for each month, oldest first, up to the total that is owed."""
     dues = []
     for month, micros in sorted(unpaid.items()):
         part = min(micros, owed)
@@ -51,11 +51,11 @@ def months_due(unpaid: Mapping[str, int], owed: int) -> list[Due]:
 
 
 class _Total(msgspec.Struct):
-    """What belongs on one line."""
+    """The total of one line."""
 
     micros: int = 0
     minimum_micros: int = 0
-    """Of these, what short runs lacked to their minimum: no part of the price of an hour."""
+    """The part that short runs pay up to the minimum. It is not part of the hourly price."""
     us: int = 0
     sent_bytes: int = 0
 
@@ -68,10 +68,10 @@ class _Total(msgspec.Struct):
 
 
 def lines(booked: Sequence[Booked], invoiced_until: str, currency: str = "") -> tuple[Line, ...]:
-    """A line for each instance, fees apart, the dearest first; then what is late, by month.
+    """One line per instance and per fee, the most expensive first, then late charges by month.
 
-    `invoiced_until` is the last month that was invoiced before; what is of that or an earlier one is late. What costs
-    nothing is left out.
+    `invoiced_until` is the last month that was invoiced before. Charges of that month or an earlier one are late. Lines
+    that cost nothing are omitted.
     """
     parts = _summed(booked, invoiced_until)
     by_name: dict[tuple[str, str, str], list[tuple[str, str, _Total]]] = {}
@@ -85,7 +85,7 @@ def lines(booked: Sequence[Booked], invoiced_until: str, currency: str = "") -> 
 
 
 def annex(booked: Sequence[Booked], invoiced_until: str, currency: str) -> tuple[Line, ...]:
-    """Of instances with several parts: what they cost in each shape they had, and for traffic."""
+    """For instances with several parts: the cost of each shape, and of traffic."""
     parts = {
         key: total
         for key, total in _summed(booked, invoiced_until).items()
@@ -110,7 +110,7 @@ def _summed(booked: Sequence[Booked], invoiced_until: str) -> dict[tuple[str, st
 
 
 def _line(what: str, late: str, own: Sequence[tuple[str, str, _Total]], currency: str) -> Line:
-    """Of one part the line says all; of several, how long it was held and what all of it costs."""
+    """A line with one part has its details. A line with several has their total time and cost."""
     if len(own) == 1:
         (details, kind, total), *_ = own
         return _part_line(what, details, kind, late, total, currency)
@@ -133,7 +133,7 @@ def _part_line(what: str, details: str, kind: str, late: str, total: _Total, cur
 
 
 def _unit_price(kind: str, total: _Total, currency: str) -> str:
-    """As it comes out, with all discounts; to four places, for an hour of a vCPU is cheap."""
+    """The effective price with all discounts, to four decimals, because a vCPU hour is cheap."""
     if kind == "fee":
         return f"{decimal_text(total.micros, 2)} {currency}/term"
     if kind == "refund":
@@ -154,14 +154,14 @@ def _in_order(made: Iterable[Line]) -> tuple[Line, ...]:
 
 
 def _kind(charge: Charge) -> str:
-    """What a line counts: hours, a fee, what was given back, or what was sent."""
+    """The kind of a line: usage by the hour (empty), a fee, a refund, or traffic."""
     if charge.kind in ("fee", "refund"):
         return charge.kind
     return "traffic" if _is_traffic(charge) else ""
 
 
 def _is_traffic(charge: Charge) -> bool:
-    """Lines of a day's traffic have a number below zero: see `charge.traffic`."""
+    """Charges for a day's traffic have a negative sequence: see `charge.traffic`."""
     return charge.subject.sequence < 0
 
 
@@ -179,17 +179,17 @@ def _words(charge: Charge) -> tuple[str, str]:
         until = f"paid until {moment(charge.slice.until_us):%Y-%m-%d}"
         return f"{held.name or charge.subject.id}: {held.mode}, {until}", shape
     if charge.kind == "refund":
-        return f"{held.name or charge.subject.id}: ended early", "what was left, given back"
+        return f"{held.name or charge.subject.id}: ended early", "refund for the remaining time"
     name = held.name or charge.subject.id
     if _is_traffic(charge):
         return name, "outgoing traffic"
     if held.mode == IMAGE:
         return name, f"{memory_text(held.snapshots_bytes)} kept"
     stopped = "" if held.size.vcpus or held.size.gpus else "stopped: "
-    paid = ", beyond what is bought" if charge.slice.purchase_id else ""
+    paid = ", beyond the prepaid size" if charge.slice.purchase_id else ""
     return name, f"{stopped}{shape}{', spot' if held.mode == 'spot' else ''}{paid}"
 
 
 def _quantity(kind: str, us: int, sent_bytes: int) -> str:
-    said = {"fee": "1 term", "refund": "", "traffic": f"{sent_bytes / GIB:,.3f} GB"}
-    return said.get(kind, f"{us / SECOND_US / 3600:,.3f} h")
+    texts = {"fee": "1 term", "refund": "", "traffic": f"{sent_bytes / GIB:,.3f} GB"}
+    return texts.get(kind, f"{us / SECOND_US / 3600:,.3f} h")

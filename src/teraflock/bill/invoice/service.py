@@ -1,4 +1,4 @@
-"""Issuing invoices, and taking payments. The tax gets into the books with the invoice."""
+"""Issues invoices and records payments. Issuing an invoice also books its tax."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -38,7 +38,7 @@ class InvoiceService:
         self._audit = Audit(clock)
 
     def issue(self, project_id: str, month: str, *, project_name: str = "", by: By | None = None) -> Invoice:
-        """The invoice of a month that is over; the same one when asked again."""
+        """Issue the invoice of a month that has ended. Repeated calls return the same invoice."""
         now_us = microseconds(self._clock.now())
 
         def work(tx: Transaction) -> Invoice:
@@ -55,17 +55,18 @@ class InvoiceService:
         return self._database.write(work)
 
     def preview(self, project_id: str, month: str) -> Invoice:
-        """The invoice of a month as it would be now, with what is not booked yet. Without a number; not kept."""
+        """The invoice of a month as of now, including usage that is not booked. It has no number and is not stored."""
         now_us = microseconds(self._clock.now())
         with self._database.read() as tx:
             if invoice_store.invoice(tx, project_id, month):
                 raise Conflict(
-                    f"The invoice for {month} is issued", hint=f"`tera invoice show {month}` shows it"
+                    f"The invoice for {month} has been issued",
+                    hint=f"Show it with `tera invoice show {month}`",
                 )
             return preview(tx, project_id, month, now_us)
 
     def issue_all(self) -> int:
-        """Of every project, for every month whose days are all closed, in their order; how many were issued."""
+        """Issue the invoices of every project for every closed month, in order. Return how many were issued."""
         count = 0
         with self._database.read() as tx:
             last = _last_month(store.cursor(tx).booked_until_us)
@@ -74,13 +75,13 @@ class InvoiceService:
             with self._database.read() as tx:
                 due = invoice_store.projects_to_invoice(tx, month)
             for project_id in due:
-                with suppress(Conflict, Refused):  # another server was faster
+                with suppress(Conflict, Refused):  # another server issued it first
                     self.issue(project_id, month)
                     count += 1
         return count
 
     def of_project(self, project_id: str) -> list[tuple[Invoice, int]]:
-        """Oldest first, each with what is still to be paid of it."""
+        """Oldest first, each with its unpaid amount."""
         with self._database.read() as tx:
             return invoice_store.open_invoices(tx, project_id)
 
@@ -88,15 +89,13 @@ class InvoiceService:
         with self._database.read() as tx:
             found = invoice_store.invoice(tx, project_id, month)
         if found is None:
-            raise NotFound(
-                f"There is no invoice for {month}", hint="`tera invoice list` shows those there are"
-            )
+            raise NotFound(f"There is no invoice for {month}", hint="List invoices with `tera invoice list`")
         return found
 
     def pay_in(self, project_id: str, micros: int, *, by: By | None = None) -> int:
-        """Money paid in advance; what the balance comes to. What is owed already is settled from it at once."""
+        """Add money to the balance and settle what is owed at once. Return the new balance."""
         if micros <= 0:
-            raise BadInput("A payment is above zero")
+            raise BadInput("The payment must be greater than 0")
         now_us = microseconds(self._clock.now())
 
         def work(tx: Transaction) -> int:
@@ -125,7 +124,7 @@ class InvoiceService:
             self._audit.note(tx, by, "payment.take", number_text(invoice), amount=amount, month=month)
 
         if micros <= 0:
-            raise BadInput("A payment is above zero")
+            raise BadInput("The payment must be greater than 0")
         self._database.write(work)
 
 
@@ -138,20 +137,20 @@ def issue(
     desk = Desk(tx)
     if cursor.booked_until_us < month_bounds(month)[1]:
         raise Refused(
-            f"{month} is not over, or not all of its days are closed",
-            hint=f"Ask again after its end; `tera invoice preview --month {month}` shows it as it would be now",
+            f"{month} is not over, or some of its days are not closed",
+            hint=f"Try again after the month ends. `tera invoice preview --month {month}` shows the current state",
         )
     before = next(iter(reversed(invoice_store.invoices(tx, project_id))), None)
     if before and before.month > month:
         raise Conflict(
-            f"The invoice for {before.month} is issued already: what is late stands on the next one"
+            f"The invoice for {before.month} has been issued. Late charges will be on the next invoice"
         )
     span = invoice_store.Span(
         project_id=project_id, month=month, before=before, charges=cursor.charges, entries=cursor.entries
     )
     booked, payments = list(invoice_store.lines_of(tx, span)), invoice_store.payments_of(tx, span)
     if not (booked or payments):
-        raise Refused(f"Nothing was charged in {month}, so there is nothing to invoice")
+        raise Refused(f"There is nothing to invoice: {month} has no charges")
     draft = _drafted(tx, desk, span, booked, payments, now_us)
     number = invoice_store.newest_number(tx) + 1
     entries, paid_tax = _tax_entries(tx, desk, project_id, number, month, draft.tax_micros)
@@ -195,7 +194,7 @@ def _drafted(
     payments: Sequence[tuple[int, Entry]],
     now_us: int,
 ) -> Invoice:
-    """All of an invoice but its number, and what the balance pays of its tax."""
+    """The invoice without its number and without the tax that the balance pays."""
     project_id, month, before = span.project_id, span.month, span.before
     profile, currency = desk.profiles.get(project_id), desk.currency(project_id)
     period = desk.book.at(month_bounds(month)[1] - 1)
@@ -222,7 +221,7 @@ def _drafted(
 
 
 def _names(tx: Transaction, project_id: str) -> tuple[str, str]:
-    """Of a project and its organisation."""
+    """The names of a project and its organisation."""
     project = project_of_any_organisation(tx, project_id)
     if project is None:
         return project_id, ""
@@ -233,7 +232,7 @@ def _names(tx: Transaction, project_id: str) -> tuple[str, str]:
 def _tax_entries(
     tx: Transaction, desk: Desk, project_id: str, number: int, month: str, tax: int
 ) -> tuple[list[Entry], int]:
-    """The tax of an invoice, and what the balance pays of it."""
+    """The entries for the tax of an invoice, and the part that the balance pays."""
     if not tax:
         return [], 0
     currency, profile = desk.currency(project_id), desk.profiles.get(project_id)
@@ -265,7 +264,7 @@ def _pay_in(tx: Transaction, project_id: str, micros: int, now_us: int) -> int:
 
 
 def _settlement(tx: Transaction, project_id: str, currency: str) -> list[Entry]:
-    """What the balance pays of what is owed: invoices first, then the months that have none yet, the oldest first."""
+    """What the balance pays: invoices first, then months without an invoice, oldest first."""
     balance = -ledger_store.account(tx, paid_ahead(project_id), currency).owed
     owed = ledger_store.account(tx, owes(project_id), currency).owed
     number = store.cursor(tx).entries + 1
@@ -294,7 +293,7 @@ def _post(tx: Transaction, entries: list[Entry], now_us: int) -> store.Cursor:
 
 
 def _last_month(booked_until_us: int) -> str:
-    """The last month that lies whole before this time; empty: none does."""
+    """The last month that ended before this time; empty if there is none."""
     if not booked_until_us:
         return ""
     first_us, _ = month_bounds(month_of(booked_until_us))

@@ -1,4 +1,4 @@
-"""All SQL of invoices. They are added, never changed."""
+"""All SQL of invoices. Rows are inserted and never changed."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -28,7 +28,7 @@ _LINES: Final = (
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):
-    """What an invoice stands for: all of its month and of earlier ones that did not stand on the one before."""
+    """The charges that an invoice covers: those of its month, and of earlier months that no invoice had."""
 
     project_id: str
     month: str
@@ -62,7 +62,8 @@ def invoice(tx: Transaction, project_id: str, month: str) -> Invoice | None:
 
 
 def months_to_invoice(tx: Transaction, last: str) -> list[str]:
-    """Those up to the last one in which any project had a charge and has no invoice since; the last one in any case."""
+    """The months, up to the last one, in which a project has charges and no later invoice. Always includes the last
+    month."""
     rows = tx.all(
         "SELECT DISTINCT month FROM charge_sum WHERE month < :last AND currency <> '' AND NOT EXISTS"
         " (SELECT 1 FROM invoice WHERE invoice.project_id = charge_sum.project_id"
@@ -73,7 +74,7 @@ def months_to_invoice(tx: Transaction, last: str) -> list[str]:
 
 
 def projects_to_invoice(tx: Transaction, month: str) -> list[str]:
-    """Of all projects: those with charges at a price up to a month that stand on no invoice yet."""
+    """All projects with priced charges up to a month that are on no invoice yet."""
     rows = tx.all(
         "SELECT project_id, last_month, last_charge FROM (SELECT DISTINCT project_id FROM charge_sum"
         " WHERE month <= :month AND currency <> '') AS used LEFT JOIN (SELECT project_id AS invoiced,"
@@ -87,7 +88,7 @@ def projects_to_invoice(tx: Transaction, month: str) -> list[str]:
 
 
 def lines_of(tx: Transaction, span: Span) -> Iterator[Booked]:
-    """The charges that stand on an invoice, streamed; less those that were taken back before they did."""
+    """Stream the charges on an invoice, without those that were reversed before it."""
     before = span.before
     rows = tx.each(
         _LINES,
@@ -101,7 +102,7 @@ def lines_of(tx: Transaction, span: Span) -> Iterator[Booked]:
 
 
 def payments_of(tx: Transaction, span: Span) -> list[tuple[int, Entry]]:
-    """What credits and the balance paid of what stands on an invoice, with the numbers of the entries."""
+    """What credits and the balance paid for the charges on an invoice, with the numbers of the entries."""
     before = span.before
     month_before, after = (month_number(before.month), before.document.entries_until) if before else (0, 0)
     return [
@@ -115,7 +116,7 @@ def payments_of(tx: Transaction, span: Span) -> list[tuple[int, Entry]]:
 
 
 def open_invoices(tx: Transaction, project_id: str) -> list[tuple[Invoice, int]]:
-    """Invoices of a project, oldest first, each with what is still to be paid of it."""
+    """Invoices of a project, oldest first, each with its unpaid amount."""
     paid: dict[str, int] = {}
     for _, entry in ledger_store.payments_of_project(tx, project_id):
         if entry.kind in ("payment", "cleared"):
@@ -126,7 +127,7 @@ def open_invoices(tx: Transaction, project_id: str) -> list[tuple[Invoice, int]]
 
 
 def unpaid_months(tx: Transaction, project_id: str) -> dict[str, int]:
-    """What stands on no invoice yet and nothing has paid, by the month it is for."""
+    """Unpaid amounts that are on no invoice yet, by month."""
     before = next(reversed(invoices(tx, project_id)), None)
     rows = tx.all(
         "SELECT month, SUM(micros) FROM charge WHERE project_id = :project AND currency <> ''"

@@ -1,1 +1,1 @@
-"""The ledger: double entry, added to and never changed."""
+"""The ledger: double-entry bookkeeping. Entries are added and never changed."""

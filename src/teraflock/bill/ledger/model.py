@@ -1,6 +1,6 @@
-"""Accounts and entries. An entry moves one amount from one account to another: it cannot be out of balance.
+"""Accounts and entries. An entry moves one amount from one account to another, so it always balances.
 
-project/ID     what a project owes the house              grows by debits
+project/ID     what a project owes the provider           grows by debits
 balance/ID     what a project has paid in advance         grows by credits
 credit/ID      what is left of a granted credit           grows by credits
 revenue, tax   what was charged, and the tax on it        grow by credits
@@ -22,18 +22,18 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     kind: str
     """charge, reversal, granted, drawn, returned, lapsed, paid-in, settled, tax, payment or cleared.
 
-    A payment comes from outside, what is cleared from the balance; both are for an invoice, and stand on none."""
+    `payment` comes from outside and `cleared` from the balance. Both pay an invoice and are printed on none."""
     project_id: str
     debit: str
     credit: str
     currency: str
     micros: int
-    """Above zero: what goes the other way is booked the other way round."""
+    """Always positive. An entry in the other direction swaps debit and credit."""
     subject: str
     generation: int = 0
     sequence: int = 0
     segment: int = 0
-    """With the subject, the kind and the other two: an entry is made once."""
+    """Part of the unique key, with the subject, the kind and the next two fields."""
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def owed(self) -> int:
-        """Debits less credits: what the account's owner owes the house."""
+        """Debits minus credits: what the account's owner owes the provider."""
         return self.debits - self.credits
 
 

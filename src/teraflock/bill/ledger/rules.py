@@ -1,4 +1,4 @@
-"""Which entries follow from what happened."""
+"""Derives ledger entries from charges, and account changes from entries."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from teraflock.bill.ledger.model import REVENUE, Account, Entry, owes
 
 
 def entry_of(charge: Charge) -> Entry | None:
-    """The entry of a charge; None where it costs nothing."""
+    """The entry for a charge; None if it costs nothing."""
     micros = charge.micros
     if not micros:
         return None
@@ -21,7 +21,7 @@ def entry_of(charge: Charge) -> Entry | None:
 
 
 def movements(entries: Iterable[Entry]) -> list[Account]:
-    """By how much entries move each account."""
+    """The change of each account by the entries."""
     moved: dict[tuple[str, str], list[int]] = {}
     for entry in entries:
         moved.setdefault((entry.debit, entry.currency), [0, 0])[0] += entry.micros

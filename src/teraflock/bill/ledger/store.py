@@ -1,4 +1,4 @@
-"""All SQL of the ledger. Entries are added, and the accounts move with them in the same transaction."""
+"""All SQL of the ledger. Inserting entries updates the accounts in the same transaction."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -59,7 +59,7 @@ def accounts(tx: Transaction) -> list[Account]:
 
 
 def trial_balance(tx: Transaction) -> dict[str, tuple[int, int]]:
-    """Debits and credits of all accounts, by currency, added up anew."""
+    """Debits and credits of all accounts by currency, computed from the accounts."""
     rows = tx.all(
         "SELECT currency, SUM(debits), SUM(credits) FROM account GROUP BY currency ORDER BY currency"
     )
@@ -67,7 +67,7 @@ def trial_balance(tx: Transaction) -> dict[str, tuple[int, int]]:
 
 
 def payments_of_project(tx: Transaction, project_id: str) -> list[tuple[int, Entry]]:
-    """The entries of a project that are no charges, with their numbers, oldest first."""
+    """The entries of a project that are not charges, with their numbers, oldest first."""
     rows = tx.all(
         f"SELECT number, {_ENTRY.names} FROM ledger WHERE project_id = :project"
         " AND kind NOT IN ('charge', 'reversal') ORDER BY number",

@@ -1,1 +1,1 @@
-"""The price book: read from YAML, kept by version, asked by time."""
+"""The price book: read from YAML, stored by version, looked up by time."""

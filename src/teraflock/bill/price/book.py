@@ -1,24 +1,24 @@
-"""Reading a price book. It is taken as a whole or refused as a whole, with the line that is wrong.
+"""Reads a price book. It is accepted as a whole or refused as a whole, with the line of the mistake.
 
 - from: 2026-01-01            # a date, or a time with its zone; a period lasts until the next one, or `until`
   currency: USD               # one that has an exchange rate
   gpu:
     V100: {on-demand: 3.06/hour, monthly: 2233/month, spot: 1.10/hour}
-    V100 32GB: 3.50/hour      # the narrower name counts
-    A100 80GB:1g.10gb: 0.40/hour   # a slice; without a price of its own it costs its share of the card
+    V100 32GB: 3.50/hour      # the more specific name applies
+    A100 80GB:1g.10gb: 0.40/hour   # a slice; default: its share of the card's price
   vcpu: 0.01/hour
   ram: 0.002/hour             # a GB
   disk: 0.10/month            # a GB
-  snapshot: 0.05/month        # a GB that snapshots keep
-  image: 0.05/month           # a GB of an image made of an instance; left out: as snapshots
-  egress: 0.05                # a GB that leaves the house; traffic inside it is free
+  snapshot: 0.05/month        # a GB of snapshots
+  image: 0.05/month           # a GB of an image made from an instance; default: as snapshots
+  egress: 0.05                # a GB of outgoing traffic; internal traffic is free
   minimum: 60 seconds
-  monthly: 30%                # off, where a month is bought and no monthly price is given
-  spot: 60%                   # off cards, vCPU and RAM; disks, snapshots and images are never on spot
+  monthly: 30%                # off, if a month is bought and there is no monthly price
+  spot: 60%                   # off GPUs, vCPUs and RAM; disks, snapshots and images have no spot price
   reserved: {1 year: 25%, 2 years: 35%, 3 years: 45%}    # off the monthly price
   upfront: 5%                 # off what is paid at once
   long-term: {30 days: 5%, 90 days: 10%}
-  refund: 50%                 # of what is left of a month that is ended early
+  refund: 50%                 # of the rest of a month that ends early
   tax: {VAT: 20%}
   regions: {north: {gpu: {V100: 2.90/hour}}}
   hosts: {node7: {gpu: {V100: 2.50/hour}}}
@@ -50,7 +50,7 @@ _KEYS: Final = (
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
-    """A period as it is written; when it counts is decided when the book is taken."""
+    """A period as written. When it applies is decided when the book is accepted."""
 
     line: int
     from_us: int
@@ -61,7 +61,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 def read_book(
     text: str, *, name: str, rates: Rates, hosts: Mapping[str, str] | None = None
 ) -> tuple[Draft, ...]:
-    """The periods of a book, oldest first. `hosts` are the ids of the hosts by their names, where they are known."""
+    """The periods of a book, oldest first. `hosts` maps host names to ids; None skips the check of host names."""
     sheet = Sheet(name)
     return _in_order(name, [_Period(sheet, rates, hosts).read(node) for node in sheet.parts(text)])
 
@@ -71,19 +71,19 @@ def _in_order(name: str, drafts: list[Draft]) -> tuple[Draft, ...]:
     for index, (earlier, later) in enumerate(pairwise(ordered)):
         both = f"lines {earlier.line} and {later.line}"
         if earlier.from_us == later.from_us:
-            raise BadBook(f"{name}, {both}: two periods begin at the same time")
+            raise BadBook(f"{name}, {both}: two periods start at the same time")
         if earlier.until_us == FOREVER_US:
             ordered[index] = msgspec.structs.replace(earlier, until_us=later.from_us)
         elif earlier.until_us > later.from_us:
             raise BadBook(
                 f"{name}, {both}: the dates of two periods overlap",
-                hint="Let `until` be no later than the next `from`, or leave it out",
+                hint="Set `until` to the next `from` or earlier, or remove it",
             )
     return tuple(ordered)
 
 
 class _Period:
-    """Reads one period: what it says for the house, for regions and for hosts."""
+    """Reads one period: general prices, and prices for regions and hosts."""
 
     def __init__(self, sheet: Sheet, rates: Rates, hosts: Mapping[str, str] | None) -> None:
         self._sheet = sheet
@@ -99,7 +99,7 @@ class _Period:
         from_us = words.time_us(sheet, fields["from"])
         until_us = words.time_us(sheet, fields["until"]) if "until" in fields else FOREVER_US
         if until_us <= from_us:
-            raise sheet.bad(fields["until"], "a period ends before it begins")
+            raise sheet.bad(fields["until"], "the period ends before it starts")
         prices = self._prices(fields, from_us)
         return Draft(line=line_of(node), from_us=from_us, until_us=until_us, prices=prices)
 
@@ -112,7 +112,7 @@ class _Period:
         return Prices(
             currency=words.currency(sheet, fields["currency"], self._rates),
             rates={each: self._rates.rate(each, on).micros_per_usd for each in self._rates.currencies()},
-            house=self._table(fields),
+            general=self._table(fields),
             regions=self._places(fields.get("regions"), None),
             hosts=self._places(fields.get("hosts"), self._hosts),
             minimum_seconds=words.minimum_seconds(sheet, fields["minimum"]) if "minimum" in fields else 0,
@@ -131,7 +131,7 @@ class _Period:
             if known is not None and name not in known and name not in known.values():
                 near = ", ".join(f"`{each}`" for each in nearest_names(name, known))
                 hint = f"Did you mean {near}?" if near else ""
-                raise self._sheet.bad(key, f"no host is known by the name `{name}`", hint)
+                raise self._sheet.bad(key, f"unknown host `{name}`", hint)
             fields = self._sheet.fields(value, _PLACE_KEYS)
             tables[known.get(name, name) if known else name] = self._table(fields)
         return tables
@@ -142,8 +142,8 @@ class _Period:
             if key in units and units[key].spot is not None:
                 raise self._sheet.bad(
                     fields[key],
-                    f"`{key}` has no spot price: spot is for cards, processors and memory",
-                    "Leave `spot` out here",
+                    f"`{key}` cannot have a spot price: spot is only for GPUs, vCPUs and RAM",
+                    "Remove `spot` here",
                 )
         egress = words.amount(self._sheet, fields["egress"], timed=False) if "egress" in fields else None
         gpu = self._cards(fields["gpu"]) if "gpu" in fields else {}
@@ -154,18 +154,20 @@ class _Period:
             return Unit(on_demand=words.amount(self._sheet, node))
         fields = self._sheet.fields(node, ("on-demand", "monthly", "spot"))
         if "on-demand" not in fields:
-            raise self._sheet.bad(node, "a price on demand is missing", "Add `on-demand: 3.06/hour`")
+            raise self._sheet.bad(node, "the on-demand price is missing", "Add `on-demand: 3.06/hour`")
         amounts = {key: words.amount(self._sheet, value) for key, value in fields.items()}
         return Unit(on_demand=amounts["on-demand"], monthly=amounts.get("monthly"), spot=amounts.get("spot"))
 
     def _cards(self, node: Node) -> dict[str, Unit]:
-        named: dict[str, tuple[int, int, Unit]] = {}  # by id: how many the name meant, its line, the price
+        named: dict[
+            str, tuple[int, int, Unit]
+        ] = {}  # by id: how many GPU models the name matched, its line, the price
         for key, value in self._sheet.entries(node):
             ids, unit = self._kinds(key), self._unit(value)
             for id in ids:
                 width, line, _ = named.get(id, (len(ids) + 1, 0, unit))
                 if width == len(ids):
-                    raise self._sheet.bad(key, f"`{id}` has a price already, in line {line}")
+                    raise self._sheet.bad(key, f"`{id}` already has a price in line {line}")
                 if len(ids) < width:
                     named[id] = (len(ids), line_of(key), unit)
         return {id: unit for id, (_, _, unit) in sorted(named.items())}
@@ -176,10 +178,10 @@ class _Period:
         try:
             ids = find_kinds(name)
         except UnknownName as error:
-            raise self._sheet.bad(node, f"no GPU is known by the name `{name}`", error.hint) from None
+            raise self._sheet.bad(node, f"unknown GPU model `{name}`", error.hint) from None
         if not colon:
             return ids
         sliced = tuple(f"{id}:{profile}" for id in ids if share_ppm(id, profile) is not None)
         if not sliced:
-            raise self._sheet.bad(node, f"`{name}` has no slice `{profile}`", "Such as `A100 80GB:1g.10gb`")
+            raise self._sheet.bad(node, f"`{name}` has no slice `{profile}`", "Example: `A100 80GB:1g.10gb`")
         return sliced

@@ -1,12 +1,12 @@
-"""Prices by card, by quantity, by place and by time.
+"""Prices by GPU model, by quantity, by place and by time.
 
-What holds:
-- an amount is an integer of millionths per month of 730 hours, of one card, one vCPU or one GB; an amount
-  for another currency than the book's is worked out from the book's own rates, rounded once, and so is as fixed as it;
-- at any time at most one period counts: that of the newest book which has one for that time;
-- a period never begins before its book was taken, so no book changes a price of the past.
+Invariants:
+- an amount is an integer in micro-units for one GPU, vCPU or GB per month of 730 hours; for other currencies it is
+  converted with the book's own rates and rounded once, so it never changes either;
+- at any time at most one period applies: that of the newest book with a period for that time;
+- a period never starts before its book was accepted, so no book changes a price in the past.
 
-`bill/verify` uses this module too: it is what a charge and its proof share.
+`bill/verify` uses this module too. It is the only code that charges and their verification share.
 """
 
 from bisect import bisect_right
@@ -20,64 +20,65 @@ from teraflock.base.money import divided
 from teraflock.catalog.cards import all_slices, cards_by_id
 
 FOREVER_US: Final = 1 << 62
-BASIS: Final = 10_000  # a hundredth of a per cent: discounts and taxes are counted in these
+BASIS: Final = 10_000  # basis points, the unit of discounts and taxes
 IMAGE: Final = "image"
-"""The mode in which images are held: what they keep counts as snapshots do, at a price of its own."""
+"""The purchase mode of images. Their storage counts like snapshots, with its own price."""
 YEARS_RESERVED: Final = (1, 2, 3)
 
 
 class Unit(msgspec.Struct, frozen=True, kw_only=True):
-    """What one of something costs a month."""
+    """The price of one unit per month."""
 
     on_demand: int
     monthly: int | None = None
-    """Where a whole month is bought; None: the discount of the book counts."""
+    """The price if a whole month is bought. None: the book's discount applies."""
     spot: int | None = None
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
-    """Prices of one place. What is not there is looked up in the next wider place."""
+    """Prices of one place. A missing price is looked up in the next wider place."""
 
     gpu: Mapping[str, Unit] = {}
-    """By the catalog's id of the card or slice."""
+    """By the catalog's id of the GPU model or slice."""
     vcpu: Unit | None = None
     ram: Unit | None = None
     disk: Unit | None = None
     snapshot: Unit | None = None
     image: Unit | None = None
-    """A GB that images made of instances keep; None: as snapshots."""
+    """A GB of images made from instances. None: as snapshots."""
     egress: int | None = None
-    """For each GB that leaves the house, whenever it does."""
+    """Per GB of outgoing traffic, regardless of time."""
 
 
 class Prices(msgspec.Struct, frozen=True, kw_only=True):
     currency: str
     rates: Mapping[str, int]
-    """Micro-units that a US dollar buys, of each currency, when the book was taken."""
-    house: Table
+    """Micro-units per US dollar of each currency when the book was accepted."""
+    general: Table = msgspec.field(name="house")
+    """Prices without a region or host. Stored books call them `house`."""
     regions: Mapping[str, Table] = {}
     hosts: Mapping[str, Table] = {}
     minimum_seconds: int = 0
-    """The least that a run is charged for."""
+    """The minimum duration that a run is charged for."""
     monthly_bp: int = 0
     spot_bp: int = 0
     spot_for_compute: bool = False
-    """Spot is a price for cards, processors and memory alone. Books taken before this rule have it not: there, spot
-    lowers the prices of disks and snapshots too, and charges of that time stay as they are."""
+    """Spot prices apply only to GPUs, vCPUs and RAM. False in books from before this rule: there, spot also lowers the
+    prices of disks and snapshots, so that charges of that time do not change."""
     reserved_bp: Mapping[int, int] = {}
-    """Off the monthly price, by years."""
+    """Discount on the monthly price, by years."""
     upfront_bp: int = 0
-    """Off what is paid at once, beyond the next instalment."""
+    """Discount on the amount that is paid upfront, beyond the next instalment."""
     long_term: tuple[tuple[int, int], ...] = ()
-    """After so many days of a run, so much off what follows."""
+    """(days, discount): the discount that applies after that many days of one run."""
     refund_bp: int = 0
-    """Of what is left of a month that is ended early."""
+    """Refund for the rest of a month that ends early."""
     tax_name: str = ""
     tax_bp: int = 0
 
 
 class Units(NamedTuple):
-    """What the things an instance holds cost a month each, in one currency."""
+    """Monthly prices of the parts of an instance, in one currency."""
 
     gpu: int = 0
     vcpu: int = 0
@@ -100,12 +101,12 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PriceBook:
-    """All periods of all books, as they count."""
+    """All periods of all books."""
 
     def __init__(self, periods: Iterable[Period]) -> None:
         self._all = every = sorted(periods, key=lambda period: (period.version, period.from_us))
         self.currency = every[0].prices.currency if every else "USD"
-        """Of the first book there was: what a project pays in unless it was said otherwise."""
+        """The currency of the first book: the default for projects."""
         edges = sorted({us for period in every for us in (period.from_us, period.until_us)})
         self._starts: list[int] = []
         self._periods: list[Period | None] = []
@@ -123,34 +124,34 @@ class PriceBook:
         return self._periods[place] if place >= 0 else None
 
     def until(self, us: int) -> int:
-        """When what counts at a time ceases to, at the latest."""
+        """The time of the next price change after `us`."""
         place = bisect_right(self._starts, us)
         return self._starts[place] if place < len(self._starts) else FOREVER_US
 
     def of(self, version: int, us: int) -> Period | None:
-        """What a book says of a time, whether it counts or a newer one does."""
+        """The period of one book at a time, even if a newer book applies."""
         own = [period for period in self._all if period.version == version]
         return next((period for period in own if period.from_us <= us < period.until_us), None)
 
     def changes(self, from_us: int, until_us: int) -> list[int]:
-        """When another period begins to count, strictly between two times."""
+        """The times, strictly between two times, at which another period starts to apply."""
         return self._starts[bisect_right(self._starts, from_us) : bisect_right(self._starts, until_us - 1)]
 
 
 class PricedPeriod:
-    """One period asked in one currency, for many things: answers are remembered."""
+    """The prices of one period in one currency, cached."""
 
     def __init__(self, period: Period, currency: str) -> None:
         self.period = period
         self.currency = currency
         self.units: Callable[[str, str, Place], Units] = lru_cache(maxsize=4096)(self._worked_out)
-        """Of a card in a mode (on-demand, spot or monthly) at a place."""
+        """The price of a GPU model in a purchase mode (on-demand, spot or monthly) at a place."""
 
     def _worked_out(self, gpu: str, mode: str, place: Place) -> Units:
         prices = self.period.prices
         tables = [
             table
-            for table in (prices.hosts.get(place.host), prices.regions.get(place.region), prices.house)
+            for table in (prices.hosts.get(place.host), prices.regions.get(place.region), prices.general)
             if table
         ]
         found = {name: _narrowest(tables, name) for name in ("vcpu", "ram", "disk", "snapshot")}
@@ -172,13 +173,13 @@ class PricedPeriod:
 
 
 def _mode_of(name: str, mode: str, prices: Prices) -> str:
-    """Which price counts for one thing that is held: what keeps data is never on spot."""
+    """The mode whose price applies to one part. Storage never has spot prices."""
     is_kept = mode == "spot" and prices.spot_for_compute and name not in ("vcpu", "ram")
     return "on-demand" if is_kept else mode
 
 
 def list_mode(mode: str) -> str:
-    """Whose price is the list price: images have their own."""
+    """The mode of the list price. Images have their own."""
     return mode if mode == IMAGE else "on-demand"
 
 
@@ -202,7 +203,7 @@ def _narrowest(tables: Sequence[Table], name: str) -> Unit | None:
 
 
 def _gpu_unit(tables: Sequence[Table], gpu: str) -> Unit | None:
-    """The narrowest price of a card. A slice without one costs its share of the card."""
+    """The most specific price of a GPU model. A slice without one costs its share of the card."""
     if (unit := _named(tables, gpu)) is not None or ":" not in gpu:
         return unit
     card, _, profile = gpu.partition(":")
@@ -218,7 +219,7 @@ def _named(tables: Sequence[Table], gpu: str) -> Unit | None:
 
 
 def share_ppm(card_id: str, profile: str) -> int | None:
-    """How much of a card a slice is, in millionths; None: there is no such slice."""
+    """A slice's share of its card in millionths; None if there is no such slice."""
     card = cards_by_id().get(card_id)
     for part in all_slices():
         if card and (part.family, part.card_memory_gb, part.profile) == (

@@ -1,4 +1,4 @@
-"""When the periods of a new book begin to count."""
+"""Decides when the periods of a new book start to apply."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from teraflock.bill.price.model import Period
 
 
 def taken(drafts: Sequence[Draft], *, version: int, not_before_us: int) -> tuple[Period, ...]:
-    """The periods that are not over. One that has begun counts from now on: the past keeps its prices."""
+    """The periods that have not ended. One that has started applies from now on: past prices never change."""
     periods = tuple(
         Period(
             version=version,
@@ -20,5 +20,8 @@ def taken(drafts: Sequence[Draft], *, version: int, not_before_us: int) -> tuple
         if draft.until_us > not_before_us
     )
     if not periods:
-        raise BadInput("All periods of this price book are over", hint="A price never changes the past")
+        raise BadInput(
+            "All periods of this price book are over",
+            hint="Prices cannot change in the past. Add a period that ends in the future",
+        )
     return periods

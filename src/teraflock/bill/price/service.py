@@ -1,4 +1,4 @@
-"""Taking a price book, and asking what things cost."""
+"""Accepts price books and looks up prices."""
 
 from collections.abc import Mapping, Sequence
 
@@ -32,7 +32,7 @@ class PriceService:
         hosts: Mapping[str, str] | None = None,
         by: By | None = None,
     ) -> Sequence[Period]:
-        """Take a book as a whole; what it says of the past does not count."""
+        """Accept a book as a whole. Its prices for the past do not apply."""
         drafts = read_book(text, name=name, rates=self._rates, hosts=hosts)
         now_us = microseconds(self._clock.now())
 
@@ -47,11 +47,11 @@ class PriceService:
         return self._database.write(work)
 
     def now(self) -> Period:
-        """What counts now."""
+        """The period that applies now."""
         period = self.book().at(microseconds(self._clock.now()))
         if period is None:
             raise NotFound(
-                "There are no prices yet", hint="The operator sets them with `tera price set FILE`"
+                "There are no prices yet", hint="The operator can set prices with `tera price set FILE`"
             )
         return period
 

@@ -1,4 +1,4 @@
-"""A YAML document that is read with its lines at hand, so that whatever is wrong in it is named by its line."""
+"""Reads a YAML document and keeps its line numbers, so that errors can name the line."""
 
 from typing import Any, Final
 
@@ -8,8 +8,8 @@ from teraflock.base.errors import BadInput, nearest_names
 
 Node = yaml.Node
 
-BYTES_MAX: Final = 1 << 20  # a book of ten thousand prices has half of that
-WORD_MAX: Final = 40  # of what is said back
+BYTES_MAX: Final = 1 << 20  # a book with ten thousand prices has half a MB
+WORD_MAX: Final = 40  # characters of user input in messages
 
 
 class BadBook(BadInput):
@@ -21,11 +21,11 @@ class BadBook(BadInput):
 
 class Sheet:
     def __init__(self, name: str) -> None:
-        """`name` is what the document is called in messages."""
+        """`name` is the name of the document in messages."""
         self.name = name
 
     def parts(self, text: str) -> list[Node]:
-        """The document is a list: its parts."""
+        """The items of the document, which must be a list."""
         if len(text) > BYTES_MAX:
             raise BadBook(f"{self.name} is larger than {BYTES_MAX >> 20} MB")
         try:
@@ -33,37 +33,39 @@ class Sheet:
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             line = mark.line + 1 if mark else 1
-            raise BadBook(f"{self.name}, line {line}: this is no YAML: {_reason(error)}") from None
+            raise BadBook(f"{self.name}, line {line}: not valid YAML: {_reason(error)}") from None
         if not isinstance(root, yaml.SequenceNode) or not root.value:
-            raise self.bad(root, "a price book is a list of periods", "Begin each with `- from: 2026-01-01`")
+            raise self.bad(
+                root, "a price book must be a list of periods", "Start each with `- from: 2026-01-01`"
+            )
         return list(root.value)
 
     def fields(self, node: Node, known: tuple[str, ...]) -> dict[str, Node]:
-        """Values by name; a name that is not known is refused."""
+        """Values by name. Unknown names are refused."""
         fields = {}
         for key, value in self.entries(node):
             word = self.text(key)
             if word not in known:
                 near = ", ".join(f"`{each}`" for each in nearest_names(word, known) or known)
-                raise self.bad(key, f"`{word[:WORD_MAX]}` means nothing here", f"Here may stand {near}")
+                raise self.bad(key, f"unknown name `{word[:WORD_MAX]}`", f"Possible names: {near}")
             fields[word] = value
         return fields
 
     def entries(self, node: Node) -> list[tuple[Node, Node]]:
-        """Names with values, each name once."""
+        """Names and values. Duplicate names are refused."""
         if not isinstance(node, yaml.MappingNode):
-            raise self.bad(node, "names with values are needed here, such as `V100: 3.06/hour`")
+            raise self.bad(node, "expected names with values, such as `V100: 3.06/hour`")
         seen: dict[str, int] = {}
         for key, _ in node.value:
             word = self.text(key)
             if word in seen:
-                raise self.bad(key, f"`{word[:WORD_MAX]}` stands here twice, before in line {seen[word]}")
+                raise self.bad(key, f"`{word[:WORD_MAX]}` is a duplicate of line {seen[word]}")
             seen[word] = line_of(key)
         return list(node.value)
 
     def text(self, node: Node) -> str:
         if not isinstance(node, yaml.ScalarNode) or not node.value.strip():
-            raise self.bad(node, "a word or a number is needed here")
+            raise self.bad(node, "expected a word or a number")
         value: str = node.value.strip()
         return value
 

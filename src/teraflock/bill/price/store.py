@@ -1,4 +1,4 @@
-"""All SQL of the price book: versions are added, never changed."""
+"""All SQL of the price book. Versions are inserted and never changed."""
 
 from collections.abc import Sequence
 

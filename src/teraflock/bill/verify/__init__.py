@@ -1,5 +1,5 @@
-"""The proof of the books: everything is worked out again from the events, and compared row by row.
+"""Verifies the books: computes everything again from the events and compares it row by row.
 
-Nothing is shared with meter/ and the biller but the price book: no rule, no store, no value. What both had wrong alike
-would be wrong in two texts written apart.
+It shares only the price book with meter/ and the biller: no rule, no store, no value. So a mistake goes unnoticed only
+if both independent implementations have it.
 """

@@ -1,7 +1,7 @@
-"""What a span must cost, worked out at any times one asks for.
+"""Computes what a span must cost up to given times.
 
-An exact sum runs from the beginning of the span, in units so small that every price and quantity is whole; it is
-floored where somebody looks. The steps of it are taken at every time where anything may change.
+The sum is exact from the start of the span, in fractions, and is rounded down only at the given times. It is computed
+in steps that end wherever a price may change.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ IN_BYTES = ("ram", "disk", "snapshot")
 
 
 class Bought(msgspec.Struct, frozen=True, kw_only=True):
-    """A stretch of an instance's time that is paid for, up to a shape."""
+    """A period of an instance that a purchase pays for, up to a shape."""
 
     purchase_id: str
     from_us: int
@@ -32,14 +32,14 @@ class Bought(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class At(NamedTuple):
-    """What has come together by a time, floored: by part, and at list price."""
+    """The amounts up to a time, rounded down: by part, and at list price."""
 
     parts: tuple[int, ...]
     listed: int
 
 
 class Tariffs:
-    """The price book in the currencies asked for."""
+    """The price book in the required currencies."""
 
     def __init__(self, book: PriceBook) -> None:
         self.book = book
@@ -56,7 +56,7 @@ class Tariffs:
 def accrued(
     span: Span, times: Iterable[int], tariffs: Tariffs, currency: str, bought: Sequence[Bought]
 ) -> dict[int, At]:
-    """What a span costs from its beginning up to each of these times."""
+    """The cost of a span from its start up to each of these times."""
     asked = sorted(set(times))
     edges = sorted({span.from_us, *asked, *_changes(span, asked[-1], tariffs.book, bought)})
     sums, listed = [Fraction(0)] * len(PARTS), [Fraction(0)] * len(PARTS)
@@ -78,7 +78,7 @@ def accrued(
 
 
 def minimum(span: Span, tariffs: Tariffs, currency: str, bought: Sequence[Bought]) -> int:
-    """What a run that the tenant ended too soon costs beyond its time."""
+    """The extra charge for a run that the tenant ended before the minimum time."""
     if not span.ends_run or span.house_fault or span.run_us is None or span.until_us == span.run_us:
         return 0
     assert span.until_us is not None
@@ -96,7 +96,7 @@ def minimum(span: Span, tariffs: Tariffs, currency: str, bought: Sequence[Bought
 
 
 def discount_bp(span: Span, period: Period, at_us: int) -> int:
-    """The step of the long-term discount that a run has reached."""
+    """The long-term discount that a run has reached."""
     if span.run_us is None or span.says("mode") != "on-demand":
         return 0
     reached = [bp for days, bp in period.prices.long_term if at_us >= span.run_us + days * DAY_US]
@@ -128,7 +128,7 @@ def _beyond(span: Span, index: int, cover: Bought | None) -> Fraction:
 
 
 def _changes(span: Span, until_us: int, book: PriceBook, bought: Sequence[Bought]) -> set[int]:
-    """All times within a span at which its price may change."""
+    """All times within a span at which the price may change."""
     times = {us for each in bought for us in (each.from_us, each.until_us)}
     prices = book.changes(span.from_us, until_us)
     times.update(prices)

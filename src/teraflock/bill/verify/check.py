@@ -1,4 +1,4 @@
-"""Compares the books with what the events say they must be. Says every difference, changes nothing."""
+"""Compares the books with the values computed from the events. Reports every difference and changes nothing."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -28,17 +28,17 @@ AMOUNTS = (*PARTS, "egress", "minimum", "fee")
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
     where: str
-    """Which table, and which row or thing of it."""
+    """The table, and the row or subject in it."""
     what: str
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """What all checks need."""
+    """The values that all checks need."""
 
     tariffs: Tariffs
     currencies: dict[str, str]
     bought: dict[str, list[Bought]]
-    """By instance."""
+    """Prepaid periods by instance."""
     booked_until_us: int
     intervals_charged: int
 
@@ -57,7 +57,8 @@ def check_instance(
     changes = told(events)
     if taken > len(changes):
         yield Fault(
-            where=f"meter_instance {instance_id}", what=f"took {taken} changes, {len(changes)} were made"
+            where=f"meter_instance {instance_id}",
+            what=f"has {taken} changes, but the events have {len(changes)}",
         )
     last, written = spans(changes[:taken])
     yield from _check_intervals(instance_id, intervals, written)
@@ -72,11 +73,11 @@ def check_instance(
             for each in written
             if each.sequence == span.sequence
             and 0 < numbers.get((each.sequence, each.revision), 0) <= known.intervals_charged
-        ]  # a later revision may have been made that the biller has not come to yet
+        ]  # there may be a later revision that the biller has not processed yet
         as_charged = known_to_biller[-1] if known_to_biller else span
         yield from _check_charges(instance_id, as_charged, own, known, is_charged=bool(known_to_biller))
     for sequence in by_sequence:
-        yield Fault(where=f"charge {instance_id} {sequence}", what="nothing was held that it could be for")
+        yield Fault(where=f"charge {instance_id} {sequence}", what="there is no usage for it")
 
 
 def _check_intervals(instance_id: str, rows: Sequence[Named], written: Sequence[Span]) -> Iterator[Fault]:
@@ -85,7 +86,7 @@ def _check_intervals(instance_id: str, rows: Sequence[Named], written: Sequence[
         where = f"meter_interval {row['number']}"
         span = expected.pop((row["sequence"], row["revision"]), None)
         if span is None:
-            yield Fault(where=where, what="no change of the instance made it")
+            yield Fault(where=where, what="no event of the instance explains it")
             continue
         for name in ("generation", "project_id", "from_us", "until_us", "run_us"):
             if row[name] != getattr(span, name):
@@ -112,9 +113,9 @@ def _check_charges(
         where = f"charge {row['number']}"
         yield from _check_held(where, row, span)
         if (row["generation"], row["project_id"]) != (span.generation, span.project_id):
-            yield Fault(where=where, what="is not of this generation and project")
+            yield Fault(where=where, what="has the wrong generation or project")
         if row["kind"] not in ("usage", "reversal"):
-            yield Fault(where=where, what=f"is of a kind that has no place here: {row['kind']}")
+            yield Fault(where=where, what=f"has an unexpected kind: {row['kind']}")
     yield from check_reversals(rows)
     standing = sorted(_standing(rows), key=lambda row: (row["from_us"], row["until_us"]))
     yield from _check_tiling(instance_id, span, standing, known, is_charged=is_charged)
@@ -123,7 +124,7 @@ def _check_charges(
     edges = {us for row in standing for us in (row["from_us"], row["until_us"])}
     inside = {us for us in edges if us >= span.from_us}
     if not inside:
-        return  # all of it lies before: said already, as where it begins
+        return  # all charges are before the span: already reported as a wrong start
     currency = known.currency(span.project_id)
     costs = accrued(span, inside, known.tariffs, currency, bought)
     for row in standing:
@@ -133,7 +134,7 @@ def _check_charges(
 
 
 def check_reversals(rows: Sequence[Named]) -> Iterator[Fault]:
-    """Segments are numbered without a gap, and a reversal takes back exactly one that stood."""
+    """Segment numbers have no gaps, and a reversal cancels exactly one active charge."""
     by_segment = {row["segment"]: row for row in rows}
     if sorted(by_segment) != list(range(len(rows))):
         where = f"charge {rows[0]['subject']} {rows[0]['sequence']}"
@@ -143,17 +144,17 @@ def check_reversals(rows: Sequence[Named]) -> Iterator[Fault]:
         if row["kind"] != "reversal":
             if row["reverses"] != -1:
                 yield Fault(
-                    where=f"charge {row['number']}", what="is no reversal, and yet takes something back"
+                    where=f"charge {row['number']}", what="names a charge to reverse, but is not a reversal"
                 )
             continue
         other = by_segment.get(row["reverses"])
         if other is None or other["segment"] >= row["segment"] or other["kind"] == "reversal":
-            yield Fault(where=f"charge {row['number']}", what="takes back what is not there")
+            yield Fault(where=f"charge {row['number']}", what="reverses a charge that does not exist")
         elif row["reverses"] in taken_back:
-            yield Fault(where=f"charge {row['number']}", what="takes back what was taken back before")
+            yield Fault(where=f"charge {row['number']}", what="reverses a charge that was already reversed")
         elif not _is_negative(row, other):
             yield Fault(
-                where=f"charge {row['number']}", what=f"is not the opposite of charge {other['number']}"
+                where=f"charge {row['number']}", what=f"is not the exact negative of charge {other['number']}"
             )
         taken_back.add(row["reverses"])
 
@@ -176,19 +177,21 @@ def _standing(rows: Sequence[Named]) -> list[Named]:
 def _check_tiling(
     instance_id: str, span: Span, standing: Sequence[Named], known: Known, *, is_charged: bool
 ) -> Iterator[Fault]:
-    """What stands covers the span from its beginning, each moment once, as far as it must."""
+    """The active charges cover the span from its start, without gap or overlap, as far as required."""
     where = f"charge {instance_id} {span.sequence}"
     for before, after in pairwise(standing):
         if before["until_us"] != after["from_us"]:
-            yield Fault(where=f"charge {after['number']}", what="does not begin where the one before ends")
+            yield Fault(
+                where=f"charge {after['number']}", what="does not start where the previous charge ends"
+            )
     begun_us = standing[0]["from_us"] if standing else span.from_us
     done_us = standing[-1]["until_us"] if standing else span.from_us
     if begun_us != span.from_us:
-        yield Fault(where=where, what=f"begins at {begun_us}, not at {span.from_us}")
+        yield Fault(where=where, what=f"starts at {begun_us}, must start at {span.from_us}")
     if is_charged and done_us != span.until_us:
-        yield Fault(where=where, what=f"is charged up to {done_us}, not to {span.until_us}")
+        yield Fault(where=where, what=f"is charged until {done_us}, must be charged until {span.until_us}")
     if not is_charged and standing and (done_us > known.booked_until_us or done_us % DAY_US):
-        yield Fault(where=where, what=f"is charged up to {done_us}, beyond the days that are closed")
+        yield Fault(where=where, what=f"is charged until {done_us}, after the last closed day")
 
 
 def _check_charge(
@@ -226,7 +229,7 @@ def check_purchase(
     for index in range(max(len(expected), len(terms))):
         where = f"purchase_term {purchase_id} {index}"
         if index >= len(expected) or index >= len(terms):
-            yield Fault(where=where, what="is missing" if index >= len(terms) else "no event tells of it")
+            yield Fault(where=where, what="is missing" if index >= len(terms) else "no event explains it")
             continue
         for name, value in expected[index].items():
             if terms[index][name] != value:
@@ -241,7 +244,7 @@ def check_purchase(
         elif term["fee_micros"]:
             yield Fault(where=f"charge {purchase_id} {term['sequence']}", what="the fee was never charged")
     for row in rows.values():
-        yield Fault(where=f"charge {row['number']}", what="no term of the purchase asks for it")
+        yield Fault(where=f"charge {row['number']}", what="no term of the purchase explains it")
 
 
 def _check_fee(row: Named, term: Said, said: Said, purchase_id: str, project_id: str) -> Iterator[Fault]:

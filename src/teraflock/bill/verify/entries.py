@@ -1,4 +1,4 @@
-"""Checks the ledger against what its entries are for, and the accounts against the ledger."""
+"""Checks the ledger against charges, credits and payments, and the accounts against the ledger."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -9,11 +9,11 @@ Named = dict[str, Any]
 
 Sides = tuple[str, str]
 FOR_A_MONTH = ("drawn", "settled", "returned")
-"""Entries that say for which month they pay."""
+"""Entries that name the month they pay for."""
 
 
 def check_charge_entries(charges: Sequence[Named], entries: Sequence[Named]) -> Iterator[Fault]:
-    """Every charge that costs something has one entry, and no entry is without its charge."""
+    """Every charge with an amount has exactly one entry, and every such entry has its charge."""
     by_key = {(row["generation"], row["sequence"], row["segment"]): row for row in entries}
     for charge in charges:
         entry = by_key.pop((charge["generation"], charge["sequence"], charge["segment"]), None)
@@ -34,11 +34,11 @@ def check_charge_entries(charges: Sequence[Named], entries: Sequence[Named]) -> 
                     where=f"ledger {entry['number']}", what=f"{name} is {entry[name]!r}, must be {value!r}"
                 )
     for entry in by_key.values():
-        yield Fault(where=f"ledger {entry['number']}", what="no charge asks for it")
+        yield Fault(where=f"ledger {entry['number']}", what="no charge explains it")
 
 
 def check_grant(grant: Named, entries: Sequence[Named]) -> Iterator[Fault]:
-    """What is said of a credit is what its entries add up to."""
+    """The totals of a credit match the sums of its entries."""
     where, own = f"credit_grant {grant['id']}", f"credit/{grant['id']}"
     project = f"project/{grant['project_id']}"
     sums = {"granted": 0, "drawn": 0, "returned": 0, "lapsed": 0}
@@ -51,18 +51,18 @@ def check_grant(grant: Named, entries: Sequence[Named]) -> Iterator[Fault]:
         sums[entry["kind"]] = sums.get(entry["kind"], 0) + entry["micros"]
     moves = sorted(entry["sequence"] for entry in entries if entry["kind"] != "granted")
     if moves != list(range(grant["moves"])):
-        yield Fault(where=where, what=f"says it has {grant['moves']} entries, and has {len(moves)}")
+        yield Fault(where=where, what=f"has {len(moves)} entries, must have {grant['moves']}")
     drawn = sums["drawn"] - sums["returned"]
     lapsed = grant["micros"] - drawn if grant["expired"] else 0
     for what, found, must in (
-        ("given", sums["granted"], grant["micros"]),
+        ("granted", sums["granted"], grant["micros"]),
         ("drawn", grant["drawn_micros"], drawn),
         ("lapsed", sums["lapsed"], lapsed),
     ):
         if found != must:
             yield Fault(where=where, what=f"{what}: {found}, must be {must}")
     if grant["expired"] not in (0, 1):
-        yield Fault(where=where, what="is neither expired nor not")
+        yield Fault(where=where, what=f"expired is {grant['expired']!r}, must be 0 or 1")
 
 
 def check_balance(project_id: str, currency: str, entries: Sequence[Named]) -> Iterator[Fault]:
@@ -77,26 +77,29 @@ def check_balance(project_id: str, currency: str, entries: Sequence[Named]) -> I
 def check_sides(entry: Named, sides: Mapping[str, Sides], project_id: str, currency: str) -> Iterator[Fault]:
     where = f"ledger {entry['number']}"
     if entry["kind"] not in sides:
-        yield Fault(where=where, what=f"is of a kind that has no place here: {entry['kind']}")
+        yield Fault(where=where, what=f"has an unexpected kind: {entry['kind']}")
     elif (entry["debit"], entry["credit"]) != sides[entry["kind"]]:
         yield Fault(where=where, what=f"moves from {entry['debit']} to {entry['credit']}")
     if (entry["project_id"], entry["currency"]) != (project_id, currency):
-        yield Fault(where=where, what=f"is of {entry['project_id']} in {entry['currency']}")
+        yield Fault(
+            where=where,
+            what=f"is for project {entry['project_id']} in {entry['currency']}, must be for {project_id} in {currency}",
+        )
     if entry["micros"] <= 0:
-        yield Fault(where=where, what="moves nothing")
+        yield Fault(where=where, what="has an amount that is not positive")
     if entry["segment"] or (entry["kind"] not in FOR_A_MONTH and entry["generation"]):
-        yield Fault(where=where, what="has a key that no entry of its kind has")
+        yield Fault(where=where, what="has a key that is invalid for its kind")
     if entry["kind"] in ("granted", "tax") and entry["sequence"]:
-        yield Fault(where=where, what="is the only one of its kind, and yet numbered")
+        yield Fault(where=where, what="has a sequence, although there is only one entry of its kind")
     own = entry["kind"] in ("paid-in", "settled", "payment", "cleared") or entry["subject"].startswith(
         "balance/"
     )
     if own and entry["sequence"] != entry["number"]:
-        yield Fault(where=where, what=f"its key is {entry['sequence']}, not its number")
+        yield Fault(where=where, what=f"its sequence is {entry['sequence']}, must be its number")
 
 
 class Sums:
-    """Adds up the ledger as it passes by, to be compared with the accounts."""
+    """Sums the ledger while it is streamed, to compare it with the accounts."""
 
     def __init__(self) -> None:
         self.accounts: dict[tuple[str, str], list[int]] = {}
@@ -124,7 +127,7 @@ class Sums:
 
 
 class Months:
-    """Adds up the charges as they pass by, to be compared with the sums a bill shows."""
+    """Sums the charges while they are streamed, to compare them with the sums on a bill."""
 
     _KEY = ("project_id", "month", "currency", "gpu", "member", "labels", "kind")
 

@@ -1,4 +1,4 @@
-"""Checks invoices against the charges and payments they stand for."""
+"""Checks invoices against the charges and payments they cover."""
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -40,7 +40,7 @@ def check_invoice(tx: Transaction, row: Named, before: Named | None) -> Iterator
 
 def check_invoice_entries(row: Named | None, entries: Sequence[Named]) -> Iterator[Fault]:
     if row is None:
-        yield Fault(where=f"ledger {entries[0]['number']}", what="there is no such invoice")
+        yield Fault(where=f"ledger {entries[0]['number']}", what="its invoice does not exist")
         return
     project = f"project/{row['project_id']}"
     for entry in entries:
@@ -49,4 +49,7 @@ def check_invoice_entries(row: Named | None, entries: Sequence[Named]) -> Iterat
         yield from check_sides(entry, sides, row["project_id"], row["currency"])
     taxes = [entry["micros"] for entry in entries if entry["kind"] == "tax"]
     if sum(taxes) != row["tax_micros"]:
-        yield Fault(where=f"invoice {row['number']}", what=f"its tax in the ledger is {sum(taxes)}")
+        yield Fault(
+            where=f"invoice {row['number']}",
+            what=f"its tax in the ledger is {sum(taxes)}, must be {row['tax_micros']}",
+        )

@@ -1,4 +1,4 @@
-"""What purchases must cost and cover, told from their events."""
+"""Computes what purchases must cost and cover, from their events."""
 
 import calendar
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def expected_terms(events: Sequence[Said], book: PriceBook) -> list[Said]:
-    """Every term as it must stand, in order: as its event says, with month and fee worked out anew."""
+    """The expected terms in order: from their events, with month and fee computed again."""
     terms: list[Said] = []
     for said in sorted(events, key=lambda each: int(each["term"])):
         term = {name: said[name] for name in ("from_us", "until_us", "currency", *SHAPE)}
@@ -27,7 +27,7 @@ def expected_terms(events: Sequence[Said], book: PriceBook) -> list[Said]:
 
 
 def paid_for(purchase_id: str, terms: Sequence[Said]) -> list[Bought]:
-    """The stretches that terms cover: each until the next begins."""
+    """The periods that terms cover, each until the next starts."""
     made = []
     for index, term in enumerate(terms):
         until_us = min([term["until_us"], *(later["from_us"] for later in terms[index + 1 :])])
@@ -63,7 +63,7 @@ def _cost(said: Said, term: Said, before: Sequence[Said], book: PriceBook) -> Sa
 
 
 def _period(said: Said, term: Said, book: PriceBook) -> Period | None:
-    """What counted when the term began. A book that was taken at that very moment may count or not."""
+    """The price period that applied when the term started. A book accepted at that exact time may apply or not."""
     counts, used = book.at(term["from_us"]), book.of(said["version"], term["from_us"])
     return used if counts is None or counts.from_us == term["from_us"] else counts
 
@@ -77,7 +77,7 @@ def _month(said: Said, term: Said, period: Period) -> int:
 
 
 def months_on(from_us: int, months: int) -> int:
-    """The same day some months later, or the last day of a month too short for it."""
+    """The same day some months later, or the last day of a shorter month."""
     at = _EPOCH + timedelta(microseconds=from_us)
     year, month = at.year + (at.month - 1 + months) // 12, (at.month - 1 + months) % 12 + 1
     day = min(at.day, calendar.monthrange(year, month)[1])

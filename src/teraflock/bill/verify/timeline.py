@@ -1,6 +1,6 @@
-"""What was held when, told from the events of one instance alone.
+"""Computes what an instance used and when, from its events only.
 
-The same law as the head of meter/rules.py states, in another text: here whole lists are looked at, no state is carried.
+It implements the rules in the head of meter/rules.py a second time, on whole lists instead of a carried state.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ HELD_NAMES = (
 
 
 class Span(msgspec.Struct, kw_only=True):
-    """A stretch in which the same was held."""
+    """A period in which usage did not change."""
 
     sequence: int
     generation: int
@@ -27,7 +27,7 @@ class Span(msgspec.Struct, kw_only=True):
     held: Held
     from_us: int
     until_us: int | None = None
-    """None: it lasts."""
+    """None if the span is open."""
     run_us: int | None
     ends_run: bool = False
     house_fault: bool = False
@@ -38,7 +38,7 @@ class Span(msgspec.Struct, kw_only=True):
 
 
 def told(events: Sequence[Said]) -> list[Said]:
-    """The changes among events, by their sequence, each once, as far as none is missing."""
+    """The changes among events, ordered by sequence, without duplicates, up to the first gap."""
     by_sequence = {said["sequence"]: said for said in events if "sequence" in said}
     made: list[Said] = []
     while len(made) + 1 in by_sequence:
@@ -47,10 +47,10 @@ def told(events: Sequence[Said]) -> list[Said]:
 
 
 def spans(changes: Sequence[Said]) -> tuple[list[Span], list[Span]]:
-    """All spans, each as it was found in the end; and every row the meter must have written, in its order."""
+    """All spans in their final form, and every row that the meter must have written, in order."""
     finished: list[Span] = []
     written: list[Span] = []
-    run: list[Span] = []  # the spans of the present run
+    run: list[Span] = []  # the spans of the current run
     now: Span | None = None
     clock_us = 0
     for said in changes:
@@ -95,7 +95,7 @@ def _end_us(now: Span, said: Said, clock_us: int, runs: bool) -> int:
 def _finish(
     now: Span, run: Sequence[Span], end_us: int, *, ends_run: bool, said: Said, written: list[Span]
 ) -> None:
-    """Close a span. Where its run ended before it got any time, the earlier spans of the run are written anew."""
+    """Close a span. If its run ended before the span started, write the earlier spans of the run again."""
     lost = said.get("last_seen_us") is not None
     if not ends_run or end_us > now.from_us or now.from_us == now.run_us:
         now.until_us, now.ends_run, now.house_fault = end_us, ends_run, ends_run and lost

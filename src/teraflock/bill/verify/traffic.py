@@ -1,7 +1,7 @@
-"""What traffic must cost, told from the readings of counters and the events of their instances.
+"""Computes what traffic must cost, from counter readings and the events of their instances.
 
-The same law as the heads of meter/reading/model.py and bill/charge/traffic.py state, in another text: here every line
-that must stand is written out, and what stands is struck from the list.
+It implements the rules in the heads of meter/reading/model.py and bill/charge/traffic.py a second time: it lists all
+expected charges and removes those that exist.
 """
 
 from collections import Counter
@@ -25,12 +25,12 @@ def check_traffic(
     charges: Sequence[Named],
     known: Known,
 ) -> Iterator[Fault]:
-    """`charges` are those of traffic alone."""
+    """`charges` has only charges for traffic."""
     changes = {said["sequence"]: said for said in events if "sequence" in said}
     faults = [*_check_readings(instance_id, readings, changes)]
     yield from faults
     if faults:
-        return  # nothing can be worked out from these
+        return  # the expected charges cannot be computed from these
     for _, rows in groupby(charges, lambda row: row["sequence"]):
         yield from check_reversals(list(rows))
     counted = [row for row in readings if row["at_us"] < known.booked_until_us]
@@ -38,30 +38,30 @@ def check_traffic(
     for row in charges:
         line = tuple((name, row[name]) for name in _names())
         if not missing[line]:
-            yield Fault(where=f"charge {row['number']}", what="no traffic that was read asks for it")
+            yield Fault(where=f"charge {row['number']}", what="no traffic reading explains it")
         missing[line] -= 1
     for line in (+missing).elements():
         said = dict(line)
-        what = f"{said['egress_bytes']} bytes were sent, and are not charged like that"
+        what = f"the charge for {said['egress_bytes']} sent bytes is missing"
         yield Fault(where=f"charge {instance_id} {said['sequence']}", what=what)
 
 
 def _check_readings(
     instance_id: str, readings: Sequence[Named], changes: Mapping[int, Said]
 ) -> Iterator[Fault]:
-    """Each goes on where the highest before it in its epoch ended, and names a change that was made."""
+    """Each reading continues from the highest one before it in its epoch, and names an existing change."""
     highest: dict[str, int] = {}
     for row in sorted(readings, key=lambda each: int(each["number"])):
         where, before = f"meter_reading {row['number']}", highest.get(row["epoch"], 0)
         if row["bytes_before"] != before or row["bytes"] <= before:
-            yield Fault(where=where, what=f"counts from {row['bytes_before']}, not from {before}")
+            yield Fault(where=where, what=f"counts from {row['bytes_before']}, must count from {before}")
         if row["sequence"] not in changes:
-            yield Fault(where=where, what=f"{instance_id} never made a change {row['sequence']}")
+            yield Fault(where=where, what=f"{instance_id} has no change {row['sequence']}")
         highest[row["epoch"]] = row["bytes"]
 
 
 def _lines(readings: Sequence[Named], changes: Mapping[int, Said], known: Known) -> Iterator[Named]:
-    """A charge for each day, price and sender."""
+    """One charge for each day, price and sender."""
     book = known.tariffs.book
     sums: dict[tuple[Any, ...], int] = {}
     for row in readings:
@@ -87,7 +87,7 @@ def _sender(said: Said) -> tuple[Any, ...]:
 
 
 def _line(span: Span, until_us: int, sent: int, known: Known) -> Named:
-    """All columns of a charge but its numbers and when it was booked."""
+    """All columns of a charge except its numbers and its booking time."""
     period, currency, micros = known.tariffs.book.at(span.from_us), known.currency(span.project_id), 0
     if period is not None:
         micros = sent * known.tariffs.unit(period, currency, span, span.says("mode"), "egress") // GB

@@ -1,8 +1,8 @@
-"""That nobody pays for a time in which nobody watched, told from the signs of life.
+"""Checks that no tenant pays for a time in which no server watched the site.
 
-A site is watched while a server reads its hosts. Between two stretches of watching lies a gap. What runs before a gap
-may be charged up to the last sign of life, and beyond it only where the engine showed, when watching began again, that
-the very same guest ran on: it was started before that last sign.
+A site is watched while a server reads its hosts. Between two watched periods is a gap. A run may be charged until the
+last reading before the gap. It may be charged during the gap only if the engine showed afterwards that the same guest
+kept running: the guest started before that last reading.
 
 When the clock is set back, the time of an old gap comes again, and this time the site is watched. Events then include
 the last reading of the site (`watched_us`), which is later than they are. A gap that ended by then was over before the
@@ -25,7 +25,7 @@ class Watch:
     """The gaps of every host."""
 
     def __init__(self, rows: Iterable[Named], sites: Mapping[str, str]) -> None:
-        """`rows` by site and time; `sites` are those of hosts."""
+        """`rows` are ordered by site and time. `sites` maps hosts to sites."""
         self._sites = sites
         self._gaps: dict[str, list[Gap]] = {}
         self._ends: dict[str, list[int]] = {}
@@ -37,11 +37,11 @@ class Watch:
         self._last_us = max((ends[-1] for ends in self._ends.values() if ends), default=0)
 
     def is_any_after(self, us: int) -> bool:
-        """Whether anything is to be looked at of what began at a time."""
+        """Whether there is any gap after a time."""
         return us < self._last_us
 
     def gaps(self, host: str, from_us: int, until_us: int | None) -> Iterator[Gap]:
-        """Those that lie in a stretch of time, at least in part."""
+        """The gaps that overlap with a period."""
         site = self._sites.get(host, "")
         for gap in self._gaps.get(site, [])[bisect_right(self._ends.get(site, []), from_us) :]:
             if until_us is not None and gap[0] >= until_us:
@@ -52,7 +52,8 @@ class Watch:
 def check_watched(
     instance_id: str, events: Sequence[Said], ran: Sequence[Named], watch: Watch
 ) -> Iterator[Fault]:
-    """`ran` are the records that it ran on. Changes that are not metered yet count: they may end a run in the past."""
+    """`ran` are the records that the guest kept running. Changes that are not metered yet count too, because they may
+    end a run in the past."""
     changes = told(events)
     if not changes or not watch.is_any_after(min(said["at_us"] for said in changes)):
         return
@@ -66,17 +67,17 @@ def check_watched(
             before = [said["at_us"] for said in changes if not _is_after(said, until_us)]
             known_us = max([from_us, *before])
             if not _ends_by(span, known_us) and not _ran_on(proofs.get(until_us), changes, from_us):
-                what = f"is charged from {known_us} to {until_us}, when nobody watched, and is not known to have run"
+                what = f"is charged from {known_us} to {until_us}, but nothing shows that it ran then"
                 yield Fault(where=f"instance {instance_id}", what=what)
 
 
 def _is_after(said: Said, gap_until_us: int) -> bool:
-    """Whether a change was made after a gap, whatever the clock said."""
+    """Whether a change was made after a gap, regardless of the clock."""
     return bool(max(said["at_us"], said.get("watched_us", 0)) >= gap_until_us)
 
 
 def _first_of_run(changes: Sequence[Said], span: Span) -> Said:
-    """The change that began the run a span is part of."""
+    """The change that started the run of a span."""
     index = span.sequence - 1
     while index > 0 and changes[index - 1]["to"] in RUNS:
         index -= 1

@@ -1,1 +1,1 @@
-"""`tera estimate`: memory and time of a training step on every GPU."""
+"""`tera estimate`: estimate the memory and time of a step on every GPU model."""

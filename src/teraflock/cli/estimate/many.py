@@ -1,6 +1,6 @@
-"""`tera estimate --from`: the workloads of a table, one JSON object per line in the order of the table.
+"""`tera estimate --from`: estimate the workloads of a CSV file, one JSON object per line in the order of the file.
 
-Every row is read and its words checked before the first is answered, so that a mistake in the last costs no wait.
+It reads and checks every row before it estimates the first, so that a mistake in the last row is reported at once.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from teraflock.catalog.model import Card
     from teraflock.workload.model import Workload
 
-ROWS_PER_WORKER_MIN: Final = 12  # below, starting a process costs more than it saves
+ROWS_PER_WORKER_MIN: Final = 12  # with fewer rows, starting a process takes longer than it saves
 ROWS_PER_CHUNK: Final = 2
-"""Few, so that no processor waits long for the last rows of another."""
+"""Few, so that no worker is idle for long while another finishes."""
 
 
 def answer_many(source: str, words: EstimateWords, own_cards: "Sequence[Card]") -> None:
-    """One JSON object per line, in the order of the file; the rows are shared between the processors there are."""
+    """Print one JSON object per line, in the order of the file. All CPU cores share the rows."""
     import os
     import sys
     from functools import partial
 
-    rows = list(_rows(source))  # a row that cannot be read is told before any is answered
+    rows = list(_rows(source))  # reports a bad row before any estimate starts
     workers = min(os.cpu_count() or 1, len(rows) // ROWS_PER_WORKER_MIN)
     answered = partial(_line, words, own_cards)
     if workers < 2:
@@ -41,7 +41,7 @@ def answer_many(source: str, words: EstimateWords, own_cards: "Sequence[Card]") 
 
 
 def _load() -> None:
-    """Read what every row needs, so that the workers inherit it."""
+    """Load what every row needs, so that the worker processes inherit it."""
     from teraflock.catalog.cards import all_cards
     from teraflock.estimate import answer  # noqa: F401
     from teraflock.estimate.cards import known_peaks, reservable_bytes
@@ -62,7 +62,7 @@ def _line(words: EstimateWords, own_cards: "Sequence[Card]", row: "tuple[Workloa
     from teraflock.estimate.answer import answer
 
     workload, gpu, where = row
-    gc.disable()  # a replay makes a hundred thousand blocks and leaves no rings of them
+    gc.disable()  # a replay makes a hundred thousand blocks and leaves no reference cycles
     names = words.gpu or (() if words.memory_limit else (gpu or "all",))
     try:
         cards = cards_from(
@@ -92,11 +92,12 @@ def _rows(source: str) -> "Iterator[tuple[Workload, str, str]]":
     except OSError as error:
         raise BadInput(f"`{source}` cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise BadInput(f"`{source}` is no text") from None
+        raise BadInput(f"`{source}` is not a text file in UTF-8") from None
     reader = csv.DictReader(text.splitlines())
     missing = {"model", "batch"} - set(reader.fieldnames or ())
     if missing:
-        raise BadInput(f"`{source}` lacks the column {', '.join(f'`{each}`' for each in sorted(missing))}")
+        names = ", ".join(f"`{each}`" for each in sorted(missing))
+        raise BadInput(f"`{source}` has no column {names}")
     for row in reader:
         where = f"{source}, line {reader.line_num}"
         try:
@@ -116,6 +117,6 @@ def _rows(source: str) -> "Iterator[tuple[Workload, str, str]]":
                 check(workload)
             yield workload, row.get("gpu") or "", where
         except ValueError:
-            raise BadInput(f"{where}: a number was expected") from None
+            raise BadInput(f"{where}: expected a number") from None
         except TeraflockError as error:
             raise BadInput(f"{where}: {error.sentence}", hint=error.hint) from None
