@@ -115,7 +115,7 @@ def test_only_sharded_jobs_may_add_up_the_memory_of_cards(tera: Tera) -> None:
     plan = answer(tera, *job, "--shard")
     assert plan["choices"]
     assert all(choice["gpu_count"] > 1 for choice in plan["choices"])
-    assert any("sharded job is computed, not measured" in warning for warning in plan["warnings"])
+    assert any("memory of sharded jobs was checked" in warning for warning in plan["warnings"])
     assert "needs a MODEL" in tera.run("plan", "--hours", "5", "--shard").err
 
 
@@ -205,8 +205,8 @@ def test_buy_or_rent_finds_the_break_even_point(tera: Tera, tmp_path: Path) -> N
             "`--checkpoint nan` is out of range",
         ),
         (["--hours", "5", "--budget", "much"], "not an amount of money"),
-        (["--hours", "5", "--provider", "amazzon"], "No provider"),
-        (["--hours", "5", "--sort", "beauty"], "No order"),
+        (["--hours", "5", "--provider", "amazzon"], "Unknown provider"),
+        (["--hours", "5", "--sort", "beauty"], "Unknown order"),
     ],
 )
 def test_invalid_plans_get_one_sentence(tera: Tera, words: list[str], sentence: str) -> None:

@@ -1,4 +1,4 @@
-"""Every table has one owner, and only its owner writes it, except for one. Other folders that read it are listed here, with the reason.
+"""Every table has one owner. Only its owner writes it, with one exception; other readers are listed with the reason.
 
 The import test does not see SQL: without this one, a store could reach into another noun's rows unnoticed.
 """

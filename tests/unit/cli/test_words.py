@@ -52,14 +52,14 @@ def test_the_footer_says_how_many_how_old_and_what_was_left_out() -> None:
         listing(
             matched=90,
             lines=(Line(OFFER, ("a", "b"), 2), Line(OFFER, ("c",), 1)),
-            left_out=(("price refused as absurd", 1200), ("without a GPU", 6)),
+            left_out=(("with an implausible price", 1200), ("without a GPU", 6)),
         )
     )
     assert "3 of 90 offers in 2 lines" in text
     assert "`--all` shows the rest" in text
-    assert "newest of 2022-07 (4 years old), oldest of 2019 (7 years old)" in text
+    assert "newest from 2022-07 (4 years old), oldest from 2019 (7 years old)" in text
     assert (
-        "1,200 price refused as absurd (`--all` shows them), 6 without a GPU (`--count 0` shows them)" in text
+        "1,200 with an implausible price (`--all` shows them), 6 without a GPU (`--count 0` shows them)" in text
     )
     assert "Exchange" not in text
 
