@@ -1,8 +1,11 @@
 """What operators do with tenants' instances and organisations, and what tenants see of it."""
 
+import json
+
 import pytest
 from tests.api.asking import Answer, House, Tenants
 
+from teraflock.api.openapi import document_json
 from teraflock.reconcile.organisations import OrganisationLoop
 
 
@@ -342,3 +345,10 @@ def test_hints_name_fields_of_the_api(house: House, tenants: Tenants) -> None:
         assert answer.status == 422
         assert field in answer.json["hint"], answer.json
         assert "--" not in answer.json["detail"]
+
+
+def test_an_unusable_reason_is_answered_as_the_document_says(house: House, tenants: Tenants) -> None:
+    answer = ask(house, tenants, "operator", "DELETE /v1/organisations/acme?reason=%E2%80%8B")
+    assert (answer.status, answer.code) == (422, "bad_input")
+    declared = json.loads(document_json())["paths"]["/v1/organisations/{organisation}"]["delete"]["responses"]
+    assert "422" in declared

@@ -20,9 +20,9 @@ from teraflock.wire.host import HostChange
 if TYPE_CHECKING:
     from teraflock.wire.host import HostAnswer
 
-HELP: Final = """The servers of the cloud: what they have and what of it is free. For operators, but for `inspect`.
+HELP: Final = """The servers of the cloud: what they have and what of it is free.
 
-What their hours cost, for `tera plan`, is another matter: `tera hosts`.
+For operators. `inspect` and `cost` work on this machine alone and need no server.
 
 \b
 Examples:
@@ -31,6 +31,7 @@ Examples:
   tera host drain lab2
   tera host set lab2 --region north
   tera host allow-out lab2 192.168.10.0/24
+  tera host cost list
 """
 COLUMNS: Final = (
     Column("HOST", flexible=True),
@@ -48,7 +49,21 @@ COLUMNS: Final = (
 )
 
 
-@click.group(cls=NamingGroup, help=HELP)
+class _HostGroup(NamingGroup):
+    """Loads `cost` only when it is needed, because it imports the planner."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*super().list_commands(ctx), "cost"]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name != "cost":
+            return super().get_command(ctx, cmd_name)
+        from teraflock.cli.host_cost import cost
+
+        return cost
+
+
+@click.group(cls=_HostGroup, help=HELP)
 def command() -> None:
     pass
 

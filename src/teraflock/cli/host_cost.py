@@ -1,4 +1,4 @@
-"""`tera hosts`: the price book of own servers."""
+"""`tera host cost`: what an hour of your own servers costs you. Kept on this machine, for `tera plan`."""
 
 from collections.abc import Callable
 from datetime import date
@@ -12,25 +12,33 @@ from teraflock.base.clock import today
 from teraflock.base.errors import BadInput, unknown_name
 from teraflock.base.money import decimal_text, micros_per, parse_micros
 from teraflock.base.quantities import parse_memory_bytes
+from teraflock.cli.lazy import NamingGroup
+from teraflock.cli.options import json_option
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
 from teraflock.plan.owned import Server, check, explained, micros_per_month
 
-HELP: Final = """Own servers, and what an hour of their GPUs costs. `tera plan` sets them beside rented ones.
+HELP: Final = """What an hour of your own servers costs you. `tera plan` compares them with rented ones.
+
+The costs are kept on this machine; no server is needed.
 
 \b
-Example:
-  tera hosts add-price lab1 --gpu V100 --count 4 --purchase 32000 --years 4 --watts 1600 --power 0.15 --hosting 120 \\
+Examples:
+  tera host cost set lab1 --gpu V100 --count 4 --purchase 32000 --years 4 --watts 1600 --power 0.15 --hosting 120 \\
     --staff 300 --utilisation 0.6
+  tera host cost list
+  tera host cost remove lab1
 """
 
 
-@click.group(invoke_without_command=True, help=HELP)
-@click.option("--json", "as_json", is_flag=True, help="A JSON list of objects on stdout.")
-@click.pass_context
-def command(ctx: click.Context, /, as_json: bool) -> None:
-    if ctx.invoked_subcommand:
-        return
+@click.group(cls=NamingGroup, help=HELP)
+def cost() -> None:
+    pass
+
+
+@cost.command("list", help="List your own servers and what an hour of them costs.")
+@json_option
+def list_costs(as_json: bool) -> None:
     with Local() as local:
         servers = read_book(local.home)
     if as_json:
@@ -45,7 +53,7 @@ def command(ctx: click.Context, /, as_json: bool) -> None:
     ]
     click.echo(render(head, [_cells(server) for server in servers], columns()))
     if not servers:
-        remark("\nNo own server has a price yet: `tera hosts add-price NAME …`")
+        remark("\nNo server has a cost yet; see `tera host cost set --help`")
 
 
 def _cells(server: Server) -> list[str]:
@@ -89,30 +97,52 @@ _OPTIONS: Final = (
 )
 
 
-@command.command(
-    "add-price", help="Add a server to the price book, or put new figures in place of its old ones."
-)
+@cost.command("set", help="Set what a server costs. Replaces the figures it had before.")
 @click.argument("name")
 @server_options
-def add_price(name: str, **words: Any) -> None:
+@json_option
+def set_cost(name: str, as_json: bool, **words: Any) -> None:
     with Local() as local:
         server = server_from(name, words, local.currency(words["currency"]), today(local.clock))
         check(server, local.rates)
         others = [each for each in read_book(local.home) if each.name != name]
         write_book(local.home, [*others, server])
+    if as_json:
+        write_json(server)
+        return
     cells = _cells(server)
     remark(f"{name}: {cells[2]} an hour, {cells[3]} a GPU-hour: {cells[4]}")
 
 
-@command.command("remove", help="Take a server out of the price book.")
+@cost.command(help="Remove what a server costs; `tera plan` no longer considers it.")
 @click.argument("name")
-def remove(name: str) -> None:
+@json_option
+def remove(name: str, as_json: bool) -> None:
     with Local() as local:
-        servers = read_book(local.home)
-        if name not in {server.name for server in servers}:
-            raise unknown_name("server", name, [server.name for server in servers])
-        write_book(local.home, [server for server in servers if server.name != name])
-    remark(f"{name} is no longer in the price book")
+        servers = {server.name: server for server in read_book(local.home)}
+        if name not in servers:
+            raise unknown_name("server", name, list(servers))
+        removed = servers.pop(name)
+        write_book(local.home, list(servers.values()))
+    if as_json:
+        write_json(removed)
+    else:
+        remark(f"Removed the cost of {name}")
+
+
+@click.group(cls=NamingGroup, invoke_without_command=True, hidden=True, help=HELP)
+@click.pass_context
+@json_option
+def hosts(ctx: click.Context, as_json: bool) -> None:
+    """The old name of `tera host cost`, kept for one release."""
+    new = {None: "list", "add-price": "set", "remove": "remove"}[ctx.invoked_subcommand]
+    remark(f"`tera hosts` is deprecated; use `tera host cost {new}`")
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_costs, as_json=as_json)
+
+
+hosts.add_command(set_cost, "add-price")
+hosts.add_command(remove)
 
 
 def server_from(name: str, words: dict[str, Any], currency: str, day: date) -> Server:

@@ -19,9 +19,9 @@ class NamingGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        known = self.list_commands(ctx)
-        is_known = not args or args[0] in known or args[0].startswith("-")
+        is_known = not args or args[0].startswith("-") or self.get_command(ctx, args[0]) is not None
         if not is_known and not ctx.resilient_parsing:  # a shell that completes wants no errors
+            known = self.list_commands(ctx)
             raise unknown_name("command", args[0], known, see=f"`{ctx.command_path} --help` lists them")
         return super().resolve_command(ctx, args)
 
@@ -33,14 +33,17 @@ class LazyGroup(NamingGroup):
     """
 
     commands_by_name: ClassVar[Mapping[str, tuple[str, str]]]
+    hidden_by_name: ClassVar[Mapping[str, str]] = {}
+    """Old names of commands, and where those live: they work, but no help lists them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands_by_name)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.commands_by_name:
+        where = self.hidden_by_name.get(cmd_name) or self.commands_by_name.get(cmd_name, ("",))[0]
+        if not where:
             return None
-        module, _, name = self.commands_by_name[cmd_name][0].partition(":")
+        module, _, name = where.partition(":")
         gc.disable()  # as in main.py
         try:
             command: click.Command = getattr(import_module(module), name or "command")

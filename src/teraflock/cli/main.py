@@ -28,7 +28,6 @@ PLAN: Final[dict[str, tuple[str, str]]] = {
     ),
     "trace": ("teraflock.cli.trace", "Record a script of yours for `tera estimate`, without a GPU"),
     "plan": ("teraflock.cli.plan.command", "From a job to the cheapest way to finish it"),
-    "hosts": ("teraflock.cli.host_cost", "Own servers and what their hours cost"),
     "compare": ("teraflock.cli.compare", "Providers, cards and prices in one table, for a document"),
     "providers": ("teraflock.cli.provider", "Clouds: how they bill, what spot means, which traps they have"),
     "rates": ("teraflock.cli.rate", "Exchange rates: show them, or put your own in place"),
@@ -86,7 +85,7 @@ HOUSE: Final[dict[str, tuple[str, str]]] = {
     "serve": ("teraflock.cli.serve", "Run the server in the foreground"),
     "doctor": ("teraflock.cli.doctor", "Check everything, and say what to repair"),
     "backup": ("teraflock.cli.backup", "Back up the installation, and restore it"),
-    "host": ("teraflock.cli.host", "Servers: what they have, what is free; inspect this one"),
+    "host": ("teraflock.cli.host", "Servers: what they have, what is free, what they cost"),
     "site": ("teraflock.cli.site", "Engines and cloud accounts: list, check, add"),
     "completion": ("teraflock.cli.completion", "Shell completion for bash, zsh or fish"),
 }
@@ -99,6 +98,7 @@ INTERRUPTED_EXIT_CODE: Final = 130  # as a shell says it of SIGINT
 
 class _Tera(LazyGroup):
     commands_by_name: ClassVar = PLAN | RUN | COSTS | TENANTS | HOUSE
+    hidden_by_name: ClassVar = {"hosts": "teraflock.cli.host_cost:hosts"}
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for heading, commands in SECTIONS.items():

@@ -151,13 +151,22 @@ def test_tracing_needs_a_script_that_is_there(tmp_path: Path) -> None:
 def test_whose_cores_issue_the_steps_is_asked_and_told() -> None:
     words = ("estimate", "resnet50", "--batch", "4", "--gpu", "H200")
     for host in HOSTS:
-        done = tera(*words, "--host", host)
+        done = tera(*words, "--cpu", host)
         assert done.returncode == 0, done.stderr
         assert "waits for the host" in done.stderr
-        assert ("--host own" in done.stderr) == (host == SHARED)
-    done = tera(*words, "--host", "mine")
+        assert ("--cpu own" in done.stderr) == (host == SHARED)
+    done = tera(*words, "--cpu", "mine")
     assert done.returncode == 2
     assert all(each in done.stderr for each in HOSTS)
+
+
+def test_the_old_name_of_the_cpu_option_works_and_names_the_new_one() -> None:
+    words = ("estimate", "resnet50", "--batch", "4", "--gpu", "H200", "--json")
+    old, new = tera(*words, "--host", "own"), tera(*words, "--cpu", "own")
+    assert old.returncode == 0, old.stderr
+    assert old.stdout == new.stdout != tera(*words).stdout
+    assert old.stderr == "`--host own` is deprecated; use `--cpu own`\n"
+    assert "--host" not in tera("estimate", "--help").stdout
 
 
 @pytest.mark.parametrize(

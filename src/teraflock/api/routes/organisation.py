@@ -85,7 +85,7 @@ def rename_organisation(call: Call, organisation: str, body: OrganisationRename)
     scope=Scope.HOUSE,
     may=Permission.ORGANISATION_WRITE,
     status=202,
-    errors=("not_found", "conflict", "refused"),
+    errors=("not_found", "conflict", "refused", "bad_input"),
 )
 def delete_organisation(call: Call, query: OrganisationDeletion, organisation: str) -> OrganisationAnswer:
     """Delete an organisation; its bills and its audit log are kept.

@@ -13,6 +13,7 @@ from teraflock.cli.workload import workload_from
 if TYPE_CHECKING:
     from teraflock.catalog.model import Card
 
+OLD_CPU: Final = "teraflock.estimate.cpu"
 HELP: Final = """What a training or inference step needs on every GPU: memory, the largest batch, time.
 
 MODEL is a known name (`--models` lists them; `meta-llama/Llama-3.1-8B` is understood too), a Hugging Face
@@ -86,11 +87,21 @@ Examples:
     help="Ask about an amount of memory: 11GB is a card sold with 11 GB; 11GiB is what PyTorch itself may reserve.",
 )
 @click.option(
-    "--host",
+    "--cpu",
+    "host",
     type=click.Choice(("shared", "own")),
     default="shared",
     show_default=True,
-    help="Whose cores issue the steps: others compute on them too, as on most rented servers, or nobody else does.",
+    callback=lambda ctx, _, value: ctx.meta.get(OLD_CPU, value),
+    help="CPU cores of the host: `shared` with others, as on most rented servers, or your `own`.",
+)
+@click.option(
+    "--host",
+    "old_cpu",
+    type=click.Choice(("shared", "own")),
+    hidden=True,
+    expose_value=False,
+    callback=lambda ctx, _, value: _keep_old_cpu(ctx, value),
 )
 @click.option(
     "--steps",
@@ -155,6 +166,13 @@ def command(model: str | None, **options: Any) -> None:
     from teraflock.cli.estimate.table import show
 
     show(estimate, host=options["host"], advise=question.tensor_parallel == 1)
+
+
+def _keep_old_cpu(ctx: click.Context, value: str | None) -> None:
+    """`--host` was the name of `--cpu` and works for one release. click handles given options before defaults."""
+    if value is not None:
+        remark(f"`--host {value}` is deprecated; use `--cpu {value}`")
+        ctx.meta[OLD_CPU] = value
 
 
 def _batch(options: dict[str, Any]) -> int | None:

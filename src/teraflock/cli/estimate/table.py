@@ -41,7 +41,7 @@ def show(estimate: "Estimate", *, host: str, advise: bool = True) -> None:
     if waiting := [row.gpu for row in estimate.gpus if row.bound == "host"]:
         where = waiting[0] if len(waiting) == 1 else f"{len(waiting)} of these {len(estimate.gpus)}"
         alone = (
-            ", and on cores that nobody shares (`--host own`) a step is shorter" if host == "shared" else ""
+            ", and on cores that nobody shares (`--cpu own`) a step is shorter" if host == "shared" else ""
         )
         remark(f"On {where} the GPU waits for the host: a larger batch costs little time there{alone}")
     if advise and estimate.gpus and not any(row.fits for row in estimate.gpus):
