@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from teraflock.wire.bill import ByWord
+from teraflock.wire.bill import ByWord, MarginByWord
 from teraflock.wire.field import Month, Reason
 from teraflock.wire.instance import LogSource, PhaseWord
 
@@ -128,6 +128,11 @@ class MonthQuery(InProject, frozen=True, kw_only=True):
 
 class LineQuery(PageInProject, frozen=True, kw_only=True):
     month: Annotated[Month | None, Meta(description="Left out: the present one.")] = None
+
+
+class MarginQuery(_Query, frozen=True, kw_only=True):
+    month: Annotated[Month | None, Meta(description="Left out: the present one.")] = None
+    by: MarginByWord = "project"
 
 
 class BillQuery(MonthQuery, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from teraflock.cli.table import Column, render
 from teraflock.cli.words import cards_text, time_text
 
 if TYPE_CHECKING:
-    from teraflock.wire.bill import BillAnswer, LineAnswer
+    from teraflock.wire.bill import BillAnswer, LineAnswer, MarginRowAnswer
 
 HELP: Final = """What a month cost a project.
 
@@ -28,6 +28,7 @@ Examples:
   tera bill --by label --label team
   tera bill lines
   tera bill verify
+  tera bill margin --by host
   tera bill export --focus > october.csv
 """
 GROUPS: Final = (
@@ -44,6 +45,15 @@ LINES: Final = (
     Column("MODE", worth=4),
     Column("OFF", right=True, worth=3),
     Column("AMOUNT", right=True),
+)
+
+
+MARGIN: Final = (
+    Column("NAME", flexible=True),
+    Column("REVENUE", right=True),
+    Column("COST", right=True),
+    Column("IDLE", right=True, worth=6),
+    Column("MARGIN", right=True),
 )
 
 
@@ -112,6 +122,38 @@ def verify(as_json: bool) -> None:
         remark(f"{charges} of {things} are right, to the micro-unit")
 
 
+@command.command()
+@month_option
+@click.option(
+    "--by",
+    type=click.Choice(["organisation", "project", "instance", "host"]),
+    default="project",
+    show_default=True,
+)
+@json_option
+def margin(month: str, by: str, as_json: bool) -> None:
+    """Revenue, cost and margin of a month, over all tenants. For operators.
+
+    Revenue is what was charged, before credits and tax. Cost is what the hosts cost: set with `tera host cost` or
+    reported by the provider. IDLE is the part of the cost that served nobody. Amounts are converted by the rates of the
+    price book of each day; an amount without a rate is shown in its own currency.
+
+    \b
+    Examples:
+      tera bill margin
+      tera bill margin --month 2026-10 --by host
+    """
+    with connected() as client:
+        found = client.bills.margin(month=month, by=by)
+        mark_simulated(client)
+    if as_json:
+        write_json(found)
+    elif found.rows:
+        click.echo(render(MARGIN, _margin_cells([*found.rows, *found.totals]), columns()))
+    else:
+        remark(f"{found.month}: no revenue and no cost; `tera host cost set` records what a host costs")
+
+
 @command.command(help="The month as CSV in the columns of FinOps FOCUS 1.2.")
 @click.option("--focus", is_flag=True, help="The form; there is one so far.")
 @month_option
@@ -146,4 +188,13 @@ def _cells(line: "LineAnswer", decimals: int) -> list[str]:
         line.mode if line.mode != "on-demand" else "",
         f"{line.discount_percent:g}%" if line.discount_percent else "",
         amount_text(line.micros, line.currency, decimals),
+    ]
+
+
+def _margin_cells(rows: list["MarginRowAnswer"]) -> list[list[str]]:
+    amounts = [(row.revenue_micros, row.cost_micros, row.idle_micros, row.margin_micros) for row in rows]
+    decimals = decimals_for(micros for each in amounts for micros in each)
+    return [
+        [row.name, *(amount_text(micros, row.currency, decimals) for micros in each)]
+        for row, each in zip(rows, amounts, strict=True)
     ]

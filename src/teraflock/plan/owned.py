@@ -1,7 +1,8 @@
 """Own servers beside rented ones: what an hour of their GPUs really costs.
 
-A price book says what a server was bought for, how long it serves, and what power, place and people cost; spread over
-the hours in which it is used, that is a price like any other. The book is a JSON file in the user's folder.
+For each server, a list says what it was bought for, how long it serves, and what power, place and people cost. Spread
+over the hours in which the server works, that is a cost per hour, comparable with an offer. The list is a JSON file in
+the user's folder.
 """
 
 from typing import Final
@@ -14,7 +15,9 @@ from teraflock.base.money import HOURS_PER_MONTH, decimal_text, divided
 from teraflock.catalog.names import resolve
 from teraflock.offer.model import Offer, Shape
 
-BOOK_NAME: Final = "hosts.json"
+FILE_NAME: Final = "servers.json"
+OLD_FILE_NAME: Final = "hosts.json"
+"""Read where there is no file with the new name."""
 MONTHS_PER_YEAR: Final = 12
 PROVIDER: Final = "own"
 OWN_SOURCE: Final = "own-servers"

@@ -8,7 +8,7 @@ import click
 from msgspec.structs import replace
 
 from teraflock.app.local import Local
-from teraflock.app.price_book import read_book
+from teraflock.app.owned_servers import read_servers
 from teraflock.base.clock import today
 from teraflock.cli.lazy import LazyGroup
 from teraflock.cli.offer.filters import OneOf, parse_provider
@@ -64,10 +64,11 @@ Examples:
 
 
 class _Plan(LazyGroup):
-    """`tera plan …` plans; `tera plan buy-or-rent …` is a command of its own, loaded when it is called."""
+    """`tera plan …` plans. Those named below are commands of their own, loaded when they are called."""
 
     commands_by_name: ClassVar = {
-        "buy-or-rent": ("teraflock.cli.plan.buy_or_rent", "At which use an own server pays")
+        "buy-or-rent": ("teraflock.cli.plan.buy_or_rent", "At which use an own server pays"),
+        "server": ("teraflock.cli.plan.server", "Servers you own, and what an hour of them costs"),
     }
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -185,7 +186,7 @@ def plain(
             wish,
             providers=tuple(parse_provider(name, local.offers().providers) for name in words["provider"]),
         )
-        servers, day = read_book(local.home), today(local.clock)
+        servers, day = read_servers(local.home), today(local.clock)
         plan = make_plan(
             local.database(), local.rates, local.clock, wish, estimate, assumptions,
             servers=servers, regions=region, top=top,
