@@ -111,9 +111,9 @@ class CostService:
             return done
         return done + self._database.write(lambda tx: _book(tx, until_us, now_us))
 
-    def catch_up(self) -> int:
+    def catch_up(self, *, grace_us: int = DAY_GRACE_US) -> int:
         done = 0
-        while count := self.turn():
+        while count := self.turn(grace_us=grace_us):
             done += count
         return done
 
