@@ -109,9 +109,11 @@ def ends_at(rates: Sequence[CostRate]) -> int | None:
 
 
 def _stretches(rates: Sequence[CostRate], begin_us: int, end_us: int) -> Iterable[tuple[CostRate, int, int]]:
-    edges = {begin_us, end_us, *(rate.from_us for rate in rates if begin_us < rate.from_us < end_us)}
-    for from_us, to_us in pairwise(sorted(edges)):
-        rate = rate_at(rates, from_us)
+    """From when until when each rate counts. One that was replaced before its time cuts nothing."""
+    edges = sorted({begin_us, *(rate.from_us for rate in rates if begin_us < rate.from_us < end_us)})
+    counting = [(us, rate_at(rates, us)) for us in edges if us < end_us]
+    changes = [each for n, each in enumerate(counting) if n == 0 or each[1] is not counting[n - 1][1]]
+    for (from_us, rate), (to_us, _) in pairwise([*changes, (end_us, None)]):
         if rate is not None and rate.micros_per_hour:
             yield rate, from_us, to_us
 
