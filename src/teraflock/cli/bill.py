@@ -150,6 +150,9 @@ def margin(month: str, by: str, as_json: bool) -> None:
         write_json(found)
     elif found.rows:
         click.echo(render(MARGIN, _margin_cells([*found.rows, *found.totals]), columns()))
+        if found.hosts_without_cost:
+            hosts = counted(found.hosts_without_cost, "host")
+            remark(f"The cost of {hosts} with revenue is not known; `tera host cost set` records one")
     else:
         remark(f"{found.month}: no revenue and no cost; `tera host cost set` records what a host costs")
 

@@ -124,3 +124,5 @@ class MarginAnswer(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[MarginRowAnswer, ...]
     totals: tuple[MarginRowAnswer, ...]
     """One for each currency."""
+    hosts_without_cost: int
+    """Hosts with revenue whose cost is not known: their margin is too high."""

@@ -1,5 +1,6 @@
 """What hosts cost us beside what tenants pay: own and rented hosts, idle ones, corrections. On both databases."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -112,6 +113,43 @@ def test_cards_divide_an_own_host_and_the_rest_is_idle(lab: Lab) -> None:
     lab.wait(days=2)
     row = lab.row(host.id)
     assert (row.cost_micros, row.idle_micros) == (58 * 2_000_000, 58 * 1_000_000)
+    assert lab.bills.verify().faults == ()
+
+
+def test_a_rented_host_costs_what_the_provider_reports_from_then_on(lab: Lab) -> None:
+    lab.ask("launch", Order(name="one", site=SKY, type="gpu"))
+    lab.wait(hours=2)
+    before = lab.margin("instance").rows[0]
+    lab.house.sky_trouble.price_changes("gpu", "east", "on-demand", 500_000, lab.house.clock.now())
+    lab.wait(seconds=0)
+    lab.wait(hours=10)
+    after = lab.margin("instance").rows[0]
+    assert after.cost_micros - before.cost_micros == 5_000_000
+    assert (after.name, after.idle_micros) == ("one", 0)
+    lab.wait(days=1)
+    assert lab.bills.verify().faults == ()
+
+
+def test_revenue_on_a_host_whose_cost_nobody_set_is_pointed_out(lab: Lab) -> None:
+    lab.bills.prices.take(BOOK, name="prices.yaml", member="mem_1")
+    lab.ask("launch", Order(name="one", shape=ShapeWish(gpu="V100", gpus=1)))
+    lab.wait(minutes=1)
+    assert lab.margin().hosts_without_cost == 1
+    for host in lab.hosts():
+        lab.bills.host_costs.set(host, 1_000_000, "USD")
+    lab.wait(minutes=1)
+    assert lab.margin().hosts_without_cost == 0
+
+
+def test_several_servers_book_each_day_once(lab: Lab) -> None:
+    for host in lab.hosts():
+        lab.bills.host_costs.set(host, 1_000_000, "USD")
+    lab.house.clock.move(timedelta(days=5))
+    others = [BillService(lab.house.database, lab.house.clock, RATES).host_costs for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(each.catch_up) for each in others]:
+            done.result()
+    assert lab.rows("SELECT 1 FROM cost WHERE kind = 'reversal'") == []
     assert lab.bills.verify().faults == ()
 
 

@@ -8,17 +8,17 @@ from hypothesis import strategies as some
 
 from teraflock.base.size import Size
 from teraflock.bill.charge.rules import DAY_US
-from teraflock.bill.margin.model import CARD_PARTS, CostRate, HostSize, HostUse, OpenUse, Part
+from teraflock.bill.margin.model import CARD_PARTS, CostRate, HostPart, HostSize, HostUse, OpenUse
 from teraflock.bill.margin.rules import HOUR_US, cost_of_day, ends_at, gpu_parts, shares, take
 from teraflock.bill.verify.costs import LINE, _lines
 from teraflock.instance.states import Phase
 from teraflock.meter.model import Change, Holding
 
 GB = 1 << 30
-WHOLE = Part(gpu_parts=4 * CARD_PARTS, vcpus=64, ram_bytes=512 * GB)
+WHOLE = HostPart(gpu_parts=4 * CARD_PARTS, vcpus=64, ram_bytes=512 * GB)
 TIMES = some.integers(0, 3 * DAY_US)
 PARTS = some.builds(
-    Part,
+    HostPart,
     gpu_parts=some.integers(0, 4).map(lambda count: count * CARD_PARTS),
     vcpus=some.integers(0, 64),
     ram_bytes=some.integers(0, 512).map(lambda count: count * GB),
@@ -32,7 +32,7 @@ def rate(from_us: int, micros: int | None, instance_id: str = "") -> CostRate:
     )  # fmt: skip
 
 
-def use(instance: str, from_us: int, until_us: int, held: Part) -> HostUse:
+def use(instance: str, from_us: int, until_us: int, held: HostPart) -> HostUse:
     return HostUse(
         instance_id=instance, sequence=from_us, host_id="hst_1", project_id="prj_1", from_us=from_us,
         until_us=until_us, held=held,
@@ -90,18 +90,20 @@ def _fields(value: object) -> dict[str, object]:
 
 
 @given(PARTS, some.lists(PARTS, max_size=5))
-def test_shares_never_exceed_the_whole(whole: Part, held: list[Part]) -> None:
+def test_shares_never_exceed_the_whole(whole: HostPart, held: list[HostPart]) -> None:
     found = shares(whole, held)
     assert sum(found, Fraction(0)) <= 1
     assert all(share >= 0 for share in found)
 
 
 def test_cards_count_first_and_processors_with_memory_only_where_there_are_none() -> None:
-    one = Part(gpu_parts=CARD_PARTS, vcpus=60, ram_bytes=500 * GB)
+    one = HostPart(gpu_parts=CARD_PARTS, vcpus=60, ram_bytes=500 * GB)
     assert shares(WHOLE, [one]) == [Fraction(1, 4)]
-    assert shares(WHOLE, [Part(vcpus=64, ram_bytes=512 * GB)]) == [0], "it holds no card of a host with cards"
-    plain = Part(vcpus=64, ram_bytes=512 * GB)
-    assert shares(plain, [Part(vcpus=32, ram_bytes=128 * GB)]) == [Fraction(3, 8)]
+    assert shares(WHOLE, [HostPart(vcpus=64, ram_bytes=512 * GB)]) == [0], (
+        "it holds no card of a host with cards"
+    )
+    plain = HostPart(vcpus=64, ram_bytes=512 * GB)
+    assert shares(plain, [HostPart(vcpus=32, ram_bytes=128 * GB)]) == [Fraction(3, 8)]
     assert shares(plain, [plain, plain, plain]) == [Fraction(1, 3)] * 3, "overcommitted"
 
 

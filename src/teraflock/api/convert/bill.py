@@ -102,6 +102,7 @@ def margin_answer(found: Margin) -> MarginAnswer:
         by=found.by,
         rows=tuple(map(_margin_row, found.rows)),
         totals=tuple(map(_margin_row, found.totals)),
+        hosts_without_cost=found.hosts_without_cost,
     )
 
 

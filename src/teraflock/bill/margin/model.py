@@ -20,7 +20,7 @@ class CostRate(msgspec.Struct, frozen=True, kw_only=True):
     recorded_at_us: int
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class HostPart(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a host: all it has, or what an instance holds of it."""
 
     gpu_parts: int = 0
@@ -31,7 +31,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 class HostSize(msgspec.Struct, frozen=True, kw_only=True):
     host_id: str
     from_us: int
-    whole: Part
+    whole: HostPart
 
 
 class HostUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class HostUse(msgspec.Struct, frozen=True, kw_only=True):
     project_id: str
     from_us: int
     until_us: int
-    held: Part
+    held: HostPart
 
 
 class OpenUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ class OpenUse(msgspec.Struct, frozen=True, kw_only=True):
     """Empty: it holds nothing."""
     project_id: str = ""
     from_us: int = 0
-    held: Part = Part()
+    held: HostPart = HostPart()
 
 
 class CostLine(msgspec.Struct, frozen=True, kw_only=True, order=True):

@@ -54,6 +54,8 @@ class Margin(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[MarginRow, ...]
     totals: tuple[MarginRow, ...]
     """One for each currency."""
+    hosts_without_cost: int
+    """Hosts with revenue whose cost is not known: their margin is too high."""
 
 
 class _Amount(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +88,12 @@ def margin(tx: Transaction, month: str, by: MarginBy, now_us: int) -> Margin:
         by=by,
         rows=_bounded(rows),
         totals=tuple(_row(key, "total", each) for key, each in sorted(totals.items())),
+        hosts_without_cost=len(_hosts(amounts, "revenue") - _hosts(amounts, "cost")),
     )
+
+
+def _hosts(amounts: Iterable[_Amount], what: str) -> set[str]:
+    return {each.host_id for each in amounts if getattr(each, what) and each.host_id}
 
 
 def _revenue(tx: Transaction, month: str, now_us: int, names: dict[str, str]) -> Iterator[_Amount]:

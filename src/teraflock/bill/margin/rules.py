@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from teraflock.base.clock import at_microseconds
 from teraflock.bill.charge.rules import DAY_US
-from teraflock.bill.margin.model import CARD_PARTS, CostLine, CostRate, HostSize, HostUse, OpenUse, Part
+from teraflock.bill.margin.model import CARD_PARTS, CostLine, CostRate, HostPart, HostSize, HostUse, OpenUse
 from teraflock.bill.price.model import share_ppm
 from teraflock.instance.states import Phase
 from teraflock.meter.model import Change
@@ -63,11 +63,11 @@ def until(use: OpenUse, at_us: int) -> HostUse:
     )
 
 
-def _held(change: Change) -> tuple[str, Part]:
+def _held(change: Change) -> tuple[str, HostPart]:
     size = change.held.size
-    held = Part(gpu_parts=gpu_parts(size.gpu, size.gpus), vcpus=size.vcpus, ram_bytes=size.ram_bytes)
-    if change.phase in USES_NOTHING or held == Part():
-        return "", Part()
+    held = HostPart(gpu_parts=gpu_parts(size.gpu, size.gpus), vcpus=size.vcpus, ram_bytes=size.ram_bytes)
+    if change.phase in USES_NOTHING or held == HostPart():
+        return "", HostPart()
     return change.held.host, held
 
 
@@ -157,12 +157,12 @@ def _edges(whole: CostLine, sizes: Sequence[HostSize], uses: Sequence[HostUse]) 
     return sorted(inside | {whole.from_us, whole.until_us})
 
 
-def _size_at(sizes: Sequence[HostSize], us: int) -> Part:
+def _size_at(sizes: Sequence[HostSize], us: int) -> HostPart:
     begun = [size for size in sizes if size.from_us <= us] or sizes[:1]
-    return begun[-1].whole if begun else Part()
+    return begun[-1].whole if begun else HostPart()
 
 
-def shares(whole: Part, held: Sequence[Part]) -> list[Fraction]:
+def shares(whole: HostPart, held: Sequence[HostPart]) -> list[Fraction]:
     """Which share of a host each of its instances has. They add up to one at most."""
     if whole.gpu_parts:
         found = [Fraction(each.gpu_parts, whole.gpu_parts) for each in held]

@@ -22,7 +22,7 @@ from teraflock.base.ids import EventId, new_id
 from teraflock.bill.biller import DAY_GRACE_US
 from teraflock.bill.charge.rules import DAY_US
 from teraflock.bill.margin import store
-from teraflock.bill.margin.model import CostLine, CostRate, HostSize, HostUse, Part
+from teraflock.bill.margin.model import CostLine, CostRate, HostPart, HostSize, HostUse
 from teraflock.bill.margin.rules import cost_of_day, ends_at, gpu_parts, take, until
 from teraflock.bill.price.model import FOREVER_US
 from teraflock.fleet import store as fleet
@@ -184,7 +184,7 @@ def _new_sizes(tx: Transaction, now_us: int) -> list[HostSize]:
     found = []
     for host in fleet.outlines(tx):
         parts = sum(gpu_parts(gpu.gpu, 1) for gpu in host.gpus)
-        whole = Part(gpu_parts=parts, vcpus=host.vcpus, ram_bytes=host.ram_bytes)
+        whole = HostPart(gpu_parts=parts, vcpus=host.vcpus, ram_bytes=host.ram_bytes)
         last = known.get(host.id)
         if last is None or (last.whole != whole and last.from_us < now_us):
             found.append(HostSize(host_id=host.id, from_us=now_us, whole=whole))

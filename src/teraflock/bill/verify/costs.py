@@ -25,7 +25,7 @@ LINE = ("kind", "instance_id", "project_id", "month", "from_us", "until_us", "cu
 TAKEN_BACK = ("host_id", "day", "instance_id", "project_id", "month", "from_us", "until_us", "currency")
 
 
-class Held(NamedTuple):
+class HeldPart(NamedTuple):
     """What an instance holds of a host from a change on."""
 
     sequence: int
@@ -87,8 +87,8 @@ def check_uses(
             yield Fault(where=f"host_use_open {instance_id}", what="the events tell otherwise")
 
 
-def _held(changes: Sequence[Said]) -> list[Held]:
-    found = [Held(0, 0, NOTHING)]
+def _held(changes: Sequence[Said]) -> list[HeldPart]:
+    found = [HeldPart(0, 0, NOTHING)]
     clock_us = 0
     for said in changes:
         clock_us = max(clock_us, said["at_us"])
@@ -96,7 +96,7 @@ def _held(changes: Sequence[Said]) -> list[Held]:
         before = found[-1].what
         if what != (before[0], *before[2:]):
             project = said["project_id"]
-            found.append(Held(said["sequence"], clock_us, (what[0], project, *what[1:])))
+            found.append(HeldPart(said["sequence"], clock_us, (what[0], project, *what[1:])))
     return found
 
 
