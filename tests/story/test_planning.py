@@ -147,6 +147,16 @@ def test_the_old_name_of_owned_servers_works_and_names_the_new_one(tera: Tera) -
     assert "hosts" not in tera.ok("--help").out.split()
 
 
+def test_the_file_with_the_old_name_is_read_until_a_new_one_is_written(tera: Tera) -> None:
+    add = ["--gpu", "V100", "--count", "4", "--purchase", "32000", "--years", "4"]
+    tera.ok("plan", "server", "add", "lab1", *add)
+    (tera.home / "servers.json").rename(tera.home / "hosts.json")
+    assert [each["name"] for each in told(tera, "plan", "server", "list", "--json")] == ["lab1"]
+    tera.ok("plan", "server", "remove", "lab1")
+    assert told(tera, "plan", "server", "list", "--json") == [], "the old file counts no more"
+    (tera.home / "hosts.json").unlink()
+
+
 def test_buy_or_rent_says_where_it_turns(tera: Tera, tmp_path: Path) -> None:
     price = ["--purchase", "16000", "--years", "3", "--resale", "2000", "--hosting", "80", "--staff", "200"]
     words = [

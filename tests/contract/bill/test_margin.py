@@ -5,16 +5,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.faults.house import SKY, House
-from tests.unit.bill.world import BOOK, RATES
+from tests.unit.bill.world import BOOK, RATES, World
 
 from teraflock.base.clock import FixedClock, microseconds
 from teraflock.base.errors import BadInput, UnknownName
 from teraflock.bill.margin.report import Margin, MarginRow
 from teraflock.bill.service import BillService
+from teraflock.bill.verify.service import verify
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import Host, HostKind
 from teraflock.instance.orders import Order, ShapeWish
+from teraflock.instance.states import Phase
 from teraflock.storage.database import Database
 
 START = datetime(2026, 11, 15, tzinfo=UTC)
@@ -139,6 +141,27 @@ def test_revenue_on_a_host_whose_cost_nobody_set_is_pointed_out(lab: Lab) -> Non
         lab.bills.host_costs.set(host, 1_000_000, "USD")
     lab.wait(minutes=1)
     assert lab.margin().hosts_without_cost == 0
+
+
+def test_a_change_that_comes_late_books_its_day_again(database: Database) -> None:
+    """A clock that was set back, or an event that was seen late, adds a use to a day that is booked."""
+    world = World(database)
+    host = world.own_host("hst_1", gpus=4, vcpus=64, ram_bytes=1 << 40)
+    world.costs.set(host, 4_000_000, "USD")
+    world.wait(days=3)
+    world.book()
+    idle = world.rows("SELECT SUM(micros) FROM cost WHERE kind = 'idle'")
+    world.wait(days=-2)
+    world.move("ins_1", Phase.RUNNING)
+    world.wait(hours=2)
+    world.move("ins_1", Phase.STOPPED)
+    world.wait(days=2, hours=-2)
+    world.book()
+    used = world.rows("SELECT SUM(micros) FROM cost WHERE instance_id = 'ins_1'")
+    assert int(used[0][0]) == 2_000_000, "one card of four, for two hours"
+    total = world.rows("SELECT SUM(micros) FROM cost")
+    assert int(total[0][0]) == int(idle[0][0]), "the host cost what it cost"
+    assert verify(database).faults == ()
 
 
 def test_several_servers_book_each_day_once(lab: Lab) -> None:
