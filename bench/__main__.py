@@ -28,6 +28,7 @@ BENCHMARKS: Final = {
     "cloud_api": "bench.cloud_api",
     "cloud_lxd": "bench.cloud_lxd",
     "cloud_scale": "bench.cloud_scale",
+    "launches": "bench.launches",
 }
 BUSY_LOAD: Final = 1.5  # a benchmark runs one thing at a time, and makes a load of one by itself
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -93,7 +93,9 @@ def _starting() -> Section:
 
 
 @contextmanager
-def serving(home: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+def serving(
+    home: Path, settings: Mapping[str, str] | None = None
+) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     port = _free_port()
     more = {
         "TERA_HOME": str(home),
@@ -101,6 +103,7 @@ def serving(home: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
         "TERA_LISTEN": f"127.0.0.1:{port}",
         "TERA_RATE_PER_SECOND": "1000000",  # counted at every request, but never reached
         "TERA_RATE_BURST": "1000000",
+        **(settings or {}),
     }
     command = [sys.executable, "-c", "from teraflock.app.server import serve; serve()"]
     with _process(command, more, port) as process:

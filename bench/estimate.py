@@ -1,25 +1,25 @@
 """How near the estimate comes to what was measured on an H200, beside the bars of its issue; and how fast it answers.
 
-Judged on rows that were never fitted on: `recording/measured/judge*` and, where a checkout has them beside
-it, `../shared/truth/h200.csv` and `h200_fits.csv`. The split is frozen: see docs/estimate.md. Cards other than the H200
+Judged on rows that were never fitted on: `lab/measured/judge*` and, where a checkout has them beside
+it, `../shared/truth/h200.csv` and `h200_fits.csv`. The split is frozen: see lab/README.md. Cards other than the H200
 are judged by `bench/estimate_cards.py`.
 """
 
 import csv
-import subprocess
-import sys
-import time
+import os
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from recording.jobs import workload_of
-from recording.probe import SHARED_MICROSECONDS
-from recording.rows import as_job, read_lines, read_rows
+from lab.jobs import workload_of
+from lab.probe import SHARED_MICROSECONDS
+from lab.rows import as_job, read_lines, read_rows
 
-from bench import estimate_cards, estimate_public
+from bench import estimate_cards, estimate_parts, estimate_public
 from bench.figures import Figure, Section
+from bench.processes import TERA, Run, run
 from teraflock.base.errors import BadInput
 from teraflock.base.quantities import GIB
 from teraflock.catalog.cards import card
@@ -32,15 +32,17 @@ from teraflock.workload.model import Workload
 from teraflock.workload.zoo import entry
 
 ROOT = Path(__file__).parents[1]
-MEASURED = ROOT / "recording/measured"
+MEASURED = ROOT / "lab/measured"
 TRUTH = ROOT.parent / "shared/truth"
 COLD_RUNS = 7
+MANY_RUNS = 3
+DRAWN = ("judge_usual", "judge_wild")
 
 Row = tuple[Workload, dict[str, float]]
 
 
 def measure() -> Iterator[Section]:
-    yield _accuracy("rows of recording/measured/judge", list(own_rows("judge")))
+    yield _accuracy("rows of lab/measured/judge", list(own_rows("judge")))
     yield _accuracy(
         "Adafactor, LoRA ranks, generators, fp16: judge_more", list(own_rows("judge_more")), context=True
     )
@@ -53,13 +55,14 @@ def measure() -> Iterator[Section]:
     yield _accuracy("the same, nothing known of the host", drawn)
     if (TRUTH / "h200.csv").is_file():
         yield _accuracy("rows of truth/h200.csv", list(table_rows(TRUTH / "h200.csv")))
-    yield _fits("limits of recording/measured/judge_fits", list(own_fits()))
+    yield _fits("limits of lab/measured/judge_fits", list(own_fits()))
     if (TRUTH / "h200_fits.csv").is_file():
         yield _fits("limits of truth/h200_fits.csv", list(truth_fits()))
     if (TRUTH / "kernels").is_dir():
         yield from estimate_cards.measure(TRUTH / "kernels")
     if (TRUTH / "public_steps.csv").is_file():
         yield from estimate_public.measure(TRUTH)
+    yield from estimate_parts.measure(MEASURED)
     yield _speed()
 
 
@@ -176,16 +179,35 @@ def _fits(title: str, rows: list[Row]) -> Section:
 
 
 def _speed() -> Section:
-    command = [sys.executable, "-m", "teraflock", "estimate", "resnet50", "--batch", "64", "--json"]
-    samples = []
-    for _ in range(COLD_RUNS):
-        start = time.perf_counter()
-        subprocess.run(command, check=True, capture_output=True)
-        samples.append(1000 * (time.perf_counter() - start))
+    cold = [run([TERA, "estimate", "resnet50", "--batch", "64", "--json"]) for _ in range(COLD_RUNS)]
+    with tempfile.NamedTemporaryFile("w", suffix=".csv") as table:
+        table.write(_hundred())
+        table.flush()
+        many = [run([TERA, "estimate", "--from", table.name]) for _ in range(MANY_RUNS)]
     return Section(
         title="speed",
-        figures=(Figure(what="zoo estimate, all cards, cold", unit="ms", samples=tuple(samples), bar=150),),
+        figures=(
+            Figure(what="zoo estimate, all cards, cold", unit="ms", samples=_wall(cold, 1000), bar=150),
+            Figure(what="--from, 100 workloads, all cards", unit="s", samples=_wall(many, 1), bar=3),
+        ),
+        notes=(
+            f"user and system time: {1000 * median(each.cpu_seconds for each in cold):.0f} ms cold, "
+            f"{median(each.cpu_seconds for each in many):.1f} s for the 100, shared by {os.cpu_count()} processors",
+        ),
     )
+
+
+def _wall(runs: list[Run], factor: float) -> tuple[float, ...]:
+    return tuple(factor * each.wall_seconds for each in runs)
+
+
+def _hundred() -> str:
+    """The first hundred of the drawn rows, as a table for `--from`."""
+    columns = ["model", "task", "batch", "seq", "image_size", "precision", "optimizer"]
+    columns += ["gradient_checkpointing", "lora_rank"]
+    drawn = [row for name in DRAWN for row in read_rows(MEASURED / f"{name}.csv")][:100]
+    lines = [",".join(str(row.get(each) or "") for each in columns) for row in drawn]
+    return "\n".join([",".join(columns), *lines, ""])
 
 
 def _h200(estimate: Estimate) -> Seconds:

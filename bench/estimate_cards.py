@@ -3,7 +3,7 @@
 Truth are public latencies of single operators on five cards (`../shared/truth/kernels`, fp32, forward, TF32 off). A
 step is composed by putting, for each operation of a zoo model that such an operator stands for, the measured shape
 nearest to it, as often as its arithmetic or bytes say. Each card is held out in turn: what it reaches is fitted on the
-others alone (`recording/reach.py`). Whole steps were measured on none of them, so the host, other kernels and tensor
+others alone (`lab/reach.py`). Whole steps were measured on none of them, so the host, other kernels and tensor
 cores are not judged here.
 """
 
@@ -15,8 +15,8 @@ from pathlib import Path
 from statistics import median
 
 import msgspec
-from recording.operators import CARDS, Latency
-from recording.reach import fit, load
+from lab.operators import CARDS, Latency
+from lab.reach import fit, load
 
 from bench.figures import Figure, Section
 from teraflock.catalog.cards import card

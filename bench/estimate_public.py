@@ -12,10 +12,10 @@ from itertools import combinations
 from pathlib import Path
 from statistics import median
 
-from recording.fit_cards import Judged, left_out
-from recording.fit_knobs import knobs
-from recording.fit_knobs import left_out as knobs_left_out
-from recording.public import PublicStep, public_steps
+from lab.fit_cards import Judged, left_out
+from lab.fit_knobs import knobs
+from lab.fit_knobs import left_out as knobs_left_out
+from lab.public import PublicStep, public_steps
 
 from bench.figures import Figure, Section
 from teraflock.estimate.bounds import card_model, work_class

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-Unit = Literal["ms", "s", "MB", "rows", "rows/s", "requests/s", "×", "%"]
+Unit = Literal["ms", "s", "MB", "rows", "rows/s", "requests/s", "launches", "launches/s", "×", "%"]
 
 DECIMALS: Final[dict[Unit, int]] = {
     "ms": 1,
@@ -19,6 +19,8 @@ DECIMALS: Final[dict[Unit, int]] = {
     "rows": 0,
     "rows/s": 0,
     "requests/s": 0,
+    "launches": 0,
+    "launches/s": 1,
     "×": 1,
     "%": 2,
 }

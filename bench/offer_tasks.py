@@ -13,6 +13,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from bench import generate
 from bench.processes import Fault, own_peak_bytes, own_resident_bytes
 from teraflock.app.local import Local
@@ -23,6 +25,7 @@ from teraflock.offer import store
 from teraflock.offer.model import Offer, PriceLimit, Query, Source
 from teraflock.offer.question import store as question_store
 from teraflock.offer.source import store as source_store
+from teraflock.offer.words import OfferWords
 from teraflock.storage.database import Transaction
 
 if TYPE_CHECKING:
@@ -33,6 +36,16 @@ REPEATS: Final = 2_000
 SECONDS_MAX: Final = 8.0  # of one question: slow ones are asked less often, and the table says how often
 TURNS: Final = 5
 LIMIT: Final = 50  # what `tera offers` shows
+EVERY: Final = 10**9
+WORDS: Final = {
+    "a100": OfferWords(gpu=("A100",)),
+    "a100_filtered": OfferWords(
+        gpu=("A100",), count="4+", ram_min="256", region=("us-",), mode=("on-demand",)
+    ),
+    "a100_price_max": OfferWords(gpu=("A100",), price_max="10"),
+    "a100_per_gpu": OfferWords(gpu=("A100",), sort="price-per-gpu"),
+    "unfiltered": OfferWords(),
+}
 
 
 def questions() -> dict[str, Query]:
@@ -100,27 +113,52 @@ def warm() -> dict[str, Any]:
             index = OfferIndex(store.every(tx), local.rates, on)
         build_seconds = perf_counter() - began
         resident_bytes = own_resident_bytes()
-        asked = {
-            name: {
-                "matched": index.answer(query, limit=1).matched,
-                "seconds": _timed(partial(_ask, index, query)),
-            }
+        asked: dict[str, dict[str, Any]] = {
+            name: {"seconds": _timed(partial(index.search, query, limit=LIMIT))}
             for name, query in questions().items()
         }
         peak_bytes = own_peak_bytes()
         with local.database().read() as tx:
+            offers = source_store.catalog(tx).offers
             for name, query in questions().items():
+                asked[name]["matched"] = question_store.summarise(tx, query, local.rates, on).matched
                 stored = islice(question_store.search(tx, query, local.rates, on), LIMIT)
-                if _ids(tuple(stored)) != _ids(index.answer(query, limit=LIMIT).offers):
+                if _ids(tuple(stored)) != _ids(index.search(query, limit=LIMIT)):
                     raise Fault(f"index and store do not answer `{name}` alike")
+        del index
     return {
-        "offers": len(index),
+        "offers": offers,
         "build_seconds": build_seconds,
         "empty_bytes": empty_bytes,
         "resident_bytes": resident_bytes,
         "peak_bytes": peak_bytes,
         "questions": asked,
+        "served": served(),
     }
+
+
+def served() -> dict[str, list[float]]:
+    """The same questions as `GET /v1/offers` answers them: from the words of the request to its JSON."""
+    from teraflock.offer.index.warm import WarmOffers
+    from teraflock.wire.offer import shape_offer
+
+    with Local() as local:
+        rates = local.rates
+        warm = WarmOffers(local.database, lambda: rates, local.clock)
+
+        def ask(words: OfferWords) -> bytes:
+            found = warm.answer(words, limit=LIMIT)
+            shapes = [
+                shape_offer(each, currency=found.currency, per=found.per, rates=found.rates, on=found.on)
+                for each in found.offers
+            ]
+            return msgspec.json.encode(shapes)
+
+        ask(OfferWords())
+        warm.settle()
+        times = {name: _timed(partial(ask, words)) for name, words in WORDS.items()}
+        warm.close()
+    return times
 
 
 def beside(folder: Path) -> dict[str, Any]:
@@ -139,14 +177,14 @@ def beside(folder: Path) -> dict[str, Any]:
     index = OfferIndex(of_folder, local.rates, today(local.clock))
     cards = [Query(gpus=find_kinds(name)) for name in sorted({offer.gpu_name for offer in of_folder})]
     query = questions()["a100"]
-    matched = index.answer(query, limit=1).matched
+    found = index.search(query, limit=len(of_folder))
     return {
-        "offers": len(index),
-        "prices": [_usd_per_hour(offer) for offer in index.answer(query, limit=matched).offers],
-        "all_seconds": _timed(partial(index.answer, query, limit=matched)),
-        "first_seconds": _timed(partial(index.answer, query, limit=LIMIT)),
+        "offers": len(of_folder),
+        "prices": [_usd_per_hour(offer) for offer in found],
+        "all_seconds": _timed(partial(index.search, query, limit=len(found))),
+        "first_seconds": _timed(partial(index.search, query, limit=LIMIT)),
         "cards": len(cards),
-        "found_in_turn": sum(len(index.answer(each, limit=None).offers) for each in cards),
+        "found_in_turn": sum(len(index.search(each, limit=len(of_folder))) for each in cards),
         "turn_seconds": [_turn(index, cards) for _ in range(TURNS)],
     }
 
@@ -154,13 +192,8 @@ def beside(folder: Path) -> dict[str, Any]:
 def _turn(index: "OfferIndex", cards: Sequence[Query]) -> float:
     began = perf_counter()
     for each in cards:
-        index.answer(each, limit=None)
+        index.search(each, limit=EVERY)
     return (perf_counter() - began) / len(cards)
-
-
-def _ask(index: "OfferIndex", query: Query) -> object:
-    """What an edge needs for one answer: the offers to show, and what is known of all that fit."""
-    return index.answer(query, limit=LIMIT)
 
 
 def _usd_per_hour(offer: Offer) -> float:

@@ -56,6 +56,11 @@ class PostgresServer:
         self._make_cluster()
         self._start()
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "started"
+        return self._process.pid
+
     def stop(self) -> None:
         atexit.unregister(self.stop)
         if self._process and self._process.poll() is None:

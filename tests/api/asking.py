@@ -1,6 +1,7 @@
 """A cloud to ask, in this process: two tenants with all roles, things of each kind, and no socket between."""
 
 import asyncio
+import re
 import shutil
 import sqlite3
 from pathlib import Path
@@ -10,6 +11,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from teraflock.api.asgi import Application
+from teraflock.api.errors import CONTENT_TYPE
+from teraflock.api.routes.all import ROUTES
 from teraflock.app.settings import Place, Settings
 from teraflock.app.wiring import Cloud
 from teraflock.bill.budget.model import Budget
@@ -88,7 +91,22 @@ class Asking:
 
         await self.application.asgi(scope, receive, send)  # type: ignore[arg-type]
         got = {name.decode(): value.decode() for name, value in told[0]["headers"]}
-        return Answer(status=told[0]["status"], headers=got, body=b"".join(part["body"] for part in told[1:]))
+        answer = Answer(
+            status=told[0]["status"], headers=got, body=b"".join(part["body"] for part in told[1:])
+        )
+        if answer.body and got.get("content-type") == CONTENT_TYPE:
+            check_declared(method, parts.path, answer.code)
+        return answer
+
+
+def check_declared(method: str, path: str, code: str) -> None:
+    """An error must be one that the route declares, and so one that docs/openapi.json promises."""
+    for route in ROUTES:
+        pattern = re.sub(r"\\{\w+\\}", "[^/]+", re.escape(route.path))
+        if route.method == method and re.fullmatch(pattern, path):
+            assert code in route.codes, f"{method} {route.path} does not declare `{code}`"
+            return
+    assert code in ("not_found", "method_not_allowed", "malformed_request")
 
 
 class House(Asking):

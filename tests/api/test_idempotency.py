@@ -50,7 +50,7 @@ def target(name: str, tenants: Tenants) -> str:
 MAKE_NOTHING = {
     "start_instance", "stop_instance", "restart_instance", "resize_instance", "restore_instance", "exec_in_instance",
     "show_quote", "preview_purchase", "verify_bills", "upgrade_purchase", "acknowledge_notice",
-    "stop_any_instance", "start_any_instance",
+    "stop_any_instance", "start_any_instance", "estimate_workload", "make_plan",
 }  # fmt: skip
 """These bring something into a state, or only look. Whatever else is posted makes something."""
 
@@ -147,7 +147,7 @@ def test_what_is_made_and_its_answer_are_kept_together(
     def fault(*_: object) -> None:
         raise RuntimeError("the power is gone")
 
-    monkeypatch.setattr(idempotency, "keep", fault)
+    monkeypatch.setattr(idempotency, "keep_answer", fault)
     assert house.ask("POST", "/v1/instances", owner, body=body, headers=key).status == 500
     assert counts(house) == before
     monkeypatch.undo()

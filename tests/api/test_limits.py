@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from tests.api.asking import SETTINGS, Answer, House, Tenants
 
+from teraflock.api.asgi import PLANS_WAITING_MAX, Application
 from teraflock.app.settings import ACCESS_LOG_FILE
 from teraflock.instance.driver import Ran
 
@@ -268,3 +269,54 @@ def test_reads_from_postgresql_leave_threads_for_others(
     finally:
         held.go_on.set()
         house.close()
+
+
+PLAN = {"hours": 1}
+
+
+def test_plans_of_one_tenant_hold_up_nobody_else(opened: Opened, tenants: Tenants) -> None:
+    """One of two processes is the share of an organisation; the rest waits, in a bounded line."""
+    house = opened(planners=2)
+    held = Held()
+
+    def compute(task: object) -> bytes:
+        held(task)
+        return b"{}"
+
+    services = house.application.services
+    planner = msgspec.structs.replace(services.planner, compute=compute)
+    house.application.close()
+    house.application = Application(msgspec.structs.replace(services, planner=planner))
+    owner, other = tenants.keys["owner"], tenants.keys["other"]
+    with asking(house) as ask:
+        mine = [ask("POST", "/v1/plans", owner, PLAN) for _ in range(1 + PLANS_WAITING_MAX + 3)]
+        refused = [each for each in first_answers(house, mine, 3) if each.status == 429]
+        assert len(refused) == 3
+        assert held.begun.acquire(timeout=60)
+        theirs = ask("POST", "/v1/plans", other, PLAN)
+        rates = house._loop.run_until_complete(ask("GET", "/v1/rates", owner, None))
+        assert rates.status == 200, "answered while plans are computed"
+        assert waited(house, held.begun.acquire), "the other tenant's plan is computed beside"
+        assert not held.begun.acquire(blocking=False), "and no second one of the first tenant"
+        held.go_on.set()
+        answers = house._loop.run_until_complete(asyncio.gather(*mine, theirs))
+    assert [each.status for each in answers].count(200) == 1 + PLANS_WAITING_MAX + 1
+
+
+def first_answers(house: House, tasks: "list[asyncio.Task[Answer]]", count: int) -> list[Answer]:
+    """The answers to the first so many that are answered."""
+
+    async def some() -> list[Answer]:
+        found: list[Answer] = []
+        for each in asyncio.as_completed(tasks):
+            found.append(await each)
+            if len(found) == count:
+                break
+        return found
+
+    return house._loop.run_until_complete(some())
+
+
+def waited(house: House, wait: Callable[..., bool]) -> bool:
+    """Wait in a thread while the requests go on."""
+    return house._loop.run_until_complete(asyncio.to_thread(wait, timeout=60))

@@ -1,6 +1,7 @@
 """What the documents say is what the program does."""
 
 import re
+from pathlib import Path
 
 import pytest
 from tests.documents.transcripts import DOCUMENTS, ROOT, printed_by, transcripts
@@ -35,6 +36,53 @@ def test_the_map_names_every_folder() -> None:
     assert sorted(folders) == sorted(re.findall(r"^      (\w+)/ ", text, re.MULTILINE))
 
 
+def test_the_map_names_files_that_exist() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    named = set(re.findall(r"`((?:\w+/)+\w+\.py)`", text))
+    assert len(named) > 20
+    there = (ROOT, ROOT / "src" / "teraflock")
+    assert sorted(name for name in named if not any((root / name).exists() for root in there)) == []
+
+
 def test_decisions_are_numbered_without_a_gap() -> None:
     numbers = sorted(int(path.name[:4]) for path in (ROOT / "docs" / "decisions").glob("*.md"))
     assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_the_glossary_defines_each_word_once() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\*\*.+?\*\*) \|", text, re.MULTILINE)
+    words = [word for row in rows for word in re.findall(r"\*\*(.+?)\*\*", row)]
+    assert len(words) > 40
+    assert sorted(words) == sorted(set(words))
+
+
+def test_the_glossary_has_every_state_role_and_purchase_mode() -> None:
+    from teraflock.instance.states import Phase
+    from teraflock.tenant.model import Role
+
+    text = (ROOT / "docs" / "glossary.md").read_text("utf-8")
+    assert [word for word in (*Role, *Phase) if f"`{word.value}`" not in text] == []
+
+
+PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if path.name != "README.md")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_index_of_the_documents_names_every_page(page: Path) -> None:
+    docs = ROOT / "docs"
+    text = (docs / "README.md").read_text("utf-8")
+    assert f"]({page.relative_to(docs)})" in text
+
+
+LINKING = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "lab").rglob("*.md")])
+
+
+@pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text("utf-8"))
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150

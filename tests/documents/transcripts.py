@@ -1,4 +1,4 @@
-"""Commands in documents and what they print. `python -m tests.documents.transcripts` writes them anew.
+"""Commands in documents and what they print. `python -m tests.documents.transcripts` updates them.
 
 A block that begins with ```console holds one command after `$ ` and below it, exactly, what a new user sees: a fresh
 home, a terminal of 110 columns, stdout and stderr together, on the day below.
@@ -15,7 +15,7 @@ from shlex import split
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
-DOCUMENTS: Final = (ROOT / "README.md",)
+DOCUMENTS: Final = (ROOT / "README.md", ROOT / "docs" / "planning.md")
 DAY: Final = "2026-11-15"
 BLOCK: Final = re.compile(r"```console\n\$ (?P<command>[^\n]+)\n(?P<printed>.*?)```", re.DOTALL)
 

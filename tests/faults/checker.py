@@ -31,10 +31,13 @@ class Books(msgspec.Struct, kw_only=True):
     """By instance: what it is said to hold for them."""
     images: dict[str, str]
     hosts: dict[str, Row]
+    remote_ids: dict[str, str]
+    """By instance: the machine that is rented for it."""
     events: dict[str, list[int]]
 
 
-def faults(database: Database, world: World, now: datetime) -> list[str]:
+def faults(database: Database, world: World, now: datetime, sky: World | None = None) -> list[str]:
+    """`sky` is the world of a cloud, where there is one: its machines are kept under ids of their own."""
     with database.read() as tx:
         books = _books(tx)
     with world.read() as turn:
@@ -43,12 +46,19 @@ def faults(database: Database, world: World, now: datetime) -> list[str]:
         addresses = {(taken.key, taken.instance_id) for taken in turn.every(AddressTaken)}
         images = {image.key for image in turn.every(Image)}
         networks = turn.every(NetworkThere)
+    if sky is not None:
+        with sky.read() as turn:  # images that were made from rented machines are there
+            images |= {image.key for image in turn.every(Image)}
+    rented = _machines(sky, now) if sky else []
+    counts = Counter(each.machine.handle.instance_id for each in rented)
+    guests |= {each.machine.handle.instance_id: each for each in rented}
     found = [*_of_instances(books, guests, now), *_of_hosts(books), *_of_images(books, images)]
     found += [f"{id}: on the engine, and in no row" for id in guests if id not in books.instances]
     held = {
         f"{guest.mark}/{guest.machine.network.project_id}/{guest.machine.address}"
         for guest in guests.values()
     }
+    found += [f"{id}: {count} machines are rented for it" for id, count in counts.items() if count > 1]
     found += [
         f"{key}: an address taken by nobody" for key, id in addresses if key not in held or id not in guests
     ]
@@ -56,6 +66,12 @@ def faults(database: Database, world: World, now: datetime) -> list[str]:
         f"{there.key}: half a network" for there in networks if not there.whole and _peopled(there, guests)
     ]
     return found
+
+
+def _machines(sky: World, now: datetime) -> list[Guest]:
+    with sky.read() as turn:
+        every = (as_of(each, now) for each in turn.every(Guest))
+        return [each for each in every if each is not None]
 
 
 def charged_on_lost_hosts(database: Database) -> list[str]:
@@ -101,6 +117,9 @@ def _books(tx: Transaction) -> Books:
         kept={row[0]: row[1] for row in tx.all("SELECT id, held_snapshots_bytes FROM instance")},
         images={row[0]: row[1] for row in tx.all("SELECT id, state FROM image")},
         hosts={row[0]: row for row in tx.all("SELECT name, ram_bytes, state FROM host")},
+        remote_ids=dict(
+            tx.all("SELECT name, remote_id FROM host WHERE kind = 'rented' AND gone_at_us IS NULL")
+        ),
         events=events,
     )
 
@@ -177,12 +196,23 @@ def _of_running(books: Books, row: Row, guest: Guest | None, now: datetime) -> I
         yield f"has the limits {(machine.vcpus, machine.ram_bytes, machine.disk_bytes)} instead of {row[5:8]}"
     if row[8:11] != row[5:8]:
         yield f"holds {row[8:11]} instead of {row[5:8]}"
+    if guest.remote_id:
+        yield from _of_rented(books, row, guest)
+        return
     if {(guest.host, gpu.slot) for gpu in machine.gpus} != books.cards[row[0]] or len(machine.gpus) != row[4]:
         yield f"has the cards {machine.gpus} and holds {books.cards[row[0]]}, {row[4]} are wanted"
     if {(guest.host, port.host_port, port.guest_port) for port in guest.ports} != books.ports[row[0]]:
         yield f"its open ports are {guest.ports}, it holds {books.ports[row[0]]}"
     if (guest.host, machine.address) != (row[11], row[12]):
         yield f"is at {(guest.host, machine.address)} instead of {row[11:13]}"
+
+
+def _of_rented(books: Books, row: Row, guest: Guest) -> Iterator[str]:
+    """Of a rented machine cards and addresses are the cloud's: we count the cards and remember the machine."""
+    if len(books.cards[row[0]]) != row[4]:
+        yield f"holds {books.cards[row[0]]}, {row[4]} are wanted"
+    if guest.remote_id != books.remote_ids.get(row[0]):
+        yield f"its machine is {guest.remote_id}, and {books.remote_ids.get(row[0])} is recorded"
 
 
 def _of_hosts(books: Books) -> Iterator[str]:

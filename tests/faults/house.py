@@ -27,6 +27,7 @@ from teraflock.reconcile.hosts import HostLoop
 from teraflock.reconcile.images import ImageLoop
 from teraflock.reconcile.instances import InstanceLoop
 from teraflock.reconcile.loops import WORKER_TIME
+from teraflock.reconcile.moving import MoveLoop
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.reconcile.time_limits import TimeLimitLoop
 from teraflock.storage.database import Database
@@ -81,6 +82,7 @@ class Worker:
         self.commands = CommandLoop(around)
         self.images = ImageLoop(around)
         self.time_limits = TimeLimitLoop(around)
+        self.moves = MoveLoop(around)
 
     def beat(self) -> None:
         now = self._house.clock.now()
@@ -96,7 +98,7 @@ class Worker:
             self.instances.advance(self.in_hand.pop(0))
 
     def look(self) -> None:
-        for loop in (self.hosts, self.images, self.drift, self.commands, self.time_limits):
+        for loop in (self.hosts, self.images, self.drift, self.moves, self.commands, self.time_limits):
             loop.turn()
 
     def turn(self) -> None:

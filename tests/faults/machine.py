@@ -4,7 +4,7 @@ However it went, a house that is left in peace comes to rest with its books and 
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,14 +12,15 @@ from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.faults.checker import charged_on_lost_hosts, faults
-from tests.faults.house import House
+from tests.faults.house import SKY, House
 
 from teraflock.base.clock import FixedClock
 from teraflock.base.errors import TeraflockError
 from teraflock.drivers.simulated.faults import Fault, Kind, When
 from teraflock.drivers.simulated.model import Guest
 from teraflock.drivers.simulated.world import MemoryWorld
-from teraflock.instance.model import Access, Instance
+from teraflock.instance.driver import GRACE
+from teraflock.instance.model import Access, Instance, RestartPolicy
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.storage.database import Database
 from teraflock.storage.open import open_database
@@ -58,7 +59,15 @@ class HouseMachine(RuleBasedStateMachine):
     @initialize(seed=st.integers(0, 3), shapes=st.lists(SHAPES, max_size=3))
     def move_in(self, seed: int, shapes: list[ShapeWish]) -> None:
         clock = FixedClock(START)
-        self.house = House(type(self).open_fresh(clock), MemoryWorld(), clock, seed=seed)
+        self.house = House(
+            type(self).open_fresh(clock),
+            MemoryWorld(),
+            clock,
+            seed=seed,
+            sky=MemoryWorld(),
+            tokens=seed % 2 == 0,
+            listing_seconds=5 * (seed // 2),
+        )
         self.named = 0
         for shape in shapes:
             self.launch(shape, 1, False)
@@ -73,6 +82,25 @@ class HouseMachine(RuleBasedStateMachine):
             name=f"one-{self.named}",
             shape=shape,
             instances=count,
+            access=Access.COMMAND if command else Access.SSH,
+            command=("sleep", "3") if command else (),
+        )
+        tenant = self.house.tenant
+        self._ask(lambda: self.house.service.launch(tenant.actor, tenant.project, order))
+
+    @rule(
+        mode=st.sampled_from(["on-demand", "spot"]),
+        policy=st.sampled_from([None, *RestartPolicy]),
+        command=st.booleans(),
+    )
+    def rent(self, mode: str, policy: RestartPolicy | None, command: bool) -> None:
+        self.named += 1
+        order = Order(
+            name=f"far-{self.named}",
+            site=SKY,
+            type="gpu",
+            mode=mode,
+            restart_policy=policy,
             access=Access.COMMAND if command else Access.SSH,
             command=("sleep", "3") if command else (),
         )
@@ -163,6 +191,41 @@ class HouseMachine(RuleBasedStateMachine):
             self.house.trouble.no_more_faults()
         self.house.trouble.faults(fault)
 
+    @rule(fault=FAULTS, more=st.booleans())
+    def fault_in_the_sky(self, fault: Fault, more: bool) -> None:
+        if not more:
+            self.house.sky_trouble.no_more_faults()
+        self.house.sky_trouble.faults(fault)
+
+    @rule(what=st.sampled_from(["well", "locked", "broke", "sold out", "quota", "down"]))
+    def trouble_in_the_sky(self, what: str) -> None:
+        trouble = self.house.sky_trouble
+        acts: dict[str, Callable[[], None]] = {
+            "well": trouble.all_is_well,
+            "locked": trouble.locked_out,
+            "broke": trouble.runs_out_of_money,
+            "sold out": lambda: trouble.sold_out("east"),
+            "quota": lambda: trouble.quota(1),
+            "down": trouble.engine_goes_down,
+        }
+        acts[what]()
+
+    @rule(
+        pick=PICK,
+        seconds=st.sampled_from([0, 0, 30]),
+        what=st.sampled_from(["taken_back", "stopped", "deleted"]),
+    )
+    def interrupt(self, pick: int, seconds: int, what: str) -> None:
+        with self.house.sky_world.read() as turn:
+            ids = [each.machine.handle.instance_id for each in turn.every(Guest)]
+        if not ids:
+            return
+        trouble, id = self.house.sky_trouble, ids[pick % len(ids)]
+        if what == "taken_back":
+            trouble.taken_back(id, self.house.clock.now() + timedelta(seconds=seconds))
+        else:
+            (trouble.stopped_by_hand if what == "stopped" else trouble.deleted_by_hand)(id)
+
     @rule(what=st.sampled_from(["away", "back", "rebooted", "down", "up", "full", "room"]), pick=PICK)
     def trouble(self, what: str, pick: int) -> None:
         trouble, host = self.house.trouble, f"simulated-{pick % 3 + 1:04d}"
@@ -222,7 +285,7 @@ class HouseMachine(RuleBasedStateMachine):
             return
         house = self.house
         try:
-            house.settle()
+            self._settle()
             self._check()
             self._leave()
         finally:
@@ -233,16 +296,24 @@ class HouseMachine(RuleBasedStateMachine):
         house = self.house
         for view in house.service.page(house.tenant.project.id, limit=200):
             house.service.delete(house.tenant.actor, house.tenant.project, view.instance.id)
-        house.settle()
+        self._settle()
         self._check()
         assert list(house.engine.sightings()) == []
+        assert list(house.sky.sightings()) == []
         with house.database.read() as tx:
             assert tx.all("SELECT port FROM host_port") == []
             assert tx.all("SELECT slot FROM host_gpu WHERE instance_id IS NOT NULL") == []
             assert tx.all("SELECT id FROM instance WHERE phase <> 'gone'") == []
 
+    def _settle(self) -> None:
+        """Twice: a machine that is lost is taken for lost only after a while."""
+        self.house.settle()
+        self.house.wait(GRACE.total_seconds())
+        self.house.settle()
+
     def _check(self) -> None:
-        wrong = faults(self.house.database, self.house.world, self.house.clock.now())
+        house = self.house
+        wrong = faults(house.database, house.world, house.clock.now(), house.sky_world)
         assert not wrong, "\n".join(wrong)
 
     def _pick(self, pick: int) -> str | None:

@@ -34,6 +34,12 @@ HOMES = str(MEMORY) if os.access(MEMORY, os.W_OK) else None
 """Where homes lie: in memory if possible, for it is processes that are killed here and not the machine."""
 
 
+SKY = {
+    "kind": "simulated", "style": "cloud", "open": "true", "types": "gpu=1xV100@east:0.90/0.30,west:1.00",
+    "launch_seconds": "0.05", "boot_seconds": "0.02",
+}  # fmt: skip
+
+
 def settings(database: str = "", dies_at: str = "") -> Settings:
     return Settings(
         engine="simulated",
@@ -41,6 +47,7 @@ def settings(database: str = "", dies_at: str = "") -> Settings:
         simulated_boot_seconds=0.02,
         faults=dies_at,
         database=database,
+        sites={"sky": SKY},
     )
 
 
@@ -59,10 +66,11 @@ class Site:
         self._database = database
         self.cloud = Cloud(Place(home), settings(database))
         self.tenant = Tenant(self.cloud.database, self.cloud.clock, lambda count: bytes(range(count)))
-        (engine,) = self.cloud.engines
+        engine, sky = self.cloud.engines.at("simulated"), self.cloud.engines.at("sky")
         assert isinstance(engine, SimulatedEngine)
-        self.engine = engine
-        self.trouble = Trouble(engine.world)
+        assert isinstance(sky, SimulatedEngine)
+        self.engine, self.sky = engine, sky
+        self.trouble, self.sky_trouble = Trouble(engine.world), Trouble(sky.world)
         self._processes: list[ForkServerProcess] = []
         self._asking = Asking(self.cloud)
         self.cloud.services.nouns.images.build(self.tenant.actor, self.tenant.project, "base", "base")
@@ -114,7 +122,7 @@ class Site:
         return time.monotonic() - began
 
     def wrong(self) -> list[str]:
-        return faults(self.cloud.database, self.engine.world, self.cloud.clock.now())
+        return faults(self.cloud.database, self.engine.world, self.cloud.clock.now(), self.sky.world)
 
     def kill(self) -> None:
         for process in self._processes:
@@ -128,6 +136,7 @@ class Site:
         self._asking.close()
         self.cloud.stop()
         self.engine.world.close()
+        self.sky.world.close()
 
     def _at_rest(self) -> bool:
         with self.cloud.database.read() as tx:

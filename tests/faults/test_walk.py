@@ -133,6 +133,43 @@ def test_a_server_killed_there_leaves_nothing_wrong(site: Site, operation: Opera
     assert list(site.engine.sightings()) == []
 
 
+RENTED = [point for operation in (Operation.LAUNCH, Operation.DELETE) for point in points(operation)]
+
+
+@pytest.mark.parametrize("point", RENTED)
+def test_a_server_killed_there_rents_one_machine_and_gives_it_back(site: Site, point: str) -> None:
+    order = Order(name="one", site="sky", type="gpu")
+    if point.startswith("delete"):
+        site.ask("launch", order)
+        site.work()
+        site.ask("delete", "one")
+    else:
+        if ":undo:" in point:
+            site.sky_trouble.faults(DOES_NOT_COME_UP)
+        site.ask("launch", order)
+    assert site.death(site.serve(dies_at=point)) == -signal.SIGKILL, f"{point} was never reached"
+    site.serve()
+    site.seconds_to_rest()
+    assert len(list(site.sky.sightings())) <= 1
+    for view in site.service.page(site.tenant.project.id, limit=9):
+        site.ask("delete", view.instance.id)
+    site.seconds_to_rest()
+    assert list(site.sky.sightings()) == []
+
+
+@pytest.mark.parametrize("when", When)
+@pytest.mark.parametrize("call", ["create", "delete"])
+def test_a_server_killed_in_the_middle_of_a_call_to_a_cloud(site: Site, call: str, when: When) -> None:
+    site.ask("launch", Order(name="one", site="sky", type="gpu"))
+    if call == "delete":
+        site.work()
+        site.ask("delete", "one")
+    site.sky_trouble.faults(Fault(call=call, when=when, kind=Kind.KILLED))
+    assert site.death(site.serve()) == -signal.SIGKILL
+    site.serve()
+    site.seconds_to_rest()
+
+
 @pytest.mark.parametrize("call", sampled(CALLS, every=4, because="every call"))
 @pytest.mark.parametrize("when", When)
 def test_a_server_killed_in_the_middle_of_a_call(site: Site, call: str, when: When) -> None:

@@ -27,6 +27,9 @@ TOTALS = {
     "refunds": "SELECT COUNT(*) FROM charge WHERE kind = 'refund'",
     "days of traffic": "SELECT COUNT(*) FROM charge WHERE egress_micros > 0",
     "charges in the north": "SELECT COUNT(*) FROM charge WHERE region = 'north' AND micros > 0",
+    "charges at the cloud": (
+        "SELECT COUNT(*) FROM charge c JOIN host h ON h.id = c.host WHERE h.kind = 'rented' AND c.micros > 0"
+    ),
     "stops of what was paid ahead": "SELECT COUNT(*) FROM budget_notice WHERE kind = 'stopped' AND level = 1",
     "budget stops": "SELECT COUNT(*) FROM event WHERE kind = 'budget.stopped'",
 }

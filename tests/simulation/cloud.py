@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from tests.simulation.crashing_database import CrashingDatabase
 from tests.simulation.intake import Intake
-from tests.simulation.observer import Observer, WatchedEngine
+from tests.simulation.observer import Observer, WatchedCloud, WatchedEngine
 from tests.simulation.oracle import Cover, Oracle, Price
 from tests.simulation.watch import Watch
 from tests.unit.bill.world import RATES, START
@@ -35,7 +35,7 @@ from teraflock.drivers.simulated.trouble import Trouble
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.image.service import ImageService
 from teraflock.instance.engines import Engines
-from teraflock.instance.model import Instance
+from teraflock.instance.model import Instance, RestartPolicy
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.service import InstanceService
 from teraflock.instance.states import BILLABLE
@@ -57,6 +57,8 @@ from teraflock.tenant.model import Actor, MemberId, Project
 from teraflock.tenant.service import TenantService
 
 HOSTS = "2x4xV100,1x2xA100-80,1x0"
+SKY = "sky"
+SKY_TYPES = "gpu=1xV100@north:0.90/0.30,home:1.00/0.40"
 PROJECTS = ("default", "cny", "ahead")
 DAY_S = 86_400
 FAR_S = 20 * 3600
@@ -67,8 +69,11 @@ class Cloud:
     def __init__(self, database: Database | None = None, seed: int = 0) -> None:
         self.clock = FixedClock(START)
         self.random_bytes = Random(seed).randbytes
+        self._sky_has_tokens = seed % 2 == 0
         self.world = MemoryWorld()
         self.trouble = Trouble(self.world)
+        self.sky_world = MemoryWorld()
+        self.sky_trouble = Trouble(self.sky_world)
         self.oracle = Oracle()
         self.names: dict[str, str] = {}
         """Of projects, by their ids."""
@@ -127,7 +132,11 @@ class Cloud:
         self.observer.began()
         engine = WatchedEngine(self.world, self.clock, fleet(HOSTS), mark=self.mark, boot_seconds=0.4)
         self._engine = engine
-        self.engines = engines = Engines([engine])
+        self._sky = WatchedCloud(
+            self.sky_world, self.clock, types=SKY_TYPES, site=SKY, mark=self.mark, boot_seconds=0.4, launch_seconds=2,
+            listing_seconds=3, tokens=self._sky_has_tokens,
+        )  # fmt: skip
+        self.engines = engines = Engines([engine, self._sky], for_all=[SKY])
         self.service = InstanceService(
             *around, engines, random_bytes=self.random_bytes, admits=admission(self.clock)
         )
@@ -191,6 +200,7 @@ class Cloud:
 
     def _read_hosts(self) -> None:
         self._engine.forget()
+        self._sky.forget()
         first, self._first = self._first, False
         if first:
             self._note_standing()
@@ -199,8 +209,10 @@ class Cloud:
         except Killed:
             if self.database.dies_after_commit:
                 self.observer.found_hosts(self._engine.read or ())
+                self.observer.found_hosts(self._sky.read or ())
             raise
         self.observer.read_hosts(self._engine.read, self.database)
+        self.observer.found_hosts(self._sky.read or ())
         if self.hosts.has_looked:
             self._check_standing()
 
@@ -208,7 +220,7 @@ class Cloud:
         """A new process looks for the first time: what does not run now must not be charged until now."""
         with self.world.read() as turn:
             running = {guest.key for guest in turn.every(Guest) if guest.running}
-        rows = [each for each in self.instances_there() if each.phase in BILLABLE]
+        rows = [each for each in self.instances_there() if each.phase in BILLABLE and not each.spec.rental]
         self._standing = {each.id: each.sequence for each in rows if each.id not in running}
         self.count["ran on"] += len(rows) - len(self._standing)
         self.count["stood still"] += len(self._standing)
@@ -318,6 +330,18 @@ class Cloud:
             time_limit_seconds=time_limit_seconds, delete_when_done=bool(time_limit_seconds) and self._named % 2 == 0,
         )  # fmt: skip
         self.ask(lambda: self.service.launch(self.actors[who], self.projects[project], order))
+
+    def rent(
+        self, project: str, mode: str, policy: RestartPolicy | None, time_limit_seconds: int | None
+    ) -> None:
+        """On a machine of the simulated cloud."""
+        self._named += 1
+        order = Order(
+            name=f"one-{self._named}", site=SKY, type="gpu", mode=mode, labels={"team": "sky"}, restart_policy=policy,
+            bid_micros_per_hour=500_000 if mode == "bid" else None, time_limit_seconds=time_limit_seconds,
+        )  # fmt: skip
+        self.ask(lambda: self.service.launch(self.actors[0], self.projects[project], order))
+        self.count["rented"] += 1
 
     def act(self, act: str, instance: Instance) -> None:
         call, project = getattr(self.service, act), self.projects[self.names[instance.project_id]]

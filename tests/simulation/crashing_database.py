@@ -31,6 +31,9 @@ class CrashingDatabase:
     def write(self, work: Callable[[Transaction], T], /) -> T:
         return self._until_killed(self._inner.write, work)
 
+    def write_with_locks(self, work: Callable[[Transaction], T], /) -> T:
+        return self._until_killed(self._inner.write_with_locks, work)
+
     def write_alone(self, work: Callable[[Transaction], T], /) -> T:
         return self._until_killed(self._inner.write_alone, work)
 

@@ -1,13 +1,14 @@
 """All that may happen to a cloud, one function each: what tenants do, operators, the clock, the engine, and fate."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from random import Random
 
 from tests.simulation.cloud import DAY_S, PROJECTS, Cloud
 
 from teraflock.drivers.simulated.faults import FOREVER, Fault, Kind, When
 from teraflock.drivers.simulated.model import Guest
-from teraflock.instance.model import Instance
+from teraflock.instance.model import Instance, RestartPolicy
 from teraflock.instance.orders import ShapeWish
 
 Move = Callable[[Cloud, Random], None]
@@ -241,6 +242,53 @@ def deliver_events(cloud: Cloud, chance: Random) -> None:
     cloud.intake.arrive()
 
 
+def rent(cloud: Cloud, chance: Random) -> None:
+    cloud.rent(chance.choice(PROJECTS), chance.choice(["on-demand", "spot", "bid"]),
+               chance.choice([None, *RestartPolicy]), chance.choice([None, None, 1800]))  # fmt: skip
+    for _ in range(chance.choice([2, 8])):
+        work(cloud, chance)
+
+
+def trouble_sky(cloud: Cloud, chance: Random) -> None:
+    """What clouds do to their customers: for a while, or until something else happens."""
+    sky, now = cloud.sky_trouble, cloud.clock.now()
+    kinds = (Kind.ENGINE_DOWN, Kind.BUSY, Kind.NO_ROOM, Kind.OVER_QUOTA, Kind.LATER, Kind.KILLED)
+    chance.choice([
+        lambda: sky.locked_out(),
+        lambda: sky.engine_goes_down(),
+        lambda: sky.sold_out(*chance.sample(["north", "home"], chance.randrange(3))),
+        lambda: sky.quota(chance.choice([0, 1, 3])),
+        lambda: sky.runs_out_of_money(),
+        lambda: sky.price_changes("gpu", chance.choice(["north", "home"]), chance.choice(["spot", "bid", "on-demand"]),
+                                  chance.randrange(10**6), now),
+        lambda: sky.faults(Fault(call=chance.choice(["create", "ready", "delete", "sightings", "*"]),
+                                 when=chance.choice(list(When)), kind=chance.choice(kinds))),
+        sky.all_is_well,
+        sky.all_is_well,
+    ])()  # fmt: skip
+    cloud.count["trouble in the sky"] += 1
+    chance.choice([work, wait_a_little])(cloud, chance)
+    if chance.random() < 0.7:
+        sky.all_is_well()
+
+
+def interrupt(cloud: Cloud, chance: Random) -> None:
+    """A rented machine is taken back, with or without notice, or stops."""
+    with cloud.sky_world.read() as turn:
+        ids = [guest.machine.handle.instance_id for guest in turn.every(Guest)]
+    if not ids:
+        return
+    one = chance.choice(ids)
+    if chance.random() < 0.3:
+        cloud.sky_trouble.stopped_by_hand(one)
+    else:
+        at = cloud.clock.now() + timedelta(seconds=chance.choice([0, 0, 30, 120]))
+        cloud.sky_trouble.taken_back(one, at)
+    cloud.count["interruptions"] += 1
+    for _ in range(chance.choice([1, 30])):
+        work(cloud, chance)
+
+
 def _one(cloud: Cloud, chance: Random, phase: str = "") -> Instance | None:
     """Any there is; rather one in this phase, if there is one."""
     found = cloud.instances_there()
@@ -252,6 +300,7 @@ WEIGHTS: dict[Move, int] = {
     launch: 6, act: 8, resize: 4, snapshot: 2, hang: 4, work: 5, pass_time: 6, step_clock: 1, outage: 1, set_prices: 1,
     power_cut: 2, buy: 3, months: 1, change_purchase: 2, set_budget: 2, remove_budget: 1, give: 2, die_soon: 2,
     fault: 2,
+    rent: 4, trouble_sky: 3, interrupt: 3,
     trouble_host: 2, lose_in_work: 2, meddle: 1, delay_events: 1, deliver_events: 1, send: 3, move_host: 1, label: 3,
 }  # fmt: skip
 MOVES: tuple[Move, ...] = tuple(move for move, weight in WEIGHTS.items() for _ in range(weight))

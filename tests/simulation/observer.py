@@ -13,6 +13,7 @@ from typing import Any
 from tests.simulation.oracle import RUNS, Held, Oracle, Sent
 
 from teraflock.base.errors import Unavailable
+from teraflock.drivers.simulated.cloud import SimulatedCloud
 from teraflock.drivers.simulated.engine import SimulatedEngine
 from teraflock.fleet.model import HostReport
 from teraflock.instance.driver import Sighting
@@ -46,6 +47,21 @@ class WatchedEngine(SimulatedEngine):
         except BaseException:
             self.read = None
             raise
+
+
+class WatchedCloud(SimulatedCloud):
+    """Says which instances it listed; None: it could not be asked."""
+
+    read: Sequence[str] | None = None
+
+    def forget(self) -> None:
+        self.read = None
+
+    def sightings(self) -> Iterable[Sighting]:
+        self.read = None
+        there = list(super().sightings())
+        self.read = [each.instance_id for each in there]
+        return there
 
 
 class Observer:
@@ -83,7 +99,7 @@ class Observer:
         if found is None:
             return
         with database.read() as tx:
-            states: dict[str, str] = dict(tx.all("SELECT name, state FROM host"))
+            states: dict[str, str] = dict(tx.all("SELECT name, state FROM host WHERE kind = 'own'"))
         self.found_hosts(found)
         for name, state in states.items():
             self._strikes[name] = 0 if name in found else self._strikes[name] + 1
@@ -145,9 +161,14 @@ class Observer:
         self._places[id] = (host, host_name, region)
         if phase == "gone":
             self._gone(id)
-        mode = "spot" if '"mode":"spot"' in spec else "on-demand"
+        is_spot = '"mode":"spot"' in spec or '"mode":"bid"' in spec  # a bid is charged as spot is
+        mode = "spot" if is_spot else "on-demand"
         held = Held(gpu, gpus, vcpus, ram, disk, kept, mode, host, region, labels)
-        lost_us = self._seen_us.get(host_name) if phase == "away" and before else None
+        is_rented = '"rental":{' in spec
+        if is_rented and phase == "running" and (before is None or before[2] != "running"):
+            self.found_hosts([host_name])  # it was just asked, and answered
+        is_lost = phase == "away" or (phase == "failed" and is_rented)
+        lost_us = self._seen_us.get(host_name) if is_lost and before else None
         is_told = before is None or before[14] != told
         self._oracle.see(
             id, self._names[project], phase, wanted, held, self._now_us(), lost_us, is_told=is_told, limit_us=limit_us

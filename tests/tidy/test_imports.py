@@ -22,10 +22,11 @@ EDGES = {
     "drivers": {"host"},
     "host": set[str](),
     "wire": set[str](),
+    "words": {"wire"},
     "client": {"wire"},
     "api": {"wire"},
-    "cli": {"wire", "client", "app"},
-    "console": {"client", "wire"},
+    "cli": {"wire", "words", "client", "app"},
+    "console": {"client", "wire", "words"},
     "app": {"drivers", "api", "client", "console", "host", "wire"},
 }
 """Edges import the whole domain, and these edges besides."""

@@ -13,6 +13,7 @@ from teraflock.app.house.places import Places
 from teraflock.app.settings import load_settings
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import Refused
+from teraflock.instance import store
 from teraflock.storage.migrate import load_migrations, schema_of
 from teraflock.storage.open import open_as_it_is, open_database
 from teraflock.tenant.service import TenantService
@@ -69,6 +70,20 @@ def test_an_old_installation_is_updated_when_it_is_opened(tmp_path: Path) -> Non
     assert schema(places) == LATEST
     assert {table: len(rows(places.cloud / "cloud.db", table)) for table in KEPT} == before
     assert served(places.home) == EXPECTED
+
+
+def test_hosts_and_instances_from_before_sites_are_own_ones(tmp_path: Path) -> None:
+    places = old_installation(tmp_path / "home")
+    database = open_database(str(places.cloud / "cloud.db"), CLOCK)
+    with database.read() as tx:
+        sites = tx.all("SELECT i.site, h.site, h.kind FROM instance i JOIN host h ON h.id = i.host_id")
+        kinds = tx.all("SELECT DISTINCT kind, cost_micros_per_hour, gone_at_us FROM host")
+        (view,) = store.located_in_all_projects(tx, limit=9)
+    database.close()
+    assert [tuple(row) for row in sites] == [("simulated", "simulated", "own")]
+    assert [tuple(row) for row in kinds] == [("own", None, None)]
+    assert view.view.instance.spec.restart_policy == "same-host"
+    assert view.view.rented is None
 
 
 def test_a_backup_before_the_update_is_restored_after_it(tmp_path: Path) -> None:

@@ -22,7 +22,15 @@ from msgspec.structs import replace
 
 from teraflock.api.body import read_body
 from teraflock.api.call import Raw
-from teraflock.api.endpoint import Reply, admitted_first, done, done_reading, failed, reply_to
+from teraflock.api.endpoint import (
+    Reply,
+    admitted_first,
+    done,
+    done_apart,
+    done_reading,
+    failed,
+    reply_to,
+)
 from teraflock.api.errors import BodyTooLarge, MalformedRequest, MethodNotAllowed
 from teraflock.api.gate import Gate, asked_of
 from teraflock.api.pieces import Pieces, SentInPieces
@@ -42,6 +50,8 @@ UNREAD_BYTES_MAX: Final = 64 << 20
 
 WAITING_MAX: Final = 256
 """Requests of one organisation that wait for a thread; beyond, they are refused."""
+PLANS_WAITING_MAX: Final = 16
+"""Estimates and plans of one organisation that wait; each takes a second or so."""
 BODIES_PER_ORGANISATION: Final = 32
 """Bodies that are being read at a time, each up to `body_bytes_max`."""
 
@@ -57,6 +67,8 @@ class Application:
         self._turns = Turns(max(1, bounds.threads // 2), WAITING_MAX)
         self._bodies = Turns(BODIES_PER_ORGANISATION, WAITING_MAX)
         self._long = ThreadPoolExecutor(bounds.execs_max, "tera-exec")
+        self._planners = ThreadPoolExecutor(bounds.planners, "tera-planner")
+        self._plans = Turns(max(1, bounds.planners // 2), PLANS_WAITING_MAX)
         self._execs = Shares(
             "commands running in instances",
             bounds.execs_max,
@@ -76,7 +88,7 @@ class Application:
         self.asgi: ASGIApp = Gate(
             self.litestar,
             services.metrics,
-            simulated=services.simulated,
+            reality=services.reality,
             seconds=services.seconds,
             log=services.log,
             access=services.access,
@@ -124,7 +136,8 @@ class Application:
         if route.body is not None:
             call = call.with_body(await self._body(route, request, call.actor))
         if route.work != Work.READ:
-            return _Sent(await self._work(route.work, call.actor, partial(done, route, call, query)))
+            run = done_apart if route.work in (Work.LOOKUP, Work.COMPUTE) else done
+            return _Sent(await self._work(route.work, call.actor, partial(run, route, call, query)))
         act = partial(done_reading, route, call, query)
         return _Sent(await (self._read(act) if at_once else self._work(route.work, call.actor, act)))
 
@@ -183,12 +196,15 @@ class Application:
                 return await loop.run_in_executor(self._long, act)
             finally:
                 self._execs.leave(actor)
+        turns, threads = (
+            (self._plans, self._planners) if work == Work.COMPUTE else (self._turns, self._threads)
+        )
         tenant = tenant_of(actor)
-        await self._turns.enter(tenant)
+        await turns.enter(tenant)
         try:
-            return await loop.run_in_executor(self._threads, act)
+            return await loop.run_in_executor(threads, act)
         finally:
-            self._turns.leave(tenant)
+            turns.leave(tenant)
 
     def _foreign(self, request: Request[Any, Any, Any], error: HTTPException) -> Response[Any]:
         """Litestar's own errors: no such path, no such method, and what it cannot read."""
@@ -211,6 +227,7 @@ class Application:
         """End the threads: those that write are waited for, those that wait for an engine are not."""
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._long.shutdown(wait=False, cancel_futures=True)
+        self._planners.shutdown(wait=False, cancel_futures=True)
 
 
 def _raw(request: Request[Any, Any, Any]) -> Raw:

@@ -76,6 +76,12 @@ def done_reading(route: Route, call: Call, query: msgspec.Struct | None) -> Repl
         return done(route, call, query)
 
 
+def done_apart(route: Route, call: Call, query: msgspec.Struct | None) -> Reply:
+    """As `done_reading`, for what does not lie in the server's database."""
+    with _timed(call.services, call.raw.asked):
+        return done(route, call, query)
+
+
 @contextmanager
 def _timed(services: Services, asked: Asked) -> Iterator[None]:
     began = services.processor_seconds()
@@ -123,7 +129,7 @@ def done(route: Route, call: Call, query: msgspec.Struct | None) -> Reply:
             headers["Idempotent-Replay"] = "true"
     else:
         content = handle(call)
-    if route.work != Work.READ:
+    if route.work in (Work.WRITE, Work.LONG):
         call.services.wake()
     if route.scope != Scope.PUBLIC and (news := call.services.news.latest(call.actor)):
         headers["Tera-News"] = news

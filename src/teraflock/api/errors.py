@@ -1,10 +1,10 @@
-"""How errors leave the API: one table from code to status, one form (RFC 9457), no traceback.
+"""How errors leave the API: one form (RFC 9457), one status for each error class, no traceback.
 
 What holds:
-- an answer says the code, the public sentence, the hint and the request's id; the private context goes to the log,
-  with the address, the key, the method and the path (api/refusals.py bounds how many lines);
-- a code without a row of its own takes the status of its nearest parent in the error tree;
-- what nobody foresaw is `internal_error`, with its trace in the log under the same request id.
+- a response has the code, the public sentence, the hint and the id of the request; the private context goes to the log,
+  with the address, the key, the method and the path (api/refusals.py limits the number of lines);
+- a code without a row in `STATUS_BY_CODE` has the status of its nearest parent in the error tree;
+- an unexpected exception becomes `internal_error`; the log has its traceback under the same request id.
 """
 
 import logging
@@ -16,7 +16,7 @@ import msgspec
 
 from teraflock.api.asked import Asked, safe
 from teraflock.api.refusals import RequestLog
-from teraflock.base.errors import BadInput, Conflict, TeraflockError, Unavailable
+from teraflock.base.errors import BadInput, TeraflockError, Unavailable, error_classes
 from teraflock.wire.problem import Problem
 
 STATUS_BY_CODE: Final[Mapping[str, int]] = {
@@ -27,55 +27,15 @@ STATUS_BY_CODE: Final[Mapping[str, int]] = {
     "method_not_allowed": 405,
     "conflict": 409,
     "refused": 409,
-    "suspended": 409,
-    "quota_reached": 409,
-    "budget_reached": 409,
-    "engine_refused": 409,
-    "no_room": 409,
-    "does_not_boot": 409,
-    "over_quota": 409,
-    "no_money": 409,
     "body_too_large": 413,
     "media_type_not_supported": 415,
     "bad_input": 422,
-    "bad_price_book": 422,
-    "unknown_name": 422,
-    "ambiguous_name": 422,
-    "idempotency_key_reused": 422,
     "too_many": 429,
     "error": 500,
-    "internal_error": 500,
     "constraint_broken": 500,
     "broken_source": 502,
     "unavailable": 503,
-    "engine_down": 503,
-    "engine_busy": 503,
-    "bad_credentials": 503,
     "storage_failed": 503,
-}
-
-WHAT_TO_DO: Final[Mapping[str, str]] = {
-    "400": "Correct the request: docs/openapi.json says what it may be, and the sentence names the field.",
-    "unknown_name": "Use one of the names the hint has.",
-    "ambiguous_name": "Use one of the ids that the hint lists.",
-    "401": "Send `Authorization: Bearer` with a key that is neither revoked nor expired.",
-    "403": "Ask an owner of the organisation for a role that may, or use a key that reaches further.",
-    "404": "Look at the id or name, and at the project: what belongs to others is not there for you.",
-    "405": "Look into docs/openapi.json for what the path takes.",
-    "409": "Look at the thing's state; it is there already, busy, or would lose something.",
-    "quota_reached": "Delete something, or ask an owner (of a project's quota) or the operator for more.",
-    "budget_reached": "Raise the budget (`PUT /v1/budget`), pay in, or wait for the next month.",
-    "suspended": "Ask the operator: only the operator resumes an organisation.",
-    "bad_price_book": "Correct the line that the sentence names; nothing of the book was taken.",
-    "no_room": "Take a shape that is free (`GET /v1/shapes`), or come back later.",
-    "413": "Send less; the hint has the limit.",
-    "415": "Send JSON, as `Content-Type: application/json`.",
-    "422": "It is well formed, but cannot be: do as the hint says.",
-    "idempotency_key_reused": "Use a new `Idempotency-Key` for another request.",
-    "429": "Wait as long as `Retry-After` says.",
-    "500": "Report it with the `request_id`; the operator finds the trace in the log.",
-    "502": "The operator looks at what was downloaded.",
-    "503": "Try again after `Retry-After`; the operator looks at `tera doctor`.",
 }
 
 RETRY_AFTER_SECONDS: Final = 2  # of what is away or busy; a loop's turn is shorter
@@ -83,36 +43,58 @@ CONTENT_TYPE: Final = "application/problem+json"
 
 
 class MalformedRequest(BadInput):
-    """Not what the document allows, whoever asks for whatever."""
+    """The request does not match the API document."""
 
     code = "malformed_request"
+    remedy = "Correct the field that the sentence names. docs/openapi.json has the format."
 
 
 class BodyTooLarge(BadInput):
+    """The body of the request is larger than the server accepts."""
+
     code = "body_too_large"
+    remedy = "Send less. The hint has the limit."
 
 
 class MediaTypeNotSupported(BadInput):
+    """The body is not JSON."""
+
     code = "media_type_not_supported"
+    remedy = "Send JSON with `Content-Type: application/json`."
 
 
 class MethodNotAllowed(BadInput):
+    """The path exists, but not with this HTTP method."""
+
     code = "method_not_allowed"
+    remedy = "Use a method that the `Allow` header lists."
 
 
-class IdempotencyKeyReused(Conflict):
+class IdempotencyKeyReused(BadInput):
+    """The `Idempotency-Key` was already used for a different request."""
+
     code = "idempotency_key_reused"
+    remedy = "Use a new key for a new request."
 
 
 class InternalError(TeraflockError):
+    """An unexpected error inside the server."""
+
     code: ClassVar[str] = "internal_error"
 
 
 def status_of(error: TeraflockError) -> int:
-    for kind in type(error).__mro__:
-        if status := STATUS_BY_CODE.get(getattr(kind, "code", "")):
-            return status
-    return 500
+    return status_of_class(type(error))
+
+
+def status_of_class(kind: type[TeraflockError]) -> int:
+    return next(
+        STATUS_BY_CODE[code] for each in kind.__mro__ if (code := getattr(each, "code", "")) in STATUS_BY_CODE
+    )
+
+
+def status_of_code(code: str) -> int:
+    return status_of_class(next(kind for kind in error_classes() if kind.code == code))
 
 
 def problem(error: TeraflockError, request_id: str) -> Problem:

@@ -32,7 +32,7 @@ class Gate:
         app: ASGIApp,
         metrics: Metrics,
         *,
-        simulated: bool,
+        reality: Callable[[], str],
         seconds: Callable[[], float],
         log: RequestLog,
         access: logging.Logger | None = None,
@@ -43,8 +43,8 @@ class Gate:
         self._metrics = metrics
         self._seconds = seconds
         self._headers: list[tuple[bytes, bytes]] = [(b"cache-control", b"no-store")]
-        if simulated:
-            self._headers.append((b"tera-engine", b"simulated"))
+        if (found := reality()) != "real":
+            self._headers.append((b"tera-engine", found.encode()))
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -3,7 +3,7 @@
 What holds:
 - the whole handler runs inside one transaction, and its answer is kept in that same transaction: whatever is made has
   its answer beside it, after `kill -9` too;
-- of two that are under way at once, the database lets one go first, and the other finds the answer;
+- a key is taken before the work begins: of two requests at once, the second waits, and finds the answer of the first;
 - the same key for another request is refused; a request that failed is not kept, and may be tried again;
 - an answer with a secret in it is sealed with the asker's own key, which is not kept: the database alone opens none.
 """
@@ -20,7 +20,7 @@ import msgspec
 from teraflock.api.call import Call, Raw
 from teraflock.api.errors import IdempotencyKeyReused, MalformedRequest
 from teraflock.api.route import Route
-from teraflock.api.store import Kept, forget_before, keep, kept
+from teraflock.api.store import forget_before, keep_answer, kept, reserve
 from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict
 from teraflock.storage.database import Database, Transaction
@@ -40,19 +40,23 @@ def done_once(
     digest = _digest(route, raw, request)
 
     def work(tx: Transaction) -> tuple[bytes, bool]:
-        if before := kept(tx, call.scope, key):
+        if not reserve(tx, call.scope, key, digest, services.clock.now()):
+            before = kept(tx, call.scope, key)
+            if before is None:
+                raise Conflict("The kept answer was just removed", hint="Send the request again")
             if before.digest != digest:
                 raise IdempotencyKeyReused(
                     f"The `Idempotency-Key` {key} was used for another request",
                     hint="Use a new key for a new request, and the same one only to send the same request again",
                 )
             return (_opened(before.answer, raw, key) if route.secret else before.answer.encode()), True
-        answer = handle(call.on(services.within(tx)))
+        answer = handle(call.on(services.within(tx, locking=route.locks)))
         text = _sealed(answer, raw, key) if route.secret else answer.decode()
-        keep(tx, call.scope, key, Kept(digest, text), services.clock.now())
+        keep_answer(tx, call.scope, key, text)
         return answer, False
 
-    return services.database.write_alone(work)
+    write = services.database.write_with_locks if route.locks else services.database.write
+    return write(work)
 
 
 def forget_old(database: Database, clock: Clock) -> int:

@@ -12,9 +12,9 @@ from typing import Any, Final
 import msgspec
 
 from teraflock import __version__
-from teraflock.api.errors import CONTENT_TYPE, STATUS_BY_CODE
+from teraflock.api.errors import CONTENT_TYPE, status_of_code
 from teraflock.api.examples import EXAMPLES
-from teraflock.api.route import Route, Scope, Work
+from teraflock.api.route import Route, Scope
 from teraflock.api.routes.all import ROUTES
 from teraflock.wire.problem import Problem
 
@@ -198,8 +198,8 @@ def _responses(route: Route, schemas: Mapping[Any, Any], problems: dict[str, Any
         good["content"] = {route.media_type.partition(";")[0]: {"schema": schema}}
     found = {str(route.status): good}
     codes: dict[int, list[str]] = {}
-    for code in dict.fromkeys((*_implied(route), *route.errors)):
-        codes.setdefault(STATUS_BY_CODE[code], []).append(code)
+    for code in route.codes:
+        codes.setdefault(status_of_code(code), []).append(code)
     for status, names in sorted(codes.items()):
         name = ".".join(sorted(names))
         found[str(status)] = {"$ref": f"#/components/responses/{name}"}
@@ -214,21 +214,3 @@ def _responses(route: Route, schemas: Mapping[Any, Any], problems: dict[str, Any
 def _content(route: Route) -> dict[str, Any]:
     is_text = route.media_type.startswith("text/")
     return {"type": "string"} if is_text else {"type": "string", "format": "binary"}
-
-
-def _implied(route: Route) -> list[str]:
-    """Codes that follow from what a route is."""
-    codes = ["malformed_request", "internal_error", "storage_failed"]
-    if route.scope != Scope.PUBLIC:
-        codes += ["not_authenticated", "too_many"]
-    if route.may:
-        codes.append("forbidden")
-    if route.parameters or route.scope == Scope.PROJECT or route.query or route.body:
-        codes.append("not_found")
-    if route.body:
-        codes += ["bad_input", "body_too_large", "media_type_not_supported"]
-    if route.creates:
-        codes += ["conflict", "idempotency_key_reused"]
-    if route.method in ("PUT", "PATCH", "DELETE") or route.work == Work.LONG:
-        codes += ["conflict", "refused"]
-    return codes

@@ -5,12 +5,16 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from teraflock.base.quantities import Word
+from teraflock.offer.words import OfferWords
 from teraflock.wire.bill import ByWord, MarginByWord
 from teraflock.wire.field import Month, Reason
 from teraflock.wire.instance import LogSource, PhaseWord
 
 LIMIT: Final = 50
 LIMIT_MAX: Final = 200
+OFFERS_MAX: Final = 1000
+
 Ref = Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\u0000-\u001f\u007f]+$(?!\n)")]
 ProjectRef = Annotated[
     Ref,
@@ -83,6 +87,17 @@ class InstancePageQuery(PageInProject, frozen=True, kw_only=True):
             description="Only those whose name is like this: `*` stands for any text, `?` for one character.",
         ),
     ] = ""
+
+
+class NameQuery(_Query, frozen=True, kw_only=True):
+    name: Annotated[Word | None, Meta(description="Only this one, by any of its names.")] = None
+
+
+class OfferQuery(OfferWords, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    refused: Annotated[bool, Meta(description="With offers whose price was refused, after all others.")] = (
+        False
+    )
+    limit: Annotated[int, Meta(ge=1, le=OFFERS_MAX, description="The most offers in the answer.")] = LIMIT
 
 
 class FileQuery(InProject, frozen=True, kw_only=True):

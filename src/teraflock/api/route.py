@@ -23,6 +23,10 @@ Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
+STORAGE: Final = ("storage_failed", "constraint_broken", "unavailable")
+"""What any use of the database can answer."""
+ENGINE: Final = ("engine_down", "engine_busy", "engine_refused", "engine_missing", "no_room")
+"""What a call of an engine can answer."""
 
 
 class Scope(StrEnum):
@@ -48,6 +52,10 @@ class Work(StrEnum):
     """Reads the database: on SQLite faster than handing it to a thread."""
     WRITE = "write"
     """Waits for a commit, so in a thread."""
+    LOOKUP = "lookup"
+    """Reads what lies elsewhere than in the server's database: in a thread."""
+    COMPUTE = "compute"
+    """Takes a processor for a while: in a process of its own, of which there are few."""
     LONG = "long"
     """Waits for an engine: in a thread of its own, of which there are few."""
 
@@ -63,6 +71,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     work: Work
     creates: bool
     """Takes an `Idempotency-Key`."""
+    locks: bool
+    """It creates with `write_with_locks`: its answer is kept in the same kind of transaction."""
     secret: bool
     """Its answer holds a secret, so it is sealed where it is kept for a retry."""
     stream: bool
@@ -74,7 +84,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     answer: Any
     """A struct, `bytes`, or None for no content."""
     errors: tuple[str, ...]
-    """Codes it may answer with, besides those that follow from the declaration."""
+    """Error codes it can send, besides those that follow from the rest of the declaration."""
 
     @property
     def name(self) -> str:
@@ -85,6 +95,26 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
         """Summary and description."""
         summary, _, rest = (self.handler.__doc__ or "").strip().partition("\n")
         return summary.rstrip("."), " ".join(rest.split())
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """All error codes the route can send."""
+        codes = ["malformed_request", "too_many", "internal_error", *STORAGE]
+        if self.scope != Scope.PUBLIC:
+            codes.append("not_authenticated")
+        if self.may:
+            codes.append("forbidden")
+        if self.parameters or self.scope == Scope.PROJECT or self.query or self.body:
+            codes.append("not_found")
+        if self.scope == Scope.PROJECT:
+            codes.append("ambiguous_name")  # an operator may name a project that several organisations have
+        if self.body:
+            codes += ["bad_input", "body_too_large", "media_type_not_supported"]
+        if self.creates:
+            codes += ["conflict", "idempotency_key_reused"]
+        if self.method in ("PUT", "PATCH", "DELETE") or self.work == Work.LONG:
+            codes += ["conflict", "refused"]
+        return tuple(dict.fromkeys((*codes, *self.errors)))
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -123,6 +153,7 @@ class Routes:
         status: int = 200,
         work: Work = Work.WRITE,
         creates: bool = False,
+        locks: bool = False,
         secret: bool = False,
         stream: bool = False,
         media_type: str = "application/json",
@@ -147,6 +178,7 @@ class Routes:
                 status=status,
                 work=work,
                 creates=creates,
+                locks=locks,
                 secret=secret,
                 stream=stream,
                 in_pieces=in_pieces,

@@ -5,7 +5,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TypeVar
 
@@ -15,13 +15,17 @@ from teraflock.api.limits import RequestRates
 from teraflock.api.metrics import Metrics
 from teraflock.api.refusals import RequestLog
 from teraflock.base.clock import Clock
+from teraflock.base.exchange import Rates
 from teraflock.bill.service import BillService
+from teraflock.catalog.model import Card
 from teraflock.fleet.service import FleetService
 from teraflock.image.service import ImageService
 from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.instance.site.service import SiteService
-from teraflock.storage.database import Database, Transaction
+from teraflock.offer.index.warm import WarmOffers
+from teraflock.plan.task import Task
+from teraflock.storage.database import Database, Misuse, Transaction
 from teraflock.tenant.announcement.service import News
 from teraflock.tenant.service import TenantService
 
@@ -47,10 +51,21 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     threads: int = 16
     execs_max: int = 128
     execs_per_organisation: int = 32
+    planners: int = 2
     metrics_open: bool = False
 
 
-class Snapshots:
+class Planner(msgspec.Struct, frozen=True, kw_only=True):
+    """What the planner answers from: the operator's offers, rates and cards."""
+
+    offers: WarmOffers
+    rates: Callable[[], Rates]
+    own_cards: Callable[[], Sequence[Card]]
+    compute: Callable[[Task], bytes]
+    """Estimates and plans: JSON to JSON, in a process that is ended if it takes too long."""
+
+
+class RequestReads:
     """A database whose reads within one request see one state, and cost one transaction in all."""
 
     def __init__(self, database: Database) -> None:
@@ -58,6 +73,7 @@ class Snapshots:
         self._open = threading.local()
         self.where = database.where
         self.write = database.write
+        self.write_with_locks = database.write_with_locks
         self.write_alone = database.write_alone
         self.close = database.close
 
@@ -80,12 +96,14 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     database: Database
     clock: Clock
     nouns_on: Callable[[Database], Nouns]
-    snapshots: Snapshots
+    snapshots: RequestReads
     """The database, as `nouns` see it."""
     nouns: Nouns
-    simulated: bool
+    reality: Callable[[], str]
+    """`simulated`, `mixed` or `real`, as `Engines.reality` has it."""
     reads_inline: bool
     """Whether reading the database is quicker than a change of threads: so on SQLite."""
+    planner: Planner
     request_rates: RequestRates
     news: News
     metrics: Metrics
@@ -107,27 +125,39 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
         with self.database.read():
             return
 
-    def within(self, tx: Transaction) -> Nouns:
-        return self.nouns_on(Joined(tx))
+    def within(self, tx: Transaction, *, locking: bool = False) -> Nouns:
+        """`locking`: the transaction is one of `write_with_locks`."""
+        return self.nouns_on(Joined(tx, locking=locking))
 
 
 class Joined:
-    """A transaction in the dress of a database: what is written to it belongs to that transaction."""
+    """Adapter that exposes one transaction as a Database.
+
+    A work that expects the other kind of transaction would not be isolated in this one, so it is refused.
+    """
 
     where = "the transaction"
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: Transaction, *, locking: bool = False) -> None:
         self._tx = tx
+        self._locking = locking
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
         yield self._tx
 
     def write(self, work: Callable[[Transaction], T], /) -> T:
+        if self._locking:
+            raise Misuse("a route with `locks` writes only with locks")
+        return work(self._tx)
+
+    def write_with_locks(self, work: Callable[[Transaction], T], /) -> T:
+        if not self._locking:
+            raise Misuse("a route that locks rows is declared with `locks`")
         return work(self._tx)
 
     def write_alone(self, work: Callable[[Transaction], T], /) -> T:
-        return work(self._tx)
+        raise Misuse("a request has not the whole database to itself")
 
     def close(self) -> None:
         raise RuntimeError("a transaction is ended by whoever began it")

@@ -20,15 +20,29 @@ def kept(tx: Transaction, scope: str, key: str) -> Kept | None:
     return Kept(*row) if row else None
 
 
-def keep(tx: Transaction, scope: str, key: str, row: Kept, now: datetime) -> None:
-    tx.run(
+def reserve(tx: Transaction, scope: str, key: str, digest: str, now: datetime) -> bool:
+    """Take a key for the request in this transaction. False: it has an answer already.
+
+    Waits for another transaction that has just taken it.
+    """
+    taken = tx.run(
         "INSERT INTO idempotency (scope, key, digest, answer, created_at_us)"
-        " VALUES (:scope, :key, :digest, :answer, :now_us)",
+        " VALUES (:scope, :key, :digest, '', :now_us) ON CONFLICT (scope, key) DO NOTHING",
         scope=scope,
         key=key,
-        digest=row.digest,
-        answer=row.answer,
+        digest=digest,
         now_us=microseconds(now),
+    )
+    return taken == 1
+
+
+def keep_answer(tx: Transaction, scope: str, key: str, answer: str) -> None:
+    """The answer for a key that this transaction took."""
+    tx.run(
+        "UPDATE idempotency SET answer = :answer WHERE scope = :scope AND key = :key",
+        answer=answer,
+        scope=scope,
+        key=key,
     )
 
 

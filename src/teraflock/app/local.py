@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Self
 from teraflock import base
 from teraflock.app.home import DATABASE_NAME, RATES_NAME, home
 from teraflock.base.clock import Clock, SystemClock
-from teraflock.base.errors import BadInput, StorageFailed, unknown_name
+from teraflock.base.errors import BadInput, StorageFailed
 from teraflock.base.exchange import Rates, read_rates
 
 if TYPE_CHECKING:
@@ -25,8 +25,9 @@ SHIPPED_RATES: Final = f"{os.path.dirname(base.__file__)}/data/rates.csv"  # noq
 class Local:
     """Opened when first used, closed with the block."""
 
-    def __init__(self, clock: Clock | None = None) -> None:
-        self.home = home()
+    def __init__(self, clock: Clock | None = None, folder: str = "") -> None:
+        """`folder` is the user's folder; left out: the one that the environment names."""
+        self.home = folder or home()
         self.clock: Clock = clock or SystemClock()
         self._database: Database | None = None
         self._unwritable: StorageFailed | None = None
@@ -53,12 +54,6 @@ class Local:
     def rates_path(self) -> str:
         own = f"{self.home}/{RATES_NAME}"
         return own if _is_there(own) else SHIPPED_RATES
-
-    def currency(self, code: str) -> str:
-        """A currency for which there is a rate."""
-        if not self.rates.knows(code.upper()):
-            raise unknown_name("currency", code, self.rates.currencies(), see="`tera rates` lists them")
-        return code.upper()
 
     def offers(self) -> "OfferService":
         from teraflock.offer.service import OfferService

@@ -1,27 +1,31 @@
-"""The pages of docs/ that are made from the code: settings, error codes, the API.
+"""The pages of docs/ that are generated from the code: settings, error codes, the API.
 
-`python -m teraflock.app.reference` writes them; a test says when one is out of date.
+`python -m teraflock.app.reference` writes them; a test fails when one is out of date.
 """
 
 import ast
 import inspect
+import re
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, Literal, get_args, get_origin
 
 import msgspec
 
-from teraflock.api.errors import STATUS_BY_CODE, WHAT_TO_DO
+import teraflock
+from teraflock.api.errors import status_of_class
 from teraflock.api.openapi import document_json
+from teraflock.api.routes.all import ROUTES
 from teraflock.app import settings as settings_module
 from teraflock.app.settings import Settings, variable
+from teraflock.base.errors import TeraflockError, error_classes
 
 _SETTINGS_HEAD: Final = """# Settings of the server
 
-`tera serve` reads `cloud/settings.toml` in the home folder (`TERA_HOME`), then the environment, which wins. Names
-nobody knows, and values that cannot be, are refused with a sentence. This page is made from
-`src/teraflock/app/settings.py`.
+`tera serve` reads `cloud/settings.toml` in the home folder (`TERA_HOME`). Environment variables override the file.
+Unknown names and invalid values are errors. This page is generated from `src/teraflock/app/settings.py`.
 
 ```toml
 listen = "127.0.0.1:8372"
@@ -35,12 +39,31 @@ rate_per_second = 500
 
 _ERRORS_HEAD: Final = """# Error codes
 
-Every error of the API is `application/problem+json` with a stable `code`, a sentence (`detail`), a `hint` and the
-`request_id` that stands in the server's log. This page is made from `src/teraflock/api/errors.py`.
+Every error of the API is `application/problem+json`:
 
-| code | status | what to do |
-|---|---|---|
+- `code` is one of the codes below and does not change between versions.
+- `detail` is one sentence about what happened, and `hint` is the next step.
+- `request_id` finds the request in the server's log.
+
+`tera` prints the same sentence and hint on stderr and ends with the exit code below. This page is generated from the
+error classes in `src/teraflock`.
+
+| code | HTTP status | exit code | meaning | what to do |
+|---|---|---|---|---|
 """
+
+_OTHER_ERRORS_HEAD: Final = """
+## Codes outside the API
+
+`tera` produces these itself, or the server keeps them as the reason why an instance or image failed.
+
+| code | exit code | meaning | what to do |
+|---|---|---|---|
+"""
+
+_WITHOUT_A_ROUTE: Final = ("method_not_allowed", "not_found", "malformed_request", "internal_error")
+"""What the server answers where no route is found."""
+_OWN_CODE: Final = re.compile(r'^    code(: ClassVar\[str\])? = "', re.MULTILINE)
 
 
 def settings_page() -> str:
@@ -53,10 +76,38 @@ def settings_page() -> str:
 
 
 def errors_page() -> str:
-    return _ERRORS_HEAD + "".join(
-        f"| `{code}` | {status} | {WHAT_TO_DO.get(code) or WHAT_TO_DO[str(status)]} |\n"
-        for code, status in sorted(STATUS_BY_CODE.items(), key=lambda each: (each[1], each[0]))
+    load_error_classes()
+    by_code: dict[str, type[TeraflockError]] = {}
+    for kind in error_classes():
+        if "code" in vars(kind) and kind.__module__.startswith("teraflock."):
+            by_code.setdefault(kind.code, kind)
+    sent = [kind for code, kind in by_code.items() if code in codes_of_api()]
+    sent.sort(key=lambda kind: (status_of_class(kind), kind.code))
+    other = sorted((kind for kind in by_code.values() if kind not in sent), key=lambda kind: kind.code)
+    return (
+        _ERRORS_HEAD
+        + "".join(f"| `{kind.code}` | {status_of_class(kind)} | {_error_cells(kind)} |\n" for kind in sent)
+        + _OTHER_ERRORS_HEAD
+        + "".join(f"| `{kind.code}` | {_error_cells(kind)} |\n" for kind in other)
     )
+
+
+def codes_of_api() -> frozenset[str]:
+    """Every code that a response of the server can have."""
+    return frozenset(_WITHOUT_A_ROUTE).union(*(route.codes for route in ROUTES))
+
+
+def load_error_classes() -> None:
+    """Import every module that defines an error with a code of its own."""
+    root = Path(teraflock.__path__[0])
+    for path in sorted(root.rglob("*.py")):
+        if _OWN_CODE.search(path.read_text("utf-8")):
+            import_module(".".join(("teraflock", *path.relative_to(root).with_suffix("").parts)))
+
+
+def _error_cells(kind: type[TeraflockError]) -> str:
+    meaning = " ".join((kind.__doc__ or "").partition("\n\n")[0].split())
+    return f"{kind.exit_code} | {meaning} | {kind.remedy}"
 
 
 PAGES: Final[Mapping[str, Callable[[], str]]] = {

@@ -33,11 +33,11 @@ Positive = Annotated[int, Meta(ge=1)]
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     listen: str = "127.0.0.1:8372"
-    """Address and port the server answers on. Beyond this machine only with TLS, or `insecure`."""
+    """Address and port of the server. An address beyond this machine needs TLS, or `insecure`."""
     insecure: bool = False
-    """Answer beyond this machine without TLS: keys then cross the network in the clear."""
+    """Allow an address beyond this machine without TLS. API keys then cross the network unencrypted."""
     tls_cert: str = ""
-    """File with the certificate chain in PEM form. With `tls_key` the server speaks HTTPS only."""
+    """File with the certificate chain in PEM format. With `tls_key` the server accepts only HTTPS."""
     tls_key: str = ""
     """File with the private key of `tls_cert`."""
     database: str = ""
@@ -48,91 +48,93 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """More sites by name, as tables with a `kind` and the options of its driver; in the environment as JSON, such as
     `{"sky": {"kind": "simulated", "style": "cloud"}}`. Sites can also be added with `tera site add`."""
     lxd_socket: str = ""
-    """Unix socket of LXD or Incus. Empty: where they usually lie."""
+    """Unix socket of LXD or Incus. Empty: the usual place."""
     pool_gb: Annotated[int, Meta(ge=4, le=1 << 20)] = 64
-    """Size of the file in which guests' disks lie; it takes room as they are filled. Counts when the pool is made."""
+    """Size of the file for guests' disks. It grows as they are filled. Applies when the pool is created."""
     pool_source: str = ""
-    """A disk, partition or btrfs folder for guests' disks instead of a file. Counts when the pool is made."""
+    """A disk, partition or btrfs folder for guests' disks instead of a file. Applies when the pool is created."""
     guests_reach_out: bool = True
     """Whether instances reach the internet through their host (NAT). Private networks: `tera host allow-out`."""
     guest_user_namespaces: bool = False
-    """Whether instances may make user namespaces, as rootless containers need. More of the kernel is exposed."""
+    """Whether instances may create user namespaces, as rootless containers need. Exposes more of the kernel."""
     guest_io_uring: bool = False
-    """Whether instances may use io_uring. More of the kernel is exposed."""
+    """Whether instances may use io_uring. Exposes more of the kernel."""
     guest_bpf: bool = False
-    """Whether instances may use bpf(2). More of the kernel is exposed."""
+    """Whether instances may use bpf(2). Exposes more of the kernel."""
     mould_stock: Annotated[int, Meta(ge=0, le=32)] = 8
-    """How many copies of each image in use are prepared ahead of time, so that launches need not wait for theirs."""
+    """How many copies of each image in use are prepared in advance, so that launches are fast."""
     vcpu_overcommit: Annotated[float, Meta(ge=1, le=64)] = 16.0
-    """How many virtual processors are promised for each real one."""
+    """How many virtual processors are offered for each real one."""
     disk_overcommit: Annotated[float, Meta(ge=1, le=64)] = 4.0
-    """How many times over a host's disk is promised: guests' disks are thin."""
+    """How many times the size of a host's disk is offered. Guests' disks use only what is written."""
     simulated_hosts: str = "4x8xV100,2x0"
-    """The fleet of the simulated engine: hosts × cards × model, in groups; `2x0` are two hosts without cards."""
+    """The hosts of the simulated engine, in groups of hosts × cards × model; `2x0` is two hosts without cards."""
     simulated_boot_seconds: Annotated[float, Meta(ge=0, le=3600)] = 0.5
     """How long a simulated guest takes to answer."""
     simulated_faults: str = ""
-    """What goes wrong on a new simulated engine, for tests and rehearsals, such as `create:half:killed`."""
+    """Faults of a new simulated engine, for tests and rehearsals, such as `create:half:killed`."""
     faults: str = ""
-    """Where the server ends itself as by `kill -9`, for tests of what comes after, such as `launch.create:after`."""
+    """Where the server kills itself, for tests of crashes, such as `launch.create:after`."""
     loops: bool = True
-    """Whether this process also does the work on instances. Off: it only answers, and another process works."""
+    """Whether this process runs the loops. If not, it only answers requests, and another process runs them."""
     rate_per_second: Annotated[int, Meta(ge=0)] = 200
-    """Requests a second that one key, or one address without a key, may make in the long run. 0: no limit on requests,
-    of organisations and addresses neither."""
+    """Requests per second that one key, or one address without a key, may send on average. 0 disables all limits on
+    requests, also those of organisations and addresses."""
     rate_burst: Positive = 1000
-    """Requests that may come at once before `rate_per_second` counts. An organisation has twice as many."""
+    """Requests that may arrive at once before `rate_per_second` applies. An organisation has twice as many."""
     rate_per_organisation: Annotated[int, Meta(ge=0)] = 400
-    """Requests a second that all keys of one organisation may make together; operators' keys do not count. 0: no
+    """Requests per second that all keys of one organisation may send together. Operators' keys do not count. 0: no
     limit."""
     failed_keys_per_minute: Annotated[int, Meta(ge=0)] = 120
-    """Requests without a valid key that one address may make, beyond which they are answered with 429. Valid keys from
-    the same address still work. 0: no limit."""
+    """Requests per minute without a valid key from one address. Further ones get 429. Valid keys from the same address
+    still work. 0: no limit."""
     body_bytes_max: Annotated[int, Meta(ge=65_536, le=64 << 20)] = 1_000_000
-    """The largest body of a request."""
+    """The largest body of a request, in bytes."""
     connections_max: Annotated[int, Meta(ge=16, le=1_000_000)] = 4096
-    """Connections at a time. Fewer where the process may not open so many files: some are kept for the loops and the
-    engine. When all are taken, the one that has waited longest without a request is closed for a new one."""
+    """Connections at a time. The limit on open files may lower it: the loops and the engine need some of them.
+    When all are in use, the connection that was idle longest is closed."""
     connections_per_address: Positive = 512
-    """Connections at a time from one IPv4 address, or from one /64 network of IPv6; at most half of all."""
+    """Connections at a time from one IPv4 address or one IPv6 /64 network; at most half of `connections_max`."""
     trusted_proxies: str = ""
     """Addresses or networks of reverse proxies in front of the server, such as `127.0.0.1, 10.0.0.0/8`. Their
-    `X-Forwarded-For` says who the client is, and `connections_per_address` does not count for them."""
+    `X-Forwarded-For` header has the client's address. `connections_per_address` does not apply to them."""
     head_seconds: Annotated[float, Meta(ge=1, le=600)] = 10.0
     """How long a client may take to send the head of a request, or to finish a TLS handshake."""
     body_seconds: Annotated[float, Meta(ge=1, le=3600)] = 30.0
     """How long a client may take to send the body of a request."""
     streams_max: Annotated[int, Meta(ge=1, le=10_000)] = 200
-    """How many clients may follow events at a time. One in eight is kept for operators."""
+    """How many clients may follow events at a time. One in eight is reserved for operators."""
     streams_per_organisation: Positive = 50
-    """How many clients of one organisation may follow events at a time; at most half of all."""
+    """How many clients of one organisation may follow events at a time; at most half of `streams_max`."""
     threads: Annotated[int, Meta(ge=1, le=256)] = 16
-    """Threads that answer requests which write, or which ask PostgreSQL. One organisation uses at most half of them."""
+    """Threads for requests that write or that use PostgreSQL. One organisation uses at most half of them."""
     execs_max: Annotated[int, Meta(ge=1, le=1000)] = 128
-    """How many commands may be run inside instances over the API at a time. One in eight is kept for operators."""
+    """How many commands may run inside instances over the API at a time. One in eight is reserved for operators."""
     execs_per_organisation: Positive = 32
-    """How many commands of one organisation may be run at a time; at most half of all."""
+    """How many commands of one organisation may run at a time; at most half of `execs_max`."""
+    planners: Annotated[int, Meta(ge=1, le=64)] = 2
+    """Processes that compute estimates and plans. One organisation uses at most half of them, but always one."""
     default_organisation_quota: str = (
         "projects=20 instances=100 vcpus=1000 ram=4TB disk=20TB images=500GB gpus=16"
     )
-    """What a new organisation may have over all its projects; `gpus` counts for each GPU model. What is left out has no
+    """Quota of a new organisation, over all its projects. `gpus` applies to each GPU model. What is left out has no
     limit. Operators change it for one organisation with `tera quota set --org`."""
     default_project_quota: str = "instances=50 vcpus=500 ram=2TB disk=10TB images=250GB gpus=8"
-    """What a new project may have, within its organisation's quota. Owners change it with `tera quota set`."""
+    """Quota of a new project, within its organisation's quota. Owners change it with `tera quota set`."""
     metrics_open: bool = False
-    """Whether `/metrics` is answered without an operator's key."""
+    """Whether `/metrics` needs no operator's key."""
     traffic_seconds: Annotated[float, Meta(ge=1, le=3600)] = 60.0
-    """How often the counters of what guests send out of the house are read: bill and budgets know of it so soon."""
+    """How often the counters of outgoing traffic are read, in seconds. Bill and budgets follow the readings."""
     issuer: str = "Teraflock"
-    """Who sends invoices: a name, and the lines of an address."""
+    """Sender of invoices: a name and the lines of an address."""
     issuer_tax_number: str = ""
     """The seller's tax number, printed on invoices."""
     invoice_days: Annotated[int, Meta(ge=0, le=365)] = 14
-    """Days until an invoice is due; 0: invoices name no date."""
+    """Days until an invoice is due. 0: invoices have no due date."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """How much the server writes to its log."""
     access_log: bool = False
-    """Whether every request is noted in `cloud/access.log`, with address, key and path. It keeps 80 MB."""
+    """Whether every request is written to `cloud/access.log`, with address, key and path. It keeps 80 MB."""
 
 
 class Place(msgspec.Struct, frozen=True):

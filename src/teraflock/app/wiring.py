@@ -13,12 +13,14 @@ from teraflock.api.limits import RequestRates
 from teraflock.api.metrics import Metrics
 from teraflock.api.openapi import document_bytes
 from teraflock.api.refusals import RequestLog
-from teraflock.api.services import Bounds, Nouns, Services, Snapshots
+from teraflock.api.services import Bounds, Nouns, Planner, RequestReads, Services
 from teraflock.app.engines import check_record, open_engines, synchronise
 from teraflock.app.home import RATES_NAME
 from teraflock.app.house.keeper import EngineKeeper
 from teraflock.app.house.places import Places
 from teraflock.app.local import SHIPPED_RATES, filled_up, load_rates
+from teraflock.app.planner.files import PlannerFiles
+from teraflock.app.planner.pool import PlannerPool
 from teraflock.app.server_log import access_log
 from teraflock.app.settings import ACCESS_LOG_FILE, Place, Settings
 from teraflock.base.clock import Clock, SystemClock
@@ -26,6 +28,7 @@ from teraflock.base.exchange import Rates
 from teraflock.bill.budget.admission import admission
 from teraflock.bill.service import BillService
 from teraflock.fleet import store as fleet
+from teraflock.fleet.memory import FleetMemory
 from teraflock.fleet.model import DiskLimits, Host
 from teraflock.fleet.placement import Policy
 from teraflock.fleet.service import FleetService
@@ -36,6 +39,7 @@ from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.instance.site import store as sites
 from teraflock.instance.site.service import SiteService
+from teraflock.offer.index.warm import WarmOffers
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.loops import Loops
 from teraflock.reconcile.organisations import OrganisationLoop
@@ -98,8 +102,11 @@ class Cloud:
             alone=not self.is_postgres,
             random_bytes=random_bytes,
             fault=dies_at(settings.faults),
+            policy=policy_of(settings),
         )
         self.rates = house_rates(at)
+        self.planner_files = PlannerFiles(str(at.home), self.clock)
+        self.planner_pool = PlannerPool(str(at.home))
         self.services = self._services(random_bytes)
         self.loops.also("bills", BillLoop(self.services.nouns.bills, self.clock).turn, BILLS_SECONDS)
         nouns = self.services.nouns
@@ -123,13 +130,18 @@ class Cloud:
         self._ending.set()
         if self._started and self.settings.loops:
             self.loops.stop()
+        self.planner_pool.close()
+        self.services.planner.offers.close()
+        self.planner_files.close()
         self.database.close()
         for handler in self.services.access.handlers if self.services.access else ():
             handler.close()
 
     def _services(self, random_bytes: RandomBytes) -> Services:
         settings = self.settings
-        policy = Policy(vcpu_overcommit=settings.vcpu_overcommit, disk_overcommit=settings.disk_overcommit)
+        policy = policy_of(settings)
+
+        memory = FleetMemory(self.clock)
 
         def nouns_on(database: Database, wake: Callable[[], None] = lambda: None) -> Nouns:
             by_instance = InstanceService(
@@ -137,6 +149,7 @@ class Cloud:
                 self.clock,
                 self.engines,
                 policy=policy,
+                memory=memory,
                 random_bytes=random_bytes,
                 wake=wake,
                 admits=admission(self.clock),
@@ -164,16 +177,17 @@ class Cloud:
                 ),
             )
 
-        snapshots = Snapshots(self.database)
+        snapshots = RequestReads(self.database)
         return Services(
             database=self.database,
             clock=self.clock,
             nouns_on=nouns_on,
             snapshots=snapshots,
             nouns=nouns_on(snapshots, self.loops.wake),
-            simulated=any(engine.simulated for engine in self.engines),
+            reality=lambda: self.engines.reality,
             reads_inline=not self.is_postgres,
             news=News(self.database, self.clock),
+            planner=self._planner(),
             request_rates=RequestRates(
                 settings.rate_per_second,
                 settings.rate_burst,
@@ -191,12 +205,22 @@ class Cloud:
                 threads=settings.threads,
                 execs_max=settings.execs_max,
                 execs_per_organisation=settings.execs_per_organisation,
+                planners=settings.planners,
                 metrics_open=settings.metrics_open,
             ),
             wake=self.loops.wake,
             openapi=document_bytes,
             seconds=time.monotonic,
             processor_seconds=time.thread_time,
+        )
+
+    def _planner(self) -> Planner:
+        files = self.planner_files
+        return Planner(
+            offers=WarmOffers(files.database, files.rates, self.clock),
+            rates=files.rates,
+            own_cards=files.own_cards,
+            compute=self.planner_pool.compute,
         )
 
     def _metrics(self) -> Metrics:
@@ -268,6 +292,10 @@ class Cloud:
                 if not self._ending.is_set():
                     LOG.exception("old answers were not forgotten")
             self._ending.wait(FORGET_SECONDS)
+
+
+def policy_of(settings: Settings) -> Policy:
+    return Policy(vcpu_overcommit=settings.vcpu_overcommit, disk_overcommit=settings.disk_overcommit)
 
 
 def defaults_of(settings: Settings) -> Defaults:

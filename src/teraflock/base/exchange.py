@@ -46,6 +46,12 @@ class Rates:
     def knows(self, currency: str) -> bool:
         return currency in self._by_currency
 
+    def known(self, code: str) -> str:
+        """The code of a currency for which there is a rate, in capitals."""
+        if not self.knows(code.upper()):
+            raise unknown_name("currency", code, self.currencies(), see="`tera rates` lists them")
+        return code.upper()
+
     def rows(self) -> Sequence[Rate]:
         return [rate for currency in self.currencies() for rate in self._by_currency[currency]]
 

@@ -4,16 +4,24 @@ Makers of GPUs and clouds write GB and mean 2**30 bytes; so does this house wher
 """
 
 import re
-from typing import Final
+from typing import Annotated, Final
+
+from msgspec import Meta
 
 from teraflock.base.errors import BadInput
 
 GIB: Final = 1 << 30
 MIB: Final = 1 << 20
 
+Word = Annotated[str, Meta(max_length=200)]
+Words = Annotated[tuple[Word, ...], Meta(max_length=20)]
+Whole = Annotated[int, Meta(ge=-(1 << 53), le=1 << 53)]
+"""What a request may hold, at most: larger than anything meant, and small enough to compute with."""
+
 _UNITS: Final = ((1 << 40, "TB"), (GIB, "GB"), (MIB, "MB"), (1 << 10, "KB"))
 _BYTES_PER: Final = {"m": MIB, "g": GIB, "t": 1 << 40}
 _QUANTITY: Final = re.compile(r"\s*(\d{1,9}(?:\.\d{1,6})?)\s*(?:([mgt])(?:i?b)?)?\s*", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"\s*(\d{1,9}(?:\.\d{1,6})?)\s*", re.ASCII)
 
 
 def parse_memory_bytes(text: str) -> int:
@@ -22,6 +30,19 @@ def parse_memory_bytes(text: str) -> int:
     if not match:
         raise BadInput(f"`{text}` is no amount of memory", hint="Write it as `48`, `48GB` or `512MB`")
     return round(float(match[1]) * _BYTES_PER[(match[2] or "g").lower()])
+
+
+def check_between(option: str, value: int | None, low: int, high: int) -> None:
+    if value is not None and not low <= value <= high:
+        raise BadInput(f"`--{option}` is a number from {low} to {high}, not {value}")
+
+
+def parse_number(text: str, what: str) -> float:
+    """`"8"`, `"0.5"` → a number of zero or more, of what the sentence names."""
+    match = _NUMBER.fullmatch(text)
+    if not match:
+        raise BadInput(f"`{text}` is not a number of {what}", hint="Write it as `8` or `0.5`")
+    return float(match[1])
 
 
 def bytes_text(size_bytes: int) -> str:

@@ -97,6 +97,8 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
     """Of the memory, and of its bandwidth."""
     sms: int | None = None
     """Multiprocessors, where the maker or a machine told; else `share` of the card's."""
+    usable_memory_mib: int | None = None
+    """What the driver says such a slice has, where that was read off a machine: less than its share."""
 
     @property
     def memory_bytes(self) -> int:

@@ -11,11 +11,11 @@ from teraflock.cli.connection import connected
 from teraflock.cli.event import AGO, SECONDS
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option
-from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.output import remark, write_json
 from teraflock.cli.pages import names_of
-from teraflock.cli.table import Column, render
-from teraflock.cli.words import time_text
+from teraflock.cli.table import write_list
 from teraflock.wire.announcement import AnnouncementRequest
+from teraflock.words.announcement import fields
 
 HELP: Final = """Tell all tenants, or one organisation, something. For operators.
 
@@ -28,13 +28,6 @@ Examples:
   tera announce list
   tera announce remove ann_01j…
 """
-COLUMNS: Final = (
-    Column("ANNOUNCEMENT", flexible=True),
-    Column("FOR"),
-    Column("MADE AT (UTC)", worth=4),
-    Column("UNTIL (UTC)", worth=5),
-    Column("ID"),
-)
 
 
 class _Announce(NamingGroup):
@@ -78,22 +71,7 @@ def list_announcements(as_json: bool) -> None:
     with connected() as client:
         found = client.announcements.list()
         names = {} if as_json else names_of(client.organisations.list)
-    if as_json:
-        write_json(found)
-    elif found:
-        rows = [
-            [
-                each.text,
-                _audience(each.organisation_id, names),
-                time_text(each.created_at),
-                time_text(each.until) if each.until else "",
-                each.id,
-            ]
-            for each in found
-        ]
-        click.echo(render(COLUMNS, rows, columns()))
-    else:
-        remark("No announcements")
+    write_list(found, fields(names), as_json=as_json, empty="No announcements")
 
 
 @command.command(help="Remove an announcement.")
@@ -106,13 +84,6 @@ def remove(id: str, as_json: bool) -> None:
         write_json({"removed": id})
     else:
         remark(f"{id} is removed")
-
-
-def _audience(organisation_id: str, names: dict[str, str]) -> str:
-    """Tenants see no names of organisations, and no announcements for others."""
-    if not organisation_id:
-        return "all"
-    return names.get(organisation_id, organisation_id) if names else "you"
 
 
 def parse_until(text: str, now: datetime) -> datetime:

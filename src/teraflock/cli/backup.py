@@ -13,7 +13,7 @@ from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, yes_option
 from teraflock.cli.output import emphasised, remark, write_json
 from teraflock.cli.waiting import phases
-from teraflock.cli.words import time_text
+from teraflock.words.text import time_text
 
 if TYPE_CHECKING:
     from teraflock.app.house.backup.archive import Manifest

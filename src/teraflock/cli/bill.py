@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from teraflock.base.errors import BadInput, TeraflockError
-from teraflock.base.money import decimals_for
-from teraflock.base.quantities import memory_text
+from teraflock.base.money import amount_text, decimals_for
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.lazy import NamingGroup
-from teraflock.cli.money_words import amount_column, amount_text, counted, month_option
+from teraflock.cli.money_words import month_option
 from teraflock.cli.options import json_option, project_option
-from teraflock.cli.output import columns, remark, write_json
-from teraflock.cli.table import Column, render
-from teraflock.cli.words import cards_text, time_text
+from teraflock.cli.output import remark, write_json
+from teraflock.cli.table import Column, write_list, write_rows
+from teraflock.words.bill import line_fields
+from teraflock.words.money import amount_column, counted
 
 if TYPE_CHECKING:
-    from teraflock.wire.bill import BillAnswer, LineAnswer, MarginRowAnswer
+    from teraflock.wire.bill import BillAnswer, MarginRowAnswer
 
 HELP: Final = """What a month cost a project.
 
@@ -36,16 +36,6 @@ GROUPS: Final = (
     Column("LINES", right=True, worth=5),
     Column("AMOUNT", right=True),
 )
-LINES: Final = (
-    Column("FROM"),
-    Column("UNTIL", worth=8),
-    Column("NAME", flexible=True),
-    Column("KIND", worth=7),
-    Column("GPUS", worth=8),
-    Column("MODE", worth=4),
-    Column("OFF", right=True, worth=3),
-    Column("AMOUNT", right=True),
-)
 
 
 MARGIN: Final = (
@@ -58,7 +48,10 @@ MARGIN: Final = (
 
 
 class UnsoundBooks(TeraflockError):
+    """`tera bill verify` found a difference between the books and the events."""
+
     code = "unsound_books"
+    remedy = "Look at the differences that the command lists."
 
 
 @click.group(cls=NamingGroup, help=HELP, invoke_without_command=True)
@@ -89,18 +82,8 @@ def command(ctx: click.Context, month: str, by: str, label: str, project: str | 
 def lines(month: str, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
         found = client.bills.lines(month=month)
-    if as_json:
-        write_json(found)
-    elif found:
-        click.echo(
-            render(
-                LINES,
-                [_cells(line, decimals_for(each.micros for each in found)) for line in found],
-                columns(),
-            )
-        )
-    else:
-        remark("Nothing was charged; what is held is booked when it is given back or the day is over")
+    empty = "Nothing was charged; what is held is booked when it is given back or the day is over"
+    write_list(found, line_fields(found), as_json=as_json, empty=empty)
 
 
 @command.command(help="Work every charge out again from the events, and compare. For operators.")
@@ -149,7 +132,7 @@ def margin(month: str, by: str, as_json: bool) -> None:
     if as_json:
         write_json(found)
     elif found.rows:
-        click.echo(render(MARGIN, _margin_cells([*found.rows, *found.totals]), columns()))
+        write_rows(MARGIN, _margin_cells([*found.rows, *found.totals]))
         if found.hosts_without_cost:
             hosts = counted(found.hosts_without_cost, "host")
             remark(f"The cost of {hosts} with revenue is not known; `tera host cost set` records one")
@@ -175,23 +158,10 @@ def _write(bill: "BillAnswer") -> None:
     named.append((f"{bill.month} in all", str(bill.lines), bill.micros + bill.unbooked_micros))
     amounts = amount_column([micros for _, _, micros in named], bill.currency)
     rows = [[name, lines, amount] for (name, lines, _), amount in zip(named, amounts, strict=True)]
-    click.echo(render(GROUPS, rows, columns()))
+    write_rows(GROUPS, rows)
     saved = bill.list_micros - bill.micros
     if saved > 0:
         remark(f"{amount_text(saved, bill.currency)} less than on demand")
-
-
-def _cells(line: "LineAnswer", decimals: int) -> list[str]:
-    return [
-        time_text(line.starts_at),
-        time_text(line.ends_at),
-        line.name or line.subject,
-        f"{memory_text(line.egress_bytes)} sent" if line.egress_bytes > 0 else line.kind,
-        cards_text(line) if line.gpus else "",  # type: ignore[arg-type]
-        line.mode if line.mode != "on-demand" else "",
-        f"{line.discount_percent:g}%" if line.discount_percent else "",
-        amount_text(line.micros, line.currency, decimals),
-    ]
 
 
 def _margin_cells(rows: list["MarginRowAnswer"]) -> list[list[str]]:

@@ -8,11 +8,12 @@ from teraflock.base.errors import BadInput
 from teraflock.base.money import MICROS, parse_micros
 from teraflock.cli.connection import connected
 from teraflock.cli.lazy import NamingGroup
-from teraflock.cli.money_words import amount_column, checked_month, parse_amount
+from teraflock.cli.money_words import checked_month, parse_amount
 from teraflock.cli.options import json_option, project_option
-from teraflock.cli.output import columns, write_json
-from teraflock.cli.table import Column, render
+from teraflock.cli.output import write_json
+from teraflock.cli.table import Column, write_rows
 from teraflock.wire.billing import ProfileShape
+from teraflock.words.money import amount_column
 
 if TYPE_CHECKING:
     from teraflock.wire.billing import ProfileAnswer
@@ -112,4 +113,4 @@ def _write(profile: "ProfileAnswer", as_json: bool) -> None:
         rows.append(["tax number", profile.tax_number])
     if profile.tax_name:
         rows.append([profile.tax_name, f"{profile.tax_basis_points / 100:g} %"])
-    click.echo(render(COLUMNS, rows, columns()))
+    write_rows(COLUMNS, rows)

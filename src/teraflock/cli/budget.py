@@ -5,15 +5,17 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from teraflock.base.errors import BadInput
+from teraflock.base.money import amount_text
 from teraflock.cli.connection import connected
 from teraflock.cli.instance.costs import tell_budget
 from teraflock.cli.lazy import NamingGroup
-from teraflock.cli.money_words import amount_text, hourly_text, parse_amount
+from teraflock.cli.money_words import parse_amount
 from teraflock.cli.options import json_option, project_option
-from teraflock.cli.output import columns, remark, write_json
-from teraflock.cli.table import Column, render
-from teraflock.cli.words import time_text
+from teraflock.cli.output import remark, write_json
+from teraflock.cli.table import Column, write_rows
 from teraflock.wire.budget import BudgetRequest, CapRequest
+from teraflock.words.money import hourly_text
+from teraflock.words.text import time_text
 
 if TYPE_CHECKING:
     from teraflock.wire.budget import BudgetAnswer
@@ -128,7 +130,7 @@ def _write(budget: "BudgetAnswer", as_json: bool) -> None:
         rows.insert(1, ["operator's cap", amount_text(budget.cap_micros, money) + ", set by the operator"])
     if budget.stops_at and not budget.stopped_at:
         rows.append(["the end comes", f"{time_text(budget.stops_at)}, if nothing changes"])
-    click.echo(render(COLUMNS, rows, columns()))
+    write_rows(COLUMNS, rows)
     tell_budget(budget)
     if budget.is_spent:
         remark("It is spent: nothing new can be launched this month")

@@ -1,21 +1,26 @@
 """`tera compare`: providers × cards × habits × prices as one table, to be put into a document."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from html import escape
 from typing import Any, Final
 
 import click
 
 from teraflock.app.local import Local
-from teraflock.base.money import HOURS_PER_MONTH, decimal_text, divided
+from teraflock.base.money import decimal_text
 from teraflock.catalog.providers import Fact, provider_facts
-from teraflock.cli.offer.filters import Asked, OneOf, filter_options, query_from
+from teraflock.cli.offer.filters import OneOf, filter_options
 from teraflock.cli.output import remark, write_csv, write_json
-from teraflock.offer.rules import in_currency
-from teraflock.offer.service import Cheapest, OfferService
+from teraflock.offer.model import Offer
+from teraflock.offer.rules import price_in
+from teraflock.offer.service import Cheapest
+from teraflock.offer.words import OfferWords, query_from
 
 FORMATS: Final = ("markdown", "csv", "html", "json")
 MODES: Final = ("on-demand", "spot", "monthly", "reserved")
+Price = Callable[[Offer], int | None]
+"""Of one GPU-hour of an offer, in the currency of the table."""
 
 HELP: Final = """Compare providers, cards and prices in one table, as Markdown, CSV, HTML or JSON.
 
@@ -35,12 +40,14 @@ Examples:
     "--format", "form", type=OneOf("format", FORMATS), default="markdown", show_default=True, help="How."
 )
 def command(form: str, **words: Any) -> None:
-    asked = Asked(**words)
+    asked = OfferWords(**words)
     with Local() as local:
         service = local.offers()
-        currency = local.currency(asked.currency)
-        found = service.cheapest_by_provider(query_from(asked, service.providers))
-        rows = _rows(found, service, local, currency)
+        currency = local.rates.known(asked.currency)
+        query = query_from(asked, service.providers)
+        found = service.cheapest_by_provider(query)
+        price = partial(price_in, currency=currency, rates=local.rates, on=service.day_of(query), each=True)
+        rows = _rows(found, price)
     head = [
         "provider",
         "GPU",
@@ -60,7 +67,7 @@ def command(form: str, **words: Any) -> None:
         remark("No offer fits")
 
 
-def _rows(found: Sequence[Cheapest], service: OfferService, local: Local, currency: str) -> list[list[str]]:
+def _rows(found: Sequence[Cheapest], price: Price) -> list[list[str]]:
     """One row for each provider and card, in the order of the cheapest price in any mode."""
     by_card: dict[tuple[str, str], dict[str, Cheapest]] = {}
     for each in found:
@@ -68,12 +75,10 @@ def _rows(found: Sequence[Cheapest], service: OfferService, local: Local, curren
             by_card.setdefault((each.offer.provider, each.offer.gpu), {}).setdefault(
                 each.offer.mode or "", each
             )
-    return [_row(key, modes, service, local, currency) for key, modes in by_card.items()]
+    return [_row(key, modes, price) for key, modes in by_card.items()]
 
 
-def _row(
-    key: tuple[str, str], modes: dict[str, Cheapest], service: OfferService, local: Local, currency: str
-) -> list[str]:
+def _row(key: tuple[str, str], modes: dict[str, Cheapest], price: Price) -> list[str]:
     provider, gpu = key
     some = next(iter(modes.values())).offer
     facts = provider_facts(provider)
@@ -82,20 +87,18 @@ def _row(
         provider,
         gpu,
         f"{some.gpu_memory_bytes >> 30} GB" if some.gpu_memory_bytes else "",
-        *(_price(modes.get(mode), service, local, currency) for mode in MODES),
+        *(_price(modes.get(mode), price) for mode in MODES),
         _fact(facts.billing_step_seconds) if facts else "",
         _fact(facts.notice_seconds) if facts else "",
         " to ".join(dict.fromkeys([days[0], days[-1]])) if days else "unknown",
     ]
 
 
-def _price(cheapest: Cheapest | None, service: OfferService, local: Local, currency: str) -> str:
+def _price(cheapest: Cheapest | None, price: Price) -> str:
     if cheapest is None:
         return ""
-    if cheapest.usd_micros_per_gpu_month is None:
-        return "unknown"
-    micros = in_currency(cheapest.usd_micros_per_gpu_month, "USD", currency, local.rates, service.today())
-    return decimal_text(divided(micros, HOURS_PER_MONTH), 3)
+    micros = price(cheapest.offer)
+    return "unknown" if micros is None else decimal_text(micros, 3)
 
 
 def _fact(fact: Fact | None) -> str:

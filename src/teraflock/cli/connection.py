@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from teraflock.base.errors import Unavailable
 from teraflock.cli.output import remark
-from teraflock.cli.words import SIMULATED
+from teraflock.words.text import SIMULATED
 
 if TYPE_CHECKING:
     from teraflock.app.house.connection import Connection
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 class NoServer(Unavailable):
+    """`tera` knows no server to talk to."""
+
     code = "no_server"
+    remedy = "Run `make up`, or set `TERA_SERVER` and `TERA_KEY`."
 
 
 def connection() -> "Connection":
@@ -35,8 +38,9 @@ def connection() -> "Connection":
 
 def mark_simulated(client: "Client") -> None:
     """Words beside answers that do not say it themselves: nothing that is simulated is shown as real."""
-    if client.health().simulated:
-        remark(f"{SIMULATED}: nothing of this is real")
+    health = client.health()
+    if health.simulated:
+        remark(f"{SIMULATED}: {'some' if health.engine == 'mixed' else 'nothing'} of this is real")
 
 
 def connected(project: str | None = None) -> "Client":

@@ -1,23 +1,19 @@
 """`tera credits`: what was given to a project, and what is left of it."""
 
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from datetime import UTC, datetime
+from typing import Final
 
 import click
 
 from teraflock.base.errors import BadInput
-from teraflock.base.money import decimals_for
+from teraflock.base.money import amount_text
 from teraflock.cli.connection import connected
 from teraflock.cli.lazy import NamingGroup
-from teraflock.cli.money_words import amount_text, parse_amount
+from teraflock.cli.money_words import parse_amount
 from teraflock.cli.options import json_option, project_option
-from teraflock.cli.output import columns, remark, write_json
-from teraflock.cli.table import Column, render
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from teraflock.wire.credit import CreditAnswer
+from teraflock.cli.output import remark, write_json
+from teraflock.cli.table import write_list
+from teraflock.words.credit import fields
 
 HELP: Final = """Credits of a project: drawn before anything else, the next to expire first.
 
@@ -26,12 +22,6 @@ Examples:
   tera credits
   tera credits give 100 --reason sign-up --expires 2026-12-31
 """
-COLUMNS: Final = (
-    Column("LEFT", right=True),
-    Column("OF", right=True),
-    Column("REASON", flexible=True),
-    Column("LAST DAY (UTC)"),
-)
 
 
 @click.group(cls=NamingGroup, help=HELP, invoke_without_command=True)
@@ -43,12 +33,7 @@ def command(ctx: click.Context, project: str | None, as_json: bool) -> None:
         return
     with connected(project) as client:
         found = client.credits.list()
-    if as_json:
-        write_json(found)
-    elif found:
-        click.echo(render(COLUMNS, [_cells(each, _decimals(found)) for each in found], columns()))
-    else:
-        remark("No credits")
+    write_list(found, fields(found), as_json=as_json, empty="No credits")
 
 
 @command.command(help="Give a project credit, in its currency. For operators.")
@@ -73,17 +58,3 @@ def _day(text: str) -> datetime:
         return datetime.fromisoformat(text).replace(tzinfo=UTC, hour=23, minute=59, second=59)
     except ValueError:
         raise BadInput(f"`--expires {text}` is no date", hint="Such as `2026-12-31`") from None
-
-
-def _decimals(found: "Sequence[CreditAnswer]") -> int:
-    return decimals_for(micros for each in found for micros in (each.left_micros, each.micros))
-
-
-def _cells(credit: "CreditAnswer", decimals: int) -> list[str]:
-    expires = f"{credit.expires_at - timedelta(seconds=1):%Y-%m-%d}" if credit.expires_at else "never expires"
-    return [
-        amount_text(credit.left_micros, credit.currency, decimals),
-        amount_text(credit.micros, credit.currency, decimals),
-        credit.reason,
-        "expired" if credit.is_expired else expires,
-    ]

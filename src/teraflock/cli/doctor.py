@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from teraflock.cli.options import json_option
-from teraflock.cli.output import columns, remark, write_json
-from teraflock.cli.table import Column, render
+from teraflock.cli.output import remark, write_json
+from teraflock.cli.table import Column, write_rows
 from teraflock.cli.waiting import PhaseLine
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _write(findings: "list[Finding]") -> None:
         [each.check, each.verdict.upper() if each.verdict == "wrong" else each.verdict, each.seen]
         for each in findings
     ]
-    click.echo(render(COLUMNS, rows, columns()))
+    write_rows(COLUMNS, rows)
     repairs = [each for each in findings if each.repair]
     if repairs:
         remark("")

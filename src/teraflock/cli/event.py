@@ -12,10 +12,10 @@ from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.options import json_option, project_option
-from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.pages import all_of
-from teraflock.cli.table import Column, render
-from teraflock.cli.words import details_text, time_text
+from teraflock.cli.table import write_list
+from teraflock.words.event import FIELDS
+from teraflock.words.table import cells
 
 if TYPE_CHECKING:
     from teraflock.client import Client
@@ -26,7 +26,6 @@ LIMIT_MAX: Final = 100_000
 PAGE: Final = 200
 AGO: Final = re.compile(r"([0-9]{1,6})([smhd])")
 SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-LEFT_OUT: Final = frozenset({"sequence", "generation", "asked_at_us", "labels", "member", "host", "region"})
 HELP: Final = """What happened in a project, newest last.
 
 \b
@@ -38,12 +37,6 @@ Examples:
   tera events --follow --json | jq .kind
   tera events --server
 """
-COLUMNS: Final = (
-    Column("AT (UTC)"),
-    Column("KIND"),
-    Column("SUBJECT", flexible=True, worth=8),
-    Column("DETAILS", flexible=True, worth=7),
-)
 
 
 @click.command(help=HELP)
@@ -135,12 +128,8 @@ def _write(events: "list[EventAnswer]", as_json: bool, follow: bool) -> None:
     if follow:
         for event in events:
             _write_one(event, as_json)
-    elif as_json:
-        write_json(events)
-    elif events:
-        click.echo(render(COLUMNS, [_cells(each) for each in events], columns()))
     else:
-        remark("Nothing has happened yet")
+        write_list(events, FIELDS, as_json=as_json, empty="Nothing has happened yet")
 
 
 def _write_one(event: "EventAnswer", as_json: bool) -> None:
@@ -149,19 +138,5 @@ def _write_one(event: "EventAnswer", as_json: bool) -> None:
     if as_json:
         sys.stdout.buffer.write(msgspec.json.encode(event) + b"\n")
     else:
-        click.echo("  ".join(_cells(event)).rstrip())
+        click.echo("  ".join(cells(FIELDS, event)).rstrip())
     sys.stdout.flush()
-
-
-def _cells(event: "EventAnswer") -> list[str]:
-    """For people: who it is about by name, where it went; `--json` has all of it."""
-    details = dict(event.details)
-    name = details.pop("name", None) or event.subject
-    before, after = details.pop("from", None), details.pop("to", None)
-    way = [f"{before or 'nothing'} → {after}"] if after and after != before else []
-    told = {
-        key: value
-        for key, value in details.items()
-        if key not in LEFT_OUT and value not in ("", 0, "{}", None, "on-demand")
-    }
-    return [time_text(event.at), event.kind, str(name), "  ".join([*way, details_text(told)]).strip()]

@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 
 import click
 
-from teraflock.base.money import decimal_text, micros_per
+from teraflock.base.money import decimal_text
 from teraflock.base.quantities import memory_text
 from teraflock.catalog.model import Accelerator, Card
 from teraflock.cli.lazy import LazyGroup
@@ -73,14 +73,16 @@ def _all(as_json: bool) -> None:
     from teraflock.app.home import home
     from teraflock.app.own_cards import read_own_cards
     from teraflock.catalog.cards import all_accelerators, all_cards
+    from teraflock.catalog.gpus import known_gpus
 
-    cards = [*all_cards(), *read_own_cards(home())]
+    gpus = known_gpus(read_own_cards(home()))
     if as_json:
-        from teraflock.wire.gpu import shape_accelerator, shape_card
+        from teraflock.wire.gpu import shape_gpu
 
-        write_json([*map(shape_card, cards), *map(shape_accelerator, all_accelerators())])
+        write_json([shape_gpu(each) for each in gpus])
         return
-    click.echo(render(_COLUMNS, [_cells(card) for card in cards], columns()))
+    cards = [_cells(each) for each in gpus if isinstance(each, Card)]
+    click.echo(render(_COLUMNS, cards, columns()))
     compared = sum("compared with" in card.source for card in all_cards())
     remark(
         f"\n{len(all_cards())} cards. The figures are those of data sheets; {compared} were compared with other tables"
@@ -125,25 +127,21 @@ def _figure(value: float | None) -> str:
 
 def _one(name: str, as_json: bool) -> None:
     from teraflock.app.local import Local
-    from teraflock.catalog.cards import all_accelerators, cards_by_id
-    from teraflock.catalog.names import find_kinds
+    from teraflock.base.clock import today
+    from teraflock.catalog.gpus import gpus_named
     from teraflock.offer.model import Query
+    from teraflock.offer.rules import price_in
 
-    ids = find_kinds(name)
-    cards = [cards_by_id()[id] for id in ids if id in cards_by_id()]
-    others = [each for each in all_accelerators() if each.id in ids]
-    with Local() as local:
-        service = local.offers()
-        cheapest = service.cheapest_by_provider(Query(gpus=tuple(ids)))
+    gpus = gpus_named(name)
     if as_json:
-        from teraflock.wire.gpu import shape_accelerator, shape_card
+        from teraflock.wire.gpu import shape_gpu
 
-        write_json([*map(shape_card, cards), *map(shape_accelerator, others)])
+        write_json([shape_gpu(each) for each in gpus])
         return
-    for each in cards:
-        click.echo("\n".join(_in_full(each)) + "\n")
-    for other in others:
-        click.echo("\n".join(_other_in_full(other)) + "\n")
+    with Local() as local:
+        cheapest = local.offers().cheapest_by_provider(Query(gpus=tuple(each.id for each in gpus)))
+    for each in gpus:
+        click.echo("\n".join(_in_full(each) if isinstance(each, Card) else _other_in_full(each)) + "\n")
     if not cheapest:
         remark("No offer of it is known")
         return
@@ -161,7 +159,7 @@ def _one(name: str, as_json: bool) -> None:
             best.offer.provider,
             best.offer.gpu,
             best.offer.mode or "",
-            _price(best.usd_micros_per_gpu_month),
+            _price(price_in(best.offer, "USD", local.rates, today(local.clock), each=True)),
             best.offer.instance_type,
             best.offer.as_of or "unknown",
             f"{best.offers:,}",
@@ -171,8 +169,8 @@ def _one(name: str, as_json: bool) -> None:
     click.echo(render(head, rows, columns()))
 
 
-def _price(micros_per_month: int | None) -> str:
-    return "unknown" if micros_per_month is None else decimal_text(micros_per(micros_per_month, "hour"), 3)
+def _price(micros: int | None) -> str:
+    return "unknown" if micros is None else decimal_text(micros, 3)
 
 
 def _in_full(card: Card) -> Iterator[str]:

@@ -1,25 +1,19 @@
 """`tera host`: the servers of the cloud, and what this machine has."""
 
-from collections import Counter
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from teraflock.base.clock import SystemClock
-from teraflock.base.quantities import bytes_text
 from teraflock.cli.connection import connected
 from teraflock.cli.host_cost import cost
 from teraflock.cli.instance.show import write_facts
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option
-from teraflock.cli.output import columns, emphasised, remark, write_json
-from teraflock.cli.table import Column, render
-from teraflock.cli.words import SIMULATED, age_text
+from teraflock.cli.output import emphasised, write_json
+from teraflock.cli.table import write_list
 from teraflock.wire.host import HostChange
-
-if TYPE_CHECKING:
-    from teraflock.wire.host import HostAnswer
+from teraflock.words.host import facts, fields, state_text
 
 HELP: Final = """The servers of the cloud: what they have and what of it is free.
 
@@ -34,20 +28,6 @@ Examples:
   tera host allow-out lab2 192.168.10.0/24
   tera host cost set lab2 1.20 USD
 """
-COLUMNS: Final = (
-    Column("HOST", flexible=True),
-    Column("STATE"),
-    Column("GPUS", flexible=True, worth=8),
-    Column("GPUS FREE", right=True, worth=7),
-    Column("VCPUS HELD", right=True, worth=6),
-    Column("RAM HELD", right=True, worth=6),
-    Column("DISK HELD", right=True, worth=4),
-    Column("POOL FULL", right=True, worth=6),
-    Column("ADDRESS", worth=5),
-    Column("REGION", worth=2),
-    Column("SITE", worth=2),
-    Column("SEEN", right=True, worth=3),
-)
 
 
 @click.group(cls=NamingGroup, help=HELP)
@@ -84,16 +64,10 @@ def list_hosts(rented: bool, is_all: bool, as_json: bool) -> None:
     kind = "all" if is_all else "rented" if rented else "own"
     with connected() as client:
         found = sorted(client.hosts.list(kind=kind), key=lambda host: (host.kind, host.name))
-    if as_json:
-        write_json(found)
-    elif found:
-        now = SystemClock().now()
-        rows = [[*_cells(each), age_text(each.seen_at, now)] for each in found]
-        click.echo(render(COLUMNS, rows, columns()))
-    elif rented:
-        remark("No host is rented")
-    else:
-        remark("No host yet; the server registers those of its engine when it starts")
+    empty = "No host yet; the server registers those of its engine when it starts"
+    if rented:
+        empty = "No host is rented"
+    write_list(found, fields(SystemClock().now()), as_json=as_json, empty=empty)
 
 
 @command.command(help="One host with its cards.")
@@ -105,8 +79,8 @@ def show(name: str, as_json: bool) -> None:
     if as_json:
         write_json(host)
         return
-    click.echo(emphasised(f"{host.name}: {_state(host)}"))
-    write_facts(_facts(host))
+    click.echo(emphasised(f"{host.name}: {state_text(host)}"))
+    write_facts(facts(host, SystemClock().now()))
 
 
 @command.command(help="Launch nothing new on a host; what it has stays.")
@@ -167,66 +141,4 @@ def _change(name: str, change: HostChange, as_json: bool) -> None:
     if as_json:
         write_json(host)
     else:
-        click.echo(f"{host.name}: {_state(host)}, region {host.region}")
-
-
-def _fill_percent(host: "HostAnswer") -> int:
-    return host.disk_used_bytes * 100 // host.disk_bytes if host.disk_bytes else 0
-
-
-_LIMITS: Final = {
-    "hold": "hold",
-    "lost": "DO NOT HOLD: the kernel lost count of what each disk holds, and is counting anew",
-    "off": "DO NOT HOLD: quotas are switched off in the pool",
-}
-
-
-def _state(host: "HostAnswer") -> str:
-    return f"{host.state} {SIMULATED}" if host.simulated else host.state
-
-
-def _cells(host: "HostAnswer") -> list[str]:
-    kinds = Counter(gpu.gpu for gpu in host.gpus)
-    return [
-        host.name,
-        _state(host),
-        ", ".join(f"{count}× {name}" for name, count in kinds.items()),
-        str(sum(gpu.free and gpu.healthy for gpu in host.gpus)) if host.gpus else "",
-        f"{host.vcpus_held}/{host.vcpus}",
-        f"{bytes_text(host.ram_bytes_held)}/{bytes_text(host.ram_bytes)}",
-        f"{bytes_text(host.disk_bytes_held)}/{bytes_text(host.disk_bytes)}",
-        f"{_fill_percent(host)} %",
-        host.address,
-        host.region,
-        host.site,
-    ]
-
-
-def cost_text(host: "HostAnswer") -> str:
-    if host.cost_micros_per_hour is None:
-        return ""
-    return f"{host.cost_micros_per_hour / 10**6:.6g} {host.cost_currency} an hour"
-
-
-def _facts(host: "HostAnswer") -> Iterator[tuple[str, str]]:
-    yield "id", host.id
-    yield "site", host.site
-    yield "kind", f"rented, {host.type}" if host.kind == "rented" else ""
-    yield "region", host.zone or host.region
-    yield "cost", cost_text(host)
-    yield "provider's id", host.remote_id
-    yield "address", host.address
-    yield "vCPUs", f"{host.vcpus_held} of {host.vcpus} held"
-    yield "memory", f"{bytes_text(host.ram_bytes_held)} of {bytes_text(host.ram_bytes)} held"
-    yield "disk", f"{bytes_text(host.disk_bytes_held)} of {bytes_text(host.disk_bytes)} held"
-    yield (
-        "pool",
-        f"{bytes_text(host.disk_used_bytes)} of {bytes_text(host.disk_bytes)} written, {_fill_percent(host)} %",
-    )
-    yield "disk limits", _LIMITS[host.disk_limits]
-    yield "open networks", ", ".join(host.allow_out) or "none but the internet"
-    for gpu in host.gpus:
-        state = "free" if gpu.free else "held"
-        health = "" if gpu.healthy else ", NOT HEALTHY"
-        yield gpu.slot, f"{gpu.name}, {bytes_text(gpu.memory_bytes)}, {state}{health}"
-    yield "seen", f"{age_text(host.seen_at, SystemClock().now())} ago"
+        click.echo(f"{host.name}: {state_text(host)}, region {host.region}")

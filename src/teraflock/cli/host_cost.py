@@ -8,11 +8,12 @@ import click
 from teraflock.base.errors import BadInput
 from teraflock.cli.connection import connected
 from teraflock.cli.lazy import NamingGroup
-from teraflock.cli.money_words import hourly_text, parse_amount
+from teraflock.cli.money_words import parse_amount
 from teraflock.cli.options import json_option
-from teraflock.cli.output import columns, remark, write_json
-from teraflock.cli.table import Column, render
-from teraflock.cli.words import time_text
+from teraflock.cli.output import remark, write_json
+from teraflock.cli.table import Column, write_rows
+from teraflock.words.money import hourly_text
+from teraflock.words.text import time_text
 
 if TYPE_CHECKING:
     from teraflock.wire.host import HostCostAnswer
@@ -60,7 +61,7 @@ def list_costs(name: str | None, as_json: bool) -> None:
     if as_json:
         write_json(found)
     elif found:
-        click.echo(render(COLUMNS, [_cells(each) for each in found], columns()))
+        write_rows(COLUMNS, [_cells(each) for each in found])
     else:
         remark("No cost is set; `tera host cost set NAME AMOUNT CURRENCY` sets one")
 

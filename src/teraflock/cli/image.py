@@ -5,20 +5,19 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from teraflock.base.clock import SystemClock
-from teraflock.base.quantities import bytes_text
 from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, wait_option, yes_option
-from teraflock.cli.output import columns, remark, write_json
-from teraflock.cli.table import Column, render
+from teraflock.cli.output import remark, write_json
+from teraflock.cli.table import write_list, write_table
 from teraflock.cli.waiting import NotDone, wait
-from teraflock.cli.words import age_text, check_name
+from teraflock.cli.words import check_name
 from teraflock.wire.image import ImageRequest
+from teraflock.words.image import fields
 
 if TYPE_CHECKING:
     from teraflock.client import Client
-    from teraflock.wire.image import ImageAnswer
 
 HELP: Final = """What instances boot: images built from recipes, and images made from instances.
 
@@ -31,15 +30,6 @@ Examples:
 """
 BUILD_SECONDS_MAX: Final = 3600.0
 """Frameworks with CUDA are gigabytes to fetch, install and pack."""
-COLUMNS: Final = (
-    Column("IMAGE"),
-    Column("STATE"),
-    Column("SIZE", right=True, worth=6),
-    Column("FROM", worth=5),
-    Column("FOR", worth=4),
-    Column("AGE", right=True, worth=3),
-    Column("PROBLEM", flexible=True, worth=8),
-)
 
 
 @click.group(cls=NamingGroup, help=HELP)
@@ -54,12 +44,8 @@ def list_images(project: str | None, as_json: bool) -> None:
     with connected(project) as client:
         found = list(client.images.list())
         mark_simulated(client)
-    if as_json:
-        write_json(found)
-    elif found:
-        _write(found)
-    else:
-        remark("No image yet; `tera image build base` builds one")
+    empty = "No image yet; `tera image build base` builds one"
+    write_list(found, fields(SystemClock().now()), as_json=as_json, empty=empty)
 
 
 @command.command(
@@ -122,25 +108,8 @@ def _make(
     if as_json:
         write_json(image)
     else:
-        _write([image])
+        write_table(fields(SystemClock().now()), [image])
     if image.state == "failed":
         raise NotDone(
             f"The image `{image.name}` could not be made: {image.problem or 'the reason is unknown'}"
         )
-
-
-def _write(images: "list[ImageAnswer]") -> None:
-    now = SystemClock().now()
-    rows = [
-        [
-            each.name,
-            each.state,
-            bytes_text(each.size_bytes) if each.size_bytes else "",
-            each.recipe or "an instance",
-            "all" if each.shared else "this project",
-            age_text(each.created_at, now),
-            each.problem,
-        ]
-        for each in images
-    ]
-    click.echo(render(COLUMNS, rows, columns()))

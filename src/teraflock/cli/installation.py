@@ -12,7 +12,7 @@ from teraflock.cli.instance.show import write_facts
 from teraflock.cli.options import json_option, yes_option
 from teraflock.cli.output import called, emphasised, remark, write_json
 from teraflock.cli.waiting import NotDone, phases
-from teraflock.cli.words import SIMULATED
+from teraflock.words.text import SIMULATED
 
 if TYPE_CHECKING:
     from teraflock.app.house.down import Fallen

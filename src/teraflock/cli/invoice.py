@@ -2,20 +2,19 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from teraflock.base.errors import BadInput
+from teraflock.base.money import amount_text
 from teraflock.cli.connection import connected
 from teraflock.cli.lazy import NamingGroup
-from teraflock.cli.money_words import amount_text, month_argument, month_option
+from teraflock.cli.money_words import month_argument, month_option
 from teraflock.cli.options import json_option, project_option
-from teraflock.cli.output import columns, remark, write_json
-from teraflock.cli.table import Column, render
-
-if TYPE_CHECKING:
-    from teraflock.wire.invoice import InvoiceAnswer
+from teraflock.cli.output import remark, write_json
+from teraflock.cli.table import write_list
+from teraflock.words.invoice import FIELDS
 
 HELP: Final = """Invoices of a project.
 
@@ -27,16 +26,6 @@ Examples:
   tera invoice show 2026-10 --pdf october.pdf
   tera invoice show 2026-10 --out october.html
 """
-COLUMNS: Final = (
-    Column("NUMBER"),
-    Column("USAGE", right=True, worth=6),
-    Column("CREDITS", right=True, worth=4),
-    Column("TAX", right=True, worth=5),
-    Column("PAID", right=True, worth=4),
-    Column("DUE", right=True),
-    Column("STILL OPEN", right=True, worth=8),
-    Column("ISSUED", worth=7),
-)
 
 
 @click.group(cls=NamingGroup, help=HELP)
@@ -50,12 +39,8 @@ def command() -> None:
 def list_(project: str | None, as_json: bool) -> None:
     with connected(project) as client:
         found = client.invoices.list()
-    if as_json:
-        write_json(found)
-    elif found:
-        click.echo(render(COLUMNS, [_cells(each) for each in found], columns()))
-    else:
-        remark("No invoice yet; one is issued when a month is over")
+    empty = "No invoice yet; one is issued when a month is over"
+    write_list(found, FIELDS, as_json=as_json, empty=empty)
 
 
 @command.command(help="Issue the invoice of a month that is over. For operators.")
@@ -109,19 +94,3 @@ def _put(content: bytes, out: str | None, pdf: str | None) -> None:
     except OSError as error:
         raise BadInput(f"`{file}` cannot be written: {error.strerror}") from None
     remark(f"Written to `{file}`")
-
-
-def _cells(invoice: "InvoiceAnswer") -> list[str]:
-    """Invoices are in whole cents."""
-
-    def text(micros: int) -> str:
-        return amount_text(micros, invoice.currency, 2)
-
-    amounts = (invoice.usage_micros, invoice.credit_micros, invoice.tax_micros, invoice.paid_micros)
-    return [
-        invoice.number,
-        *(text(micros) if micros else "" for micros in amounts),
-        text(invoice.due_micros),
-        text(invoice.open_micros) if invoice.open_micros else "paid",
-        f"{invoice.issued_at:%Y-%m-%d}",
-    ]

@@ -1,6 +1,5 @@
 """`tera key`: API keys. The secret is shown once, when it is made; the server keeps a digest of it only."""
 
-from datetime import datetime
 from typing import Final
 
 import click
@@ -11,12 +10,12 @@ from teraflock.cli.connection import connected
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.member import ROLES
 from teraflock.cli.options import json_option, yes_option
-from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.output import remark, write_json
 from teraflock.cli.pages import names_of
-from teraflock.cli.table import Column, render
-from teraflock.cli.words import time_text
-from teraflock.wire.key import KeyAnswer, KeyRequest
+from teraflock.cli.table import write_list
+from teraflock.wire.key import KeyRequest
 from teraflock.wire.member import RoleWord
+from teraflock.words.key import fields
 
 HELP: Final = """API keys: for commands (`TERA_KEY`) and for programs.
 
@@ -29,15 +28,6 @@ Examples:
   export TERA_SERVER=http://127.0.0.1:8372 TERA_KEY=$(tera key create script --json | jq -r .secret)
   tera key revoke key_01j…
 """
-COLUMNS: Final = (
-    Column("KEY", flexible=True),
-    Column("STATE"),
-    Column("ID"),
-    Column("MEMBER", worth=4),
-    Column("ONLY", worth=5),
-    Column("ROLE AT MOST", worth=5),
-    Column("MADE AT (UTC)", worth=3),
-)
 
 
 @click.group(cls=NamingGroup, help=HELP)
@@ -52,23 +42,7 @@ def list_keys(as_json: bool) -> None:
         found = list(client.keys.list())
         members = {} if as_json else names_of(client.members.list)
         projects = {} if as_json else names_of(client.projects.list)
-    if as_json:
-        write_json(found)
-        return
-    now = SystemClock().now()
-    rows = [
-        [
-            each.name,
-            _state(each, now),
-            each.id,
-            members.get(each.member_id, each.member_id),
-            projects.get(each.project, each.project),
-            each.role_max or "",
-            time_text(each.created_at),
-        ]
-        for each in found
-    ]
-    click.echo(render(COLUMNS, rows, columns()))
+    write_list(found, fields(SystemClock().now(), members, projects), as_json=as_json)
 
 
 @command.command(help="A new key; its secret is shown this once.")
@@ -112,11 +86,3 @@ def show_secret(secret: str) -> None:
     """On stdout alone, so that it can be piped to where it is kept."""
     remark("It is shown this once; set it as TERA_KEY where it is used:")
     click.echo(secret)
-
-
-def _state(key: KeyAnswer, now: datetime) -> str:
-    if key.revoked_at:
-        return "revoked"
-    if key.expires_at and key.expires_at <= now:
-        return "expired"
-    return f"until {key.expires_at:%Y-%m-%d}" if key.expires_at else "good"

@@ -1,6 +1,5 @@
 """`tera member`: members of the organisation and their roles."""
 
-from collections.abc import Mapping
 from typing import Final
 
 import click
@@ -9,11 +8,12 @@ from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, organisation_option, yes_option
-from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.output import remark, write_json
 from teraflock.cli.pages import names_of
-from teraflock.cli.table import Column, render
-from teraflock.cli.words import check_member_name, roles_text, time_text
-from teraflock.wire.member import MemberAnswer, MemberRequest, RoleChange, RoleWord
+from teraflock.cli.table import write_list
+from teraflock.cli.words import check_member_name
+from teraflock.wire.member import MemberRequest, RoleChange, RoleWord
+from teraflock.words.member import fields, member_roles_text
 
 ROLES: Final = ("owner", "member", "viewer", "billing")
 HELP: Final = """Members of your organisation and what they may do.
@@ -28,12 +28,6 @@ Examples:
   tera key create laptop --member someone@example.org
   tera member remove someone@example.org
 """
-COLUMNS: Final = (
-    Column("MEMBER", flexible=True),
-    Column("ROLES", flexible=True),
-    Column("ID", worth=5),
-    Column("SINCE (UTC)", worth=4),
-)
 
 
 @click.group(cls=NamingGroup, help=HELP)
@@ -48,11 +42,7 @@ def list_members(organisation: str, as_json: bool) -> None:
     with connected() as client:
         found = list(client.members.list(organisation=organisation))
         names = {} if as_json else names_of(lambda: client.projects.list(organisation=organisation))
-    if as_json:
-        write_json(found)
-        return
-    rows = [[each.name, _roles(each, names), each.id, time_text(each.created_at)] for each in found]
-    click.echo(render(COLUMNS, rows, columns()))
+    write_list(found, fields(names), as_json=as_json)
 
 
 @command.command(help="A new member. `tera key create --member` then makes a key for it.")
@@ -72,7 +62,7 @@ def add(name: str, role: RoleWord, project: str, organisation: str, as_json: boo
         write_json(made)
     else:
         remark(
-            f"{made.name} is {_roles(made, names)}; `tera key create NAME --member {made.name}` makes a key"
+            f"{made.name} is {member_roles_text(made, names)}; `tera key create NAME --member {made.name}` makes a key"
         )
 
 
@@ -89,7 +79,7 @@ def role(name: str, role: RoleWord, project: str, as_json: bool) -> None:
     if as_json:
         write_json(changed)
     else:
-        remark(f"{changed.name} is {_roles(changed, names)}")
+        remark(f"{changed.name} is {member_roles_text(changed, names)}")
 
 
 @command.command(help="Remove a member; its keys end at once. What it launched stays.")
@@ -105,8 +95,3 @@ def remove(name: str, yes: bool, as_json: bool) -> None:
         write_json({"removed": name})
     else:
         remark(f"{name} is no longer a member")
-
-
-def _roles(member: MemberAnswer, names: Mapping[str, str]) -> str:
-    roles = roles_text(member.roles, names)
-    return ", ".join(filter(None, ["operator" if member.is_operator else "", roles])) or "without a role"

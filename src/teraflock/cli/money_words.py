@@ -1,23 +1,14 @@
-"""Amounts as people write and read them. All pure."""
+"""Amounts and months as users type them."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import click
 
 from teraflock.base.errors import BadInput
-from teraflock.base.money import amount_text, decimal_text, decimals_for, parse_micros
+from teraflock.base.money import parse_micros
 
-__all__ = [
-    "amount_column",
-    "amount_text",
-    "checked_month",
-    "counted",
-    "hourly_text",
-    "parse_amount",
-    "years_text",
-]
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MONTH: Final = re.compile(r"20\d\d-(0[1-9]|1[0-2])")
@@ -41,16 +32,6 @@ month_option = click.option(
 month_argument = click.argument("month", callback=checked_month)
 
 
-def amount_column(amounts: Sequence[int], currency: str) -> list[str]:
-    """Amounts that stand below each other, all with as many decimals."""
-    decimals = decimals_for(amounts)
-    return [amount_text(each, currency, decimals) for each in amounts]
-
-
-def hourly_text(micros: int, currency: str) -> str:
-    return f"{decimal_text(micros, 4)} {currency}/h"
-
-
 def parse_amount(text: str, *, at_least: int = 0) -> int:
     """`"500"`, `"12.50"` → micro-units."""
     try:
@@ -64,12 +45,3 @@ def parse_amount(text: str, *, at_least: int = 0) -> int:
             f"`{text}` is no amount", hint="Write it as `500` or `12.50`, in the project's currency"
         )
     return micros
-
-
-def years_text(years: int) -> str:
-    return f"{years} year{'s' if years > 1 else ''}"
-
-
-def counted(count: int, noun: str) -> str:
-    """`1 instance`, `2 instances`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

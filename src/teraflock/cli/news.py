@@ -7,7 +7,7 @@ from teraflock.app.home import home
 from teraflock.cli.connection import connected
 from teraflock.cli.output import remark
 from teraflock.cli.table import printable
-from teraflock.cli.words import time_text
+from teraflock.words.text import time_text
 
 SEEN_FILE: Final = "announcements-seen"
 SEEN_MAX: Final = 200

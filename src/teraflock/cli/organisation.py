@@ -10,16 +10,18 @@ from teraflock.cli.instance.show import write_facts
 from teraflock.cli.key import show_secret
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import checked_reason, json_option, wait_option, yes_option
-from teraflock.cli.output import columns, remark, write_json
-from teraflock.cli.table import Column, render
+from teraflock.cli.output import remark, write_json
+from teraflock.cli.table import write_list
 from teraflock.cli.waiting import wait as wait_until
-from teraflock.cli.words import check_member_name, check_name, time_text
+from teraflock.cli.words import check_member_name, check_name
 from teraflock.wire.organisation import (
     OrganisationAnswer,
     OrganisationRename,
     OrganisationRequest,
     OrganisationStateChange,
 )
+from teraflock.words.organisation import FIELDS
+from teraflock.words.text import time_text
 
 HELP: Final = """Create, suspend, rename and delete organisations. For operators.
 
@@ -36,13 +38,6 @@ Examples:
   tera org rename vision-lab --to vision --reason "the lab was renamed"
   tera org delete vision-lab --reason "contract ended" --force
 """
-COLUMNS: Final = (
-    Column("ORGANISATION"),
-    Column("STATE"),
-    Column("ID", worth=6),
-    Column("CREATED AT (UTC)", worth=5),
-    Column("REASON", flexible=True, worth=4),
-)
 REASON = click.option(
     "--reason", required=True, callback=checked_reason, metavar="TEXT", help="Why; its members see it."
 )
@@ -58,11 +53,7 @@ def command() -> None:
 def list_organisations(as_json: bool) -> None:
     with connected() as client:
         found = client.organisations.list()
-    if as_json:
-        write_json(found)
-        return
-    rows = [[each.name, each.state, each.id, time_text(each.created_at), each.state_reason] for each in found]
-    click.echo(render(COLUMNS, rows, columns()))
+    write_list(found, FIELDS, as_json=as_json)
 
 
 @command.command(help="A new organisation with its first member, whose key is shown this once.")

@@ -7,13 +7,14 @@ import click
 from teraflock.base.errors import BadInput
 from teraflock.cli.connection import connected
 from teraflock.cli.lazy import NamingGroup
-from teraflock.cli.money_words import amount_text, hourly_text, years_text
 from teraflock.cli.options import json_option
-from teraflock.cli.output import columns, remark, write_json
-from teraflock.cli.table import Column, render
+from teraflock.cli.output import remark, write_json
+from teraflock.cli.table import write_table
+from teraflock.words.money import years_text
+from teraflock.words.price import fields
 
 if TYPE_CHECKING:
-    from teraflock.wire.price import PricesAnswer, UnitAnswer
+    from teraflock.wire.price import PricesAnswer
 
 HELP: Final = """What everything costs now.
 
@@ -22,18 +23,6 @@ Examples:
   tera price
   tera price set prices.yaml
 """
-COLUMNS: Final = (
-    Column("WHAT"),
-    Column("AN HOUR", right=True),
-    Column("A MONTH", right=True),
-    Column("BOUGHT BY THE MONTH", right=True, worth=6),
-    Column("SPOT", right=True, worth=5),
-    Column("WHERE", worth=7),
-)
-_NAMES: Final = {
-    "vcpu": "vCPU", "ram": "GB of memory", "disk": "GB of disk", "snapshot": "GB of snapshots",
-    "egress": "GB sent out, once",
-}  # fmt: skip
 
 
 @click.group(cls=NamingGroup, help=HELP, invoke_without_command=True)
@@ -76,7 +65,7 @@ def _read(file: str) -> str:
 
 
 def _write(prices: "PricesAnswer") -> None:
-    click.echo(render(COLUMNS, [_cells(item, prices.currency) for item in prices.items], columns()))
+    write_table(fields(prices.currency), prices.items)
     facts = [f"version {prices.version}, since {prices.starts_at:%Y-%m-%d %H:%M} UTC"]
     if prices.minimum_seconds:
         facts.append(f"a run costs {prices.minimum_seconds} s at least")
@@ -88,15 +77,3 @@ def _write(prices: "PricesAnswer") -> None:
     if prices.tax_percent:
         facts.append(f"{prices.tax_name} {prices.tax_percent:g}% on top")
     remark("; ".join(facts))
-
-
-def _cells(item: "UnitAnswer", currency: str) -> list[str]:
-    is_timed = item.what != "egress"
-    return [
-        _NAMES.get(item.what, item.what),
-        hourly_text(item.on_demand_micros_per_hour, currency) if is_timed else "",
-        amount_text(item.on_demand_micros_per_month, currency),
-        "" if item.monthly_micros is None else amount_text(item.monthly_micros, currency),
-        "" if item.spot_micros_per_hour is None else hourly_text(item.spot_micros_per_hour, currency),
-        item.place,
-    ]

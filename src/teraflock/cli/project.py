@@ -8,12 +8,13 @@ from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, organisation_option, yes_option
-from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.output import remark, write_json
 from teraflock.cli.quota import limit_options, limits_from
-from teraflock.cli.table import Column, render
-from teraflock.cli.words import check_name, time_text
+from teraflock.cli.table import write_list
+from teraflock.cli.words import check_name
 from teraflock.wire.project import ProjectRequest
 from teraflock.wire.quota import QuotaShape
+from teraflock.words.project import FIELDS
 
 HELP: Final = """Projects: each has instances, a private network and a quota of its own; nothing crosses between them.
 
@@ -26,12 +27,6 @@ Examples:
   tera ps --project vision
   tera project create vision --org red-lab --instances 20 --gpus V100=4    # for operators: with a quota
 """
-COLUMNS: Final = (
-    Column("PROJECT"),
-    Column("NETWORK", worth=7),
-    Column("ID", worth=5),
-    Column("MADE AT (UTC)", worth=4),
-)
 
 
 @click.group(cls=NamingGroup, help=HELP)
@@ -45,11 +40,7 @@ def command() -> None:
 def list_projects(organisation: str, as_json: bool) -> None:
     with connected() as client:
         found = list(client.projects.list(organisation=organisation))
-    if as_json:
-        write_json(found)
-        return
-    rows = [[each.name, each.subnet, each.id, time_text(each.created_at)] for each in found]
-    click.echo(render(COLUMNS, rows, columns()))
+    write_list(found, FIELDS, as_json=as_json)
 
 
 @command.command(

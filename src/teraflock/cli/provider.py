@@ -15,6 +15,7 @@ from teraflock.catalog.providers import (
 )
 from teraflock.cli.output import columns, emphasised, write_json
 from teraflock.cli.table import Column, render
+from teraflock.wire.provider import shape_provider
 
 HELP: Final = """Clouds that offer GPUs: how they bill, what spot means there, which traps they have.
 
@@ -37,12 +38,7 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 def command(name: str | None, as_json: bool) -> None:
     chosen = [find_provider(name)] if name else list(all_providers())
     if as_json:
-        write_json(
-            [
-                {"provider": each.id, "name": each.name, "kind": each.kind, "facts": provider_facts(each.id)}
-                for each in chosen
-            ]
-        )
+        write_json([shape_provider(each) for each in chosen])
     elif name:
         click.echo("\n".join(_in_full(chosen[0])))
     else:

@@ -4,20 +4,20 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from teraflock.base.money import decimals_for
+from teraflock.base.money import amount_text
 from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected
 from teraflock.cli.lazy import NamingGroup
-from teraflock.cli.money_words import amount_column, amount_text, parse_amount, years_text
+from teraflock.cli.money_words import parse_amount
 from teraflock.cli.options import json_option, project_option, yes_option
-from teraflock.cli.output import columns, remark, write_json
-from teraflock.cli.table import Column, render
+from teraflock.cli.output import remark, write_json
+from teraflock.cli.table import write_list
 from teraflock.wire.purchase import PurchaseRequest
+from teraflock.words.money import years_text
+from teraflock.words.purchase import fields, limit_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from teraflock.wire.purchase import LimitAnswer, PreviewAnswer, PurchaseAnswer
+    from teraflock.wire.purchase import PreviewAnswer, PurchaseAnswer
 
 HELP: Final = """Pay for what an instance holds by the month, or reserve it for years.
 
@@ -34,19 +34,6 @@ The price is shown before anything is bought; `--yes` skips the question.
 Buying needs the right `purchase.write`, which owners have. Others may buy
 up to a limit that an owner or the operator sets with `tera buy limit`.
 """
-COLUMNS: Final = (
-    Column("ID"),
-    Column("MODE"),
-    Column("INSTANCE", worth=7),
-    Column("A MONTH", right=True),
-    Column("PAID UNTIL"),
-    Column("THEN", worth=6),
-)
-LIMIT_COLUMNS: Final = (
-    Column("MEMBER"),
-    Column("A MONTH", right=True),
-    Column("USED", right=True),
-)
 
 
 @click.group(cls=NamingGroup, help=HELP)
@@ -85,16 +72,7 @@ def reserve(
 def list_(project: str | None, as_json: bool) -> None:
     with connected(project) as client:
         found = client.purchases.list()
-    if as_json:
-        write_json(found)
-    elif found:
-        click.echo(
-            render(
-                COLUMNS, [_cells(each, decimals_for(map(_month_micros, found))) for each in found], columns()
-            )
-        )
-    else:
-        remark("Nothing is bought ahead")
+    write_list(found, fields(found), as_json=as_json, empty="Nothing is bought ahead")
 
 
 @command.command(help="Let it grow to what its instance holds now; the rest of the term is paid pro rata.")
@@ -151,20 +129,8 @@ def limit(member: str, amount: str, project: str | None, as_json: bool) -> None:
 def limits(project: str | None, as_json: bool) -> None:
     with connected(project) as client:
         found = client.purchases.limits()
-    if as_json:
-        write_json(found)
-    elif found:
-        click.echo(render(LIMIT_COLUMNS, _limit_rows(found), columns()))
-    else:
-        remark("No member has a purchase limit: owners may buy, others may not")
-
-
-def _limit_rows(found: "Sequence[LimitAnswer]") -> list[list[str]]:
-    currency = found[0].currency
-    amounts = amount_column(
-        [micros for each in found for micros in (each.micros, each.spent_micros)], currency
-    )
-    return [[each.member, *amounts[2 * index : 2 * index + 2]] for index, each in enumerate(found)]
+    empty = "No member has a purchase limit: owners may buy, others may not"
+    write_list(found, limit_fields(found), as_json=as_json, empty=empty)
 
 
 def _buy(request: PurchaseRequest, yes: bool, project: str | None, as_json: bool) -> None:
@@ -201,20 +167,3 @@ def _say(purchase: "PurchaseAnswer", as_json: bool) -> None:
     remark(
         f"{purchase.id}: {last.kind}, {amount} {what}; paid until {purchase.paid_until:%Y-%m-%d %H:%M} UTC"
     )
-
-
-def _month_micros(purchase: "PurchaseAnswer") -> int:
-    return max(term.month_micros for term in purchase.terms)
-
-
-def _cells(purchase: "PurchaseAnswer", decimals: int) -> list[str]:
-    mode = years_text(purchase.years) if purchase.years else "monthly"
-    then = "ended" if purchase.ended else "renewed" if purchase.renews else "runs out"
-    return [
-        purchase.id,
-        mode,
-        purchase.instance or purchase.instance_id,
-        amount_text(_month_micros(purchase), purchase.currency, decimals),
-        f"{purchase.paid_until:%Y-%m-%d %H:%M}",
-        then,
-    ]

@@ -13,9 +13,9 @@ from teraflock.catalog.names import find_cards
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option
-from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.output import remark, write_json
 from teraflock.cli.pages import project_ref
-from teraflock.cli.table import Column, render
+from teraflock.cli.table import Column, write_rows
 from teraflock.cli.words import parse_pairs
 from teraflock.wire.quota import OrganisationUsage, QuotaShape, UsageAnswer
 
@@ -85,9 +85,9 @@ def show(project: str | None, organisation: str, as_json: bool) -> None:
     if as_json:
         write_json(usage)
     elif isinstance(usage, UsageAnswer) and usage.organisation:
-        click.echo(render(BOTH_COLUMNS, _beside(usage, usage.organisation), columns()))
+        write_rows(BOTH_COLUMNS, _beside(usage, usage.organisation))
     else:
-        click.echo(render(COLUMNS, [[each, *row] for each, row in _rows(usage).items()], columns()))
+        write_rows(COLUMNS, [[each, *row] for each, row in _rows(usage).items()])
 
 
 def _usage(client: "Client", project: str | None, organisation: str) -> UsageAnswer | OrganisationUsage:

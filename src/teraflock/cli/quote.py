@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from teraflock.base.errors import BadInput
+from teraflock.base.money import amount_text
 from teraflock.cli.connection import connected
-from teraflock.cli.money_words import amount_text, hourly_text
 from teraflock.cli.options import json_option, project_option
-from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.output import remark, write_json
 from teraflock.cli.shape_options import shape_from, shape_options
-from teraflock.cli.table import Column, render
+from teraflock.cli.table import Column, write_rows
 from teraflock.wire.quote import QuoteRequest
+from teraflock.words.money import hourly_text
 
 if TYPE_CHECKING:
     from teraflock.wire.quote import QuoteAnswer
@@ -59,7 +60,7 @@ def command(
     if as_json:
         write_json(quote)
     else:
-        click.echo(render(COLUMNS, rows(quote, until), columns()))
+        write_rows(COLUMNS, rows(quote, until))
         if not quote.is_priced:
             remark(f"The price book has no price for {quote.gpu}: the card is not in these amounts")
         if quote.region:

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Final
 
 import click
-import msgspec
 
 from teraflock.app.files import put
 from teraflock.app.home import RATES_NAME
@@ -13,6 +12,7 @@ from teraflock.base.errors import Refused, TeraflockError
 from teraflock.base.exchange import Rates
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
+from teraflock.wire.rate import shape_rate
 
 HELP: Final = """Exchange rates: a dated table, by which prices in several currencies are compared.
 
@@ -32,7 +32,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
         rates, place = local.rates.rows(), local.rates_path
         shipped = place == SHIPPED_RATES
     if as_json:
-        write_json([msgspec.structs.asdict(rate) for rate in rates])
+        write_json([shape_rate(rate) for rate in rates])
         return
     head = [
         Column("CURRENCY"),

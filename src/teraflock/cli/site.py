@@ -1,23 +1,19 @@
 """`tera site`: the engines and cloud accounts of the server."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from teraflock.base.clock import SystemClock
-from teraflock.base.quantities import bytes_text
 from teraflock.cli.connection import connected
 from teraflock.cli.instance.show import write_facts
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, yes_option
-from teraflock.cli.output import columns, emphasised, remark, write_json
-from teraflock.cli.table import Column, render
-from teraflock.cli.words import SIMULATED, age_text, parse_pairs
+from teraflock.cli.output import emphasised, remark, write_json
+from teraflock.cli.table import write_list, write_table
+from teraflock.cli.words import parse_pairs
 from teraflock.wire.site import SiteRequest
-
-if TYPE_CHECKING:
-    from teraflock.wire.site import MachineTypeAnswer, SiteAnswer
+from teraflock.words.site import FIELDS, TYPE_FIELDS, facts, state_text
 
 HELP: Final = """List, check and add sites: the engines and cloud accounts where instances run. For operators.
 
@@ -34,24 +30,6 @@ Examples:
   tera site allow sky --org red-lab
   tera launch --site sky --type sim-1xv100
 """
-COLUMNS: Final = (
-    Column("SITE", flexible=True),
-    Column("KIND"),
-    Column("STATE"),
-    Column("HOSTS", right=True, worth=4),
-    Column("INSTANCES", right=True, worth=4),
-    Column("USED BY", worth=5),
-    Column("PROBLEM", flexible=True, worth=6),
-)
-TYPE_COLUMNS: Final = (
-    Column("TYPE", flexible=True),
-    Column("REGION"),
-    Column("GPUS"),
-    Column("VCPUS", right=True, worth=4),
-    Column("RAM", right=True, worth=4),
-    Column("DISK", right=True, worth=3),
-    Column("COST PER HOUR"),
-)
 
 
 @click.group(cls=NamingGroup, help=HELP)
@@ -64,12 +42,8 @@ def command() -> None:
 def list_sites(as_json: bool) -> None:
     with connected() as client:
         found = client.sites.list()
-    if as_json:
-        write_json(found)
-    elif found:
-        click.echo(render(COLUMNS, [_cells(each) for each in found], columns()))
-    else:
-        remark("No site is set up; see `tera site add --help`")
+    empty = "No site is set up; see `tera site add --help`"
+    write_list(found, FIELDS, as_json=as_json, empty=empty)
 
 
 @command.command(help="Show one site: its state, what it supports, and what can be rented there.")
@@ -81,11 +55,11 @@ def show(name: str, as_json: bool) -> None:
     if as_json:
         write_json(site)
         return
-    click.echo(emphasised(f"{site.name}: {_state(site)}"))
-    write_facts(_facts(site))
+    click.echo(emphasised(f"{site.name}: {state_text(site)}"))
+    write_facts(facts(site, SystemClock().now()))
     if site.types:
         click.echo("")
-        click.echo(render(TYPE_COLUMNS, [_type_cells(each) for each in site.types], columns()))
+        write_table(TYPE_FIELDS, site.types)
 
 
 @command.command(help="Ask a site what it has. Changes nothing there. Exit code 1 if it does not answer.")
@@ -151,45 +125,3 @@ def allow(name: str, organisation: str, remove: bool, as_json: bool) -> None:
         write_json(site)
     else:
         remark(f"`{organisation}` may {'no longer ' if remove else ''}rent machines at `{name}`")
-
-
-def _state(site: "SiteAnswer") -> str:
-    return f"{site.state} {SIMULATED}" if site.simulated else site.state
-
-
-def _used_by(site: "SiteAnswer") -> str:
-    if not site.rents or site.open:
-        return "all"
-    count = len(site.organisations)
-    return f"{count} organisation{'s' if count > 1 else ''}" if count else "nobody"
-
-
-def _cells(site: "SiteAnswer") -> list[str]:
-    counts = [str(site.hosts), str(site.instances)]
-    return [site.name, site.kind, _state(site), *counts, _used_by(site), site.problem]
-
-
-def _facts(site: "SiteAnswer") -> Iterator[tuple[str, str]]:
-    yield "problem", site.problem
-    yield "since", f"{age_text(site.since, SystemClock().now())} ago" if site.since else ""
-    yield "kind", site.kind
-    yield "defined in", site.defined_in
-    yield "machines", "rented, one for each instance" if site.rents else "hosts of our own"
-    yield "supports", ", ".join(site.capabilities)
-    yield "hosts", str(site.hosts)
-    yield "instances", str(site.instances)
-    yield "used by", ", ".join(site.organisations) or _used_by(site)
-    yield "options", ", ".join(f"{name}={value}" for name, value in site.options.items() if value)
-
-
-def _type_cells(each: "MachineTypeAnswer") -> list[str]:
-    prices = each.prices_micros_per_hour.items()
-    return [
-        each.name,
-        each.region,
-        f"{each.gpus}× {each.gpu}" if each.gpus else "",
-        str(each.vcpus),
-        bytes_text(each.ram_bytes),
-        bytes_text(each.disk_bytes),
-        ", ".join(f"{micros / 10**6:.6g} {each.currency} {mode}" for mode, micros in prices),
-    ]

@@ -6,20 +6,19 @@ import click
 
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput
-from teraflock.base.quantities import bytes_text
 from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.instance.lifecycle import act_on, tell
 from teraflock.cli.options import json_option, project_option, wait_option, yes_option
-from teraflock.cli.output import columns, remark, write_json
-from teraflock.cli.table import Column, render
+from teraflock.cli.output import remark, write_json
+from teraflock.cli.table import write_list
 from teraflock.cli.waiting import NotDone, wait
-from teraflock.cli.words import age_text, check_name, time_text
+from teraflock.cli.words import check_name
 from teraflock.wire.snapshot import RestoreRequest, SnapshotRequest
+from teraflock.words.snapshot import fields
 
 if TYPE_CHECKING:
     from teraflock.client import Client
-    from teraflock.wire.snapshot import SnapshotAnswer
 
 SNAPSHOT_HELP: Final = """Keep the disk of an instance as it is now; without a name, list what is kept.
 
@@ -37,14 +36,6 @@ An instance that runs is restarted for it.
 Example:
   tera restore web before-upgrade
 """
-COLUMNS: Final = (
-    Column("SNAPSHOT"),
-    Column("STATE"),
-    Column("KEEPS", right=True, worth=6),
-    Column("MADE AT (UTC)", worth=5),
-    Column("AGE", right=True),
-    Column("PROBLEM", flexible=True, worth=4),
-)
 
 
 @click.command(help=SNAPSHOT_HELP)
@@ -68,7 +59,9 @@ def snapshot(
     with connected(project) as client:
         mark_simulated(client)
         if snapshot_name is None:
-            _write(client.snapshots.list(name), as_json)
+            found = client.snapshots.list(name)
+            empty = "No snapshot yet; give it a name to make one"
+            write_list(found, fields(SystemClock().now()), as_json=as_json, empty=empty)
         elif is_delete:
             client.snapshots.delete(name, snapshot_name)
             if as_json:
@@ -100,27 +93,6 @@ def _make(
         write_json(made)
     else:
         click.echo(f"{name}/{made.name}: {made.state}")
-
-
-def _write(snapshots: "tuple[SnapshotAnswer, ...]", as_json: bool) -> None:
-    if as_json:
-        write_json(snapshots)
-    elif snapshots:
-        now = SystemClock().now()
-        rows = [
-            [
-                each.name,
-                each.state,
-                bytes_text(each.size_bytes),
-                time_text(each.created_at),
-                age_text(each.created_at, now),
-                each.problem,
-            ]
-            for each in snapshots
-        ]
-        click.echo(render(COLUMNS, rows, columns()))
-    else:
-        remark("No snapshot yet; give it a name to make one")
 
 
 @click.command(help=RESTORE_HELP)

@@ -5,12 +5,17 @@ by their absence alone: what must be seen is never dropped. Wide characters (中
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeVar
 from unicodedata import east_asian_width
 
+import click
 import msgspec
 
-from teraflock.cli.output import emphasised
+from teraflock.cli.output import columns as terminal_columns
+from teraflock.cli.output import emphasised, remark, write_json
+from teraflock.words.table import Fields, cells
+
+T = TypeVar("T")
 
 GAP: Final = "  "
 SHORTEST: Final = 14  # a flexible column is not cut below this while another can be dropped
@@ -25,6 +30,26 @@ class Column(msgspec.Struct, frozen=True):
     """May be shortened with `…`."""
     worth: int = 9
     """Those of least worth are dropped first when the terminal is narrow; 9 is never dropped."""
+
+
+def write_list(items: Sequence[T], fields: Fields[T], *, as_json: bool, empty: str = "") -> None:
+    """Things as JSON or as a table. `empty` is said in place of a table without rows."""
+    if as_json:
+        write_json(items)
+    elif items or not empty:
+        write_table(fields, items)
+    else:
+        remark(empty)
+
+
+def write_table(fields: Fields[T], items: Sequence[T]) -> None:
+    columns = [Column(each.title, each.right, each.flexible, each.worth) for each in fields]
+    write_rows(columns, [cells(fields, item) for item in items])
+
+
+def write_rows(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    """A table whose cells are made already."""
+    click.echo(render(columns, rows, terminal_columns()))
 
 
 def render(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> str:

@@ -25,9 +25,10 @@ SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class NotDone(Refused):
-    """The server tried, and undid it."""
+    """The server tried, failed and undid the change."""
 
     code = "not_done"
+    remedy = "`tera show NAME` has the reason."
 
 
 class PhaseLine:

@@ -10,7 +10,8 @@ from teraflock.cli.instance.show import write_facts
 from teraflock.cli.options import json_option
 from teraflock.cli.output import write_json
 from teraflock.cli.pages import names_of
-from teraflock.cli.words import roles_text, time_text
+from teraflock.words.member import roles_text
+from teraflock.words.text import time_text
 
 if TYPE_CHECKING:
     from teraflock.wire.whoami import WhoAmI

@@ -16,20 +16,26 @@ from teraflock.client.bill import Bills
 from teraflock.client.billing import Billing
 from teraflock.client.budget import Budgets
 from teraflock.client.credit import Credits
+from teraflock.client.estimate import Estimates
 from teraflock.client.event import Events
+from teraflock.client.gpu import Gpus
 from teraflock.client.host import Hosts
 from teraflock.client.image import Images
 from teraflock.client.instance import Instances
 from teraflock.client.invoice import Invoices
 from teraflock.client.key import Keys
 from teraflock.client.member import Members
+from teraflock.client.offer import Offers
 from teraflock.client.operator import Operator
 from teraflock.client.organisation import Organisations
+from teraflock.client.plan import Plans
 from teraflock.client.price import Prices
 from teraflock.client.project import Projects
+from teraflock.client.provider import Providers
 from teraflock.client.purchase import Purchases
 from teraflock.client.quota import Quotas
 from teraflock.client.quote import Quotes
+from teraflock.client.rate import Rates
 from teraflock.client.shape import Shapes
 from teraflock.client.site import Sites
 from teraflock.client.snapshot import Snapshots
@@ -63,6 +69,12 @@ class Client:
         self.budgets = Budgets(transport)
         self.credits = Credits(transport)
         self.events = Events(transport)
+        self.gpus = Gpus(transport)
+        self.providers = Providers(transport)
+        self.rates = Rates(transport)
+        self.offers = Offers(transport)
+        self.estimates = Estimates(transport)
+        self.plans = Plans(transport)
         self.hosts = Hosts(transport)
         self.images = Images(transport)
         self.instances = Instances(transport)

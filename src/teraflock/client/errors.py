@@ -1,6 +1,5 @@
 """The API's problems back into the error tree: same code, same sentence, same hint, same exit code."""
 
-from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -14,6 +13,7 @@ from teraflock.base.errors import (
     TeraflockError,
     TooMany,
     Unavailable,
+    error_classes,
 )
 from teraflock.wire.problem import Problem
 
@@ -22,7 +22,7 @@ _BY_STATUS: Final[dict[int, type[TeraflockError]]] = {
     403: Forbidden,
     404: NotFound,
     409: Conflict,
-    422: Conflict,
+    422: BadInput,
     429: TooMany,
     502: Unavailable,
     503: Unavailable,
@@ -31,13 +31,14 @@ _BY_STATUS: Final[dict[int, type[TeraflockError]]] = {
 
 
 class NoAnswer(Unavailable):
-    """The server cannot be reached, or broke off."""
+    """The server cannot be reached, or the connection broke."""
 
     code = "no_answer"
+    remedy = "Check `TERA_SERVER` and the network. `tera doctor` checks a server on this machine."
 
 
 class ServerFault(TeraflockError):
-    """The server answered with something it should not have."""
+    """The server answered with something that is not part of its API."""
 
     code = "internal_error"
 
@@ -55,16 +56,14 @@ def error_of(status: int, content: bytes) -> TeraflockError:
     return kind(problem.detail, hint=problem.hint, context={"request_id": problem.request_id})
 
 
+def class_of_status(status: int) -> type[TeraflockError]:
+    return _BY_STATUS.get(status) or (BadInput if status < 500 else ServerFault)
+
+
 def _kind(code: str, status: int) -> type[TeraflockError]:
-    """The class with this code; a code nobody here knows yet gets a class under the one its status stands for."""
-    for known in _tree(TeraflockError):
+    """The class with this code. An unknown code gets a new class under the class of its status."""
+    for known in error_classes():
         if known.code == code:
             return known
-    parent = _BY_STATUS.get(status) or (BadInput if status < 500 else ServerFault)
+    parent = class_of_status(status)
     return type(parent.__name__, (parent,), {"code": code}) if code else parent
-
-
-def _tree(root: type[TeraflockError]) -> Iterator[type[TeraflockError]]:
-    yield root
-    for child in root.__subclasses__():
-        yield from _tree(child)

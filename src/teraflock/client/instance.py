@@ -26,13 +26,17 @@ EXEC_SECONDS_MORE: Final = 15.0  # for the way there and back, beyond what the c
 
 
 class NotReached(Refused):
-    """An instance came to rest in another state than the one waited for."""
+    """The instance settled in another state than the one you waited for."""
 
     code = "not_reached"
+    remedy = "`tera show NAME` has the reason."
 
 
 class TookTooLong(Unavailable):
+    """The wait ended before the instance reached the state. The server continues to work on it."""
+
     code = "took_too_long"
+    remedy = "Wait again, or follow it with `tera events --follow`."
 
 
 class Instances(Noun):

@@ -10,6 +10,8 @@ multiples of 2 MiB; the smallest block that fits is taken and split; freed neigh
 from bisect import bisect_left, insort
 from typing import Final
 
+import msgspec
+
 MIB: Final = 1 << 20
 ROUND_BYTES: Final = 512
 SMALL_BYTES_MAX: Final = MIB
@@ -23,16 +25,15 @@ class OutOfMemory(Exception):
     """The replay could not place a block within the limit."""
 
 
-class Block:
-    __slots__ = ("address", "after", "before", "free", "size", "small")
+class Block(msgspec.Struct, eq=False, gc=False):
+    """A piece of a segment, linked to its neighbours. `gc=False`: `close` unlinks them."""
 
-    def __init__(self, size: int, small: bool, address: int) -> None:
-        self.size = size
-        self.small = small
-        self.address = address
-        self.free = False
-        self.before: Block | None = None
-        self.after: Block | None = None
+    size: int
+    small: bool
+    address: int
+    free: bool = False
+    before: "Block | None" = None
+    after: "Block | None" = None
 
 
 class CachingAllocator:
@@ -49,7 +50,7 @@ class CachingAllocator:
         self._free: tuple[list[tuple[int, int, Block]], list[tuple[int, int, Block]]] = ([], [])
 
     def allocate(self, size_bytes: int) -> Block:
-        size = (size_bytes + ROUND_BYTES - 1) // ROUND_BYTES * ROUND_BYTES or ROUND_BYTES
+        size = (size_bytes + ROUND_BYTES - 1) & -ROUND_BYTES or ROUND_BYTES
         small = size <= SMALL_BYTES_MAX
         free = self._free[0] if small else self._free[1]
         at = bisect_left(free, (size,))
@@ -58,8 +59,7 @@ class CachingAllocator:
         if rest >= ROUND_BYTES if small or self.expandable else rest > SMALL_BYTES_MAX:
             # Split, here and not in a method: a search for a batch comes this way a hundred thousand times.
             after = block.after
-            other = Block(rest, small, block.address + size)
-            other.free, other.before, other.after = True, block, after
+            other = Block(rest, small, block.address + size, True, block, after)
             if after is not None:
                 after.before = other
             block.after, block.size = other, size

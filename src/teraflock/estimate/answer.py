@@ -106,7 +106,7 @@ def _on_card(known: _Known, card: Card) -> OnGpu:
         )  # fmt: skip
     largest, there = _largest(known, room), known_peaks(card)
     seconds = seconds_on(known.estimator, known.step, card, known.buckets, question.groups)
-    samples = workload.batch * question.groups
+    samples = workload.batch * workload.accumulate * question.groups
     return OnGpu(
         gpu=card.id,
         fits=_fits(known, largest, room),

@@ -68,6 +68,8 @@ class BatchFinder:
 
     def largest(self, limit_bytes: int, resolution: float = RESOLUTION) -> int:
         """The largest batch that fits, by replay; 0 where not even one sample does."""
+        if self.need_bytes(1) > limit_bytes * self._share:
+            return 0  # more is reserved than lives, so no replay can find room
         low, high = 0, BATCH_MAX + 1
         probe = self._guess(limit_bytes * self._share)
         while high - low > max(1, resolution * low):

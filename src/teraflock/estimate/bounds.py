@@ -1,6 +1,6 @@
 """What bounds an operation's time on a GPU, and so how it changes on another one.
 
-An H200 was measured with all of its SMs and with fewer of them beside the whole bandwidth (`recording/fit_split.py`).
+An H200 was measured with all of its SMs and with fewer of them beside the whole bandwidth (`lab/fit_split.py`).
 That tells three kinds of operations apart:
 
 - a single pass over memory takes as long as memory or the SMs do, whichever is more;
@@ -35,7 +35,7 @@ SINGLE: Final = "pass"
 
 
 class CardModel(msgspec.Struct, frozen=True, kw_only=True):
-    """The fitted numbers: `recording/fit_split.py` and `recording/fit_cards.py` write them."""
+    """The fitted numbers: `lab/fit_split.py` and `lab/fit_cards.py` write them."""
 
     sm_share: dict[str, float]
     """By kind of operation (`sm_kind`): how much of the time above the floor shrinks as SMs are added."""

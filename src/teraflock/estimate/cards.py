@@ -158,7 +158,7 @@ FITTED_CARDS: Final = frozenset(
         "TitanXp",
     ]
 )
-"""Those whose whole steps `recording/fit_cards.py` was fitted on."""
+"""Those whose whole steps `lab/fit_cards.py` was fitted on."""
 
 
 def evidence_kind(card: Card) -> str:

@@ -17,7 +17,8 @@ CROSSBAR: Final = 1.28
 """The cache runs on the clock of the SMs: below 0.78 of its boost clock an H200 no longer draws its whole bandwidth."""
 RATES: Final = ("fp32_tflops", "fp16_tflops", "tf32_tensor_tflops", "fp16_tensor_tflops")
 SLICE_USABLE: Final = 0.97
-"""Of its share of the memory: a slice of an H100 or A100 that is called 10 GB has 9.5 to 9.75 GiB."""
+"""Of its share of the memory, where no machine was asked: a slice of an H100 or A100 that is called 10 GB has 9.5 to
+9.75 GiB. Of an H200 the driver says what its slices have, between 0.91 and 1.0 of their share."""
 CLOCK_SHARE_MIN: Final = 0.1
 WATTS_SHARE_MIN: Final = 0.1
 
@@ -28,6 +29,7 @@ def sliced(card: Card, part: Slice) -> Card:
     sms = min(whole, part.sms or max(1, round(part.share * whole)))
     share = sms / whole if whole else part.share
     usable = card.usable_memory_mib
+    share_mib = round(usable * part.memory_share * SLICE_USABLE) if usable else None
     return replace(
         card,
         **_rates(card, share),
@@ -35,7 +37,7 @@ def sliced(card: Card, part: Slice) -> Card:
         name=f"{card.name}, slice {part.profile}",
         sms=sms or None,
         memory_gb=part.memory_gb,
-        usable_memory_mib=round(usable * part.memory_share * SLICE_USABLE) if usable else None,
+        usable_memory_mib=part.usable_memory_mib or share_mib,
         bandwidth_gbs=card.bandwidth_gbs * part.memory_share if card.bandwidth_gbs else None,
         tdp_watts=card.tdp_watts * share if card.tdp_watts else None,
         nvlink_gbs=0.0,

@@ -14,6 +14,7 @@ from teraflock.estimate.step import SHARED, Seconds, StepWork
 from teraflock.estimate.tensor_parallel import divided, reduce_seconds
 from teraflock.estimate.workspace import CUBLAS_WORKSPACE_BYTES
 from teraflock.workload import zoo
+from teraflock.workload.accumulation import accumulated
 from teraflock.workload.expression import folded_all
 from teraflock.workload.model import Workload, checked, is_trace
 from teraflock.workload.trace import DTYPE_BYTES, Trace, read_trace_file
@@ -42,6 +43,8 @@ class Estimator:
         self.trace = msgspec.structs.replace(
             self.trace, expressions=folded_all(self.trace.expressions, fixed)
         )
+        if self.workload.accumulate > 1:
+            self.trace = accumulated(self.trace)
         self._outline = Outline(self.trace)
         self.known = measured()
         self.optimizer = self.workload.optimizer if self.workload.task == "train" else "none"
@@ -85,8 +88,9 @@ class Estimator:
         if not self.workload.kv_cache or self.is_trace:
             return 0
         size = 2 if self.workload.precision != "fp32" else 4
-        tokens = self.workload.batch * (self.workload.seq or 0)
-        return zoo.entry(self.workload.model).kv_elements_per_token * tokens * size // self.tensor_parallel
+        known = zoo.entry(self.workload.model)
+        elements = known.kv_elements_per_token * (self.workload.seq or 0) + known.kv_elements_fixed
+        return elements * self.workload.batch * size // self.tensor_parallel
 
     def gradient_bytes(self) -> int:
         scene = self.scene()
@@ -107,9 +111,25 @@ def step_of(
     context: bool = False,
     card_model: CardModel | None = None,
 ) -> StepWork:
+    passes = estimator.workload.accumulate - 1
+    alone = _step(estimator, scene, "none", host, context, card_model) if passes else None
+    return _step(
+        estimator, scene, estimator.optimizer, host, context, card_model, (alone, passes) if alone else None
+    )
+
+
+def _step(
+    estimator: Estimator,
+    scene: Scene,
+    optimizer: str,
+    host: str,
+    context: bool,
+    card_model: CardModel | None,
+    before: tuple[StepWork, int] | None = None,
+) -> StepWork:
     return StepWork(
         scene,
-        estimator.optimizer,
+        optimizer,
         estimator.known,
         estimator.workload.precision,
         host=host,
@@ -117,6 +137,7 @@ def step_of(
         generator=estimator.is_generator,
         context=context,
         card_model=card_model,
+        before=before,
     )
 
 

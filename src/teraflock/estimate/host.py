@@ -3,7 +3,7 @@
 The host issues operations in order; the GPU runs them in order, none before it was issued; the step ends when both
 have. What an operation costs the host depends on who issues it: Python without gradients (`infer`), Python that also
 notes what the backward pass needs (`forward`), or autograd's own thread (`backward`). The seconds per kind are those of
-an undisturbed host, as `recording/fit.py` fitted them. Servers share their cores, so a host takes longer most of the
+an undisturbed host, as `lab/fit.py` fitted them. Servers share their cores, so a host takes longer most of the
 time: how many times as long is its pace.
 """
 
@@ -88,7 +88,7 @@ def issued(
 
 
 def _ending(optimizer: str, parameters: float, *, context: bool) -> Weights:
-    kind = {"sgd": "sgd", "adam": "adam", "adamw": "adam"}.get(optimizer)
+    kind = {"sgd": "sgd", "adam": "adam"}.get(optimizer, "adam" if "adamw" in optimizer else None)
     if kind is None:
         return {}
     return {kind: parameters, "context_parameter": parameters if context and kind == "adam" else 0.0}

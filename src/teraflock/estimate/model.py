@@ -1,12 +1,15 @@
 """What is asked of an estimate, and what it says: everything the command line and others read."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
 from teraflock.catalog.model import Card
 from teraflock.estimate.step import SHARED, Seconds
 from teraflock.workload.model import Workload
+
+GPUS_MAX: Final = 8  # of one machine: beyond it no estimate is made
 
 
 class Limit(msgspec.Struct, frozen=True):

@@ -179,7 +179,7 @@ def _attention(base: str, inputs: Sequence[Shaped], moved: float, *, causal: boo
     if causal:
         flops /= 2  # no word looks at those after it
     dtype = {"b": "h", "h": "h"}.get(query[0], "f")
-    kind = "cudnn" if "cudnn" in base else "efficient"
+    kind = "efficient" if "efficient" in base else "cudnn"  # flash attention is priced as cuDNN's
     return Work(
         base,
         f"attention{'b' if backward else 'f'}:{kind}",

@@ -1,4 +1,4 @@
-"""How much of the rates on its data sheet a card reaches, beside an H200: fitted by `recording/reach.py`.
+"""How much of the rates on its data sheet a card reaches, beside an H200: fitted by `lab/reach.py`.
 
 Every effect is a logarithm, and effects add up. A chip that was measured keeps an effect of its own; all others go by
 a trait of theirs that a data sheet tells. What one chip of a generation does says little about the next: the two

@@ -243,14 +243,19 @@ def nearby(spot: tuple[float, ...], points: Sequence[list[float]]) -> tuple[floa
     begin, end = bisect_left(points, [first - reach]), bisect_left(points, [first + reach, inf])
     # most of those near in the first coordinate are far in the second; the exact limit is drawn below
     least, most = second - WIDER * reach, second + WIDER * reach
+    limit, width = reach * reach, NEAR * NEAR
     for point in [each for each in points[begin:end] if least < each[1] < most]:
-        distance = (first - point[0]) ** 2 + (second - point[1]) ** 2
-        if distance >= reach * reach:
+        apart, across = first - point[0], second - point[1]
+        distance = apart * apart + across * across
+        if distance >= limit:
             continue
-        for at, mine in enumerate(others, start=2):
-            distance += (mine - point[at]) ** 2
-        if distance < reach * reach:
-            share = exp(-distance / (NEAR * NEAR))
+        at = 2
+        for mine in others:
+            apart = mine - point[at]
+            distance += apart * apart
+            at += 1
+        if distance < limit:
+            share = exp(-distance / width)
             weight += share
             total += share * point[-1]
     return total / (weight + DOUBT), weight / (weight + DOUBT)

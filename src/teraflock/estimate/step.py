@@ -52,9 +52,12 @@ class StepWork:
         generator: bool = False,
         context: bool = False,
         card_model: CardModel | None = None,
+        before: "tuple[StepWork, int] | None" = None,
     ) -> None:
         """`model` of the zoo; `card_model` in place of the fitted one, for judging a fit; `context` for a step as some
-        were measured, under `with torch.device(…)`."""
+        were measured, under `with torch.device(…)`; `before`: passes that only accumulate gradients, and how many of
+        them a step has."""
+        self._before = before
         trains = scene.trace.has_backward and not scene.trace.has_optimizer
         lists = optimizer_works(optimizer, scene) if trains else []
         step = issued(scene, optimizer, len(lists), generator=generator, context=context)
@@ -100,24 +103,33 @@ class StepWork:
         return self._latest[1]
 
     def seconds(self, peaks: Peaks) -> float:
-        return self._seconds(self._slower(peaks), self._pace)
+        alone = self._seconds(self._slower(peaks), self._pace)
+        if self._before is None:
+            return alone
+        work, times = self._before
+        return alone + times * work.seconds(peaks)
 
     def seconds_where_gpu_takes(self, gpu_seconds: float) -> float:
         """The step's time where the GPU's part of it is known otherwise: for fitting."""
         return self._seconds(gpu_seconds / max(self._lines.gpu_seconds, 1e-9), self._pace)
 
     def waits_for_host(self, peaks: Peaks) -> bool:
-        return self.gpu_seconds(peaks) < HOSTED_SHARE * self.seconds(peaks)
+        return self.gpu_seconds(peaks) < HOSTED_SHARE * self._seconds(self._slower(peaks), self._pace)
 
     def interval(self, peaks: Peaks, doubt: Sequence[float] = (0.0, 0.0)) -> tuple[float, float]:
         """Tenth and ninetieth percentile: host and GPU as quick, and as slow, as one in ten of each was found. Wider by
         the doubt about a card, down and up."""
         slower, (low, high), (down, up) = self._slower(peaks), self._spread, doubt
         quick, _, slow = self._paces
-        return (
+        found = (
             self._seconds(slower * exp(-hypot(low, down)), quick),
             self._seconds(slower * exp(hypot(high, up)), slow),
         )
+        if self._before is None:
+            return found
+        work, times = self._before
+        least, most = work.interval(peaks, doubt)
+        return found[0] + times * least, found[1] + times * most
 
     def _slower(self, peaks: Peaks) -> float:
         """How many times as long as the H200 the GPU takes."""
@@ -158,6 +170,8 @@ def optimizer_works(optimizer: str, scene: Scene) -> list[Work]:
     return made
 
 
+_EIGHT: Final = (("_foreach_add_", 2), ("_foreach_add_", 2))
+"""One pass over weights, gradients and small states, in kernels of its own."""
 _ADAM: Final = (
     ("_foreach_lerp_", 2),
     ("_foreach_mul_", 1),
@@ -171,6 +185,9 @@ FOREACH: Final = {
     "sgd": (("_foreach_mul_", 1), ("_foreach_add_", 2), ("_foreach_add_", 2)),
     "adam": _ADAM,
     "adamw": (("_foreach_mul_", 1), *_ADAM),
+    "adamw-8bit": _EIGHT,
+    "paged-adamw": (*_EIGHT, *_EIGHT),
+    "paged-adamw-8bit": _EIGHT,
     "adafactor": (
         ("linalg_vector_norm", 1),
         ("linalg_vector_norm", 1),

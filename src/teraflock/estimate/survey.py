@@ -19,13 +19,10 @@ from teraflock.estimate.cards import reservable_bytes
 from teraflock.estimate.estimator import Estimator, finder_for, need_bytes, seconds_on, step_of
 from teraflock.estimate.memory import ALLOCATE, FREE, Scene, optimizer_state, peaks_by_phase, plain_peak
 from teraflock.estimate.parallel import offload_seconds
+from teraflock.estimate.sharded import sharded_peak
 from teraflock.estimate.step import SHARED, Seconds, StepWork
 from teraflock.workload.model import Workload
 from teraflock.workload.trace import DTYPE_BYTES, EVENT_KINDS
-
-GATHERED_SHARE: Final = 0.125
-"""Of the weights, whole on every GPU at a time: two layers of sixteen. Assumed; no trace says what a layer is."""
-
 
 STAGE_MAX: Final = 3
 
@@ -40,9 +37,8 @@ class Survey:
     """With a `stage` of ZeRO, several GPUs split state among them: 1 the optimizer's, 2 the gradients too, 3 the
     weights as well (FSDP).
 
-    What then stays on each is arithmetic, from the sizes in the trace; it was never measured. The optimizer's step
-    works on shards alone, so its temporaries are split as well. With `offload` that step runs on the host, which keeps
-    its state.
+    `estimate/sharded.py` says what each GPU then has. The optimizer's step works on shards alone, so its temporaries
+    are split as well. With `offload` that step runs on the host, which keeps its state.
     """
 
     def __init__(
@@ -128,53 +124,48 @@ class Survey:
             sum(optimizer_state(optimizer, shape, size)) for shape, size, trained in self._tensors if trained
         )
 
-    @cached_property
-    def _gathered_bytes(self) -> int:
-        largest = max((size for _, size, _ in self._tensors), default=0)
-        return min(self._weights, max(round(GATHERED_SHARE * self._weights), 2 * largest))
-
-    def _shard_bytes(self, gpus: int) -> int:
-        """By how much memory on each GPU changes when state is split: what leaves, less what is there beside it."""
-        share = 1 - 1 / gpus
-        if self._stage == 1:
-            return round(self._gradients - self._optimizer_state * share)
-        leaves = (self._optimizer_state + self._gradients) * share
-        if self._stage < STAGE_MAX:
-            return -round(leaves)
-        leaves += self._weights * share
-        return round(self._gathered_bytes - leaves) if self._gathered_bytes < leaves else 0
-
     def _finder(self, gpus: int) -> tuple[BatchFinder | None, int]:
         if gpus not in self._finders:
-            extra, share = 0, 1.0
-            if gpus > 1:
-                extra = self._shard_bytes(gpus) if self._stage else self.estimator.gradient_bytes()
-                share = 1 / gpus if self._stage else 1.0
-            if self._offload:
-                extra -= round(self._optimizer_state * share)
-                share = 0.0
-            finder = finder_for(self.estimator, extra, share)
-            need = need_bytes(self.estimator, finder)
-            if finder is None and ((self._stage and gpus > 1) or self._offload):
-                need = self._need_of_trace(gpus, extra)
+            share = 0.0 if self._offload else 1 / gpus if self._stage else 1.0
+            finder = finder_for(self.estimator, self._extra_bytes(gpus, share), share)
+            need = need_bytes(self.estimator, finder) if finder else self._need_of_trace(gpus, share)
             self._finders[gpus] = finder, need
         return self._finders[gpus]
 
-    def _need_of_trace(self, gpus: int, extra: int) -> int:
-        """Of a trace that stands for one batch. Within the optimizer's step all that lives is in shards."""
+    def _extra_bytes(self, gpus: int, share: float) -> int:
+        """By how much the peak on each GPU differs from that of a single one whose optimizer has such a share of its
+        temporaries."""
+        if self._stage > 1 and gpus > 1:
+            return self._sharded_peak(gpus) - self._plain_peak(share)
+        gradients = self.estimator.gradient_bytes() if gpus > 1 else 0
+        leaves = 1.0 if self._offload else 1 - 1 / gpus if self._stage else 0.0
+        return round(gradients - self._optimizer_state * leaves)
+
+    def _need_of_trace(self, gpus: int, share: float) -> int:
+        """Of a trace that stands for one batch. With stage 1 its optimizer's step works on shards, and the weights are
+        whole."""
         scene = self.estimator.lean_scene(self.workload.batch)
-        if not scene.trace.has_optimizer:
-            peak = plain_peak(
-                scene,
-                self.estimator.optimizer,
-                cublas_bytes=self.estimator.cublas_bytes,
-                temporary_share=0.0 if self._offload else 1 / gpus,
-            )
-            return peak + extra
+        if not scene.trace.has_optimizer or not self._stage or gpus == 1:
+            return self._plain_peak(share) + self._extra_bytes(gpus, share)
+        if self._stage > 1:
+            return self._sharded_peak(gpus)
         before, within = peaks_by_phase(scene)
-        # Of what lives there, the weights are whole below stage 3, and all else is in shards.
-        whole = self._gathered_bytes if self._stage == STAGE_MAX else self._weights
-        return max(before + extra, round(within / gpus) + whole)
+        return max(before + self._extra_bytes(gpus, share), round(within / gpus) + self._weights)
+
+    def _plain_peak(self, share: float) -> int:
+        scene = self.estimator.lean_scene(self.workload.batch)
+        cublas_bytes = self.estimator.cublas_bytes
+        return plain_peak(scene, self.estimator.optimizer, cublas_bytes=cublas_bytes, temporary_share=share)
+
+    def _sharded_peak(self, gpus: int) -> int:
+        return sharded_peak(
+            self.estimator.lean_scene(self.workload.batch),
+            self.estimator.optimizer,
+            cublas_bytes=self.estimator.cublas_bytes,
+            stage=self._stage,
+            gpus=gpus,
+            offload=self._offload,
+        )
 
 
 def _optimizer_bytes(scene: Scene) -> int:

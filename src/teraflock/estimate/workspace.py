@@ -2,7 +2,7 @@
 
 cuDNN lays images out anew (a copy of input and output) for its tensor-core kernels; attention's backward
 pass accumulates in float32; a few others sort or widen. The shares were measured on an H200 operation by
-operation (`recording/fit.py` writes them); an operation without a share is taken to need nothing.
+operation (`lab/fit.py` writes them); an operation without a share is taken to need nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,8 +13,6 @@ from teraflock.estimate.operation import Work
 from teraflock.workload.trace import DTYPE_BYTES, Operation
 
 CUBLAS_WORKSPACE_BYTES: Final = {"Hopper": 32 << 20, "Blackwell": 32 << 20}
-CUBLAS_WORKSPACE_BYTES_OLD: Final = 8519680
-"""Per handle, before Hopper: 4096 KiB twice and 128 KiB, PyTorch's default."""
 
 
 def workspace_bytes(
@@ -75,15 +73,6 @@ def _uncontiguous_input(operation: Operation, sizes: Sequence[int]) -> int:
 
 def _roll(operation: Operation, sizes: Sequence[int]) -> int:
     return _largest_input(operation, sizes)
-
-
-def _embedding_backward(operation: Operation, sizes: Sequence[int]) -> int:
-    gradient = operation.inputs[0]
-    return (
-        _bytes(gradient.dtype, gradient.shape, sizes)
-        if gradient.dtype == "f" and len(operation.inputs) > 1
-        else 0
-    )
 
 
 _SPECIAL: Final = {

@@ -130,6 +130,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     vcpus_held: int = 0
     ram_bytes_held: int = 0
     disk_bytes_held: int = 0
+    alike: int = 1
+    """How many hosts this one stands for, where alike ones are read as one."""
 
 
 class Idle(msgspec.Struct, frozen=True):

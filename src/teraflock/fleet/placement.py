@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from teraflock.base.quantities import GIB
+from teraflock.base.size import Size
 from teraflock.fleet.model import HostId
 
 RAM_BYTES_OF_HOUSE = GIB  # kept back on every host for its own system and the engine
@@ -21,15 +22,6 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Virtual processors per real one; most wait for disks, cards and people."""
     disk_overcommit: float = 4.0
     """Disks are thin: they take room as they are filled. A full pool is told."""
-
-
-class Need(msgspec.Struct, frozen=True, kw_only=True):
-    gpu: str = ""
-    gpus: int = 0
-    vcpus: int
-    ram_bytes: int
-    disk_bytes: int
-    ports: int = 1
 
 
 class Room(msgspec.Struct, kw_only=True):
@@ -47,7 +39,7 @@ class Room(msgspec.Struct, kw_only=True):
     """By the catalog's id of the card."""
     gpus_total: int
 
-    def fits(self, need: Need) -> bool:
+    def fits(self, need: Size) -> bool:
         return (
             self.ram_bytes >= need.ram_bytes
             and min(self.vcpus, self.threads) >= need.vcpus
@@ -55,27 +47,27 @@ class Room(msgspec.Struct, kw_only=True):
             and (not need.gpus or self.free_gpus.get(need.gpu, 0) >= need.gpus)
         )
 
-    def take(self, need: Need) -> None:
+    def take(self, need: Size) -> None:
         self.vcpus -= need.vcpus
         self.ram_bytes -= need.ram_bytes
         self.disk_bytes -= need.disk_bytes
         if need.gpus:
             self.free_gpus[need.gpu] -= need.gpus
 
-    def tightness(self, need: Need) -> tuple[int, int, int, HostId]:
+    def tightness(self, need: Size) -> tuple[int, int, int, HostId]:
         """Smaller is better: cards it would idle, free cards, free memory; the id, so that it is always the same."""
         spared = 0 if need.gpus else self.gpus_total
         return (spared, sum(self.free_gpus.values()), self.ram_bytes, self.host_id)
 
 
-def choose(rooms: Iterable[Room], need: Need) -> Room | None:
+def choose(rooms: Iterable[Room], need: Size) -> Room | None:
     """The host that fits tightest. Takes nothing from it."""
     return min(
         (room for room in rooms if room.fits(need)), key=lambda room: room.tightness(need), default=None
     )
 
 
-def choose_many(rooms: Sequence[Room], need: Need, count: int) -> list[Room] | None:
+def choose_many(rooms: Sequence[Room], need: Size, count: int) -> list[Room] | None:
     """A host for each of `count` alike, all of them or none. Takes them from the rooms.
 
     A host that fits tightest does so until it is full, and the others stay as they were: so they are put in order once.

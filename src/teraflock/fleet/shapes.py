@@ -9,8 +9,9 @@ from typing import Final
 import msgspec
 
 from teraflock.base.quantities import GIB
+from teraflock.base.size import Size
 from teraflock.fleet.model import Host
-from teraflock.fleet.placement import RAM_BYTES_OF_HOUSE, Need, Room
+from teraflock.fleet.placement import RAM_BYTES_OF_HOUSE, Room
 
 CPU_SIZES: Final = (1, 2, 4, 8, 16, 32)
 RAM_BYTES_PER_VCPU: Final = GIB
@@ -21,7 +22,7 @@ CARD_COUNTS: Final = (1, 2, 4, 8, 16)
 
 class NamedShape(msgspec.Struct, frozen=True, kw_only=True):
     name: str
-    need: Need
+    need: Size
     free: int = 0
     """How many could be launched now."""
 
@@ -32,7 +33,7 @@ def named_shapes(hosts: Sequence[Host]) -> list[NamedShape]:
     shapes = [
         NamedShape(
             name=f"cpu-{size}",
-            need=Need(vcpus=size, ram_bytes=size * RAM_BYTES_PER_VCPU, disk_bytes=DISK_BYTES),
+            need=Size(vcpus=size, ram_bytes=size * RAM_BYTES_PER_VCPU, disk_bytes=DISK_BYTES),
         )
         for size in CPU_SIZES
         if size <= max(vcpus_max, 1)
@@ -45,7 +46,7 @@ def named_shapes(hosts: Sequence[Host]) -> list[NamedShape]:
     return shapes
 
 
-def card_need(hosts: Iterable[Host], gpu: str, count: int) -> Need | None:
+def card_need(hosts: Iterable[Host], gpu: str, count: int) -> Size | None:
     """What goes with `count` cards; None where no host has so many. The leanest host with them sets the measure."""
     shares = []
     for host in hosts:
@@ -56,7 +57,7 @@ def card_need(hosts: Iterable[Host], gpu: str, count: int) -> Need | None:
             shares.append((max(1, host.vcpus * count // all_cards), max(GIB, ram // GIB * GIB)))
     if not shares:
         return None
-    return Need(
+    return Size(
         gpu=gpu,
         gpus=count,
         vcpus=min(share[0] for share in shares),
@@ -65,7 +66,7 @@ def card_need(hosts: Iterable[Host], gpu: str, count: int) -> Need | None:
     )
 
 
-def count_free(rooms: Iterable[Room], need: Need) -> int:
+def count_free(rooms: Iterable[Room], need: Size) -> int:
     """How many of it fit into the rooms as they are, each host for itself."""
     total = 0
     for room in rooms:

@@ -75,6 +75,48 @@ def rented_outlines(tx: Transaction, site: str = "") -> tuple[Host, ...]:
     return tuple(_host_from(row, (0, 0, 0), ()) for row in rows)
 
 
+def kinds_of_hosts(tx: Transaction) -> tuple[Host, ...]:
+    """As `outlines`, but one for all that have the same size and cards, and only size and cards are true of it."""
+    rows = tx.all(_KINDS)
+    counts: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    if any(row[1] != row[2] for row in rows):  # hosts with cards of several kinds
+        for host_id, gpu, count in tx.all(
+            "SELECT host_id, gpu, COUNT(*) FROM host_gpu GROUP BY host_id, gpu ORDER BY host_id, gpu"
+        ):
+            counts[host_id].append((gpu, count))
+    return tuple(
+        Host(
+            id=HostId(id),
+            site="",
+            name="",
+            state=HostState.READY,
+            address="",
+            vcpus=vcpus,
+            ram_bytes=ram,
+            disk_bytes=disk,
+            simulated=False,
+            registered_at=at_microseconds(0),
+            seen_at=at_microseconds(0),
+            gpus=tuple(
+                _gpu_outline(gpu)
+                for gpu, count in ([(low, cards)] if low == high else counts[id])
+                for _ in range(count)
+            ),
+            alike=alike,
+        )
+        for id, low, high, cards, alike, vcpus, ram, disk in rows
+    )
+
+
+_KINDS: Final = (
+    "SELECT MIN(h.id), COALESCE(g.low, ''), COALESCE(g.high, ''), COALESCE(g.cards, 0), COUNT(*),"
+    " h.vcpus, h.ram_bytes, h.disk_bytes FROM host h LEFT JOIN (SELECT host_id,"
+    " MIN(gpu) AS low, MAX(gpu) AS high, COUNT(*) AS cards FROM host_gpu GROUP BY host_id) g ON g.host_id = h.id"
+    " WHERE h.kind = 'own' GROUP BY h.vcpus, h.ram_bytes, h.disk_bytes, g.low, g.high, g.cards,"
+    " CASE WHEN COALESCE(g.low, '') = COALESCE(g.high, '') THEN '' ELSE h.id END ORDER BY MIN(h.id)"
+)
+
+
 @cache
 def _gpu_outline(gpu: str) -> Gpu:
     return Gpu(
@@ -388,34 +430,55 @@ def _free_gpus(
     return free, total
 
 
-def take_gpus(tx: Transaction, host_id: HostId, gpu: str, count: int, instance_id: str) -> tuple[str, ...]:
-    """Give `count` free cards of a host to an instance; fewer where there are fewer. Returns their slots."""
+CANDIDATES_MAX: Final = 24
+"""Hosts that a launch tries before it waits for one: more than the threads of a server that may launch at once."""
+
+
+def lock_hosts(tx: Transaction, ids: Collection[HostId]) -> None:
+    """For whoever takes something of these hosts: until the transaction ends, nobody else does."""
+    for id in sorted(set(ids)):
+        tx.lock("SELECT id FROM host WHERE id = :id", id=id)
+
+
+def lock_one_host(tx: Transaction, ids: Sequence[HostId], *, waits: bool) -> HostId | None:
+    """Lock the first of these hosts that nobody else has locked. Where others have all: wait for the first, or None."""
+    few = [*ids[:CANDIDATES_MAX], *([ids[0]] * (CANDIDATES_MAX - len(ids)))]
+    rows = tx.lock_free(_FIRST_FREE, **{f"i{n}": id for n, id in enumerate(few)})
+    if rows:
+        return HostId(rows[0][0])
+    if not waits:
+        return None
+    lock_hosts(tx, ids[:1])
+    return ids[0]
+
+
+_FIRST_FREE: Final = (
+    f"SELECT id FROM host WHERE id IN ({', '.join(f':i{n}' for n in range(CANDIDATES_MAX))}) ORDER BY CASE id"
+    f" {' '.join(f'WHEN :i{n} THEN {n}' for n in range(CANDIDATES_MAX))} END, id LIMIT 1"
+)
+
+
+def take_gpus(
+    tx: Transaction, host_id: HostId, gpu: str, count: int, instance_id: str
+) -> list[tuple[str, str]]:
+    """Give `count` free cards of a host to an instance; fewer where there are fewer. Their slots and kinds."""
     rows = tx.all(
-        "SELECT slot FROM host_gpu WHERE host_id = :host AND gpu = :gpu AND instance_id IS NULL AND healthy = 1"
-        " ORDER BY slot LIMIT :count",
+        "UPDATE host_gpu SET instance_id = :instance WHERE host_id = :host AND instance_id IS NULL AND slot IN"
+        " (SELECT slot FROM host_gpu WHERE host_id = :host AND gpu = :gpu AND instance_id IS NULL AND healthy = 1"
+        " ORDER BY slot LIMIT :count) RETURNING slot, kind",
+        instance=instance_id,
         host=host_id,
         gpu=gpu,
         count=count,
     )
-    for (slot,) in rows:
-        tx.run(
-            "UPDATE host_gpu SET instance_id = :instance WHERE host_id = :host AND slot = :slot",
-            instance=instance_id,
-            host=host_id,
-            slot=slot,
-        )
-    return tuple(row[0] for row in rows)
-
-
-def kinds_of(tx: Transaction, host_id: HostId, slots: Sequence[str]) -> list[tuple[str, str]]:
-    """Each slot with its kind."""
-    rows = tx.all("SELECT slot, kind FROM host_gpu WHERE host_id = :host ORDER BY slot", host=host_id)
-    return [(row[0], row[1]) for row in rows if row[0] in slots]
+    return sorted((row[0], row[1]) for row in rows)
 
 
 def release_gpus(tx: Transaction, instance_id: str, *, keep: Iterable[str] = ()) -> None:
     kept = set(keep)
-    for host_id, slot in tx.all("SELECT host_id, slot FROM host_gpu WHERE instance_id = :id", id=instance_id):
+    for host_id, slot in tx.all(
+        "SELECT host_id, slot FROM host_gpu WHERE instance_id = :id ORDER BY host_id, slot", id=instance_id
+    ):
         if slot not in kept:
             tx.run(
                 "UPDATE host_gpu SET instance_id = NULL WHERE host_id = :host AND slot = :slot",

@@ -19,7 +19,10 @@ OVERWRITE_SECONDS_MAX: Final = 120
 
 
 class NotClean(Refused):
+    """A GPU could not be wiped, so it was not given to another project."""
+
     code = "card_not_clean"
+    remedy = "The operator looks at the GPU: `tera host inspect`."
 
 
 class Cleaned(msgspec.Struct, frozen=True, kw_only=True):

@@ -85,7 +85,7 @@ class ImageService:
 
     def delete(self, actor: Actor, project: Project, ref: str) -> Image:
         def work(tx: Transaction) -> Image:
-            image = _found(tx, project.id, ref)
+            image = _there(store.find_to_remove(tx, project.id, ref), ref)
             if image.shared and not actor.is_operator:
                 raise Forbidden(
                     f"The image `{image.name}` is for all projects", hint="Only an operator removes it"
@@ -100,7 +100,7 @@ class ImageService:
             self._record(tx, actor, project, "image.delete", image)
             return image
 
-        image = self._database.write(work)
+        image = self._database.write_with_locks(work)
         self._wake()
         return image
 
@@ -158,7 +158,10 @@ def _check_quota(tx: Transaction, project: Project) -> None:
 
 
 def _found(tx: Transaction, project: str, ref: str) -> Image:
-    image = store.find(tx, project, ref)
+    return _there(store.find(tx, project, ref), ref)
+
+
+def _there(image: Image | None, ref: str) -> Image:
     if image is None:
         raise NotFound(f"There is no image `{ref[:80]}`", hint="`tera image list` lists them")
     return image

@@ -25,15 +25,28 @@ def page(tx: Transaction, project: ProjectId, *, after: str, limit: int) -> tupl
     return tuple(_IMAGE.value(row) for row in rows)
 
 
+_FIND: Final = (
+    f"{_IMAGE.select} WHERE project_id IN ('', :project) AND (id = :ref OR name = :ref)"
+    " ORDER BY project_id DESC"
+)
+
+
 def find(tx: Transaction, project: str, ref: str) -> Image | None:
     """By id or name; a project's own image goes before one for all."""
-    row = tx.one(
-        f"{_IMAGE.select} WHERE project_id IN ('', :project) AND (id = :ref OR name = :ref)"
-        " ORDER BY project_id DESC",
-        project=project,
-        ref=ref,
-    )
+    row = tx.one(_FIND, project=project, ref=ref)
     return _IMAGE.value(row) if row else None
+
+
+def find_to_use(tx: Transaction, project: str, ref: str) -> Image | None:
+    """As `find`; nobody can remove it until the transaction ends."""
+    rows = tx.lock_shared(_FIND, project=project, ref=ref)
+    return _IMAGE.value(rows[0]) if rows else None
+
+
+def find_to_remove(tx: Transaction, project: str, ref: str) -> Image | None:
+    """As `find`; nobody can begin to use it until the transaction ends."""
+    rows = tx.lock(_FIND, project=project, ref=ref)
+    return _IMAGE.value(rows[0]) if rows else None
 
 
 def names(tx: Transaction, project: str) -> list[str]:
@@ -140,4 +153,10 @@ def to_build_in_all_projects(tx: Transaction) -> tuple[Image, ...]:
     rows = tx.all(
         f"{_IMAGE.select} WHERE (state = 'waiting' AND recipe <> '') OR state = 'deleting' ORDER BY id"
     )
+    return tuple(_IMAGE.value(row) for row in rows)
+
+
+def built_in_all_projects(tx: Transaction) -> tuple[Image, ...]:
+    """Images of recipes that every site should have."""
+    rows = tx.all(f"{_IMAGE.select} WHERE state = 'ready' AND recipe <> '' ORDER BY id")
     return tuple(_IMAGE.value(row) for row in rows)

@@ -1,6 +1,7 @@
 """Setting parts of hosts aside for instances, inside the transaction that asks for them.
 
-A claim succeeds whole or raises; two instances never hold one card, for a card's row has room for one name.
+A claim succeeds whole or raises; two instances never hold one card, for a card's row has room for one name. Whoever
+takes something of a host locks the host first and looks after that whether there is room.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,15 +10,17 @@ from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput, Conflict
 from teraflock.base.quantities import GIB, bytes_text
+from teraflock.base.size import Size
 from teraflock.fleet import store as fleet
+from teraflock.fleet.memory import FleetMemory
 from teraflock.fleet.model import GpuKind, Host, HostId, HostKind, HostState
-from teraflock.fleet.placement import Need, Policy, Room, choose_many
+from teraflock.fleet.placement import Policy, Room, choose_many
 from teraflock.fleet.shapes import count_free, named_shapes
 from teraflock.instance import store
-from teraflock.instance.model import Held, HeldGpu, HeldPort, Instance, InstanceId, Shape
-from teraflock.instance.orders import need_of, shape_text
+from teraflock.instance.model import Held, HeldGpu, HeldPort, Instance, InstanceId
+from teraflock.instance.orders import shape_text
 from teraflock.network.rules import free_ports
-from teraflock.storage.database import Transaction
+from teraflock.storage.database import Overtaken, Transaction
 from teraflock.tenant.model import Project, Quota
 from teraflock.tenant.quota import rules as quotas
 from teraflock.tenant.quota.rules import Amounts
@@ -27,16 +30,17 @@ HOSTS_MAX = 100_000
 
 
 class NoCapacity(Conflict):
-    """It would fit, but what it needs is taken."""
+    """A host could hold the instance, but what it needs is in use now."""
 
     code = "no_capacity"
+    remedy = "Choose a size that is free (`GET /v1/shapes`), or try again later."
 
 
 def check_quota(
-    tx: Transaction, project: Project, shape: Shape, count: int, *, instead_of: Shape | None = None
+    tx: Transaction, project: Project, shape: Size, count: int, *, instead_of: Size | None = None
 ) -> None:
     """Refuse what would take the project or its organisation over its quota, saying which and by how much."""
-    before = instead_of or Shape(vcpus=0, ram_bytes=0, disk_bytes=0)
+    before = instead_of or Size()
     kept = before.gpus if before.gpu == shape.gpu else 0
     more = Amounts(
         instances=0 if instead_of else count,
@@ -68,15 +72,57 @@ def _both(tx: Transaction, project: Project, instead: str) -> Iterator[tuple[Quo
 
 
 def place(
-    tx: Transaction, policy: Policy, need: Need, count: int, *, only: str | None = None, site: str = ""
+    tx: Transaction,
+    policy: Policy,
+    memory: FleetMemory,
+    need: Size,
+    count: int,
+    *,
+    only: str | None = None,
+    site: str = "",
 ) -> list[Room]:
-    """A host for each of `count` alike. Nothing is written: `take` does that."""
+    """A host for each of `count` alike, locked. Nothing is written: `take` does that.
+
+    Which hosts have room is looked up without a lock, and again on the locked ones. Where others were quicker and a
+    second look would have to wait for one more lock, the whole work starts anew.
+    """
     if only:
         _check_takes_new(tx, only)
-    rooms = fleet.rooms(tx, policy, only=_host_id(tx, only) if only else None, site=site)
-    chosen = choose_many(rooms, need, count)
-    if chosen is None:
+    host_id = _host_id(tx, only) if only else None
+    if count == 1 and host_id is None and not site:
+        chosen = _lock_one(tx, policy, memory, need)
+    else:
+        chosen = _lock_many(tx, policy, need, count, host_id, site)
+    if not chosen:
         raise _no_room(tx, policy, need, count)
+    return chosen
+
+
+def _lock_one(tx: Transaction, policy: Policy, memory: FleetMemory, need: Size) -> list[Room]:
+    for fresh in (False, True):
+        candidates = memory.candidates(tx, policy, need, limit=fleet.CANDIDATES_MAX, fresh=fresh)
+        if not candidates:
+            return []
+        locked = fleet.lock_one_host(tx, candidates, waits=not fresh)
+        rooms = fleet.rooms(tx, policy, only=locked) if locked else []
+        if rooms and rooms[0].fits(need):
+            memory.take(rooms[0].host_id, need)
+            return rooms
+    raise Overtaken("the room was taken by others")
+
+
+def _lock_many(
+    tx: Transaction, policy: Policy, need: Size, count: int, only: HostId | None, site: str
+) -> list[Room]:
+    chosen = choose_many(fleet.rooms(tx, policy, only=only, site=site), need, count)
+    if chosen is None:
+        return []
+    fleet.lock_hosts(tx, [room.host_id for room in chosen])
+    locked = {room.host_id: fleet.rooms(tx, policy, only=room.host_id) for room in chosen}
+    for id in (room.host_id for room in chosen):
+        if not locked[id] or not locked[id][0].fits(need):
+            raise Overtaken("the room was taken by others")
+        locked[id][0].take(need)
     return chosen
 
 
@@ -96,17 +142,9 @@ def _check_takes_new(tx: Transaction, ref: str) -> None:
         )
 
 
-def _no_room(tx: Transaction, policy: Policy, need: Need, count: int) -> Exception:
+def _no_room(tx: Transaction, policy: Policy, need: Size, count: int) -> Exception:
     """Larger than any host, or only taken: the one never fits, the other may later."""
-    wanted = shape_text(
-        Shape(
-            gpu=need.gpu,
-            gpus=need.gpus,
-            vcpus=need.vcpus,
-            ram_bytes=need.ram_bytes,
-            disk_bytes=need.disk_bytes,
-        )
-    )
+    wanted = shape_text(need)
     hosts = fleet.hosts(tx, limit=HOSTS_MAX)
     if not hosts:
         return NoCapacity(
@@ -130,7 +168,7 @@ def _no_room(tx: Transaction, policy: Policy, need: Need, count: int) -> Excepti
     )
 
 
-def _beside_cards(rooms: Sequence[Room], need: Need) -> str:
+def _beside_cards(rooms: Sequence[Room], need: Size) -> str:
     """Where the cards are free and only the rest is not: how much of the rest goes with them."""
     with_cards = [room for room in rooms if need.gpus and room.free_gpus.get(need.gpu, 0) >= need.gpus]
     best = max(with_cards, key=lambda room: (room.ram_bytes, room.vcpus), default=None)
@@ -143,7 +181,7 @@ def _beside_cards(rooms: Sequence[Room], need: Need) -> str:
     return f"{cards} free with less beside: {words} (`--vcpus {vcpus} --ram {ram_gb}{smaller}`)"
 
 
-def _largest(empty: Sequence[Room], need: Need) -> str:
+def _largest(empty: Sequence[Room], need: Size) -> str:
     with_card = [room for room in empty if not need.gpus or room.free_gpus.get(need.gpu, 0)]
     if not with_card:
         return "No host has this card at all: `tera shapes` lists what there is"
@@ -174,7 +212,7 @@ def _free_now(rooms: Sequence[Room], hosts: Sequence[Host]) -> str:
     return f"Free now: {', '.join(names[-6:])}; `tera shapes` lists all"
 
 
-def take(tx: Transaction, id: InstanceId, host_id: HostId, shape: Shape, guest_ports: Sequence[int]) -> Held:
+def take(tx: Transaction, id: InstanceId, host_id: HostId, shape: Size, guest_ports: Sequence[int]) -> Held:
     """Set aside on one host all that a new instance needs."""
     numbers = free_ports(fleet.taken_ports(tx, host_id), len(guest_ports))
     for number, guest_port in zip(numbers, guest_ports, strict=True):
@@ -191,22 +229,23 @@ def take(tx: Transaction, id: InstanceId, host_id: HostId, shape: Shape, guest_p
 def take_cards(tx: Transaction, id: InstanceId, host_id: HostId, gpu: str, count: int) -> tuple[HeldGpu, ...]:
     if not count:
         return ()
-    slots = fleet.take_gpus(tx, host_id, gpu, count, id)
-    if len(slots) < count:
+    taken = fleet.take_gpus(tx, host_id, gpu, count, id)
+    if len(taken) < count:
         raise NoCapacity(
-            f"{len(slots)} of {count} cards `{gpu}` are free on its host", hint="`tera shapes` shows more"
+            f"{len(taken)} of {count} cards `{gpu}` are free on its host", hint="`tera shapes` shows more"
         )
-    return tuple(HeldGpu(slot, GpuKind(kind), gpu) for slot, kind in fleet.kinds_of(tx, host_id, slots))
+    return tuple(HeldGpu(slot, GpuKind(kind), gpu) for slot, kind in taken)
 
 
 def take_back(tx: Transaction, policy: Policy, instance: Instance) -> Held:
     """For one that stood still: its processors, memory and cards again, on the host that has its disk."""
     assert instance.host_id is not None, "what stands still has a host"
+    fleet.lock_hosts(tx, [instance.host_id])
     shape, held = instance.shape, instance.held
     if instance.spec.rental is not None:  # its host is its own
         cards = take_cards(tx, instance.id, instance.host_id, shape.gpu, shape.gpus)
         return replace(held, vcpus=shape.vcpus, ram_bytes=shape.ram_bytes, gpus=cards)
-    need = replace(need_of(shape), disk_bytes=max(0, shape.disk_bytes - held.disk_bytes))
+    need = replace(shape, disk_bytes=max(0, shape.disk_bytes - held.disk_bytes))
     _check_room_on(tx, policy, instance, need, shape)
     return replace(
         held,
@@ -217,12 +256,13 @@ def take_back(tx: Transaction, policy: Policy, instance: Instance) -> Held:
     )
 
 
-def take_more(tx: Transaction, policy: Policy, instance: Instance, shape: Shape) -> Held:
+def take_more(tx: Transaction, policy: Policy, instance: Instance, shape: Size) -> Held:
     """For a change of shape: what is needed besides what it holds. Cards of the old kind stay until the end."""
     assert instance.host_id is not None, "what runs has a host"
+    fleet.lock_hosts(tx, [instance.host_id])
     held = instance.held
     same = sum(1 for card in held.gpus if card.gpu == shape.gpu)
-    need = Need(
+    need = Size(
         gpu=shape.gpu,
         gpus=max(0, shape.gpus - same),
         vcpus=max(0, shape.vcpus - held.vcpus),
@@ -239,17 +279,17 @@ def take_more(tx: Transaction, policy: Policy, instance: Instance, shape: Shape)
     )
 
 
-def check_host_could(tx: Transaction, policy: Policy, instance: Instance, shape: Shape) -> None:
+def check_host_could(tx: Transaction, policy: Policy, instance: Instance, shape: Size) -> None:
     """For a disk that stands still and cannot move: refuse a shape that its host would not have with nothing on it."""
     empty = fleet.rooms(tx, policy, only=instance.host_id, ready=False, empty=True)
-    if not empty or not empty[0].fits(need_of(shape)):
+    if not empty or not empty[0].fits(shape):
         raise BadInput(
             f"Its host is too small for {shape_text(shape)}",
-            hint=_largest(empty, need_of(shape)) if empty else "",
+            hint=_largest(empty, shape) if empty else "",
         )
 
 
-def _check_room_on(tx: Transaction, policy: Policy, instance: Instance, need: Need, shape: Shape) -> None:
+def _check_room_on(tx: Transaction, policy: Policy, instance: Instance, need: Size, shape: Size) -> None:
     rooms = fleet.rooms(tx, policy, only=instance.host_id, ready=False)
     if rooms and shape.vcpus > rooms[0].threads:
         raise BadInput(

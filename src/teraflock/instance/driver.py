@@ -65,7 +65,7 @@ class Capability(StrEnum):
 
 
 class EngineDown(Unavailable):
-    """The engine does not answer. Tried again until it does; nothing is undone for it."""
+    """The engine that runs the instance does not answer. Loops retry until it does and undo nothing."""
 
     code = "engine_down"
     for_tenant: ClassVar[str] = "Its host does not answer now. This continues by itself when the host is back"
@@ -73,29 +73,32 @@ class EngineDown(Unavailable):
 
 
 class EngineBusy(Unavailable):
-    """The engine works on this very instance already, or asks to come back. Tried again soon."""
+    """The engine is busy with this instance, or asks to try again later. Loops retry soon."""
 
     code = "engine_busy"
     for_tenant: ClassVar[str] = "Its host is busy. This continues by itself"
 
 
 class EngineRefused(Refused):
-    """The engine will not do it, now or later: undone, and told to the tenant."""
+    """The engine refuses to do this, now and later. Loops undo the operation and show the reason to the tenant."""
 
     code = "engine_refused"
+    remedy = "Ask the operator: the server's log has the engine's reason."
     for_tenant: ClassVar[str] = "Its host could not do it. The operator can see why"
 
 
 class EngineMissing(EngineRefused):
-    """The instance, snapshot or image named is not there. What ends something never says so: it is ended."""
+    """The engine does not have this instance, snapshot or image. Calls that remove something never raise it."""
 
     code = "engine_missing"
+    remedy = "Wait: the server creates a missing instance again. Then try again."
 
 
 class NoRoom(EngineRefused):
-    """A pool, host or zone is full."""
+    """The engine's disks, host or zone are full."""
 
     code = "no_room"
+    remedy = "Delete snapshots or images that you no longer need, or ask the operator."
     for_tenant: ClassVar[str] = (
         "The disks of its host are full. Delete snapshots or images that you no longer need, or ask the operator"
     )
@@ -125,9 +128,10 @@ class BadCredentials(Unavailable):
 
 
 class DoesNotBoot(EngineRefused):
-    """The guest came up and went down again, or never answered."""
+    """The instance stopped again after it started, or it never answered."""
 
     code = "does_not_boot"
+    remedy = "Check the image. `tera logs NAME` has the console."
     for_tenant: ClassVar[str] = ""
     """Its own sentence is for the tenant."""
 

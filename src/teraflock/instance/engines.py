@@ -40,6 +40,12 @@ class Engines:
         self.broken = {name: why for name, why in self.broken.items() if name != site}
         self.for_all -= {site}
 
+    @property
+    def reality(self) -> str:
+        """`simulated` where nothing is real, `mixed` where some sites are, `real` where all are."""
+        simulated = {driver.simulated for driver in self}
+        return "mixed" if len(simulated) == 2 else "simulated" if True in simulated else "real"
+
     def at(self, site: str) -> ComputeDriver:
         """The engine of a site. A site that was removed from the settings is like one that does not answer."""
         if site not in self._by_site:

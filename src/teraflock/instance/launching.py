@@ -7,7 +7,9 @@ from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput, Conflict, unknown_name
 from teraflock.base.ids import new_id
+from teraflock.base.size import Size
 from teraflock.fleet import store as fleet
+from teraflock.fleet.memory import FleetMemory
 from teraflock.fleet.model import Gpu, GpuKind, Host, HostId, HostState
 from teraflock.fleet.placement import Policy, Room
 from teraflock.image import store as images
@@ -22,14 +24,14 @@ from teraflock.instance.model import (
     Instance,
     InstanceId,
     RestartPolicy,
-    Shape,
     Spec,
     guest_ports,
 )
 from teraflock.instance.naming import new_name, numbered
-from teraflock.instance.orders import Order, need_of, shape_of
+from teraflock.instance.orders import Order, ShapeWish, shape_of
 from teraflock.instance.renting import choose
 from teraflock.instance.site import store as sites
+from teraflock.instance.site.rules import removed
 from teraflock.instance.states import Phase, Wanted
 from teraflock.network.rules import free_addresses
 from teraflock.storage.database import Transaction
@@ -45,10 +47,11 @@ def launch(
     *,
     engines: Engines,
     policy: Policy,
+    memory: FleetMemory,
     now: datetime,
     random_bytes: Callable[[int], bytes],
 ) -> tuple[Instance, ...]:
-    """Make the rows of an order, all or none."""
+    """Make the rows of an order, all or none. The project is claimed; hosts are locked last, as many want them."""
     image = _image(tx, project, order.image)
     if order.site:
         check_site(tx, engines, project, order)
@@ -57,12 +60,12 @@ def launch(
     if order.mode == "bid":
         raise BadInput("Our own hosts take no bids", hint="`--mode spot` is cheaper than on-demand there")
     site = _site_of_image(tx, image, order.site)
-    shape = shape_of(order.shape, fleet.outlines(tx))
+    shape = _shape(tx, memory, order.shape)
     check_quota(tx, project, shape, order.instances)
-    rooms = place(tx, policy, need_of(shape), order.instances, only=order.host, site=site)
     names = _names(tx, project, order, random_bytes)
     project = with_network(tx, actor, project)
     addresses = free_addresses(project.network_number, store.taken_addresses(tx, project.id), order.instances)
+    rooms = place(tx, policy, memory, shape, order.instances, only=order.host, site=site)
     made = []
     for name, address, room in zip(names, addresses, rooms, strict=True):
         blank = _blank(actor, project, order, image, shape, name, now, random_bytes)
@@ -70,12 +73,22 @@ def launch(
     return tuple(made)
 
 
+def _shape(tx: Transaction, memory: FleetMemory, wish: ShapeWish) -> Size:
+    try:
+        return shape_of(wish, memory.kinds(tx))
+    except BadInput:  # unless there are new hosts
+        return shape_of(wish, memory.kinds(tx, fresh=True))
+
+
 def check_site(tx: Transaction, engines: Engines, project: Project, order: Order) -> None:
     """Refuse a site that is not there and one that the project may not rent at in the same words."""
     site = order.site
     allowed = sites.names_for(tx, project.organisation_id) | engines.for_all
+    over = removed(engines.records, sites.records(tx))
     names = [
-        each.site for each in engines if each.site in allowed or Capability.PLACEMENT in each.capabilities
+        each.site
+        for each in engines
+        if (each.site in allowed or Capability.PLACEMENT in each.capabilities) and each.site not in over
     ]
     if site not in names:
         raise unknown_name(
@@ -114,7 +127,12 @@ def _launch_rented(
     driver = engines.at(order.site)
     _site_of_image(tx, image, order.site)
     shape, rental = choose(order, driver.types())
-    keeps_disk = Capability.STOP in driver.capabilities
+    can = driver.capabilities
+    if order.access == Access.COMMAND and Capability.EXEC not in can:
+        raise BadInput(
+            f"The site `{order.site}` cannot run a command and keep its exit code",
+            hint="Leave `--command` out and use SSH, or give a script with `--user-data`",
+        )
     check_quota(tx, project, shape, order.instances)
     names = _names(tx, project, order, random_bytes)
     project = with_network(tx, actor, project)
@@ -122,7 +140,13 @@ def _launch_rented(
     for name in names:
         blank = _blank(actor, project, order, image, shape, name, now, random_bytes)
         policy = order.restart_policy or RestartPolicy.NEVER
-        spec = replace(blank.spec, rental=rental, keeps_disk=keeps_disk, restart_policy=policy)
+        spec = replace(
+            blank.spec,
+            rental=rental,
+            keeps_disk=Capability.STOP in can,
+            watches_guest=Capability.EXEC in can,
+            restart_policy=policy,
+        )
         made.append(_rent(tx, replace(blank, spec=spec), driver, now, random_bytes))
     return tuple(made)
 
@@ -178,7 +202,7 @@ def _rented_card(gpu: str, number: int, memory_bytes: int) -> Gpu:
 
 
 def _image(tx: Transaction, project: Project, name: str) -> Image:
-    image = images.find(tx, project.id, name)
+    image = images.find_to_use(tx, project.id, name)
     if image is None:
         see = "`tera image list` lists them, `tera image build` makes more"
         raise unknown_name("image", name, images.names(tx, project.id), see=see)
@@ -215,7 +239,7 @@ def _blank(
     project: Project,
     order: Order,
     image: Image,
-    shape: Shape,
+    shape: Size,
     name: str,
     now: datetime,
     random_bytes: Callable[[int], bytes],

@@ -7,6 +7,7 @@ from typing import Final, Literal, NewType
 
 import msgspec
 
+from teraflock.base.size import Size
 from teraflock.fleet.model import GpuKind, HostId
 from teraflock.instance.states import Phase, Wanted
 from teraflock.tenant.model import MemberId, OrganisationId, ProjectId
@@ -29,15 +30,6 @@ JUPYTER_PORT: Final = 8888
 def guest_ports(access: Access) -> tuple[int, ...]:
     """The ports of a guest that are reached from outside."""
     return (SSH_PORT, JUPYTER_PORT) if access == Access.JUPYTER else (SSH_PORT,)
-
-
-class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    gpu: str = ""
-    """The catalog's id of the card, or of a slice; empty: none."""
-    gpus: int = 0
-    vcpus: int
-    ram_bytes: int
-    disk_bytes: int
 
 
 class RestartPolicy(StrEnum):
@@ -79,6 +71,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     rental: RentalSpec | None = None
     """None: it runs on one of our hosts."""
     restart_policy: RestartPolicy = RestartPolicy.SAME_HOST
+    watches_guest: bool = True
+    """Whether its site can look into it: else nobody knows when its user-data ends."""
     keeps_disk: bool = True
     """Whether its site can stop it and keep its disk. One that cannot be stopped is deleted instead."""
     time_limit_seconds: int | None = None
@@ -112,7 +106,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     operation: Operation
     subject: str = ""
     """The id of the snapshot or image it is about."""
-    shape_before: Shape | None = None
+    shape_before: Size | None = None
     """Of a resize, so that it can be undone."""
     slots_before: tuple[str, ...] = ()
     slots_after: tuple[str, ...] = ()
@@ -173,7 +167,7 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     wanted: Wanted
     phase: Phase
-    shape: Shape
+    shape: Size
     """As wanted; `held` says what it has."""
     held: Held = Held()
     image: str

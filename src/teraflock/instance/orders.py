@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput, UnknownName, unknown_name
 from teraflock.base.quantities import GIB, MIB, bytes_text
+from teraflock.base.size import Size
 from teraflock.catalog.cards import cards_by_id
 from teraflock.catalog.names import find_cards
 from teraflock.fleet.model import Host
-from teraflock.fleet.placement import Need
 from teraflock.fleet.shapes import DISK_BYTES, RAM_BYTES_PER_VCPU, card_need, named_shapes
-from teraflock.instance.model import Access, RestartPolicy, Shape
+from teraflock.instance.model import Access, RestartPolicy
 
 NAME: Final = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 LABEL_KEY: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?")
@@ -197,7 +197,7 @@ def _has_lone_surrogate(text: str) -> bool:
     return any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def shape_of(wish: ShapeWish, hosts: Sequence[Host]) -> Shape:
+def shape_of(wish: ShapeWish, hosts: Sequence[Host]) -> Size:
     """The shape that is meant, on the hosts there are."""
     need = _base_need(wish, hosts)
     vcpus = wish.vcpus if wish.vcpus is not None else need.vcpus
@@ -205,7 +205,7 @@ def shape_of(wish: ShapeWish, hosts: Sequence[Host]) -> Shape:
     if ram is None:
         ram = need.ram_bytes if need.gpus or wish.name else vcpus * RAM_BYTES_PER_VCPU
     return _checked(
-        Shape(
+        Size(
             gpu=need.gpu,
             gpus=need.gpus,
             vcpus=vcpus,
@@ -215,7 +215,7 @@ def shape_of(wish: ShapeWish, hosts: Sequence[Host]) -> Shape:
     )
 
 
-def changed_shape(shape: Shape, wish: ShapeWish, hosts: Sequence[Host]) -> Shape:
+def changed_shape(shape: Size, wish: ShapeWish, hosts: Sequence[Host]) -> Size:
     """A shape with the wish's words in place of its own."""
     if wish.name:
         return shape_of(wish, hosts)
@@ -237,7 +237,7 @@ def changed_shape(shape: Shape, wish: ShapeWish, hosts: Sequence[Host]) -> Shape
     )
 
 
-def _base_need(wish: ShapeWish, hosts: Sequence[Host]) -> Need:
+def _base_need(wish: ShapeWish, hosts: Sequence[Host]) -> Size:
     if wish.name:
         named = {shape.name: shape.need for shape in named_shapes(hosts)}
         if wish.name not in named:
@@ -250,7 +250,7 @@ def _base_need(wish: ShapeWish, hosts: Sequence[Host]) -> Need:
         return named[wish.name]
     gpus = wish.gpus if wish.gpus is not None else (1 if wish.gpu else 0)
     if not gpus:
-        return Need(vcpus=1, ram_bytes=RAM_BYTES_PER_VCPU, disk_bytes=DISK_BYTES)
+        return Size(vcpus=1, ram_bytes=RAM_BYTES_PER_VCPU, disk_bytes=DISK_BYTES)
     if not wish.gpu:
         raise BadInput(
             f"It is not said which GPU is meant by {gpus}",
@@ -271,7 +271,7 @@ def card_named(name: str, hosts: Sequence[Host], count: int) -> str:
     for host in hosts:
         for gpu in {each.gpu for each in host.gpus}:
             here.setdefault(gpu, 0)
-            here[gpu] += sum(1 for each in host.gpus if each.gpu == gpu) >= count
+            here[gpu] += host.alike * (sum(1 for each in host.gpus if each.gpu == gpu) >= count)
     if name in here:
         return name
     try:
@@ -285,7 +285,7 @@ def card_named(name: str, hosts: Sequence[Host], count: int) -> str:
     return max(found, key=lambda gpu: (here[gpu], gpu))
 
 
-def _checked(shape: Shape) -> Shape:
+def _checked(shape: Size) -> Size:
     if shape.vcpus < 1 or shape.gpus < 0:
         raise BadInput("An instance needs at least one virtual processor")
     if shape.ram_bytes < RAM_BYTES_MIN:
@@ -299,18 +299,7 @@ def _checked(shape: Shape) -> Shape:
     return shape
 
 
-def shape_text(shape: Shape) -> str:
+def shape_text(shape: Size) -> str:
     cards = f"{shape.gpus}× {shape.gpu}, " if shape.gpus else ""
     ram = f"{shape.ram_bytes // GIB} GB" if shape.ram_bytes % GIB == 0 else bytes_text(shape.ram_bytes)
     return f"{cards}{shape.vcpus} vCPU, {ram} RAM, {bytes_text(shape.disk_bytes)} disk"
-
-
-def need_of(shape: Shape, ports: int = 1) -> Need:
-    return Need(
-        gpu=shape.gpu,
-        gpus=shape.gpus,
-        vcpus=shape.vcpus,
-        ram_bytes=shape.ram_bytes,
-        disk_bytes=shape.disk_bytes,
-        ports=ports,
-    )

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 from teraflock.base.errors import BadInput, Refused, unknown_name
+from teraflock.base.size import Size
 from teraflock.instance.driver import MachineType
-from teraflock.instance.model import RentalSpec, Shape
+from teraflock.instance.model import RentalSpec
 from teraflock.instance.orders import Order
 
 
-def choose(order: Order, types: Sequence[MachineType]) -> tuple[Shape, RentalSpec]:
+def choose(order: Order, types: Sequence[MachineType]) -> tuple[Size, RentalSpec]:
     """The shape of the machine type, and the regions that have it at an acceptable price, cheapest first."""
     named = [each for each in types if each.name == order.type]
     if not order.type:
@@ -27,7 +28,7 @@ def choose(order: Order, types: Sequence[MachineType]) -> tuple[Shape, RentalSpe
         )
     fitting = _affordable(order, in_mode)
     first = fitting[0]
-    shape = Shape(
+    shape = Size(
         gpu=first.gpu,
         gpus=first.gpus,
         vcpus=first.vcpus,

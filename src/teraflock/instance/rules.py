@@ -100,7 +100,7 @@ def begun(instance: Instance, operation: Operation, now: datetime) -> Instance:
     if (
         operation == Operation.LAUNCH
     ):  # on a new disk, where its user-data is run, also after the old one was lost
-        has_script = bool(instance.spec.user_data)
+        has_script = bool(instance.spec.user_data) and instance.spec.watches_guest
         started = replace(started, user_data_waits=has_script, user_data_exit_code=None)
     return replace(
         started,

@@ -14,7 +14,9 @@ from msgspec.structs import replace
 from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput, Conflict, NotFound, Refused
 from teraflock.base.ids import new_id
+from teraflock.base.size import Size
 from teraflock.fleet import store as fleet
+from teraflock.fleet.memory import FleetMemory
 from teraflock.fleet.model import Host, HostKind
 from teraflock.fleet.placement import Policy
 from teraflock.image import store as images
@@ -39,7 +41,6 @@ from teraflock.instance.model import (
     Operation,
     RentalSpec,
     Request,
-    Shape,
     Snapshot,
     SnapshotId,
     View,
@@ -50,11 +51,12 @@ from teraflock.instance.rules import asked_at, end_of, holding, settled
 from teraflock.instance.snapshot import store as snapshots
 from teraflock.instance.states import Phase, Wanted
 from teraflock.instance.telling import operated
-from teraflock.storage.database import Database, Row, Transaction
+from teraflock.storage.database import Database, Overtaken, Row, Transaction
 from teraflock.storage.events import record_event
 from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, By, OrganisationId, Project, ProjectId
 from teraflock.tenant.organisation.rules import check_active
+from teraflock.tenant.project.claim import claimed
 from teraflock.tenant.project.store import project_of_any_organisation
 from teraflock.tenant.quota.rules import Amounts
 from teraflock.tenant.quota.store import count_projects
@@ -74,6 +76,7 @@ class InstanceService:
         engines: Engines,
         *,
         policy: Policy | None = None,
+        memory: FleetMemory | None = None,
         random_bytes: Callable[[int], bytes] = os.urandom,
         wake: Callable[[], None] = lambda: None,
         admits: Callable[[Transaction, ProjectId], None] = lambda tx, project_id: None,
@@ -83,6 +86,7 @@ class InstanceService:
         self._clock = clock
         self._engines = engines
         self._policy = policy or Policy()
+        self._memory = memory or FleetMemory(clock)
         self._random_bytes = random_bytes
         self._wake = wake
         self._admits = admits
@@ -127,7 +131,7 @@ class InstanceService:
 
     # Acts
 
-    def to_rent(self, project: Project, order: Order) -> tuple[Shape, RentalSpec]:
+    def to_rent(self, project: Project, order: Order) -> tuple[Size, RentalSpec]:
         """What an order would rent, and where."""
         with self._database.read() as tx:
             launching.check_site(tx, self._engines, project, order)
@@ -138,14 +142,16 @@ class InstanceService:
 
         def work(tx: Transaction) -> tuple[Instance, ...]:
             now = self._clock.now()
+            fresh = claimed(tx, project)
             check_active(tx, project.organisation_id)
             made = launching.launch(
                 tx,
                 actor,
-                _still_there(tx, project),
+                fresh,
                 order,
                 engines=self._engines,
                 policy=self._policy,
+                memory=self._memory,
                 now=now,
                 random_bytes=self._random_bytes,
             )
@@ -154,7 +160,7 @@ class InstanceService:
             self._admits(tx, project.id)
             return made
 
-        made = self._database.write_alone(work)
+        made = self._database.write_with_locks(work)
         self._wake()
         return made
 
@@ -236,7 +242,7 @@ class InstanceService:
                 stop_told=False,
             )
 
-        return self._change(actor, project, ref, "start", change, reason)
+        return self._change(actor, project, ref, "start", change, reason, grows=True)
 
     def restart(self, actor: Actor, project: Project, ref: str) -> Instance:
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
@@ -283,28 +289,21 @@ class InstanceService:
                     hint="Launch another one with the type you need: `tera launch --site NAME --type TYPE`",
                 )
             check_active(tx, project.organisation_id)
-            shape = changed_shape(instance.shape, wish, fleet.outlines(tx))
+            shape = changed_shape(instance.shape, wish, fleet.kinds_of_hosts(tx))
             if shape == instance.shape:
                 return instance
             if shape.disk_bytes < instance.shape.disk_bytes:
                 raise BadInput(
                     "A disk can grow but not shrink", hint="Make a new instance with a smaller disk"
                 )
-            check_quota(tx, _still_there(tx, project), shape, 1, instead_of=instance.shape)
+            check_quota(tx, _as_it_is(tx, project), shape, 1, instead_of=instance.shape)
             if instance.phase == Phase.STOPPED:
                 check_host_could(tx, self._policy, instance, shape)
                 grown = replace(instance.held, disk_bytes=shape.disk_bytes)
                 return replace(instance, shape=shape, held=grown)  # fitted at the next start
             return self._resized(tx, instance, shape)
 
-        return self._change(actor, project, ref, "resize", change)
-
-    def needs_restart(self, project: ProjectId, ref: str, wish: ShapeWish) -> bool:
-        """Whether a resize would restart the instance: told before it is done."""
-        with self._database.read() as tx:
-            instance = _found(tx, project, ref).instance
-            shape = changed_shape(instance.shape, wish, fleet.outlines(tx))
-            return instance.phase == Phase.RUNNING and self._restarts(instance, shape)
+        return self._change(actor, project, ref, "resize", change, grows=True)
 
     def snapshot(self, actor: Actor, project: Project, ref: str, name: str) -> Snapshot:
         check_name(name)
@@ -322,7 +321,7 @@ class InstanceService:
                     )
                 if each.name == name:
                     snapshots.remove(tx, each.id)  # nothing of it is on the engine: its step was undone
-            check_snapshots_quota(tx, _still_there(tx, project))
+            check_snapshots_quota(tx, _as_it_is(tx, project))
             snapshots.insert(
                 tx,
                 Snapshot(
@@ -336,7 +335,7 @@ class InstanceService:
             )
             return replace(instance, request=Request(operation=Operation.SNAPSHOT, subject=id))
 
-        instance = self._change(actor, project, ref, "snapshot", change)
+        instance = self._change(actor, project, ref, "snapshot", change, grows=True)
         with self._database.read() as tx:
             return next(each for each in snapshots.of_instance(tx, instance.id) if each.id == id)
 
@@ -383,13 +382,19 @@ class InstanceService:
             if host.region == region:
                 return host
             now = self._clock.now()
+            instances = store.lock_on_host_in_all_projects(tx, host.id)
+            fleet.lock_hosts(tx, [host.id])
+            if {each.id for each in store.on_host_in_all_projects(tx, host.id)} != {
+                each.id for each in instances
+            }:
+                raise Overtaken("an instance came or went meanwhile")
             fleet.set_region(tx, host.id, region)
-            for instance in store.on_host_in_all_projects(tx, host.id):
+            for instance in instances:
                 store.tell_held(tx, instance, now=now, random_bytes=self._random_bytes)
             self._audit.record(tx, actor, "host.region", host.id, name=host.name, region=region)
             return replace(host, region=region)
 
-        return self._database.write(work)
+        return self._database.write_with_locks(work)
 
     # Inside a guest
 
@@ -495,10 +500,23 @@ class InstanceService:
         return self._put(tx, actor, project, instance, replace(instance, request=request), "publish", now)
 
     def _change(
-        self, actor: Actor, project: Project, ref: str, action: str, change: Change, reason: str = ""
+        self,
+        actor: Actor,
+        project: Project,
+        ref: str,
+        action: str,
+        change: Change,
+        reason: str = "",
+        *,
+        grows: bool = False,
     ) -> Instance:
+        """`grows`: it may use more of the project's quota or budget."""
+
         def work(tx: Transaction) -> Instance:
             now = self._clock.now()
+            if grows:
+                claimed(tx, project)
+            store.lock(tx, project.id, ref)
             before = _found(tx, project.id, ref).instance
             after = change(tx, before, now)
             if after is before:
@@ -509,7 +527,7 @@ class InstanceService:
                 self._admits(tx, project.id)
             return stored
 
-        changed = self._database.write_alone(work)
+        changed = self._database.write_with_locks(work)
         self._wake()
         return changed
 
@@ -540,7 +558,7 @@ class InstanceService:
             after = replace(before, held=replace(before.held, snapshots_bytes=kept_bytes))
             store.put(tx, before, after, now=self._clock.now(), random_bytes=self._random_bytes)
 
-    def _resized(self, tx: Transaction, instance: Instance, shape: Shape) -> Instance:
+    def _resized(self, tx: Transaction, instance: Instance, shape: Size) -> Instance:
         restarts = self._restarts(instance, shape)
         held = take_more(tx, self._policy, instance, shape)
         alike = [card.slot for card in held.gpus if card.gpu == shape.gpu]
@@ -552,7 +570,7 @@ class InstanceService:
         )
         return replace(instance, shape=shape, held=held, request=request)
 
-    def _restarts(self, instance: Instance, shape: Shape) -> bool:
+    def _restarts(self, instance: Instance, shape: Size) -> bool:
         other_cards = (shape.gpu, shape.gpus) != (instance.shape.gpu, instance.shape.gpus)
         return other_cards or not self._engines.can(instance.site, Capability.LIVE_RESIZE)
 
@@ -589,14 +607,9 @@ def _wants_more(before: Instance, after: Instance) -> bool:
     return before.wanted != Wanted.RUNNING or larger or after.shape.gpu != before.shape.gpu
 
 
-def _still_there(tx: Transaction, project: Project) -> Project:
-    """The project as it is now: since it was looked up it may have been removed, or its quota changed."""
-    fresh = project_of_any_organisation(tx, project.id)
-    if fresh is None:
-        raise NotFound(
-            f"There is no project `{project.name}` any more", hint="`tera project list` lists them"
-        )
-    return fresh
+def _as_it_is(tx: Transaction, project: Project) -> Project:
+    """A claimed project with the quota it has now."""
+    return project_of_any_organisation(tx, project.id) or project
 
 
 def _found(tx: Transaction, project: ProjectId, ref: str) -> View:

@@ -59,7 +59,7 @@ def insert(tx: Transaction, instance: Instance, *, now: datetime, random_bytes: 
     """A new instance. What it holds on its host is taken by the caller, in the same transaction."""
     stored = msgspec.structs.replace(instance, sequence=1)
     tx.run(_INSERT, **values_of(stored))
-    _put_labels(tx, stored.id, stored.project_id, stored.labels)
+    _insert_labels(tx, stored.id, stored.project_id, stored.labels)
     place = place_of(tx, stored.host_id or "")
     record_event(tx, event_of("instance.moved", None, stored, 1, now, random_bytes, place=place))
     return stored
@@ -107,6 +107,10 @@ def tell_held(tx: Transaction, instance: Instance, *, now: datetime, random_byte
 
 def _put_labels(tx: Transaction, id: str, project: str, labels: Mapping[str, str]) -> None:
     tx.run("DELETE FROM instance_label WHERE instance_id = :id", id=id)
+    _insert_labels(tx, id, project, labels)
+
+
+def _insert_labels(tx: Transaction, id: str, project: str, labels: Mapping[str, str]) -> None:
     for key, value in labels.items():
         tx.run(
             "INSERT INTO instance_label (instance_id, project_id, key, value) VALUES (:id, :project, :key, :value)",
@@ -214,6 +218,16 @@ def find(tx: Transaction, project: ProjectId, ref: str) -> View | None:
         ref=ref,
     )
     return _views(tx, rows[:1])[0] if rows else None
+
+
+def lock(tx: Transaction, project: ProjectId, ref: str) -> None:
+    """Until the transaction ends nobody else changes the instance that `find` will find."""
+    tx.lock(
+        "SELECT id FROM instance WHERE project_id = :project AND (id = :ref OR (name = :ref AND phase <> 'gone'))"
+        " ORDER BY id",
+        project=project,
+        ref=ref,
+    )
 
 
 def find_deleted_by_itself(tx: Transaction, project: ProjectId, name: str, since: datetime) -> View | None:
@@ -348,12 +362,12 @@ def site_in_all_projects(tx: Transaction, id: str) -> str:
 
 def on_site_in_all_projects(tx: Transaction, site: str) -> list[Row]:
     """Of all instances on a site's hosts: id, phase, wanted, host name (empty for a rented host), whether work is under
-    way or the host is recorded as away, their shape, and when a rented machine was made.
+    way or the host is recorded as away, their shape, and of a rented machine when it was made and its provider's id.
     """
     return tx.all(
         "SELECT i.id, i.phase, i.wanted, CASE WHEN h.kind = 'own' THEN h.name ELSE '' END,"
         " CASE WHEN i.operation = '' AND i.settled = 1 AND h.state <> 'away' THEN 0 ELSE 1 END,"
-        " i.vcpus, i.ram_bytes, i.disk_bytes, h.made_at_us"
+        " i.vcpus, i.ram_bytes, i.disk_bytes, h.made_at_us, h.remote_id"
         " FROM instance i JOIN host h ON h.id = i.host_id WHERE i.site = :site AND h.site = :site",
         site=site,
     )
@@ -376,6 +390,22 @@ def on_host_in_all_projects(tx: Transaction, host_id: HostId) -> tuple[Instance,
     return instances_from(tx, tx.all(f"SELECT {COLUMNS} FROM instance WHERE host_id = :id", id=host_id))
 
 
+def lock_on_host_in_all_projects(tx: Transaction, host_id: HostId) -> tuple[Instance, ...]:
+    """As above; until the transaction ends nobody else changes them."""
+    rows = tx.lock(f"SELECT {COLUMNS} FROM instance WHERE host_id = :id ORDER BY id", id=host_id)
+    return instances_from(tx, rows)
+
+
+def on_lost_hosts_in_all_projects(tx: Transaction, seen_before: datetime) -> tuple[Instance, ...]:
+    """Instances that are away, at rest, on own hosts that no reading has found since a time."""
+    rows = tx.all(
+        f"SELECT {_FROM_I} FROM instance i JOIN host h ON h.id = i.host_id WHERE i.phase = 'away' AND i.operation = ''"
+        " AND h.kind = 'own' AND h.state = 'away' AND h.seen_at_us < :before ORDER BY i.id",
+        before=microseconds(seen_before),
+    )
+    return instances_from(tx, rows)
+
+
 def away_in_work_in_all_projects(tx: Transaction, site: str) -> list[tuple[InstanceId, str]]:
     """Instances that are away in the middle of an operation, and the names of their hosts; empty for rented ones."""
     rows = tx.all(
@@ -387,13 +417,13 @@ def away_in_work_in_all_projects(tx: Transaction, site: str) -> list[tuple[Insta
     return [(InstanceId(row[0]), row[1]) for row in rows]
 
 
-def ids_known_in_all_projects(tx: Transaction, ids: Sequence[str]) -> dict[str, str]:
-    """The phases of those of the ids that we know."""
+def ids_known_in_all_projects(tx: Transaction, ids: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """The phases and sites of those of the ids that we know."""
     known = {}
     for id in ids:
-        row = tx.one("SELECT phase FROM instance WHERE id = :id", id=id)
+        row = tx.one("SELECT phase, site FROM instance WHERE id = :id", id=id)
         if row:
-            known[id] = row[0]
+            known[id] = (row[0], row[1])
     return known
 
 
@@ -436,11 +466,6 @@ def project_network(tx: Transaction, project: ProjectId) -> tuple[int, str]:
     row = tx.one("SELECT network_number, name FROM project WHERE id = :id", id=project)
     assert row is not None, "an instance has a project"
     return int(row[0]), str(row[1])
-
-
-def live_in_project(tx: Transaction, project: ProjectId) -> int:
-    row = tx.one("SELECT COUNT(*) FROM instance WHERE project_id = :id AND phase <> 'gone'", id=project)
-    return int(row[0]) if row else 0
 
 
 def count_by_phase_in_all_projects(tx: Transaction) -> dict[str, int]:

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from teraflock.base.exchange import Rates
-from teraflock.base.money import Period, Price, micros_per
+from teraflock.base.money import Period, Price
 from teraflock.base.quantities import GIB, MIB
 from teraflock.catalog.names import resolve
 from teraflock.offer.model import Basis, Kind, Mode, Offer, Standing
@@ -119,7 +119,7 @@ def _absurd(row: Row, hardware: _Hardware, monthly: int, rates: Rates, on: date)
         return ""
     if hardware.kind == "none":
         return "" if monthly else "the price is zero"
-    usd = micros_per(in_currency(monthly, row.currency, "USD", rates, on), "hour")
+    usd = in_currency(monthly, row.currency, "USD", rates, on, per="hour")
     return absurd_price(usd, hardware.count or 0, hardware.share, hardware.tflops)
 
 

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Final
 
 from teraflock.base.exchange import Rates
-from teraflock.base.money import MICROS, SECONDS, divided
+from teraflock.base.money import MICROS, SECONDS, Period, divided
 from teraflock.offer.model import SUSPECT_RAM, Line, Offer, PriceLimit, Query
 
 # --- prices that cannot be true -----------------------------------------------------------------------------------
@@ -183,13 +183,35 @@ UNITS: Final[dict[str, Callable[[Offer], float | None]]] = {
 """What a price is divided by under the sorts other than `price`; nothing or zero where the offer does not tell."""
 
 
-def in_currency(micros_per_month: int, currency: str, to: str, rates: Rates, on: date) -> int:
-    """A monthly price in another currency, rounded once from the quoted one."""
-    if currency == to:
-        return micros_per_month
-    return divided(
-        micros_per_month * rates.rate(to, on).micros_per_usd, rates.rate(currency, on).micros_per_usd
-    )
+def price_in(
+    offer: Offer, currency: str, rates: Rates, on: date, *, per: Period = "hour", each: bool = False
+) -> int | None:
+    """The offer's price in a currency, for one period: of the machine, or of `each` of its GPUs.
+
+    Every price that is shown comes from here. None where the price, or the number of GPUs, is not known.
+    """
+    monthly, parts = offer.price_micros_per_month, offer.gpu_count if each else 1
+    if monthly is None or not parts:
+        return None
+    return in_currency(monthly, offer.currency, currency, rates, on, per=per, parts=parts)
+
+
+def in_currency(
+    micros_per_month: int,
+    currency: str,
+    to: str,
+    rates: Rates,
+    on: date,
+    *,
+    per: Period = "month",
+    parts: int = 1,
+) -> int:
+    """A monthly price in another currency and for another period, in equal parts. Rounded once."""
+    numerator, denominator = micros_per_month * SECONDS[per], SECONDS["month"] * parts
+    if currency != to:
+        numerator *= rates.rate(to, on).micros_per_usd
+        denominator *= rates.rate(currency, on).micros_per_usd
+    return divided(numerator, denominator)
 
 
 def folded(offers: Iterable[Offer]) -> Iterator[Line]:

@@ -8,10 +8,9 @@ import msgspec
 
 from teraflock.base.clock import Clock, today
 from teraflock.base.exchange import Rates
-from teraflock.base.money import divided, micros_per
 from teraflock.offer.model import Answer, Listing, Offer, Outcome, Query, Removal, Source
 from teraflock.offer.question import store
-from teraflock.offer.rules import folded, in_currency
+from teraflock.offer.rules import folded, price_in
 from teraflock.offer.source.store import sources
 from teraflock.offer.store import providers
 from teraflock.storage.database import Database, Transaction
@@ -29,8 +28,6 @@ class Point(msgspec.Struct, frozen=True):
 
 class Cheapest(msgspec.Struct, frozen=True):
     offer: Offer
-    usd_micros_per_gpu_month: int | None
-    """`None` where no price, or no number of GPUs, is known."""
     offers: int
 
 
@@ -79,13 +76,7 @@ class OfferService:
                 if key in found:
                     found[key] = msgspec.structs.replace(found[key], offers=found[key].offers + 1)
                     continue
-                usd = None
-                if offer.price_micros_per_month is not None and offer.gpu_count:
-                    monthly = in_currency(
-                        offer.price_micros_per_month, offer.currency, "USD", self._rates, on
-                    )
-                    usd = divided(monthly, offer.gpu_count)
-                found[key] = Cheapest(offer, usd, 1)
+                found[key] = Cheapest(offer, 1)
         return list(found.values())
 
     def history(self, query: Query, currency: str) -> list[Point]:
@@ -94,11 +85,8 @@ class OfferService:
         by_day: dict[str, list[int]] = {}
         with self._database.read() as tx:
             for offer in store.priced_ever(tx, query, self._rates, on):
-                if offer.since and offer.gpu_count and offer.price_micros_per_month is not None:
-                    monthly = in_currency(
-                        offer.price_micros_per_month, offer.currency, currency, self._rates, on
-                    )
-                    each = micros_per(divided(monthly, offer.gpu_count), "hour")
+                each = price_in(offer, currency, self._rates, on, each=True)
+                if offer.since and each is not None:
                     by_day.setdefault(offer.since, []).append(each)
         return [_point(day, sorted(prices)) for day, prices in sorted(by_day.items())]
 

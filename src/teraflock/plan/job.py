@@ -21,6 +21,7 @@ from teraflock.catalog.cards import all_cards, all_slices, cards_by_id
 from teraflock.catalog.model import Card
 from teraflock.estimate.cards import refuses, unsupported
 from teraflock.estimate.derived import sliced
+from teraflock.estimate.model import GPUS_MAX
 from teraflock.estimate.parallel import step_seconds
 from teraflock.estimate.step import OWN, SHARED, Seconds
 from teraflock.estimate.survey import Survey
@@ -28,7 +29,6 @@ from teraflock.offer.model import Shape
 from teraflock.plan.model import Hours, Misfit
 from teraflock.workload.model import Workload
 
-GPUS_MAX: Final = 8  # of one machine, data parallel: beyond it no estimate is made
 NEARLY_BYTES: Final = 50_000_000  # less would be told as 0 GB
 BYTES_PER_GIGABIT: Final = 125_000_000
 

@@ -24,10 +24,11 @@ from teraflock.storage.database import Database, Transaction
 
 
 class UnsoundPlan(TeraflockError):
-    """The checker found fault with a plan of ours. Never the user's doing."""
+    """The plan failed its own check. This is a bug in Teraflock."""
 
     code = "unsound_plan"
     exit_code = 70
+    remedy = "Report it with the command you ran."
 
 
 def plan(

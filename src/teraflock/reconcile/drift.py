@@ -60,6 +60,7 @@ class Kept(msgspec.Struct, frozen=True):
     is_rented: bool = False
     made_at: datetime | None = None
     """When its rented machine was made."""
+    remote_id: str = ""
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,7 +184,7 @@ class DriftLoop:
 
     def _turn(self, driver: ComputeDriver) -> None:
         before = self._kept(driver.site)
-        seen = {str(sighting.instance_id): sighting for sighting in driver.sightings()}
+        seen, spare = rentals.matched(driver.sightings(), {each.id: each.remote_id for each in before})
         places = Capability.PLACEMENT in driver.capabilities
         answering = frozenset(report.name for report in driver.hosts()) if places else RENTED
         absent = self._missing_again(driver.site, missing(before, seen, self._around.clock.now()))
@@ -193,6 +194,17 @@ class DriftLoop:
             drift = self._confirmed(driver.site, before, seen, answering, absent)
             if drift := self._worth_trying(driver, drift, seen):
                 self._apply(driver, drift)
+        if spare:
+            self._give_back(driver, before, spare)
+
+    def _give_back(self, driver: ComputeDriver, before: Sequence[Kept], spare: Sequence[Sighting]) -> None:
+        """Machines that were rented for an instance that has another one. What is being made is left alone."""
+        idle = {each.id for each in before if not each.busy}
+        same = {each.id for each in self._kept(driver.site) if each in before}
+        for sighting in spare:
+            if sighting.instance_id in idle & same:
+                LOG.warning("%s: %s has a machine too many: given back", driver.site, sighting.instance_id)
+                remove(driver, sighting)
 
     def _missing_again(self, site: str, now_missing: frozenset[str]) -> frozenset[str]:
         """What two listings in a row lacked."""
@@ -240,8 +252,9 @@ class DriftLoop:
             Kept(
                 id, phase, wanted, host, bool(busy), vcpus, ram, disk, slots.get(id, ()), not host,
                 at_microseconds(made_at_us) if made_at_us is not None else None,
+                remote_id,
             )
-            for id, phase, wanted, host, busy, vcpus, ram, disk, made_at_us in rows
+            for id, phase, wanted, host, busy, vcpus, ram, disk, made_at_us, remote_id in rows
         ]  # fmt: skip
 
     def _apply(self, driver: ComputeDriver, drift: Drift) -> None:
@@ -251,7 +264,7 @@ class DriftLoop:
             for id in drift.back:
                 self._change(tx, id, "", partial(returned, now=now))
             for id in drift.start:
-                self._change(tx, id, "It stopped, though nobody asked for it", _to_start)
+                self._change(tx, id, "It stopped, though nobody asked for it", partial(_to_start, now=now))
             for id in drift.remake:
                 self._change(
                     tx, id, "It is no longer on its host, and its disk is lost", partial(_to_remake, now=now)
@@ -328,13 +341,14 @@ class DriftLoop:
         if not strange:
             return
         with self._around.database.read() as tx:
-            phases = store.ids_known_in_all_projects(tx, [sighting.instance_id for sighting in strange])
+            known = store.ids_known_in_all_projects(tx, [sighting.instance_id for sighting in strange])
         for sighting in strange:
             id = sighting.instance_id
-            if phases.get(id) in (Phase.GONE, Phase.FAILED):
-                LOG.warning("%s is gone, but %s still had it: removed", id, driver.site)
+            phase, site = known.get(id, ("", ""))
+            if phase in (Phase.GONE, Phase.FAILED) or site not in ("", driver.site):
+                LOG.warning("%s is gone or elsewhere, but %s still had it: removed", id, driver.site)
                 remove(driver, sighting)
-            elif id not in phases and id not in self._told:
+            elif id not in known and id not in self._told:
                 self._told.add(id)
                 LOG.warning("%s has %s, which this database does not know: left alone", driver.site, id)
 
@@ -348,11 +362,11 @@ def remove(driver: ComputeDriver, sighting: Sighting) -> None:
     driver.delete(handle)
 
 
-def _to_start(instance: Instance) -> Instance:
+def _to_start(instance: Instance, now: datetime) -> Instance:
     """Start it again, or leave it stopped where its policy says so."""
     if instance.spec.restart_policy != RestartPolicy.NEVER:
         return replace(instance, request=Request(operation=Operation.START))
-    return replace(instance, wanted=end_of(instance))
+    return replace(instance, wanted=end_of(instance), wanted_at=now)
 
 
 def _to_remake(instance: Instance, now: datetime) -> Instance:

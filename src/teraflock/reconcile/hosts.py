@@ -21,7 +21,7 @@ from teraflock.base.events import Event
 from teraflock.base.ids import EventId, new_id
 from teraflock.fleet import store as fleet
 from teraflock.fleet.alarms import alarms
-from teraflock.fleet.model import Host, HostId, HostReport, HostState
+from teraflock.fleet.model import Host, HostId, HostKind, HostReport, HostState
 from teraflock.instance import store
 from teraflock.instance.driver import Capability, ComputeDriver, Sighting
 from teraflock.instance.model import InstanceId
@@ -61,9 +61,13 @@ class HostLoop:
         return self._turns >= LOOKS_MAX or all(each.site in self._known for each in self._around.engines)
 
     def turn(self) -> None:
-        self._turns += 1
+        self.count_turn()
         for driver in self._around.engines:
             self.turn_of(driver)
+
+    def count_turn(self) -> None:
+        """A turn begins, at whatever sites it looks."""
+        self._turns += 1
 
     def turn_of(self, driver: ComputeDriver) -> None:
         """Read one site. What goes wrong there concerns no other."""
@@ -92,17 +96,17 @@ class HostLoop:
         """A site that places by itself answers when it lists its machines. One that does not answer says nothing about
         them: they are neither away nor gone, and what ran meanwhile is settled when it answers again."""
         try:
-            seen = {str(each.instance_id): each for each in driver.sightings()}
+            sightings = tuple(driver.sightings())
         except Unavailable as error:
             LOG.warning("%s does not answer: %s", driver.site, error.sentence)
             self._note_state(driver.site, error.sentence)
             return
-        self._note_state(driver.site, "")
         site, now = driver.site, self._around.clock.now()
         with self._around.database.read() as tx:
             kept = fleet.rented_outlines(tx, site)
             until = leases.watched_until(tx, site)
             waiting = [id for id, _ in store.away_in_work_in_all_projects(tx, site)]
+        seen, _ = rentals.matched(sightings, {host.name: host.remote_id for host in kept})
         first = self._takes_over and site not in self._known
         is_unwatched = first or until is None or until < now - outage.UNWATCHED
         self._settle(driver, kept if is_unwatched else (), True)
@@ -110,6 +114,7 @@ class HostLoop:
         if waiting:
             self._around.wake()
         self._known[site] = {}
+        self._problems[site] = ""
 
     def _write_rented(
         self,
@@ -122,6 +127,8 @@ class HostLoop:
         now, random_bytes = self._around.clock.now(), self._around.random_bytes
         fleet.mark_rented_seen(tx, site, [host.name for host in kept if host.name in seen], now)
         leases.note_watched(tx, site, now)
+        if self._problems.get(site) != "":
+            sites.note_state(tx, site, "", now)
         for host in kept:
             made = seen[host.name].made if host.name in seen else None
             if made is None or not host.remote_id or made.remote_id != host.remote_id:
@@ -210,7 +217,7 @@ class HostLoop:
         now, random_bytes = self._around.clock.now(), self._around.random_bytes
         if count := outage.settle(tx, found, from_at, now, random_bytes):
             LOG.warning("%s: %d guests did not run on while nobody watched", site, count)
-        names = [host.name for host in found.hosts]
+        names = [host.name for host in found.hosts if host.kind == HostKind.OWN or host.name in found.seen]
         fleet.mark_seen(tx, site, names, found.at, all_of_site=False)
 
     def _lost(

@@ -8,7 +8,7 @@ from teraflock.base.errors import TeraflockError, Unavailable
 from teraflock.image import store
 from teraflock.image.model import Image, ImageState
 from teraflock.image.telling import tell_kept
-from teraflock.instance.driver import Capability
+from teraflock.instance.driver import Capability, ComputeDriver
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 
@@ -18,6 +18,8 @@ LOG: Final = logging.getLogger("teraflock.reconcile")
 class ImageLoop:
     def __init__(self, around: Surroundings) -> None:
         self._around = around
+        self._complete: set[str] = set()
+        """Sites that have every image, as far as this process knows."""
 
     def turn(self) -> None:
         with self._around.database.read() as tx:
@@ -38,10 +40,10 @@ class ImageLoop:
                 self._set(
                     image, ImageState.FAILED, problem="Something went wrong inside Teraflock; see the log"
                 )
-        try:
-            self._measure()
-        except TeraflockError as error:
-            LOG.warning("sizes of images cannot be read: %s", error.sentence)
+        for driver in self._around.engines:
+            if Capability.BUILDS in driver.capabilities and driver.site not in self._complete:
+                self._complete_site(driver)
+        self._measure()
 
     def _measure(self) -> None:
         """Ask engines how much images made of instances keep: from then on they are charged."""
@@ -51,7 +53,12 @@ class ImageLoop:
             return
         sizes: dict[str, int] = {}
         for driver in self._around.engines:
-            for id, size_bytes in driver.images().items():
+            try:
+                held = driver.images()
+            except TeraflockError as error:
+                LOG.warning("%s: sizes of images cannot be read: %s", driver.site, error.sentence)
+                continue
+            for id, size_bytes in held.items():
                 sizes[id] = max(size_bytes, sizes.get(id, 0))
         for image in unknown:
             if image.id in sizes:
@@ -67,13 +74,34 @@ class ImageLoop:
             store.set_metered(tx, fresh.id, size_bytes, 1)
 
     def _build(self, image: Image) -> None:
-        """The same recipe built twice is built once: engines keep what they have."""
-        size = 0
-        for driver in self._around.engines:
-            if Capability.BUILDS in driver.capabilities:
+        """The same recipe built twice is built once: engines keep what they have. A site that does not answer gets the
+        image when it does, unless none answers."""
+        size, away = 0, []
+        builders = [each for each in self._around.engines if Capability.BUILDS in each.capabilities]
+        for driver in builders:
+            try:
                 driver.build_image(image.id, image.recipe)
                 size = max(size, driver.images().get(image.id, 0))
+            except Unavailable as error:
+                away.append(error)
+                self._complete.discard(driver.site)
+        if away and len(away) == len(builders):
+            raise away[0]
         self._set(image, ImageState.READY, size_bytes=size)
+
+    def _complete_site(self, driver: ComputeDriver) -> None:
+        """Build the images that a site lacks because it was added, or away, when they were built."""
+        with self._around.database.read() as tx:
+            wanted = store.built_in_all_projects(tx)
+        try:
+            held = driver.images() if wanted else {}
+            for image in wanted:
+                if image.id not in held:
+                    driver.build_image(image.id, image.recipe)
+        except TeraflockError as error:
+            LOG.warning("%s: its images are not complete yet: %s", driver.site, error.sentence)
+            return
+        self._complete.add(driver.site)
 
     def _remove(self, image: Image) -> None:
         for driver in self._around.engines:

@@ -117,7 +117,7 @@ class InstanceLoop:
         with self._around.database.read() as tx:  # most turns find nothing, and a read disturbs nobody
             if not leases.is_any_due_in_all_projects(tx, self._around.clock.now()):
                 return ()
-        leased = self._around.database.write(work)
+        leased = self._around.database.write_with_locks(work)
         self._hands.take(leased)
         return leased
 
@@ -187,7 +187,7 @@ class InstanceLoop:
         after = replace(progress, step=step.name, attempts=0, since=now)
         if _step_of(after) is None or not self._hands.hold(instance):
             return None
-        noted = self._around.database.write(
+        noted = self._around.database.write_with_locks(
             lambda tx: leases.note_step(tx, instance, self._worker, step.name, now)
         )
         return replace(instance, progress=after) if noted else None
@@ -246,12 +246,19 @@ class InstanceLoop:
         thread's work on it is of the past.
         """
 
+        done = outcome if isinstance(outcome, Done) else Done()
+        # what was sent is money: it is kept only by a write that is serialisable with those of the biller
+        database = self._around.database
+        locks = done.sent is None
+        find, write = (
+            (leases.lock_held_by, database.write_with_locks) if locks else (leases.held_by, database.write)
+        )
+
         def work(tx: Transaction) -> Instance | None:
             now = self._around.clock.now()
-            fresh = leases.held_by(tx, instance.id, self._worker)
+            fresh = find(tx, instance.id, self._worker)
             if fresh is None or _point(fresh) != _point(instance) or not self._hands.hold(instance):
                 return None
-            done = outcome if isinstance(outcome, Done) else Done()
             if done.sent is not None:
                 traffic.keep(tx, [done.sent], now)
             after = change(fresh, now)
@@ -267,7 +274,7 @@ class InstanceLoop:
                 return None
             return self._begin(tx, stored, now)
 
-        return self._around.database.write(work)
+        return write(work)
 
     def _host(self, instance: Instance) -> Host:
         known = self._hosts.get(instance.host_id or "")

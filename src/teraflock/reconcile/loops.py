@@ -14,14 +14,17 @@ from datetime import timedelta
 from typing import Final, Protocol
 
 from teraflock.base.clock import Clock
+from teraflock.fleet.placement import Policy
 from teraflock.instance.engines import Engines
 from teraflock.instance.model import Instance
 from teraflock.reconcile import store as leases
+from teraflock.reconcile.apart import Apart
 from teraflock.reconcile.commands import CommandLoop
 from teraflock.reconcile.drift import DriftLoop
 from teraflock.reconcile.hosts import HostLoop
 from teraflock.reconcile.images import ImageLoop
 from teraflock.reconcile.instances import LEASES_PER_TURN, InstanceLoop, no_faults
+from teraflock.reconcile.moving import MoveLoop
 from teraflock.reconcile.networks import NetworkLoop
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.reconcile.time_limits import TimeLimitLoop
@@ -49,6 +52,9 @@ DRIFT_REST_PARTS: Final = 9
 """Looking at all there is rests so many times as long as it took: in a large house too it is a tenth of the work."""
 REST_SECONDS_MAX: Final = 15.0
 NETWORKS_SECONDS: Final = 5.0
+MOVES_SECONDS: Final = 5.0
+STOP_SECONDS_MAX: Final = 5.0
+"""How long the end waits for a site that does not answer."""
 
 
 class Loop(Protocol):
@@ -65,6 +71,7 @@ class Loops:
         alone: bool,
         random_bytes: Callable[[int], bytes] = os.urandom,
         fault: Callable[[str], None] = no_faults,
+        policy: Policy | None = None,
     ) -> None:
         self._database = database
         self._clock = clock
@@ -85,7 +92,12 @@ class Loops:
         self._waiting: set[str] = set()
         """The instances in hand for which there is no thread yet."""
         self.around = around = Surroundings(
-            database=database, clock=clock, engines=engines, random_bytes=random_bytes, wake=self.wake
+            database=database,
+            clock=clock,
+            engines=engines,
+            random_bytes=random_bytes,
+            policy=policy or Policy(),
+            wake=self.wake,
         )
         self.instances = InstanceLoop(
             around,
@@ -96,10 +108,13 @@ class Loops:
         )
         self.hosts = HostLoop(around)
         self.drift = DriftLoop(around)
+        self._hosts_apart = Apart(engines, self.hosts.turn_of, "hosts")
+        self._drift_apart = Apart(engines, self.drift.turn_of, "drift")
         self.commands = CommandLoop(around)
         self.time_limits = TimeLimitLoop(around)
         self.images = ImageLoop(around)
         self.networks = NetworkLoop(around)
+        self.moves = MoveLoop(around)
 
     def also(self, name: str, turn: Callable[[], None], seconds: float) -> None:
         """One more loop, to be started with the others."""
@@ -121,7 +136,8 @@ class Loops:
         self._run("hosts", self._turn_of_hosts, HOSTS_SECONDS)
         self._run("images", self.images.turn, IMAGES_SECONDS)
         self._run("networks", self.networks.turn, NETWORKS_SECONDS)
-        self._run("drift", self.drift.turn, DRIFT_SECONDS, rest_parts=DRIFT_REST_PARTS)
+        self._run("drift", self._drift_apart.turn, DRIFT_SECONDS, rest_parts=DRIFT_REST_PARTS)
+        self._run("moves", self.moves.turn, MOVES_SECONDS)
         self._run("commands", self.commands.turn, COMMANDS_SECONDS)
         self._run("time_limits", self.time_limits.turn, TIME_LIMITS_SECONDS)
         for name, turn, seconds in self._more:
@@ -137,6 +153,8 @@ class Loops:
         self._looked.set()
         for thread in self._threads:
             thread.join()
+        for apart in (self._hosts_apart, self._drift_apart):
+            apart.join(STOP_SECONDS_MAX)
         if self._pool:
             self._pool.shutdown(wait=True)
         self._database.write(lambda tx: leases.end_worker(tx, self.worker))
@@ -166,7 +184,8 @@ class Loops:
 
     def _turn_of_hosts(self) -> None:
         try:
-            self.hosts.turn()
+            self.hosts.count_turn()
+            self._hosts_apart.turn()
         finally:
             if self.hosts.has_looked:
                 self._looked.set()

@@ -21,6 +21,7 @@ from teraflock.instance.model import Instance
 from teraflock.instance.rules import lost, settled
 from teraflock.instance.states import BILLABLE, Wanted
 from teraflock.reconcile import store as leases
+from teraflock.reconcile.rentals import matched
 from teraflock.storage.database import Database, Transaction
 
 UNWATCHED: Final = timedelta(seconds=20)
@@ -48,7 +49,7 @@ class Changed(Exception):
 def look(database: Database, driver: ComputeDriver, hosts: Sequence[Host], now: datetime) -> Look:
     with database.read() as tx:
         rows = [each for host in hosts for each in store.on_host_in_all_projects(tx, host.id)]
-    seen = {str(each.instance_id): each for each in driver.sightings()}
+    seen, _ = matched(driver.sightings(), {host.name: host.remote_id for host in hosts})
     return Look(at=now, hosts=tuple(hosts), before={each.id: each for each in rows}, seen=seen)
 
 

@@ -4,7 +4,7 @@ The cost is in the host's row, and every change of it is an `instance.cost` even
 sees. Nothing here decides; `drift.py` and `instances.py` do.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
 import msgspec
@@ -15,7 +15,7 @@ from teraflock.base.ids import EventId, new_id
 from teraflock.bill.margin.service import note_rental
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import Host, HostCost, HostId
-from teraflock.instance.driver import Made, Readiness
+from teraflock.instance.driver import Made, Readiness, Sighting
 from teraflock.instance.model import SSH_PORT, Instance
 from teraflock.instance.rules import region_of
 from teraflock.instance.steps import Done
@@ -23,6 +23,24 @@ from teraflock.storage.database import Transaction
 from teraflock.storage.events import record_event
 
 RandomBytes = Callable[[int], bytes]
+
+
+def matched(
+    sightings: Iterable[Sighting], remote_ids: Mapping[str, str]
+) -> tuple[dict[str, Sighting], list[Sighting]]:
+    """One sighting for each instance, and the machines that are too many.
+
+    An answer that was lost may leave a second machine for an instance. `remote_ids` names the right one, by instance.
+    """
+    seen: dict[str, Sighting] = {}
+    spare: list[Sighting] = []
+    for each in sightings:
+        right = remote_ids.get(each.instance_id, "")
+        if right and each.made is not None and each.made.remote_id != right:
+            spare.append(each)
+        else:
+            seen[str(each.instance_id)] = each
+    return seen, spare
 
 
 def note(

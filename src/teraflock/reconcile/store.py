@@ -14,8 +14,8 @@ from teraflock.storage.database import Transaction
 def lease_due_in_all_projects(
     tx: Transaction, worker: str, *, now: datetime, limit: int
 ) -> tuple[Instance, ...]:
-    """Take in hand what is due and nobody living has in hand."""
-    rows = tx.all(
+    """Take in hand what is due and nobody living has in hand. Passes over what somebody is changing right now."""
+    rows = tx.lock_free(
         f"SELECT {COLUMNS} FROM instance WHERE settled = 0 AND due_at_us <= :now AND (lease_owner = '' OR"
         " lease_owner NOT IN (SELECT id FROM worker WHERE until_us > :now)) ORDER BY due_at_us, id LIMIT :limit",
         now=microseconds(now),
@@ -42,6 +42,14 @@ def next_due_in_all_projects(tx: Transaction) -> datetime | None:
 def held_by(tx: Transaction, id: InstanceId, worker: str) -> Instance | None:
     """The instance as it is now, if the worker still has it in hand."""
     rows = tx.all(
+        f"SELECT {COLUMNS} FROM instance WHERE id = :id AND lease_owner = :worker", id=id, worker=worker
+    )
+    return instances_from(tx, rows)[0] if rows else None
+
+
+def lock_held_by(tx: Transaction, id: InstanceId, worker: str) -> Instance | None:
+    """As `held_by`; until the transaction ends nobody else changes it."""
+    rows = tx.lock(
         f"SELECT {COLUMNS} FROM instance WHERE id = :id AND lease_owner = :worker", id=id, worker=worker
     )
     return instances_from(tx, rows)[0] if rows else None

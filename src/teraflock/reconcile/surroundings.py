@@ -5,6 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from teraflock.base.clock import Clock
+from teraflock.fleet.placement import Policy
 from teraflock.instance.engines import Engines
 from teraflock.storage.database import Database
 
@@ -14,5 +15,6 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     engines: Engines
     random_bytes: Callable[[int], bytes]
+    policy: Policy = Policy()
     wake: Callable[[], None] = lambda: None
     """Called by a loop that made something due for the instances' loop."""

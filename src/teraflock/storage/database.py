@@ -6,6 +6,18 @@ What holds on both engines:
 - a statement that fails spoils its transaction: nothing of it is kept, even if the work swallows the error;
 - a work may be run more than once until it is committed, so it changes nothing but the database.
 
+Two kinds of write:
+- `write` is serialisable by itself. PostgreSQL finds out that two collided and runs one of them again, so it fits
+  works that touch few rows or rarely meet.
+- `write_with_locks` is for works that many run at once. Nothing is checked afterwards: the work locks the rows that
+  its decision depends on, with `lock`, and reads after it has them. Each statement sees what was committed before it.
+  A `write` is safe beside it if both write one common row: then PostgreSQL runs the `write` again.
+SQLite has one writer at a time, so there both are the same, and `lock` only reads.
+
+Locks are taken in this order, so that no two works wait for each other in a circle:
+    idempotency key → organisation → project → installation → image → instance → host → cards and ports of the host
+Within one table the order is that of the ids. A work that needs an earlier lock raises `Overtaken` and starts anew.
+
 SQL is the same text for both, with `:name` for values. To stay portable:
 - types are BIGINT, TEXT and DOUBLE PRECISION; truth is 0 or 1 in a BIGINT; text holds no NUL character;
 - text sorts by code point and `LIKE` minds the case; a pattern that may hold `%` or `_` names its `ESCAPE`;
@@ -53,6 +65,21 @@ class Transaction(Protocol):
         """
         ...
 
+    def lock(self, sql: str, /, **values: object) -> list[Row]:
+        """The rows of a SELECT from one table, as they are now; locked until the transaction ends.
+
+        Only in `write_with_locks`. Waits for others that have them. `ORDER BY id` where it may be several rows.
+        """
+        ...
+
+    def lock_shared(self, sql: str, /, **values: object) -> list[Row]:
+        """Like `lock`, but others may share it: the rows cannot change, and nobody can `lock` them."""
+        ...
+
+    def lock_free(self, sql: str, /, **values: object) -> list[Row]:
+        """Like `lock`, but passes over rows that others have locked, and never waits."""
+        ...
+
 
 class Database(Protocol):
     @property
@@ -64,17 +91,26 @@ class Database(Protocol):
 
     def write(self, work: Callable[[Transaction], T], /) -> T: ...
 
+    def write_with_locks(self, work: Callable[[Transaction], T], /) -> T:
+        """Like `write`, but isolated only by the rows that the work locks. See the head of this file."""
+        ...
+
     def write_alone(self, work: Callable[[Transaction], T], /) -> T:
-        """Like `write`, while no other `write_alone` of any process runs. For migrations."""
+        """Like `write`, while no other `write_alone` of any process runs. For migrations and restores only."""
         ...
 
     def close(self) -> None: ...
 
 
 class ConstraintBroken(StorageFailed):
-    """A row broke a rule of its table: not unique, no parent, or a value out of its range."""
+    """A row broke a rule of its table: not unique, no parent, or a value out of range. This is a bug in Teraflock."""
 
     code = "constraint_broken"
+    remedy = "Report it to the operator with the `request_id`."
+
+
+class Overtaken(Exception):
+    """Raise it in a `write_with_locks` whose first look is out of date: all is undone, and the work runs again."""
 
 
 class Misuse(RuntimeError):

@@ -30,10 +30,11 @@ SIGNAL_SECONDS_MAX: Final = 0.5
 
 
 class _Job:
-    __slots__ = ("answered", "error", "result", "withdrawn", "work")
+    __slots__ = ("answered", "error", "locking", "result", "withdrawn", "work")
 
-    def __init__(self, work: Callable[[Transaction], Any]) -> None:
+    def __init__(self, work: Callable[[Transaction], Any], *, locking: bool) -> None:
         self.work = work
+        self.locking = locking
         self.result: Any = None
         self.error: BaseException | None = None
         self.withdrawn = False
@@ -65,8 +66,8 @@ class GroupCommit:
         """Whether the caller is a work of this writer, which must not wait for its own writer."""
         return threading.get_ident() == self._thread.ident
 
-    def write(self, work: Callable[[Transaction], T]) -> T:
-        job = _Job(work)
+    def write(self, work: Callable[[Transaction], T], *, locking: bool = False) -> T:
+        job = _Job(work, locking=locking)
         try:
             self._put(job)
             while not job.answered.acquire(timeout=SIGNAL_SECONDS_MAX):
@@ -160,7 +161,7 @@ class GroupCommit:
         return self._connection
 
     def _run(self, connection: sqlite3.Connection, job: _Job) -> None:
-        tx = SqliteTransaction(connection, self._translated)
+        tx = SqliteTransaction(connection, self._translated, locking=job.locking)
         job.error = None
         connection.execute("SAVEPOINT work")
         try:

@@ -42,11 +42,17 @@ class MemoryDatabase:
                 self._leave_read()
 
     def write(self, work: Callable[[Transaction], T], /) -> T:
+        return self._write(work, locking=False)
+
+    def write_with_locks(self, work: Callable[[Transaction], T], /) -> T:
+        return self._write(work, locking=True)
+
+    def _write(self, work: Callable[[Transaction], T], *, locking: bool) -> T:
         with self._lock:
             self._check_usable()
             if self._readers:
                 raise Misuse("in memory, a write cannot be made inside a read")
-            tx = SqliteTransaction(self._connection, self._write_error)
+            tx = SqliteTransaction(self._connection, self._write_error, locking=locking)
             self._writing = True
             self._connection.execute("BEGIN")
             try:

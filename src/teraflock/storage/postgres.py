@@ -1,4 +1,5 @@
-"""PostgreSQL, for more than one node: serialisable writes, run again when two collide.
+"""PostgreSQL, for more than one node. A write is serialisable, or isolated by the rows it locks; it is run again
+when two collide.
 
 What holds:
 - a write is retried, within a bound, only while it is certain that nothing of it was committed;
@@ -19,7 +20,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool
 
 from teraflock.base.errors import BadInput, Refused, StorageFailed
-from teraflock.storage.database import Database, Misuse, Row, Transaction
+from teraflock.storage.database import Database, Misuse, Overtaken, Row, Transaction
 from teraflock.storage.postgres_errors import COLLIDED, translated
 from teraflock.storage.postgres_transaction import Connection, PostgresTransaction, portable_adapters
 
@@ -29,12 +30,16 @@ CONNECTIONS_MAX: Final = 16  # per process; a server takes 100 by default, for s
 CONNECTION_SECONDS_MAX: Final = 10.0  # to get a connection, made or free
 LOCK_SECONDS_MAX: Final = 10  # to wait for another transaction; longer is a hang, and better told
 ATTEMPTS_MAX: Final = 20  # of one write; the pauses between them sum up to some five seconds at most
+ATTEMPTS_FREE_MAX: Final = 4
+"""After so many, the attempts of one write are made one at a time with those of others that fare alike: else writes
+that depend on the same rows could collide again and again until one of them gives up."""
 PAUSE_SECONDS: Final = 0.002  # about one commit; doubled at each attempt
 PAUSE_SECONDS_MAX: Final = 0.4
 ALONE_KEY: Final = 0x7E_4A_F1_0C  # of the advisory lock behind `write_alone`; any number of our own
 
 _READ: Final = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE: Final = b"BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE"
+_WRITE_WITH_LOCKS: Final = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 
 
 def open_postgres(dsn: str) -> Database:
@@ -70,33 +75,38 @@ class PostgresDatabase:
                 tx.end()
 
     def write(self, work: Callable[[Transaction], T], /) -> T:
-        return self._repeated(work, alone=False)
+        return self._repeated(work, _WRITE)
+
+    def write_with_locks(self, work: Callable[[Transaction], T], /) -> T:
+        return self._repeated(work, _WRITE_WITH_LOCKS)
 
     def write_alone(self, work: Callable[[Transaction], T], /) -> T:
-        return self._repeated(work, alone=True)
+        return self._repeated(work, _WRITE, alone=True)
 
     def close(self) -> None:
         if self._process == os.getpid():  # else the connections belong to the parent
             self._pool.close()
 
-    def _repeated(self, work: Callable[[Transaction], T], *, alone: bool) -> T:
+    def _repeated(self, work: Callable[[Transaction], T], begin: bytes, *, alone: bool = False) -> T:
         self._check_usable()
         for attempt in range(1, ATTEMPTS_MAX + 1):
             try:
-                return self._attempt(work, alone=alone)
+                return self._attempt(work, begin, alone=alone or attempt > ATTEMPTS_FREE_MAX)
             except _Again as again:
                 if attempt == ATTEMPTS_MAX:
                     raise self._translated(again.reason) from again.reason
             time.sleep(_pause_seconds(attempt))
         raise AssertionError("the last attempt returns or raises")
 
-    def _attempt(self, work: Callable[[Transaction], T], *, alone: bool) -> T:
-        with self._begun(_WRITE, alone=alone) as connection:
-            tx = PostgresTransaction(connection, self._translated)
+    def _attempt(self, work: Callable[[Transaction], T], begin: bytes, *, alone: bool) -> T:
+        with self._begun(begin, alone=alone) as connection:
+            tx = PostgresTransaction(connection, self._translated, locking=begin is _WRITE_WITH_LOCKS)
             self._inside.work = True
             try:
                 result = work(tx)
                 tx.finish()
+            except Overtaken as error:
+                raise _Again(error) from None
             except Exception:
                 if isinstance(tx.failure, COLLIDED) or (tx.failure and connection.broken):
                     raise _Again(tx.failure) from None

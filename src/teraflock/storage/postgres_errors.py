@@ -8,7 +8,7 @@ from psycopg import errors
 from psycopg_pool import PoolTimeout, TooManyRequests
 
 from teraflock.base.errors import StorageFailed, TeraflockError, Unavailable
-from teraflock.storage.database import ConstraintBroken, MissingTable, Misuse
+from teraflock.storage.database import ConstraintBroken, MissingTable, Misuse, Overtaken
 
 COLLIDED: Final = (errors.SerializationFailure, errors.DeadlockDetected)
 """Two transactions stood in each other's way; PostgreSQL undid one of them, to be run again."""
@@ -16,6 +16,8 @@ COLLIDED: Final = (errors.SerializationFailure, errors.DeadlockDetected)
 
 def translated(error: Exception, where: str) -> Exception:
     """The error to raise for one of PostgreSQL's. Any other is given back as it is."""
+    if isinstance(error, Overtaken):
+        return _busy(where, {})
     if not isinstance(error, psycopg.Error):
         return error
     for classes, told in _TOLD:
@@ -26,7 +28,7 @@ def translated(error: Exception, where: str) -> Exception:
 
 def _busy(where: str, context: dict[str, object]) -> TeraflockError:
     return Unavailable(
-        f"Another `tera` is writing to `{where}`", hint="Try again in a moment", context=context
+        f"`{where}` is too busy: the change was not made", hint="Try again in a moment", context=context
     )
 
 

@@ -28,8 +28,14 @@ _PLAIN_INSERT: Final = re.compile(
 
 
 class PostgresTransaction(Guarded):
-    def __init__(self, connection: Connection, translated: Callable[[Exception], Exception]) -> None:
-        super().__init__(translated)
+    def __init__(
+        self,
+        connection: Connection,
+        translated: Callable[[Exception], Exception],
+        *,
+        locking: bool = False,
+    ) -> None:
+        super().__init__(translated, locking=locking)
         self._connection = connection
         self._streams: set[psycopg.RawServerCursor[Row]] = set()
         self._streams_made = 0
@@ -49,6 +55,15 @@ class PostgresTransaction(Guarded):
     def run_many(self, sql: str, rows: Rows, /) -> int:
         return self._do(lambda: self._changed_by_all(sql, rows))
 
+    def lock(self, sql: str, /, **values: object) -> list[Row]:
+        return self._locked(sql, " FOR NO KEY UPDATE", values)  # lets others add rows that refer to these
+
+    def lock_shared(self, sql: str, /, **values: object) -> list[Row]:
+        return self._locked(sql, " FOR SHARE", values)
+
+    def lock_free(self, sql: str, /, **values: object) -> list[Row]:
+        return self._locked(sql, " FOR NO KEY UPDATE SKIP LOCKED", values)
+
     def end(self) -> None:
         """Nothing can be run from here on, and no stream is left open."""
         self._over = True
@@ -56,6 +71,10 @@ class PostgresTransaction(Guarded):
             for cursor in self._streams:
                 cursor.close()
         self._streams.clear()
+
+    def _locked(self, sql: str, how: str, values: dict[str, object]) -> list[Row]:
+        self._check_locking()
+        return self._do(lambda: self._cursor(sql + how, values).fetchall())
 
     def _cursor(self, sql: str, values: dict[str, object]) -> psycopg.Cursor[Row]:
         statement = parsed(sql)

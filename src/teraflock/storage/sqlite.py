@@ -80,10 +80,10 @@ class SqliteDatabase:
             self._give_back(connection, usable=tx.failure is None)
 
     def write(self, work: Callable[[Transaction], T], /) -> T:
-        self._check_usable()
-        if self._read_only:
-            raise StorageFailed(f"`{self._path}` was opened to be read only", hint=HOME_HINT)
-        return self._started_writer().write(work)
+        return self._write(work, locking=False)
+
+    def write_with_locks(self, work: Callable[[Transaction], T], /) -> T:
+        return self._write(work, locking=True)  # the one writer has all rows to itself
 
     def write_alone(self, work: Callable[[Transaction], T], /) -> T:
         return self.write(work)  # the file has one writer at a time, whatever process it is in
@@ -98,6 +98,12 @@ class SqliteDatabase:
             self._idle.pop().close()
         if self._writer:
             self._writer.close()  # last, so that its connection puts the log away
+
+    def _write(self, work: Callable[[Transaction], T], *, locking: bool) -> T:
+        self._check_usable()
+        if self._read_only:
+            raise StorageFailed(f"`{self._path}` was opened to be read only", hint=HOME_HINT)
+        return self._started_writer().write(work, locking=locking)
 
     def _check_usable(self) -> None:
         if self._process != os.getpid():

@@ -13,8 +13,14 @@ ROWS_PER_FETCH_MAX: Final = 512  # spares the way through `_do` for each row; sm
 
 
 class SqliteTransaction(Guarded):
-    def __init__(self, connection: sqlite3.Connection, translated: Callable[[Exception], Exception]) -> None:
-        super().__init__(translated)
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        translated: Callable[[Exception], Exception],
+        *,
+        locking: bool = False,
+    ) -> None:
+        super().__init__(translated, locking=locking)
         self._connection = connection
         self._streams: set[sqlite3.Cursor] = set()
 
@@ -50,6 +56,13 @@ class SqliteTransaction(Guarded):
 
     def run_many(self, sql: str, rows: Rows, /) -> int:
         return self._do(lambda: self._changed_by_all(parsed(sql), rows))
+
+    def lock(self, sql: str, /, **values: object) -> list[Row]:
+        self._check_locking()
+        return self.all(sql, **values)  # a transaction that writes has the whole file to itself
+
+    lock_shared = lock
+    lock_free = lock
 
     def end(self) -> None:
         """Nothing can be run from here on, and no stream keeps the snapshot open."""

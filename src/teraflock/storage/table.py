@@ -36,7 +36,7 @@ class Table(Generic[T]):
     ) -> None:
         """`embed`: fields whose Structs have columns of their own, with the prefix of those columns; `outer.inner` for
         one inside another.
-        `leave_out`: fields that are kept elsewhere."""
+        `leave_out`: fields that are kept elsewhere, or written by hand."""
         self.name = name
         self._plan = _Plan(of, "", embed or {}, leave_out)
         self.columns: Final = tuple(column for column, _, _ in self._plan.leaves())
@@ -101,10 +101,14 @@ class _Plan:
             if field.name in leave_out:
                 continue
             if field.name in embed:
+                inside = f"{field.name}."
                 inner = {
-                    name.removeprefix(f"{field.name}."): each for name, each in embed.items() if "." in name
+                    name.removeprefix(inside): each for name, each in embed.items() if name.startswith(inside)
                 }
-                self._parts.append((field.name, "", _Plan(field.type, prefix + embed[field.name], inner)))
+                out = tuple(name.removeprefix(inside) for name in leave_out if name.startswith(inside))
+                self._parts.append(
+                    (field.name, "", _Plan(field.type, prefix + embed[field.name], inner, out))
+                )
             else:
                 suffix = "_us" if _bare(field.type)[0] is datetime else ""
                 self._parts.append((field.name, f"{prefix}{field.name}{suffix}", _kind_of(field.type)))

@@ -15,7 +15,9 @@ class Guarded:
     SQLite would carry on with half the work. Here both refuse, and `finish` says so aloud.
     """
 
-    def __init__(self, translated: Callable[[Exception], Exception]) -> None:
+    def __init__(self, translated: Callable[[Exception], Exception], *, locking: bool = False) -> None:
+        self.locking = locking
+        """Whether it belongs to a `write_with_locks`."""
         self.failure: Exception | None = None
         """What spoiled the transaction, as the engine raised it."""
         self._translated = translated
@@ -25,6 +27,12 @@ class Guarded:
         """Raise if the work swallowed a failure."""
         if self.failure is not None:
             raise self._translated(self.failure) from self.failure
+
+    def _check_locking(self) -> None:
+        """On both engines, although only PostgreSQL needs it: in any other transaction a lock comes after the
+        snapshot, and what is read under it may be out of date."""
+        if not self.locking:
+            raise Misuse("rows are locked in `write_with_locks` only")
 
     def _do(self, act: Callable[[], T]) -> T:
         if self._over:

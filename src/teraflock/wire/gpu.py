@@ -1,4 +1,4 @@
-"""A GPU as `tera gpus --json` has it."""
+"""A GPU as `tera gpus --json` and `GET /v1/gpus` have it."""
 
 import msgspec
 
@@ -31,6 +31,10 @@ class GpuShape(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
     source: str = ""
     usable_source: str = ""
+
+
+def shape_gpu(gpu: Card | Accelerator) -> GpuShape:
+    return shape_card(gpu) if isinstance(gpu, Card) else shape_accelerator(gpu)
 
 
 def shape_card(card: Card) -> GpuShape:

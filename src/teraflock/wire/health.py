@@ -9,4 +9,6 @@ class HealthAnswer(msgspec.Struct, frozen=True, kw_only=True):
     status: Literal["ok"]
     version: str
     engine: str
+    """`simulated`: nothing is real. `mixed`: some sites are simulated; what runs there says so."""
     simulated: bool
+    """Whether anything is simulated."""

@@ -5,9 +5,9 @@ from datetime import date
 import msgspec
 
 from teraflock.base.exchange import Rates
-from teraflock.base.money import MICROS, Period, divided, micros_per
+from teraflock.base.money import MICROS, Period
 from teraflock.offer.model import Offer
-from teraflock.offer.rules import in_currency
+from teraflock.offer.rules import price_in
 
 
 class QuotedShape(msgspec.Struct, frozen=True):
@@ -55,13 +55,7 @@ class OfferShape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shape_offer(offer: Offer, *, currency: str, per: Period, rates: Rates, on: date) -> OfferShape:
-    price = each = usd = None
-    if offer.price_micros_per_month is not None:
-        monthly = in_currency(offer.price_micros_per_month, offer.currency, currency, rates, on)
-        price = micros_per(monthly, per)
-        each = divided(price, offer.gpu_count) if offer.gpu_count else None
-        usd_monthly = in_currency(offer.price_micros_per_month, offer.currency, "USD", rates, on)
-        usd = micros_per(usd_monthly, "hour") / MICROS
+    usd = price_in(offer, "USD", rates, on)
     quoted = offer.quoted
     vcpus = offer.vcpus
     return OfferShape(
@@ -84,11 +78,11 @@ def shape_offer(offer: Offer, *, currency: str, per: Period, rates: Rates, on: d
         mode=offer.mode,
         term_months=offer.term_months,
         standing=offer.standing,
-        price_micros=price,
-        price_per_gpu_micros=each,
+        price_micros=price_in(offer, currency, rates, on, per=per),
+        price_per_gpu_micros=price_in(offer, currency, rates, on, per=per, each=True),
         currency=currency,
         per=per,
-        price_usd_per_hour=usd,
+        price_usd_per_hour=None if usd is None else usd / MICROS,
         quoted=QuotedShape(quoted.micros, quoted.currency, quoted.per, offer.basis) if quoted else None,
         since=offer.since,
         as_of=offer.as_of,

@@ -1,4 +1,4 @@
-"""A plan as `tera plan --json` has it."""
+"""A plan as `tera plan --json` and `POST /v1/plans` have it."""
 
 from collections.abc import Iterable, Iterator
 from datetime import date
@@ -7,9 +7,15 @@ import msgspec
 
 from teraflock.base.exchange import Rates
 from teraflock.offer.model import Shape
-from teraflock.plan.model import Choice, Hours, Plan, Rejection
+from teraflock.plan.answer import Answered
+from teraflock.plan.model import Choice, Hours, Rejection
 from teraflock.plan.service import LeftOut
+from teraflock.plan.words import PlanWords
 from teraflock.wire.offer import OfferShape, shape_offer
+
+
+class PlanRequest(PlanWords, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `tera plan` asks, by the names of its options. A model is named; the server reads no files."""
 
 
 class CostShape(msgspec.Struct, frozen=True):
@@ -51,10 +57,22 @@ class RejectedOfferShape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RejectionShape(msgspec.Struct, frozen=True, kw_only=True):
-    offer: RejectedOfferShape | OfferShape
-    """Offers alike taken together, or, where every one is asked for, the one offer."""
+    offer: RejectedOfferShape
     code: str
     reason: str
+
+
+class LeftOutShape(msgspec.Struct, frozen=True, kw_only=True):
+    """One offer that was not chosen, where every one is asked for."""
+
+    offer: OfferShape
+    code: str
+    reason: str
+
+
+class NoPlanShape(msgspec.Struct, frozen=True):
+    detail: str
+    hint: str
 
 
 class PlanShape(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,25 +81,29 @@ class PlanShape(msgspec.Struct, frozen=True, kw_only=True):
     rejected_counts: dict[str, int]
     """How many offers each reason ruled out."""
     warnings: tuple[str, ...]
+    no_plan: NoPlanShape | None
+    """Where no choice is left: why, and what would help."""
 
 
-def shape_plan(plan: Plan, *, top: int, rates: Rates, on: date) -> PlanShape:
+def shape_plan(answered: Answered, *, top: int, rates: Rates) -> PlanShape:
+    plan, none = answered.plan, answered.no_plan
     return PlanShape(
         choices=tuple(
-            _choice(rank, each, rates, on) for rank, each in enumerate(plan.choices[:top], start=1)
+            _choice(rank, each, rates, answered.on) for rank, each in enumerate(plan.choices[:top], start=1)
         ),
         rejected=tuple(_rejection(each) for each in plan.rejected),
         rejected_counts=plan.counts(),
         warnings=plan.warnings,
+        no_plan=NoPlanShape(none.sentence, none.hint) if none else None,
     )
 
 
 def shape_left_out(
     offers: Iterable[LeftOut], *, currency: str, rates: Rates, on: date
-) -> Iterator[RejectionShape]:
+) -> Iterator[LeftOutShape]:
     for each in offers:
         offer = shape_offer(each.offer, currency=currency, per="hour", rates=rates, on=on)
-        yield RejectionShape(offer=offer, code=each.code, reason=each.reason)
+        yield LeftOutShape(offer=offer, code=each.code, reason=each.reason)
 
 
 def _choice(rank: int, choice: Choice, rates: Rates, on: date) -> ChoiceShape:

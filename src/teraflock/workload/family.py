@@ -1,12 +1,14 @@
 """Families of models: one recorded trace that answers for any widths and any number of layers.
 
-A family is recorded with four layers (`recording/families.py`). It is kept in parts: those that come once, and loops of
-a part per layer, forward, backward and in the setting up. `expanded` writes the trace of a model with as many layers as
-asked for: the first and the last layer as they were recorded, and the second one for all between. A storage that is
-freed is named by the part it was born in, counted from the part that frees it, so it is found at any depth.
+A family is recorded with four layers (`lab/families.py`), or four in each of its stacks: an encoder and a
+decoder, or two encoders. It is kept in parts: those that come once, and loops of a part per layer, forward, backward
+and in the setting up. `expanded` writes the trace of a model with as many layers as asked for: the first and the last
+layer as they were recorded, and the second one for all between. A storage that is freed is named by the part it was
+born in, counted from the part that frees it, so it is found at any depth.
 """
 
 import zlib
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -19,6 +21,11 @@ LAYERS_MIN: Final = 2
 ONCE: Final = -1
 ALL: Final = 1000
 """In place of a layer: every one of them."""
+FIRST: Final = 1001
+LAST: Final = 1002
+"""In place of a layer, where a layer at one end of a stack frees a storage of the other end."""
+STACK: Final = 16
+"""The number of a layer among all stacks is `STACK * stack + layer`."""
 ALLOCATE: Final = int(EventKind.ALLOCATE)
 FREE: Final = int(EventKind.FREE)
 
@@ -42,6 +49,7 @@ class Part(msgspec.Struct, frozen=True, array_like=True):
     """As in a trace, but what is freed is the number of a reference."""
     references: list[Reference]
     kinds: str
+    stack: int = 0
 
 
 class Family(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +57,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """Without events; its sizes are expressions of the widths, too."""
     parts: list[Part]
     parameter_layers: list[int]
-    """Of each parameter, or -1 where it belongs to no layer."""
+    """Of each parameter, or -1 where it belongs to no layer; in further stacks `STACK * stack + layer`."""
 
 
 def write_family(family: Family) -> bytes:
@@ -60,18 +68,17 @@ def read_family(data: bytes) -> Family:
     return msgspec.msgpack.decode(zlib.decompress(data), type=Family)
 
 
-def expanded(family: Family, layers: int, symbols: dict[str, int], *, name: str) -> Trace:
-    """The trace of a model of this family, with `LAYERS_MIN` layers or more."""
-    assert layers >= LAYERS_MIN
+def expanded(family: Family, layers: Sequence[int], symbols: dict[str, int], *, name: str) -> Trace:
+    """The trace of a model of this family, with `LAYERS_MIN` layers or more in each stack."""
+    assert min(layers) >= LAYERS_MIN
     writer = _Writer(family, layers)
     for number, part in enumerate(family.parts):
         if part.loop == ONCE:
             writer.write(part, (ONCE, number), 0)
         elif part.layer in (0, RECORDED_LAYERS - 1) and (part.loop, 0) not in writer.bases:
-            rising = part.layer == 0
-            for layer in range(layers) if rising else reversed(range(layers)):
-                template = writer.templates[part.loop, _template(layer, layers)]
-                writer.write(template, (part.loop, layer), layer)
+            rising, depth = part.layer == 0, layers[part.stack]
+            for layer in range(depth) if rising else reversed(range(depth)):
+                writer.write(writer.template(part.loop, layer, depth), (part.loop, layer), layer)
     return msgspec.structs.replace(
         family.trace,
         name=name,
@@ -79,22 +86,40 @@ def expanded(family: Family, layers: int, symbols: dict[str, int], *, name: str)
         events=writer.events,
         kinds="".join(writer.kinds),
         parameters=_parameters(family, layers),
-        views=_views(family, layers),
+        views=family.trace.views * sum(layers) // (RECORDED_LAYERS * len(layers)),
     )
 
 
-def _template(layer: int, layers: int) -> int:
-    return 0 if layer == 0 else RECORDED_LAYERS - 1 if layer == layers - 1 else 1
-
-
 class _Writer:
-    def __init__(self, family: Family, layers: int) -> None:
+    def __init__(self, family: Family, layers: Sequence[int]) -> None:
         self.layers = layers
         self.templates = {(part.loop, part.layer): part for part in family.parts if part.loop != ONCE}
+        self.stacks = {part.loop: part.stack for part in family.parts}
         self.bases: dict[tuple[int, int], int] = {}
         self.events: list[int] = []
         self.kinds: list[str] = []
         self.born = 0
+
+    def template(self, loop: int, layer: int, depth: int) -> Part:
+        """The recorded layer that stands for this one. A layer between refers to those beside it: the first and the
+        last may number their storages otherwise than the others do."""
+        if layer in (0, depth - 1):
+            return self.templates[loop, RECORDED_LAYERS - 1 if layer else 0]
+        after_first, before_last = layer == 1, layer == depth - 2
+        key = loop, RECORDED_LAYERS + 2 * after_first + before_last
+        if key not in self.templates:
+            second, third = self.templates[loop, 1], self.templates[loop, 2]
+            pairs = zip(second.references, third.references, strict=True)
+            self.templates[key] = msgspec.structs.replace(
+                second,
+                references=[
+                    right
+                    if (left.layer < 0 and not after_first) or (left.layer > 0 and before_last)
+                    else left
+                    for left, right in pairs
+                ],
+            )
+        return self.templates[key]
 
     def write(self, part: Part, key: tuple[int, int], layer: int) -> None:
         self.bases[key] = self.born
@@ -102,7 +127,7 @@ class _Writer:
         for event in part.events:
             kind = event % EVENT_KINDS
             if kind == FREE:
-                numbers = self._numbers(part.references[event // EVENT_KINDS], part.loop, layer)
+                numbers = self._numbers(part.references[event // EVENT_KINDS], part, layer)
                 events += [(born - number) * EVENT_KINDS + FREE for number in numbers]
                 continue
             events.append(event)
@@ -110,33 +135,37 @@ class _Writer:
         self.born = born
         self.kinds.append(part.kinds)
 
-    def _numbers(self, found: Reference, loop: int, layer: int) -> list[int]:
+    def _numbers(self, found: Reference, part: Part, layer: int) -> list[int]:
         if found.loop == ONCE:
             return [self.bases[ONCE, found.layer] + found.place]
+        stack = self.stacks[found.loop]
+        depth = self.layers[stack]
         if found.layer == ALL:
-            return [self.bases[found.loop, each] + found.place for each in range(self.layers)]
-        target = layer + found.layer if loop != ONCE else found.layer % self.layers
+            return [self.bases[found.loop, each] + found.place for each in range(depth)]
+        if found.layer in (FIRST, LAST):
+            target = 0 if found.layer == FIRST else depth - 1
+        elif part.loop != ONCE and part.stack == stack:
+            target = layer + found.layer
+        else:
+            target = found.layer % depth
         return [self.bases[found.loop, target] + found.place]
 
 
-def _parameters(family: Family, layers: int) -> list[Parameter]:
+def _parameters(family: Family, layers: Sequence[int]) -> list[Parameter]:
     """Those of the second layer stand for all between the first and the last."""
     found: list[Parameter] = []
     pairs = list(zip(family.trace.parameters, family.parameter_layers, strict=True))
-    middle = [parameter for parameter, layer in pairs if layer == 1]
-    done = False
-    for parameter, layer in pairs:
+    done: set[int] = set()
+    for parameter, number in pairs:
+        stack, layer = divmod(number, STACK) if number >= 0 else (0, ONCE)
         if layer in (1, 2):
-            if not done:
-                found += middle * (layers - 2)
-                done = True
+            if stack not in done:
+                middle = [each for each, other in pairs if other == STACK * stack + 1]
+                found += middle * (layers[stack] - 2)
+                done.add(stack)
             continue
         found.append(parameter)
     return found
-
-
-def _views(family: Family, layers: int) -> int:
-    return family.trace.views * layers // RECORDED_LAYERS
 
 
 # Cutting a recorded trace into parts.
@@ -149,7 +178,8 @@ def cut(
     marks: dict[int, tuple[int, int]],
     primes: dict[str, tuple[int, int]],
 ) -> Family:
-    """`marks` says of an event which loop and layer begins with it; loop `ONCE` ends one."""
+    """`marks` says of an event which loop and layer begins with it; loop `ONCE` ends one. Layers are numbered among all
+    stacks."""
     trace = _merged(trace)
     trace = msgspec.structs.replace(trace, expressions=[symbolic(each, primes) for each in trace.expressions])
     start = Mark.STEP * EVENT_KINDS + EventKind.MARK
@@ -163,7 +193,7 @@ def cut(
     for number in alive:
         layer = layer_of_storage.get(number, ONCE)
         if layer != before:
-            run += layer == 0
+            run += layer % STACK == 0
             cutter.begin(run if layer != ONCE else ONCE, layer)
         before = layer
         cutter.allocate(number, sizes[number])
@@ -251,11 +281,14 @@ class _Cutter:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.open: list[tuple[int, int, list[int], list[Birth], list[str]]] = []
+        self.stacks: list[int] = []
         self.homes: dict[int, Birth] = {}
         self.count = 0
 
     def begin(self, loop: int, layer: int) -> None:
-        self.open.append((loop, layer if loop != ONCE else len(self.open), [], [], []))
+        """`layer` is numbered among all stacks."""
+        self.stacks.append(layer // STACK if loop != ONCE else 0)
+        self.open.append((loop, layer % STACK if loop != ONCE else len(self.open), [], [], []))
 
     def allocate(self, number: int, size: int) -> None:
         if not self.open:
@@ -281,7 +314,8 @@ class _Cutter:
 
     def parts(self) -> list[Part]:
         made = []
-        for loop, layer, events, homes, kinds in self.open:
+        stack_of = {each[0]: stack for each, stack in zip(self.open, self.stacks, strict=True)}
+        for (loop, layer, events, homes, kinds), stack in zip(self.open, self.stacks, strict=True):
             whole = _of_all_layers(homes) if loop == ONCE else set()
             kept: list[int] = []
             references: list[Reference] = []
@@ -295,10 +329,11 @@ class _Cutter:
                         continue  # told once, for all layers
                     found = Reference(home[0], ALL, home[2])
                 else:
-                    found = _relative(home, loop, layer)
+                    inside = loop != ONCE and stack_of[home[0]] == stack
+                    found = _relative(home, layer, inside=inside)
                 kept.append(len(references) * EVENT_KINDS + FREE)
                 references.append(found)
-            made.append(Part(loop, layer, kept, references, "".join(kinds)))
+            made.append(Part(loop, layer, kept, references, "".join(kinds), stack))
         return made
 
 
@@ -311,25 +346,37 @@ def _of_all_layers(homes: list[Birth]) -> set[tuple[int, int]]:
     return {key for key, found in layers.items() if len(found) == RECORDED_LAYERS}
 
 
-def _relative(home: Birth, loop: int, layer: int) -> Reference:
+def _relative(home: Birth, layer: int, *, inside: bool) -> Reference:
+    """`inside`: as a layer of the same stack says it."""
     if home[0] == ONCE:
         return Reference(*home)
-    if loop != ONCE:
-        return Reference(home[0], home[1] - layer, home[2])
+    if inside:
+        apart = home[1] - layer
+        ends = {1 - RECORDED_LAYERS: FIRST, RECORDED_LAYERS - 1: LAST}
+        return Reference(home[0], ends.get(apart, apart), home[2])
     if home[1] == 1:
-        raise ValueError(
-            "a part that comes once frees a storage of a layer between the first and the last two"
-        )
+        raise ValueError("a storage of a layer between the first and the last two is freed outside its stack")
     return Reference(home[0], home[1] - RECORDED_LAYERS if home[1] else 0, home[2])
 
 
 def _check(family: Family) -> None:
+    """The second and the third layer do the same. In the layers beside them, storages may be numbered otherwise."""
     by = {(part.loop, part.layer): part for part in family.parts if part.loop != ONCE}
     for (loop, layer), part in by.items():
         if layer == 1:
             other = by[loop, 2]
-            if (part.events, part.references, part.kinds) != (other.events, other.references, other.kinds):
+            apart = [(each.loop, each.layer) for each in part.references]
+            if (part.events, part.kinds) != (other.events, other.kinds) or apart != [
+                (each.loop, each.layer) for each in other.references
+            ]:
                 raise ValueError(f"the second and the third layer differ in loop {loop}")
+
+
+def layers_min(family: Family) -> int:
+    """Where the layers before the last find their storages elsewhere than all others do, one must be between."""
+    by = {(part.loop, part.layer): part.references for part in family.parts if part.loop != ONCE}
+    even = all(found == by[loop, 2] for (loop, layer), found in by.items() if layer == 1)
+    return LAYERS_MIN if even else LAYERS_MIN + 1
 
 
 def symbolic(value: Expression, primes: dict[str, tuple[int, int]]) -> Expression:

@@ -8,18 +8,25 @@ import msgspec
 from teraflock.base.errors import BadInput, unknown_name
 
 Precision = Literal["fp32", "tf32", "amp-bf16", "amp-fp16", "bf16", "fp16"]
-Optimizer = Literal["sgd", "adam", "adamw", "adafactor", "none"]
+Optimizer = Literal[
+    "sgd", "adam", "adamw", "adafactor", "adamw-8bit", "paged-adamw", "paged-adamw-8bit", "none"
+]
+LoraTargets = Literal["query-value", "all"]
+LoadIn = Literal["", "4bit"]
 Task = Literal["train", "infer"]
 
 PRECISIONS: Final = get_args(Precision)
 OPTIMIZERS: Final = get_args(Optimizer)
 TASKS: Final = get_args(Task)
+LORA_TARGETS: Final = get_args(LoraTargets)
+LOAD_IN: Final = get_args(LoadIn)
 
 BATCH_MAX: Final = 1 << 22
 SEQ_MAX: Final = 1 << 20
 IMAGE_MIN: Final = 32
 IMAGE_MAX: Final = 8192
 LORA_RANK_MAX: Final = 1024
+ACCUMULATE_MAX: Final = 1 << 16
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
@@ -35,6 +42,12 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     gradient_checkpointing: bool = False
     lora_rank: int | None = None
     kv_cache: bool = False
+    lora_targets: str = "query-value"
+    """Which linear layers get LoRA matrices: one of `LORA_TARGETS`."""
+    load_in: str = ""
+    """Weights of so many bits, as bitsandbytes keeps them: one of `LOAD_IN`."""
+    accumulate: int = 1
+    """Forward and backward passes for each step of the optimizer, each with `batch` samples."""
 
 
 def is_trace(model: str) -> bool:
@@ -57,6 +70,17 @@ def checked(workload: Workload) -> Workload:
     _between("sequence", workload.seq, 1, SEQ_MAX, "tokens")
     _between("image size", workload.image_size, IMAGE_MIN, IMAGE_MAX, "pixels")
     _between("LoRA rank", workload.lora_rank, 1, LORA_RANK_MAX, "")
+    _one_of("set of LoRA targets", workload.lora_targets, LORA_TARGETS)
+    _one_of("size of weights", workload.load_in, LOAD_IN)
+    _between("number of accumulated passes", workload.accumulate, 1, ACCUMULATE_MAX, "")
+    if workload.lora_targets != "query-value" and not workload.lora_rank:
+        raise BadInput("`--lora-targets` needs `--lora-rank`", hint="For instance `--lora-rank 16`")
+    if workload.load_in and workload.task == "train" and not workload.lora_rank:
+        raise BadInput(
+            "Quantized weights cannot be trained themselves", hint="Add LoRA, for instance `--lora-rank 16`"
+        )
+    if workload.task == "infer" and workload.accumulate > 1:
+        raise BadInput("Gradient accumulation is for training", hint="Leave `--accumulate` out")
     if workload.task == "infer" and (workload.gradient_checkpointing or workload.lora_rank):
         raise BadInput(
             "Checkpointing and LoRA are for training", hint="Leave them out, or say `--task train`"

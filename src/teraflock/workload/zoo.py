@@ -11,12 +11,13 @@ from typing import Final
 import msgspec
 
 from teraflock.base.errors import BadInput, unknown_name
+from teraflock.workload.architecture import Shape
 from teraflock.workload.config import (
-    Config,
     config_trace,
     is_config_file,
     named,
     read_config,
+    shape_named,
     variants_of_family,
 )
 from teraflock.workload.model import Workload, checked
@@ -35,8 +36,10 @@ class Entry(msgspec.Struct, frozen=True):
     kv_elements_per_token: int = 0
     """Keys and values of all layers that a cache keeps for each token."""
     image: int = 0
-    config: Config | None = None
+    shape: Shape | None = None
     """Of a model that is known by its config alone."""
+    kv_elements_fixed: int = 0
+    """Keys and values that a cache keeps for each sample, whatever its length."""
 
 
 def _image(names: str, pixels: int = 224) -> list[Entry]:
@@ -47,11 +50,12 @@ ENTRIES: Final[dict[str, Entry]] = {
     each.name: each
     for each in [
         *_image(
-            "alexnet vgg11 vgg16 vgg19 resnet18 resnet50 resnet152 resnext50_32x4d wide_resnet50_2 densenet121"
-            " googlenet mobilenet_v2 mobilenet_v3_large efficientnet_b0 convnext_tiny convnext_base vit_b_16 vit_l_16"
-            " swin_t regnet_y_8gf squeezenet1_0 shufflenet_v2_x1_0"
+            "alexnet vgg11 vgg16 vgg19 resnet18 resnet34 resnet50 resnet101 resnet152 resnext50_32x4d wide_resnet50_2"
+            " densenet121 googlenet mobilenet_v2 mobilenet_v3_large efficientnet_b0 convnext_tiny convnext_base"
+            " vit_b_16 vit_l_16 swin_t regnet_y_8gf squeezenet1_0 shufflenet_v2_x1_0"
         ),
         *_image("inception_v3", 299),
+        *_image("yolov8n yolov8s", 640),
         *_image("efficientnet_b4", 380),
         Entry("bert-base", "text", 512, 2 * 12 * 768),
         Entry("bert-large", "text", 512, 2 * 24 * 1024),
@@ -69,10 +73,15 @@ ENTRIES: Final[dict[str, Entry]] = {
         Entry("opt-1.3b", "text", 2048, 2 * 24 * 2048),
         Entry("biggan-128", "generator", image=128),
         Entry("unet-diffusion-sd15", "generator", image=64),
+        Entry("unet-diffusion-sdxl", "generator", image=128),
         Entry("dcgan", "generator", image=64),
     ]
 }
-ALIASES: Final = {"gpt2-small": "gpt2", "distilbert-base": "distilbert", "unet-sd15": "unet-diffusion-sd15"}
+ALIASES: Final = {
+    "gpt2-small": "gpt2", "distilbert-base": "distilbert", "unet-sd15": "unet-diffusion-sd15",
+    "sd15": "unet-diffusion-sd15", "stable-diffusion-v1-5": "unet-diffusion-sd15", "sdxl": "unet-diffusion-sdxl",
+    "stable-diffusion-xl-base-1.0": "unet-diffusion-sdxl",
+}  # fmt: skip
 RECORDED_AS: Final = {"fp16": "bf16", "tf32": "fp32", "amp-fp16": "amp-bf16"}
 
 
@@ -86,7 +95,7 @@ def entry(name: str) -> Entry:
     configs = named()
     for candidate in (folded, folded.replace("_", "-"), *_without_owner(folded)):
         if candidate in configs:
-            return _by_config(candidate, configs[candidate])
+            return _by_config(candidate, shape_named(candidate))
     raise unknown_name(
         "model",
         name,
@@ -96,8 +105,16 @@ def entry(name: str) -> Entry:
     )
 
 
-def _by_config(name: str, config: Config) -> Entry:
-    return Entry(name, "text", config.max_position_embeddings, config.kv_elements_per_token, config=config)
+def _by_config(name: str, shape: Shape) -> Entry:
+    return Entry(
+        name,
+        shape.kind,
+        shape.positions,
+        shape.kv_elements_per_token,
+        image=shape.image,
+        shape=shape,
+        kv_elements_fixed=shape.kv_elements_fixed,
+    )
 
 
 def _without_owner(name: str) -> tuple[str, ...]:
@@ -118,7 +135,9 @@ def variant(workload: Workload) -> str:
     if workload.gradient_checkpointing:
         words.append("checkpoint")
     if workload.lora_rank:
-        words.append("lora")
+        words.append({"query-value": "lora"}.get(workload.lora_targets, f"lora-{workload.lora_targets}"))
+    if workload.load_in:
+        words.append(workload.load_in)
     return "+".join(words)
 
 
@@ -135,10 +154,10 @@ def trace_for(workload: Workload) -> Trace:
     known = entry(workload.model)
     _check_sizes(known, workload)
     wanted = variant(workload)
-    config = known.config
-    found = config_trace(config, wanted, name=known.name) if config else _read(known.name, wanted)
+    shape = known.shape
+    found = config_trace(shape, wanted, name=known.name) if shape else _read(known.name, wanted)
     if found is None:
-        variants = variants_of_family(config) if config else variants_of(known.name)
+        variants = variants_of_family(shape) if shape else variants_of(known.name)
         raise BadInput(
             f"{known.name} was not recorded as {wanted.replace('+', ', ')}",
             hint="Recorded: " + "; ".join(each.replace("+", ", ") for each in variants),
@@ -169,7 +188,7 @@ def with_sizes(workload: Workload) -> Workload:
     known = entry(workload.model)
     seq, image = workload.seq, workload.image_size
     if known.kind == "text" and seq is None:
-        seq = SEQ_DEFAULT
+        seq = min(SEQ_DEFAULT, known.seq_max or SEQ_DEFAULT)
     if known.kind != "text" and image is None:
         image = known.image
     return msgspec.structs.replace(workload, model=known.name, seq=seq, image_size=image)
@@ -201,14 +220,16 @@ def _check_sizes(known: Entry, workload: Workload) -> None:
                 f"{known.name} has {known.seq_max:,} positions, so a sequence of {workload.seq:,} tokens does not fit",
                 hint=f"Say `--seq {known.seq_max}` or less",
             )
+        if workload.kv_cache and known.shape and not known.kv_elements_per_token:
+            raise BadInput(f"{known.name} has no KV cache", hint="Leave `--kv-cache` out")
         return
     if workload.seq is not None:
         raise BadInput(
             f"{known.name} reads images and has no sequence", hint="Leave `--seq` out, or say `--image-size`"
         )
-    if known.name in IMAGE_FIXED and workload.image_size not in (None, known.image):
+    if (known.name in IMAGE_FIXED or known.shape) and workload.image_size not in (None, known.image):
         raise BadInput(
-            f"{known.name} was recorded for images of {known.image} pixels only",
+            f"{known.name} takes images of {known.image} pixels only",
             hint="Leave `--image-size` out",
         )
     multiple, least = IMAGE_STEPS.get(known.name, 1), IMAGE_LEAST.get(known.name, 0)
@@ -224,11 +245,16 @@ def _check_sizes(known: Entry, workload: Workload) -> None:
         )
     if workload.kv_cache:
         raise BadInput(f"{known.name} has no KV cache", hint="Leave `--kv-cache` out")
-    if workload.lora_rank or workload.gradient_checkpointing:
-        raise BadInput(f"LoRA and checkpointing are recorded for language models, and {known.name} is none")
+    if workload.lora_rank or workload.gradient_checkpointing or workload.load_in:
+        raise BadInput(
+            f"LoRA, checkpointing and quantized weights are for language models, and {known.name} is none"
+        )
 
 
 IMAGE_STEPS: Final = {"vit_b_16": 16, "vit_l_16": 16}
 IMAGE_LEAST: Final = {"alexnet": 63, "inception_v3": 75}
 """Where the smallest size that runs is above the smallest taken at all."""
-IMAGE_FIXED: Final = {"swin_t", "biggan-128", "dcgan", "unet-diffusion-sd15"}
+IMAGE_FIXED: Final = {
+    "swin_t", "biggan-128", "dcgan", "unet-diffusion-sd15", "unet-diffusion-sdxl",
+    "yolov8n", "yolov8s",
+}  # fmt: skip

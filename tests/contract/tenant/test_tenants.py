@@ -421,7 +421,7 @@ def test_an_owner_of_one_project_rules_there_alone(service: TenantService, ann: 
 def numbered(database: Database, service: TenantService, actor: Actor, name: str) -> int:
     """The network number a project gets when the first instance is launched in it."""
     project = service.projects.show(actor, name)
-    return database.write(lambda tx: projects.with_network(tx, actor, project)).network_number
+    return database.write_with_locks(lambda tx: projects.with_network(tx, actor, project)).network_number
 
 
 def test_a_project_without_instances_has_no_network(

@@ -74,9 +74,9 @@ def test_own_rates_win_and_the_shipped_ones_fill_up() -> None:
 def test_currencies_are_known_in_any_case(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TERA_HOME", str(tmp_path))
     with Local(CLOCK) as local:
-        assert local.currency("cny") == "CNY"
+        assert local.rates.known("cny") == "CNY"
         with pytest.raises(UnknownName, match="No currency is known by the name `yuan`"):
-            local.currency("yuan")
+            local.rates.known("yuan")
 
 
 def test_a_table_with_a_byte_order_mark_is_read_and_one_in_latin_1_is_told(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """How amounts, counts and the details of events are shown."""
 
 from teraflock.base.quantities import memory_text
-from teraflock.cli.money_words import amount_column, counted, years_text
-from teraflock.cli.words import details_text
+from teraflock.words.money import amount_column, counted, years_text
+from teraflock.words.text import details_text
 
 
 def test_amounts_below_each_other_have_as_many_decimals() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from teraflock.cli.estimate.many import ROWS_PER_WORKER_MIN
 from teraflock.estimate.step import HOSTS, SHARED
 
 COLUMNS = "model,task,batch,seq,precision,optimizer,gradient_checkpointing,lora_rank,gpu"
@@ -54,6 +55,18 @@ def test_many_workloads_come_back_in_order(tmp_path: Path) -> None:
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert [each["workload"]["model"] for each in found] == ["resnet18", "distilbert"]
     assert all(each["gpus"] for each in found)
+
+
+def test_a_long_table_answers_as_single_questions_do(tmp_path: Path) -> None:
+    """Enough rows for several processes, which inherit what the first one has read."""
+    batches = range(1, 2 * ROWS_PER_WORKER_MIN + 1)
+    source = tmp_path / "jobs.csv"
+    source.write_text("model,batch\n" + "".join(f"resnet18,{each}\n" for each in batches))
+    many = [json.loads(line) for line in tera("estimate", "--from", str(source)).stdout.splitlines()]
+    assert [each["workload"]["batch"] for each in many] == list(batches)
+    for each in (1, 2 * ROWS_PER_WORKER_MIN):
+        single = tera("estimate", "resnet18", "--batch", str(each), "--json")
+        assert many[each - 1] == json.loads(single.stdout)
 
 
 def test_a_plot_is_drawn(tmp_path: Path) -> None:

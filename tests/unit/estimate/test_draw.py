@@ -3,8 +3,8 @@
 import random
 
 import pytest
-from recording.draw import _key, anywhere, drawn, known_keys, usual
-from recording.jobs import workload_of
+from lab.draw import _key, anywhere, drawn, known_keys, usual
+from lab.jobs import workload_of
 
 from teraflock.workload.model import checked
 from teraflock.workload.zoo import with_sizes

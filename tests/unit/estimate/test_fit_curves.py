@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recording.fit_curves import NEAR_ENOUGH, TOLD, _telling
+from lab.fit_curves import NEAR_ENOUGH, TOLD, _telling
 
 from teraflock.estimate.speed import DOUBT, nearby
 

@@ -4,10 +4,10 @@ import random
 
 import numpy as np
 import pytest
-from recording.evidence import Run, scene_of, undisturbed_seconds
-from recording.fit_host import GUESS, KINDS, PACES, Replay, fit_host
-from recording.probe import SHARED_MICROSECONDS, UNDISTURBED_MICROSECONDS, probe
-from recording.ways import LARGE, TEXT, WAYS
+from lab.evidence import Run, scene_of, undisturbed_seconds
+from lab.fit_host import GUESS, KINDS, PACES, Replay, fit_host
+from lab.probe import SHARED_MICROSECONDS, UNDISTURBED_MICROSECONDS, probe
+from lab.ways import LARGE, TEXT, WAYS
 
 from teraflock.estimate.speed import measured
 

@@ -2,9 +2,9 @@
 
 import msgspec
 import pytest
-from recording.fit_cards import Judged, fit
-from recording.fit_split import off, shared_operations
-from recording.public import PublicStep
+from lab.fit_cards import Judged, fit
+from lab.fit_split import off, shared_operations
+from lab.public import PublicStep
 
 from teraflock.catalog.cards import card
 from teraflock.estimate.bounds import CLASSES, card_model

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recording.fit_width import Spread
+from lab.fit_width import Spread
 
 CHANCE = np.random.default_rng(7)
 

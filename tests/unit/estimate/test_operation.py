@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recording.evidence import attributes, tensors
+from lab.evidence import attributes, tensors
 
 from teraflock.estimate.operation import Shaped, work
 

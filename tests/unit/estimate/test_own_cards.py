@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from teraflock.base.errors import BadInput, TeraflockError
 from teraflock.catalog.cards import card
 from teraflock.catalog.own import EXAMPLE, card_from
-from teraflock.cli.estimate.question import cards_from, question_from
-from teraflock.cli.workload import default_optimizer
 from teraflock.estimate.answer import answer
 from teraflock.estimate.cards import is_rocm, refuses, reservable_bytes, unsupported
 from teraflock.estimate.model import Question
+from teraflock.estimate.words import EstimateWords, cards_from, question_from
 from teraflock.workload.model import Workload
+from teraflock.workload.words import default_optimizer
 
 
 def tera(*words: str) -> subprocess.CompletedProcess[str]:
@@ -39,6 +39,7 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_slice_is_asked_for_by_its_name() -> None:
     (found,) = cards_from(["H200 1g.18gb"])
     assert (found.id, found.sms, found.memory_gb) == ("H200-SXM 1g.18gb", 16, 18)
+    assert found.usable_memory_mib == 16 * 1024  # as its driver says, not an eighth of 140 GiB
     assert [each.id for each in cards_from(["H200"])] == ["H200-SXM"]
     assert {each.id for each in cards_from(["A30 2g.12gb"])} == {"A30 2g.12gb"}
     part, whole = answer(WORKLOAD, Question(cards=[found, card("H200-SXM")])).gpus
@@ -124,14 +125,8 @@ def test_a_tpu_is_not_estimated_and_the_sentence_says_so() -> None:
         cards_from(["TPU-v4"])
 
 
-OPTIONS = {
-    "epochs": None, "samples": None, "steps": None, "gpus": 1, "host": "shared", "expandable_segments": False,
-    "global_batch": None, "tensor_parallel": 1,
-}  # fmt: skip
-
-
 def test_gb_is_a_card_and_gib_is_what_pytorch_gets() -> None:
-    labelled, exact = question_from({**OPTIONS, "limits": ["11GB", "11GiB"]}, cards=()).limits
+    labelled, exact = question_from(EstimateWords(model="", memory_limit=("11GB", "11GiB")), cards=()).limits
     assert exact.size_bytes == 11 << 30
     assert labelled.size_bytes in {reservable_bytes(card(each)) for each in ("RTX2080Ti", "GTX1080Ti")}
 

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recording.operators import CARDS, OPERATORS, Latency, view
-from recording.reach import fit, usual_watts
+from lab.operators import CARDS, OPERATORS, Latency, view
+from lab.reach import fit, usual_watts
 
 from teraflock.catalog.cards import all_cards, card
 from teraflock.catalog.model import Card

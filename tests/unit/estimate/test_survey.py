@@ -11,7 +11,7 @@ from teraflock.catalog.cards import all_cards, card
 from teraflock.estimate.allocator import OutOfMemory
 from teraflock.estimate.answer import answer
 from teraflock.estimate.cards import refuses
-from teraflock.estimate.estimator import Estimator
+from teraflock.estimate.estimator import Estimator, finder_for
 from teraflock.estimate.fitting import fits_within
 from teraflock.estimate.memory import Scene, replay
 from teraflock.estimate.model import Question
@@ -73,6 +73,19 @@ def test_a_bare_replay_fits_where_the_whole_one_does(name: str, batch: int, lean
     assert fits_within(scene, made.optimizer, cublas_bytes=made.cublas_bytes, limit_bytes=limit) == fits
 
 
+@pytest.mark.parametrize("model", ["llama-1b", "gpt2-large"])
+def test_a_search_for_a_batch_ends_at_once_where_not_even_one_sample_fits(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Estimator(Workload(model=model, batch=4, seq=512, optimizer="adamw"))
+    finder = finder_for(made, 0)
+    assert finder is not None
+    limit = finder.need_bytes(1) - 1
+    assert not finder.fits(1, limit)
+    monkeypatch.setattr(finder, "fits", lambda *_: pytest.fail("one sample is known not to fit"))
+    assert finder.largest(limit) == 0
+
+
 def test_a_lean_scene_is_one_whose_convolutions_take_no_workspace() -> None:
     for name in WORKLOADS:
         whole, lean = estimator(name).scene(2), estimator(name).lean_scene(2)
@@ -109,6 +122,41 @@ def test_shards_never_need_more_and_less_with_every_gpu(name: str) -> None:
     assert needs[-1] > 0
 
 
+SHARDED = [  # stage, GPUs, live peak in bytes on each, measured on an H200 with a fake process group
+    (
+        "gpt2-medium",
+        4,
+        "fp32",
+        False,
+        [(0, 2, 19_739_174_400), (1, 8, 17_311_524_352), (2, 8, 16_014_549_504)],
+    ),
+    (
+        "bert-large",
+        8,
+        "amp-bf16",
+        False,
+        [(1, 2, 10_309_297_152), (2, 2, 9_639_170_048), (3, 8, 6_971_160_576)],
+    ),
+    ("llama-3b", 1, "bf16", True, [(1, 8, 22_523_425_280), (2, 2, 17_913_182_720), (3, 2, 16_145_807_360)]),
+]
+
+
+@pytest.mark.parametrize(("model", "batch", "precision", "checkpointing", "measured"), SHARDED)
+def test_measured_peaks_of_ddp_and_of_each_zero_stage_are_met(
+    model: str, batch: int, precision: str, checkpointing: bool, measured: list[tuple[int, int, int]]
+) -> None:
+    workload = Workload(
+        model=model,
+        batch=batch,
+        seq=512 if model == "bert-large" else 1024,
+        precision=precision,
+        optimizer="adamw",
+        gradient_checkpointing=checkpointing,
+    )
+    for stage, gpus, live in measured:
+        assert Survey(workload, all_cards(), stage=stage).need_bytes(gpus) == pytest.approx(live, rel=0.005)
+
+
 def test_a_model_that_fits_no_card_may_fit_eight_that_share_it() -> None:
     workload = Workload(model="llama-8b", batch=1, seq=512, precision="bf16", optimizer="adamw")
     whole, sharded = (Survey(workload, all_cards(), stage=each) for each in (0, 3))
@@ -120,7 +168,8 @@ def test_a_model_that_fits_no_card_may_fit_eight_that_share_it() -> None:
 
 
 def test_shards_split_the_temporaries_of_the_optimizer_too() -> None:
-    """16 bytes a parameter on 8 GPUs are 16 GB; the temporaries of AdamW are 4 GB on each, not 32."""
+    """16 bytes a parameter on 8 GPUs are 16 GB; the temporaries of AdamW are 4 GB on each, not 32. Autocast keeps
+    a copy of each layer's weights, 15 GB in all."""
     workload = Workload(
         model="llama-8b",
         batch=1,
@@ -132,13 +181,15 @@ def test_shards_split_the_temporaries_of_the_optimizer_too() -> None:
     survey = Survey(workload, all_cards(), stage=3)
     for name in ("A100-SXM4-40", "L40S", "A6000"):
         assert survey.fit(card(name), 8).fits
-    assert 18 < survey.need_bytes(8) / 2**30 < 32
+    assert 18 < survey.need_bytes(8) / 2**30 < 36
     assert not survey.fit(card("RTX4090"), 2).fits
 
 
 @pytest.mark.parametrize("name", ["dense", "text", "lora"])
 def test_each_stage_of_zero_needs_no_more_than_the_one_before(name: str) -> None:
-    needs = [Survey(WORKLOADS[name], all_cards(), stage=each).need_bytes(8) for each in (0, 1, 2, 3)]
+    """Stage 2 has a shard of the weights beside the weights. Where those are frozen, it splits next to nothing else."""
+    stages = (0, 1, 3) if name == "lora" else (0, 1, 2, 3)
+    needs = [Survey(WORKLOADS[name], all_cards(), stage=each).need_bytes(8) for each in stages]
     assert needs == sorted(needs, reverse=True)
     first, third = (Survey(WORKLOADS[name], all_cards(), stage=each).exchanged_bytes for each in (1, 3))
     assert name == "lora" or first < third
@@ -171,7 +222,8 @@ def test_shards_split_what_a_trace_holds_of_its_optimizer(tmp_path: Path) -> Non
     path.write_bytes(write_trace(trace))
     survey = Survey(Workload(model=str(path), batch=0), all_cards(), stage=3)
     assert survey.need_bytes(1) == pytest.approx(5 * weight, rel=0.01)
-    assert survey.need_bytes(8) < 2 * weight
+    # shards of an eighth, and the only layer with its gradient whole
+    assert survey.need_bytes(8) == pytest.approx(weight * (3 / 8 + 2) + activation, rel=0.01)
     assert survey.need_bytes(8) < survey.need_bytes(4) < survey.need_bytes(2) < survey.need_bytes(1)
 
 

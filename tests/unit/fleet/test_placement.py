@@ -3,8 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from teraflock.base.size import Size
 from teraflock.fleet.model import HostId
-from teraflock.fleet.placement import Need, Room, choose, choose_many
+from teraflock.fleet.placement import Room, choose, choose_many
 
 sizes = st.integers(0, 8)
 
@@ -28,7 +29,7 @@ def rooms(draw: st.DrawFn) -> list[Room]:
 
 
 needs = st.builds(
-    Need,
+    Size,
     gpu=st.sampled_from(["a", "b"]),
     gpus=st.integers(0, 3),
     vcpus=st.integers(1, 3),
@@ -41,7 +42,7 @@ def left(room: Room) -> tuple[int, ...]:
     return (room.vcpus, room.ram_bytes, room.disk_bytes, *room.free_gpus.values())
 
 
-def most(room: Room, need: Need) -> int:
+def most(room: Room, need: Size) -> int:
     """How many fit on one host, counted one by one."""
     count, have = 0, [room.vcpus, room.ram_bytes, room.disk_bytes, room.free_gpus.get(need.gpu, 0)]
     takes = [need.vcpus, need.ram_bytes, need.disk_bytes, need.gpus]
@@ -55,7 +56,7 @@ def most(room: Room, need: Need) -> int:
 
 @given(rooms(), needs, st.integers(1, 12))
 def test_all_are_placed_exactly_where_there_is_room_for_all(
-    there: list[Room], need: Need, count: int
+    there: list[Room], need: Size, count: int
 ) -> None:
     capacity = sum(most(room, need) for room in there)
     chosen = choose_many(there, need, count)
@@ -66,8 +67,8 @@ def test_all_are_placed_exactly_where_there_is_room_for_all(
 
 
 @given(rooms(), needs)
-def test_what_needs_no_card_spares_the_cards(there: list[Room], need: Need) -> None:
-    plain = Need(vcpus=need.vcpus, ram_bytes=need.ram_bytes, disk_bytes=need.disk_bytes)
+def test_what_needs_no_card_spares_the_cards(there: list[Room], need: Size) -> None:
+    plain = Size(vcpus=need.vcpus, ram_bytes=need.ram_bytes, disk_bytes=need.disk_bytes)
     for room in there:
         room.gpus_total = sum(room.free_gpus.values())
     chosen = choose(there, plain)

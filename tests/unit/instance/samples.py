@@ -6,15 +6,16 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from teraflock.base.quantities import GIB
+from teraflock.base.size import Size
 from teraflock.fleet.model import GpuKind, HostId
-from teraflock.instance.model import Access, Held, HeldGpu, HeldPort, Instance, InstanceId, Shape, Spec
+from teraflock.instance.model import Access, Held, HeldGpu, HeldPort, Instance, InstanceId, Spec
 from teraflock.instance.states import Phase, Wanted
 from teraflock.tenant.model import MemberId, ProjectId
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
 shapes = st.builds(
-    Shape,
+    Size,
     gpu=st.just("V100-SXM2"),
     gpus=st.integers(1, 4),
     vcpus=st.integers(1, 64),
@@ -28,7 +29,7 @@ def slots(count: int, first: int = 1) -> tuple[HeldGpu, ...]:
     return tuple(HeldGpu(f"0000:{number:02x}:00.0", GpuKind.PHYSICAL, "V100-SXM2") for number in numbers)
 
 
-def queued(shape: Shape) -> Instance:
+def queued(shape: Size) -> Instance:
     """As a launch leaves it: everything set aside, nothing on an engine."""
     return Instance(
         id=InstanceId("ins_0000000000000001"),
@@ -59,5 +60,5 @@ def queued(shape: Shape) -> Instance:
 
 def standing(phase: Phase, wanted: Wanted = Wanted.RUNNING) -> Instance:
     """One in a phase that lasts."""
-    shape = Shape(gpu="V100-SXM2", gpus=1, vcpus=4, ram_bytes=8 * GIB, disk_bytes=8 * GIB)
+    shape = Size(gpu="V100-SXM2", gpus=1, vcpus=4, ram_bytes=8 * GIB, disk_bytes=8 * GIB)
     return replace(queued(shape), phase=phase, wanted=wanted, settled=True)

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from teraflock.base.errors import BadInput
 from teraflock.base.quantities import GIB
+from teraflock.base.size import Size
 from teraflock.fleet.model import Gpu, GpuKind, Host, HostId, HostState
-from teraflock.instance.model import Access, Shape
+from teraflock.instance.model import Access
 from teraflock.instance.orders import NAME, Order, ShapeWish, changed_shape, check, shape_of
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
@@ -88,7 +89,7 @@ def test_processors_and_memory_grow_with_the_cards() -> None:
 
 
 def test_a_shape_without_a_card_is_small() -> None:
-    assert shape_of(ShapeWish(), HOSTS) == Shape(vcpus=1, ram_bytes=GIB, disk_bytes=8 * GIB)
+    assert shape_of(ShapeWish(), HOSTS) == Size(vcpus=1, ram_bytes=GIB, disk_bytes=8 * GIB)
     assert shape_of(ShapeWish(vcpus=4), HOSTS).ram_bytes == 4 * GIB
 
 
@@ -125,7 +126,7 @@ wishes = st.builds(
 
 @given(wishes)
 def test_a_changed_shape_keeps_what_is_not_named(wish: ShapeWish) -> None:
-    before = Shape(gpu="V100-SXM2", gpus=2, vcpus=4, ram_bytes=8 * GIB, disk_bytes=8 * GIB)
+    before = Size(gpu="V100-SXM2", gpus=2, vcpus=4, ram_bytes=8 * GIB, disk_bytes=8 * GIB)
     after = changed_shape(before, wish, HOSTS)
     assert after.vcpus == (wish.vcpus or 4)
     assert after.gpus == (2 if wish.gpus is None else wish.gpus)

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.unit.instance.samples import NOW, queued, shapes, slots, standing
 
-from teraflock.instance.model import Held, Instance, Operation, Request, Shape
+from teraflock.base.size import Size
+from teraflock.instance.model import Held, Instance, Operation, Request
 from teraflock.instance.rules import begun, finished, next_operation, overtaken, settled
 from teraflock.instance.states import Phase, Wanted
 from teraflock.instance.steps import STEPS, UNDOABLE, next_step, step_before, step_to_undo
@@ -49,7 +50,7 @@ def check_holding(instance: Instance) -> None:
         assert len(held.gpus) == shape.gpus
 
 
-def wish(instance: Instance, word: str, shape: Shape) -> Instance:
+def wish(instance: Instance, word: str, shape: Size) -> Instance:
     """What the service writes for a tenant's word, in the phases in which it takes it."""
     idle = instance.request is None
     if word == "stop" and instance.phase in (Phase.RUNNING, Phase.STOPPED):
@@ -77,7 +78,7 @@ def wish(instance: Instance, word: str, shape: Shape) -> Instance:
     return instance
 
 
-def resized(instance: Instance, shape: Shape) -> Instance:
+def resized(instance: Instance, shape: Size) -> Instance:
     before = instance.held.gpus
     more = slots(max(0, shape.gpus - len(before)), first=len(before) + 1)
     every = (*before, *more)
@@ -100,7 +101,7 @@ words = st.sampled_from(["stop", "start", "delete", "resize", "restart", "snapsh
 
 
 @given(shapes, st.lists(st.tuples(words, shapes, st.booleans()), min_size=1, max_size=8))
-def test_an_instance_always_settles(first: Shape, wishes: list[tuple[str, Shape, bool]]) -> None:
+def test_an_instance_always_settles(first: Size, wishes: list[tuple[str, Size, bool]]) -> None:
     instance = carried_out(queued(first), works=True)
     for word, shape, works in wishes:
         instance = carried_out(wish(instance, word, shape), works=works)
@@ -112,13 +113,13 @@ def test_an_instance_always_settles(first: Shape, wishes: list[tuple[str, Shape,
 
 def test_a_launch_that_fails_holds_nothing() -> None:
     failed = carried_out(
-        queued(Shape(gpu="V100-SXM2", gpus=2, vcpus=1, ram_bytes=1, disk_bytes=1)), works=False
+        queued(Size(gpu="V100-SXM2", gpus=2, vcpus=1, ram_bytes=1, disk_bytes=1)), works=False
     )
     assert (failed.phase, failed.held, failed.settled) == (Phase.FAILED, Held(), True)
 
 
 @given(shapes, shapes)
-def test_a_resize_that_fails_leaves_everything_as_it_was(first: Shape, second: Shape) -> None:
+def test_a_resize_that_fails_leaves_everything_as_it_was(first: Size, second: Size) -> None:
     running = ended(begun(queued(first), Operation.LAUNCH, NOW), works=True)
     asked = resized(running, replace(second, disk_bytes=first.disk_bytes))
     operation = next_operation(asked)

@@ -1,12 +1,15 @@
 """The table of phases, written a second time: a move that is allowed by mistake fails here."""
 
 from itertools import product
+from typing import get_args
 
 import pytest
 from tests.unit.instance.samples import standing
 
+from teraflock.bill.verify.timeline import RUNS
 from teraflock.instance.rules import COURSES, IllegalMove, moved
 from teraflock.instance.states import BILLABLE, LIVE, MOVES, ON_ENGINE, Phase
+from teraflock.wire.instance import PhaseWord
 
 ALLOWED = """
 queued    > starting deleting
@@ -54,3 +57,12 @@ def test_every_operation_has_a_course_its_phases_allow() -> None:
         if course.during:
             ends = {course.done, course.undone} - {None}
             assert ends <= {*MOVES[course.during], course.during}
+
+
+def test_the_api_has_a_word_for_every_phase() -> None:
+    assert sorted(get_args(PhaseWord)) == sorted(Phase)
+
+
+def test_the_books_are_verified_for_the_phases_that_are_charged() -> None:
+    """`bill/verify` has its own list on purpose; a new phase must be in both or in none."""
+    assert sorted(RUNS) == sorted(BILLABLE)

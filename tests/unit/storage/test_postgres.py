@@ -113,7 +113,7 @@ def test_collisions_are_repeated_within_a_bound(database: Database, monkeypatch:
         attempts.append(1)
         tx.run("DO 'BEGIN RAISE SQLSTATE ''40001''; END'")
 
-    with pytest.raises(Unavailable, match="Another `tera` is writing"):
+    with pytest.raises(Unavailable, match="too busy"):
         database.write(collides)
     assert len(attempts) == ATTEMPTS_MAX == len(pauses) + 1
     assert all(0 <= pause <= postgres.PAUSE_SECONDS_MAX for pause in pauses)

@@ -9,7 +9,7 @@ import pytest
 from teraflock.base.errors import BadInput, UnknownName
 from teraflock.estimate.estimator import Estimator
 from teraflock.workload import zoo
-from teraflock.workload.config import named
+from teraflock.workload.config import FAMILIES, named
 from teraflock.workload.expression import evaluate_all
 from teraflock.workload.model import Workload, is_trace
 
@@ -48,6 +48,35 @@ def parameters(model: str) -> int:
         ("qwen3-0.6b", 596_049_920),
         ("qwen3-8b", 8_190_735_360),
         ("tinyllama-1.1b", 1_100_048_384),
+        ("bert-base-uncased", 109_514_298),
+        ("roberta-large", 355_412_057),
+        ("xlm-roberta-base", 278_295_186),
+        ("vit-base-patch16-224", 86_567_656),
+        ("vit-huge-patch14-224", 632_045_800),
+        ("clip-vit-base-patch32", 151_277_313),
+        ("clip-vit-large-patch14-336", 427_944_193),
+        ("t5-small", 60_506_624),
+        ("t5-3b", 2_851_598_336),
+        ("flan-t5-base", 247_577_856),
+        ("flan-t5-xxl", 11_135_332_352),
+        ("bart-base", 139_420_416),
+        ("bart-large", 406_291_456),
+        ("whisper-tiny", 37_760_640),
+        ("whisper-large-v3", 1_543_490_560),
+        ("whisper-large-v3-turbo", 808_878_080),
+        ("mixtral-8x7b", 46_702_792_704),
+        ("mixtral-8x22b", 140_630_071_296),
+        ("qwen1.5-moe-a2.7b", 14_315_784_192),
+        ("qwen3-30b-a3b", 30_532_122_624),
+        ("qwen3-235b-a22b", 235_093_634_560),
+        ("gemma-2b", 2_506_172_416),
+        ("gemma-7b", 8_537_680_896),
+        ("gemma-2-9b", 9_241_705_984),
+        ("gemma-2-27b", 27_227_128_320),
+        ("gemma-3-1b", 999_885_952),
+        ("phi-2", 2_779_683_840),
+        ("phi-3-mini", 3_821_079_552),
+        ("phi-4", 14_659_507_200),
     ],
 )
 def test_a_named_model_has_as_many_parameters_as_was_published(model: str, published: int) -> None:
@@ -63,6 +92,8 @@ def test_a_named_model_has_as_many_parameters_as_was_published(model: str, publi
         ("llama-3.1-8b", "llama-8b", {"precision": "bf16", "lora_rank": 16}),
         ("llama-3.1-8b", "llama-8b", {"precision": "bf16", "task": "infer"}),
         ("qwen2.5-0.5b", "qwen2-0.5b", {"precision": "amp-bf16"}),
+        ("bert-base-uncased", "bert-base", {"precision": "amp-bf16"}),
+        ("bert-large-uncased", "bert-large", {"precision": "fp32"}),
     ],
 )
 def test_a_config_answers_as_the_recorded_model_does(
@@ -85,10 +116,21 @@ def test_a_config_file_is_a_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"model_type": "gemma2"}, "`gemma2` are not supported"),
+        ({"model_type": "mamba"}, "`mamba` are not supported"),
         ({"model_type": None}, "not supported"),
-        ({"hidden_size": "wide"}, "not complete"),
-        ({"hidden_size": 0}, "a width is not a number"),
+        ({"hidden_size": "wide"}, "`hidden_size` is not a number"),
+        ({"hidden_size": 0}, "`hidden_size` is not a number"),
+        ({"hidden_size": True}, "`hidden_size` is not a number"),
+        ({"vocab_size": None}, "has no `vocab_size`"),
+        ({"num_hidden_layers": 1 << 20}, "`num_hidden_layers` is not a number"),
+        ({"attention_bias": True}, "`attention_bias` of True is not supported"),
+        ({"model_type": "phi3", "partial_rotary_factor": 0.75}, "`partial_rotary_factor`"),
+        ({"model_type": "mixtral", "num_experts_per_tok": 9, "num_local_experts": 8}, "9 of 8 experts"),
+        ({"model_type": "mixtral"}, "has no `num_experts"),
+        ({"model_type": "t5", "feed_forward_proj": "gated-silu"}, "`feed_forward_proj` of gated-silu"),
+        ({"model_type": "vit", "image_size": 225}, "patches of 16 pixels cannot cover"),
+        ({"model_type": "bert", "hidden_size": 770, "num_attention_heads": 12}, "cannot divide 770"),
+        ({"model_type": "whisper", "max_source_positions": 750}, "`max_source_positions`"),
         ({"head_dim": 256}, "heads of 256"),
         ({"num_key_value_heads": 7}, "cannot share"),
         ({"num_hidden_layers": 1}, "of 1 layer is not supported"),
@@ -128,6 +170,33 @@ def test_an_unknown_name_says_how_to_go_on() -> None:
 
 @pytest.mark.parametrize("model", sorted(named()))
 def test_every_named_model_answers(model: str) -> None:
-    assert zoo.entry(model).config is not None
-    peak = Estimator(Workload(model=model, task="infer", batch=1, seq=128, precision="bf16")).memory()
+    assert zoo.entry(model).shape is not None
+    peak = Estimator(Workload(model=model, task="infer", batch=1, precision="bf16")).memory()
     assert peak.live_peak_bytes >= 2 * parameters(model)
+
+
+@pytest.mark.parametrize(
+    ("model", "words", "says"),
+    [
+        ("bert-large-uncased", {"task": "infer", "kv_cache": True}, "has no KV cache"),
+        ("vit-base-patch16-224", {"image_size": 384}, "takes images of 224 pixels only"),
+        ("vit-base-patch16-224", {"seq": 128}, "reads images"),
+        ("clip-vit-base-patch32", {"seq": 128}, "has 77 positions"),
+        ("whisper-small", {"seq": 512}, "has 448 positions"),
+    ],
+)
+def test_what_a_model_cannot_do_is_refused(model: str, words: dict[str, object], says: str) -> None:
+    workload = Workload(**{"model": model, "batch": 1, "optimizer": "adamw", "precision": "bf16", **words})  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match=says):
+        zoo.check(workload)
+
+
+def test_kv_cache_of_whisper_counts_what_it_heard() -> None:
+    words = {"model": "whisper-large-v3", "task": "infer", "precision": "bf16", "kv_cache": True}
+    held = Estimator(Workload(**words, batch=4, seq=448)).kv_cache_bytes()  # type: ignore[arg-type]
+    assert held == 4 * 2 * 2 * 32 * 1280 * (448 + 1500)
+
+
+def test_every_family_that_a_config_can_name_is_recorded() -> None:
+    families = {each.name.partition("+")[0] for each in Path(FAMILIES).iterdir()}
+    assert {zoo.entry(each).shape.family for each in named()} <= families  # type: ignore[union-attr]

@@ -75,7 +75,7 @@ def test_a_script_becomes_a_trace_that_can_be_estimated(script: str, tmp_path: P
 RESNET = """import sys
 sys.path.insert(0, {root!r})
 import torch
-from recording.vision import MODELS
+from lab.vision import MODELS
 net = MODELS["resnet18"][0](224).cuda()
 x, y = torch.randn(8, 3, 224, 224, device="cuda"), torch.randint(0, 1000, (8,), device="cuda")
 opt = torch.optim.{optimizer}(net.parameters(), lr=0.1{words})

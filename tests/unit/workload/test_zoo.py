@@ -20,7 +20,8 @@ PARAMETERS = {
     "gpt2": 124_439_808, "gpt2-medium": 354_823_168, "gpt2-large": 774_030_080, "gpt2-xl": 1_557_611_200,
     "t5-base": 222_903_552, "llama-1b": 1_235_814_400, "llama-3b": 3_212_749_824, "llama-8b": 8_030_261_248,
     "qwen2-0.5b": 494_032_768, "opt-1.3b": 1_315_758_080, "dcgan": 6_342_272, "biggan-128": 158_416_358,
-    "unet-diffusion-sd15": 859_520_964,
+    "unet-diffusion-sd15": 859_520_964, "unet-diffusion-sdxl": 2_567_463_684, "resnet34": 21_797_672,
+    "resnet101": 44_549_160, "yolov8n": 3_157_200, "yolov8s": 11_166_560,
 }  # fmt: skip
 
 

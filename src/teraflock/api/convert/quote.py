@@ -1,11 +1,11 @@
 """Quotes on the wire."""
 
+from teraflock.base.size import Size
 from teraflock.bill.quote import Quote
-from teraflock.instance.model import Shape
 from teraflock.wire.quote import QuoteAnswer
 
 
-def quote_answer(quote: Quote, shape: Shape) -> QuoteAnswer:
+def quote_answer(quote: Quote, shape: Size) -> QuoteAnswer:
     return QuoteAnswer(
         currency=quote.currency,
         instances=quote.instances,

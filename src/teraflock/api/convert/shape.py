@@ -4,10 +4,9 @@ from functools import lru_cache
 
 from msgspec.structs import asdict
 
+from teraflock.base.size import Size
 from teraflock.catalog.cards import cards_by_id
-from teraflock.fleet.placement import Need
 from teraflock.fleet.shapes import NamedShape
-from teraflock.instance.model import Shape
 from teraflock.instance.orders import ShapeWish
 from teraflock.wire.shape import NamedShapeAnswer, ShapeAnswer, ShapeRequest
 
@@ -16,7 +15,7 @@ def wish_from(shape: ShapeRequest) -> ShapeWish:
     return ShapeWish(**asdict(shape))
 
 
-def shape_answer(shape: Shape | Need) -> ShapeAnswer:
+def shape_answer(shape: Size) -> ShapeAnswer:
     return ShapeAnswer(
         gpu=shape.gpu,
         gpu_name=gpu_name(shape.gpu),

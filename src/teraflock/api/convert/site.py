@@ -15,7 +15,7 @@ def site_answer(view: SiteView, *, types: bool = False) -> SiteAnswer:
     return SiteAnswer(
         name=view.record.name,
         kind=view.record.kind,
-        defined_in="database" if view.is_kept else "settings",
+        defined_in="database" if view.record.is_kept else "settings",
         state=state,
         problem=view.problem,
         since=view.since,

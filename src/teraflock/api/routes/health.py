@@ -15,11 +15,12 @@ routes = Routes("health")
 def show_health(call: Call) -> HealthAnswer:
     """Whether the server answers and its database can be read."""
     call.services.check()
+    reality = call.services.reality()
     return HealthAnswer(
         status="ok",
         version=__version__,
-        engine="simulated" if call.services.simulated else "lxd",
-        simulated=call.services.simulated,
+        engine="lxd" if reality == "real" else reality,
+        simulated=reality != "real",
     )
 
 

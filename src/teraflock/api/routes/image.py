@@ -25,7 +25,7 @@ def list_images(call: Call, query: PageInProject) -> ImagePage:
     may=Permission.IMAGE_WRITE,
     status=202,
     creates=True,
-    errors=("refused", "quota_reached", "conflict"),
+    errors=("refused", "suspended", "quota_reached", "conflict", "unknown_name", "engine_down"),
 )
 def make_image(call: Call, query: InProject, body: ImageRequest) -> ImageAnswer:
     """Build an image from a recipe, or make one of an instance's disk.

@@ -14,7 +14,7 @@ from teraflock.api.convert.instance import (
 )
 from teraflock.api.convert.shape import wish_from
 from teraflock.api.query import FileQuery, InProject, InstancePageQuery, LogQuery
-from teraflock.api.route import Routes, Scope, Work
+from teraflock.api.route import ENGINE, Routes, Scope, Work
 from teraflock.instance.archive import archive
 from teraflock.instance.model import View
 from teraflock.tenant.model import By
@@ -32,7 +32,6 @@ from teraflock.wire.instance import (
 )
 
 routes = Routes("instances")
-ENGINE = ("engine_down", "engine_refused")
 
 
 @routes.get("/v1/instances", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
@@ -51,7 +50,16 @@ def list_instances(call: Call, query: InstancePageQuery) -> Annotated[bytes, Ins
     may=Permission.INSTANCE_WRITE,
     status=202,
     creates=True,
-    errors=("quota_reached", "budget_reached", "no_room", "unknown_name"),
+    locks=True,
+    errors=(
+        "refused",
+        "suspended",
+        "quota_reached",
+        "budget_reached",
+        "no_capacity",
+        "unknown_name",
+        "engine_down",
+    ),
 )
 def launch_instances(call: Call, query: InProject, body: LaunchRequest) -> LaunchAnswer:
     """Launch one or more instances.
@@ -88,7 +96,7 @@ def delete_instance(call: Call, query: InProject, instance: str) -> InstanceAnsw
     scope=Scope.PROJECT,
     may=Permission.INSTANCE_WRITE,
     status=202,
-    errors=("conflict", "no_room", "quota_reached", "budget_reached"),
+    errors=("conflict", "refused", "suspended", "bad_input", "no_capacity", "budget_reached", "engine_down"),
 )
 def start_instance(call: Call, query: InProject, instance: str) -> InstanceAnswer:
     """Start a stopped instance; cards, processors and memory are taken anew.
@@ -103,7 +111,7 @@ def start_instance(call: Call, query: InProject, instance: str) -> InstanceAnswe
     scope=Scope.PROJECT,
     may=Permission.INSTANCE_WRITE,
     status=202,
-    errors=("conflict",),
+    errors=("conflict", "refused", "engine_down"),
 )
 def stop_instance(call: Call, query: InProject, instance: str) -> InstanceAnswer:
     """Stop an instance; its disk is kept."""
@@ -133,7 +141,15 @@ def acknowledge_notice(call: Call, query: InProject, instance: str) -> InstanceA
     scope=Scope.PROJECT,
     may=Permission.INSTANCE_WRITE,
     status=202,
-    errors=("conflict", "no_room", "quota_reached"),
+    errors=(
+        "conflict",
+        "refused",
+        "suspended",
+        "quota_reached",
+        "budget_reached",
+        "no_capacity",
+        "unknown_name",
+    ),
 )
 def resize_instance(call: Call, query: InProject, instance: str, body: ResizeRequest) -> InstanceAnswer:
     """Change processors, memory, disk or cards.
@@ -182,7 +198,7 @@ def show_log(call: Call, query: LogQuery, instance: str) -> LogAnswer:
     may=Permission.INSTANCE_ENTER,
     work=Work.LONG,
     media_type="application/x-tar",
-    errors=("conflict", *ENGINE),
+    errors=("conflict", "bad_input", *ENGINE),
 )
 def fetch_archive(call: Call, query: FileQuery, instance: str) -> Generator[bytes, None, None]:
     """A file or folder of an instance's disk, as tar, running or stopped.

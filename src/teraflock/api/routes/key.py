@@ -22,7 +22,13 @@ def list_keys(call: Call, query: Page) -> KeyPage:
 
 
 @routes.post(
-    "/v1/keys", scope=Scope.ANYWHERE, may=Permission.KEY_WRITE, status=201, creates=True, secret=True
+    "/v1/keys",
+    scope=Scope.ANYWHERE,
+    may=Permission.KEY_WRITE,
+    status=201,
+    creates=True,
+    secret=True,
+    errors=("ambiguous_name", "suspended"),
 )
 def make_key(call: Call, body: KeyRequest) -> KeyMade:
     """Make a key that reaches no further than the one in use.
@@ -40,7 +46,7 @@ def make_key(call: Call, body: KeyRequest) -> KeyMade:
     return key_made(made)
 
 
-@routes.delete("/v1/keys/{key}", scope=Scope.ANYWHERE, may=Permission.KEY_WRITE)
+@routes.delete("/v1/keys/{key}", scope=Scope.ANYWHERE, may=Permission.KEY_WRITE, errors=("ambiguous_name",))
 def revoke_key(call: Call, key: str) -> KeyAnswer:
     """Revoke a key: from the next request on it opens nothing."""
     return key_answer(call.nouns.tenants.keys.revoke(call.actor, key))

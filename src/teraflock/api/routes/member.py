@@ -21,7 +21,14 @@ def list_members(call: Call, query: PageInOrganisation) -> MemberPage:
     return MemberPage(items=tuple(map(member_answer, rows)), next=last.id if last else None)
 
 
-@routes.post("/v1/members", scope=Scope.ANYWHERE, may=Permission.MEMBER_WRITE, status=201, creates=True)
+@routes.post(
+    "/v1/members",
+    scope=Scope.ANYWHERE,
+    may=Permission.MEMBER_WRITE,
+    status=201,
+    creates=True,
+    errors=("ambiguous_name",),
+)
 def add_member(call: Call, query: InOrganisation, body: MemberRequest) -> MemberAnswer:
     """Take someone in, with a role in one project or in all."""
     members = call.nouns.tenants.members
@@ -32,13 +39,24 @@ def add_member(call: Call, query: InOrganisation, body: MemberRequest) -> Member
     )
 
 
-@routes.delete("/v1/members/{member}", scope=Scope.ANYWHERE, may=Permission.MEMBER_WRITE, status=204)
+@routes.delete(
+    "/v1/members/{member}",
+    scope=Scope.ANYWHERE,
+    may=Permission.MEMBER_WRITE,
+    status=204,
+    errors=("ambiguous_name",),
+)
 def remove_member(call: Call, member: str) -> None:
     """Remove someone from the organisation, with all roles and keys."""
     call.nouns.tenants.members.remove(call.actor, member)
 
 
-@routes.put("/v1/members/{member}/role", scope=Scope.ANYWHERE, may=Permission.MEMBER_WRITE)
+@routes.put(
+    "/v1/members/{member}/role",
+    scope=Scope.ANYWHERE,
+    may=Permission.MEMBER_WRITE,
+    errors=("ambiguous_name",),
+)
 def set_role(call: Call, member: str, body: RoleChange) -> MemberAnswer:
     """Give a role in place of the one a member has there, or take it away."""
     role = Role(body.role) if body.role else None

@@ -5,7 +5,7 @@ from teraflock.api.convert.event import event_answer
 from teraflock.api.convert.instance import log_answer
 from teraflock.api.convert.operator import located_instance
 from teraflock.api.query import OperatorPageQuery, OperatorQuery, Page, ReasonQuery
-from teraflock.api.route import Routes, Scope, Work
+from teraflock.api.route import ENGINE, Routes, Scope, Work
 from teraflock.base.ids import EventId
 from teraflock.instance.model import Located
 from teraflock.storage.events import newest_of_project
@@ -18,7 +18,7 @@ routes = Routes("operator")
 MAY = Permission.INSTANCE_OPERATE
 
 
-@routes.get("/v1/operator/instances", scope=Scope.HOUSE, may=MAY)
+@routes.get("/v1/operator/instances", scope=Scope.HOUSE, may=MAY, errors=("ambiguous_name",))
 def list_all_instances(call: Call, query: OperatorPageQuery) -> LocatedPage:
     """Instances of every tenant, oldest first."""
     found = call.nouns.operator.page(
@@ -47,7 +47,7 @@ def show_any_instance(call: Call, query: OperatorQuery, instance: str) -> Locate
     scope=Scope.HOUSE,
     may=MAY,
     status=202,
-    errors=("not_found", "ambiguous_name", "conflict"),
+    errors=("not_found", "ambiguous_name", "conflict", "refused", "engine_down"),
 )
 def stop_any_instance(
     call: Call, query: OperatorQuery, instance: str, body: StopByOperator
@@ -63,7 +63,16 @@ def stop_any_instance(
     scope=Scope.HOUSE,
     may=MAY,
     status=202,
-    errors=("not_found", "ambiguous_name", "conflict", "no_room", "suspended"),
+    errors=(
+        "not_found",
+        "ambiguous_name",
+        "conflict",
+        "refused",
+        "suspended",
+        "budget_reached",
+        "no_capacity",
+        "engine_down",
+    ),
 )
 def start_any_instance(
     call: Call, query: OperatorQuery, instance: str, body: StartByOperator
@@ -79,7 +88,7 @@ def start_any_instance(
     scope=Scope.HOUSE,
     may=MAY,
     status=202,
-    errors=("not_found", "ambiguous_name"),
+    errors=("not_found", "ambiguous_name", "bad_input"),
 )
 def delete_any_instance(call: Call, query: ReasonQuery, instance: str) -> LocatedInstance:
     """Delete an instance of any tenant with its disk and snapshots."""
@@ -93,7 +102,7 @@ def delete_any_instance(call: Call, query: ReasonQuery, instance: str) -> Locate
     scope=Scope.HOUSE,
     may=MAY,
     work=Work.LONG,
-    errors=("not_found", "ambiguous_name", "engine_down", "engine_refused"),
+    errors=("not_found", "ambiguous_name", "bad_input", *ENGINE),
 )
 def show_any_log(call: Call, query: ReasonQuery, instance: str) -> LogAnswer:
     """The end of what an instance of any tenant wrote. The tenant is told that it was read, and why."""

@@ -11,7 +11,7 @@ routes = Routes("prices")
 HOSTS_MAX = 10_000
 
 
-@routes.get("/v1/prices", scope=Scope.KEY)
+@routes.get("/v1/prices", scope=Scope.KEY, errors=("not_found",))
 def show_prices(call: Call) -> PricesAnswer:
     """What everything costs now."""
     return prices_answer(call.nouns.bills.prices.now())

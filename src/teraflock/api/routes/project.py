@@ -27,7 +27,7 @@ def list_projects(call: Call, query: PageInOrganisation) -> ProjectPage:
     may=Permission.PROJECT_WRITE,
     status=201,
     creates=True,
-    errors=("quota_reached",),
+    errors=("quota_reached", "suspended", "unknown_name"),
 )
 def make_project(call: Call, query: InOrganisation, body: ProjectRequest) -> ProjectAnswer:
     """Make a project.

@@ -21,7 +21,12 @@ def show_organisation_usage(call: Call, organisation: str) -> OrganisationUsage:
     return _usage(call, call.nouns.tenants.organisations.called(call.actor, organisation))
 
 
-@routes.put("/v1/organisations/{organisation}/quota", scope=Scope.HOUSE, may=Permission.ORGANISATION_WRITE)
+@routes.put(
+    "/v1/organisations/{organisation}/quota",
+    scope=Scope.HOUSE,
+    may=Permission.ORGANISATION_WRITE,
+    errors=("unknown_name",),
+)
 def set_organisation_quota(call: Call, organisation: str, body: OrganisationQuotaShape) -> OrganisationUsage:
     """Set the most an organisation may have at a time, over all its projects.
 
@@ -36,7 +41,9 @@ def _usage(call: Call, found: Organisation) -> OrganisationUsage:
     return organisation_usage(found, used, call.nouns.tenants.organisations.quota(found.id))
 
 
-@routes.put("/v1/projects/{project}/quota", scope=Scope.PROJECT, may=Permission.QUOTA_WRITE)
+@routes.put(
+    "/v1/projects/{project}/quota", scope=Scope.PROJECT, may=Permission.QUOTA_WRITE, errors=("unknown_name",)
+)
 def set_quota(call: Call, project: str, body: QuotaShape) -> ProjectAnswer:
     """Set the most a project may have at a time.
 

@@ -9,7 +9,6 @@ from teraflock.api.routes.price import HOSTS_MAX
 from teraflock.base.errors import BadInput
 from teraflock.base.size import Size
 from teraflock.bill.price.model import Place
-from teraflock.instance.model import Shape
 from teraflock.instance.orders import Order, shape_of
 from teraflock.meter.model import Holding
 from teraflock.tenant.rules import Permission
@@ -20,28 +19,21 @@ routes = Routes("quotes")
 
 @routes.post(
     "/v1/quote", scope=Scope.PROJECT, may=Permission.USAGE_READ, work=Work.READ,
-    errors=("refused", "unknown_name", "bad_input"),
+    errors=("refused", "unknown_name", "bad_input", "engine_down"),
 )  # fmt: skip
 def show_quote(call: Call, query: InProject, body: QuoteRequest) -> QuoteAnswer:
     """What a launch would cost by the hour, by the month, and until a deadline."""
     if body.until is not None and body.until.tzinfo is None:
         raise BadInput("The deadline has no time zone", hint="Such as `2026-12-01T18:00:00Z`")
     shape, places = _to_rent(call, body) if body.type else _on_own_hosts(call, body)
-    size = Size(
-        gpu=shape.gpu,
-        gpus=shape.gpus,
-        vcpus=shape.vcpus,
-        ram_bytes=shape.ram_bytes,
-        disk_bytes=shape.disk_bytes,
-    )
-    held = Holding(size=size, mode="spot" if body.mode == "bid" else body.mode)
+    held = Holding(size=shape, mode="spot" if body.mode == "bid" else body.mode)
     found = call.nouns.bills.quote(
         call.project.id, held, places=places, instances=body.instances, until=body.until
     )
     return quote_answer(found, shape)
 
 
-def _on_own_hosts(call: Call, body: QuoteRequest) -> tuple[Shape, list[Place]]:
+def _on_own_hosts(call: Call, body: QuoteRequest) -> tuple[Size, list[Place]]:
     hosts = call.nouns.fleet.hosts(limit=HOSTS_MAX)
     shape = shape_of(wish_from(body.shape), hosts)
     places = [
@@ -54,7 +46,7 @@ def _on_own_hosts(call: Call, body: QuoteRequest) -> tuple[Shape, list[Place]]:
     return shape, places
 
 
-def _to_rent(call: Call, body: QuoteRequest) -> tuple[Shape, list[Place]]:
+def _to_rent(call: Call, body: QuoteRequest) -> tuple[Size, list[Place]]:
     order = Order(site=body.site, type=body.type, region=body.region, mode=body.mode)
     shape, rental = call.nouns.instances.to_rent(call.project, order)
     return shape, [Place("", region) for region in rental.regions]

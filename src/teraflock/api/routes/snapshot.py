@@ -4,7 +4,7 @@ from teraflock.api.call import Call
 from teraflock.api.convert.instance import instance_answer
 from teraflock.api.convert.snapshot import snapshot_answer
 from teraflock.api.query import InProject
-from teraflock.api.route import Routes, Scope, Work
+from teraflock.api.route import ENGINE, Routes, Scope, Work
 from teraflock.tenant.rules import Permission, in_project
 from teraflock.wire.instance import InstanceAnswer
 from teraflock.wire.snapshot import RestoreRequest, SnapshotAnswer, SnapshotList, SnapshotRequest
@@ -25,7 +25,8 @@ def list_snapshots(call: Call, query: InProject, instance: str) -> SnapshotList:
     may=Permission.INSTANCE_WRITE,
     status=202,
     creates=True,
-    errors=("conflict", "refused"),
+    locks=True,
+    errors=("conflict", "refused", "suspended", "quota_reached", "engine_down"),
 )
 def make_snapshot(call: Call, query: InProject, instance: str, body: SnapshotRequest) -> SnapshotAnswer:
     """Keep the disk as it is now."""
@@ -38,7 +39,7 @@ def make_snapshot(call: Call, query: InProject, instance: str, body: SnapshotReq
     may=Permission.INSTANCE_WRITE,
     status=204,
     work=Work.LONG,
-    errors=("conflict", "engine_down", "engine_refused"),
+    errors=("conflict", *ENGINE),
 )
 def delete_snapshot(call: Call, query: InProject, instance: str, snapshot: str) -> None:
     """Delete a snapshot."""

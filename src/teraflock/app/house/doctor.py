@@ -89,6 +89,8 @@ def engine(places: Places, settings: Settings, environment: Mapping[str, str]) -
         was = why_simulated(places)
         seen = f"SIMULATED: {was.told}" if was else "SIMULATED: nothing real is launched"
         return mind("engine", seen, repair_of_simulated(was))
+    if settings.engine not in ("lxd", "simulated"):
+        return ok("engine", f"{settings.engine}: see `sites`")
     socket = Path(settings.lxd_socket) if settings.lxd_socket else None
     if socket is None:
         chosen = engines.choose(places, environment)
@@ -149,7 +151,24 @@ def _asked(client: Client, server: str) -> list[Finding]:
     except NotAuthenticated as error:
         return [*findings, wrong("key", error.sentence, error.hint)]
     findings.append(ok("key", f"{who.member_name} of {who.organisation_name}"))
-    return [*findings, guarded("image", lambda: image(client)), guarded("hosts", lambda: hosts(client))]
+    return [
+        *findings,
+        guarded("image", lambda: image(client)),
+        guarded("hosts", lambda: hosts(client)),
+        guarded("sites", lambda: sites(client)),
+    ]
+
+
+def sites(client: Client) -> Finding:
+    try:
+        found = client.sites.list()
+    except Forbidden:
+        return skipped("sites", "for operators only")
+    broken = [each for each in found if each.problem]
+    if broken:
+        names = "; ".join(f"{each.name}: {each.problem}" for each in broken)
+        return wrong("sites", names, f"`tera site check {broken[0].name}` asks it again")
+    return ok("sites", ", ".join(each.name for each in found) or "none")
 
 
 def image(client: Client) -> Finding:

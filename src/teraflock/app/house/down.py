@@ -40,7 +40,7 @@ def down(places: Places, tell: Tell, *, guests_too: bool) -> Fallen:
     tell("server")
     server = background.stop(places)
     settings = kept_settings(places)
-    if settings is None or settings.engine == "simulated":
+    if settings is None or settings.engine != "lxd":
         return Fallen(server=server, daemon=False, guests=0)
     tell("engine")
     guests = 0

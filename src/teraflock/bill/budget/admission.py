@@ -22,6 +22,7 @@ from teraflock.bill.price.model import FOREVER_US
 from teraflock.bill.times import microseconds
 from teraflock.meter.model import Interval
 from teraflock.storage.database import Transaction
+from teraflock.tenant.project.store import claim
 
 PAY_IN = "Pay in, then launch again"
 RAISE = "Raise it with `tera budget set`"
@@ -29,7 +30,10 @@ CAPPED = "The operator capped this project: ask the operator for more"
 
 
 class BudgetReached(QuotaReached):
+    """The project's budget, the operator's cap or the prepaid balance does not allow more spending."""
+
     code = "budget_reached"
+    remedy = "Raise the budget (`PUT /v1/budget`), pay in, or wait for the next month."
 
 
 def admission(clock: Clock) -> Callable[[Transaction, str], None]:
@@ -63,7 +67,8 @@ def affords(
     tx: Transaction, project_id: str, fee_micros: int, at_us: int, now_us: int, *, soft_too: bool = False
 ) -> bool:
     """Whether a fee that is due at a time fits into the hard budget of its month, the operator's cap, and what was paid
-    in advance; with `soft_too` also into a budget without a hard stop."""
+    in advance; with `soft_too` also into a budget without a hard stop. Claims the project, as a launch does."""
+    claim(tx, project_id)
     own, cap, desk = budget_store.budget(tx, project_id), budget_store.cap(tx, project_id), Desk(tx)
     purses = [
         budget_purse(tx, desk, budget, now_us, month_of(at_us))

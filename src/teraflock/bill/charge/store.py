@@ -114,16 +114,6 @@ def lines(tx: Transaction, project_id: str, month: str, *, after: int, limit: in
     return [booked_from(row) for row in rows]
 
 
-def each_line(tx: Transaction, project_id: str, month: str) -> Iterator[Booked]:
-    """All charges of a month, streamed."""
-    rows = tx.each(
-        f"{_SELECT} WHERE project_id = :project AND month = :month ORDER BY number",
-        project=project_id,
-        month=month,
-    )
-    return map(booked_from, rows)
-
-
 def sums(tx: Transaction, project_id: str, month: str) -> list[Sum]:
     rows = tx.all(
         "SELECT currency, gpu, member, labels, kind, lines, micros, list_micros FROM charge_sum"

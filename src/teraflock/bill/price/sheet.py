@@ -13,7 +13,10 @@ WORD_MAX: Final = 40  # of what is said back
 
 
 class BadBook(BadInput):
+    """The price book has a mistake. No part of it was accepted."""
+
     code = "bad_price_book"
+    remedy = "Correct the line that the sentence names."
 
 
 class Sheet:

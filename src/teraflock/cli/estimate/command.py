@@ -1,24 +1,19 @@
 """`tera estimate`: does it fit, how long is a step, how sure is that, on every card."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from teraflock.base.errors import BadInput
-from teraflock.cli.estimate.question import cards_from, gpus_of, question_from, shape
 from teraflock.cli.output import remark, write_json
-from teraflock.cli.workload import workload_from
-
-if TYPE_CHECKING:
-    from teraflock.catalog.model import Card
 
 OLD_CPU: Final = "teraflock.estimate.cpu"
 HELP: Final = """What a training or inference step needs on every GPU: memory, the largest batch, time.
 
 MODEL is a known name (`--models` lists them; `meta-llama/Llama-3.1-8B` is understood too), a Hugging Face
-`config.json` (Llama, Mistral, Qwen2, Qwen3), or a trace that `tera trace` wrote. `--batch` counts the samples on each
-GPU. fp32 means PyTorch's defaults: convolutions may use TF32, matrix products do not.
+`config.json` (Llama, Mistral, Mixtral, Qwen, Gemma, Phi, BERT, RoBERTa, ViT, CLIP, T5, BART, Whisper), or a trace
+that `tera trace` wrote. `--batch` counts the samples on each GPU. fp32 means PyTorch's defaults: convolutions may use
+TF32, matrix products do not.
 
 \b
 Examples:
@@ -27,6 +22,8 @@ Examples:
   tera estimate resnet50 --batch 128 --memory-limit 11GiB --json
   tera estimate resnet50 --batch 64 --gpu 'H200 1g.18gb'
   tera estimate resnet50 --batch 64 --gpu H100 --power-limit 400
+  tera estimate llama-3.1-8b --batch 1 --seq 2048 --precision bf16 --load-in 4bit --lora-rank 16 --lora-targets all
+  tera estimate llama-3.1-8b --users 16 --context 8192 --gpu H100
   tera estimate config.json --batch 1 --seq 4096 --precision amp-bf16 --gpu H100
   tera estimate llama-8b --batch 1 --seq 2048 --precision bf16 --gpu H100 --tensor-parallel 4
   tera estimate job.trace --gpu all --plot memory.svg
@@ -51,15 +48,32 @@ Examples:
 @click.option(
     "--optimizer",
     default=None,
-    help="sgd, adam, adamw, adafactor, or none: forward and backward alone.  [default: sgd for images, adamw for text]",
+    help="sgd, adam, adamw, adafactor, adamw-8bit, paged-adamw, paged-adamw-8bit (bitsandbytes), or none: forward and"
+    " backward alone.  [default: sgd for images, adamw for text]",
 )
 @click.option("--gradient-checkpointing", is_flag=True, help="Recompute activations in the backward pass.")
-@click.option("--lora-rank", type=int, help="Train LoRA matrices of this rank on q and v, and nothing else.")
+@click.option("--lora-rank", type=int, help="Train LoRA matrices of this rank, and nothing else.")
+@click.option(
+    "--lora-targets",
+    help="Layers with LoRA: query-value, or all linear layers.  [default: query-value]",
+)
+@click.option(
+    "--load-in",
+    help="4bit: weights as bitsandbytes keeps them for QLoRA, NF4 with double quantization.",
+)
+@click.option(
+    "--accumulate",
+    type=int,
+    help="Passes of `--batch` samples for each step of the optimizer: gradient_accumulation_steps of Trainer.",
+)
+@click.option("--users", type=int, help="Estimate serving: so many users at once, with a KV cache each.")
+@click.option(
+    "--context", type=int, help="With --users: tokens of each user, prompt and answer.  [default: 4096]"
+)
 @click.option("--task", default="train", show_default=True, help="train or infer.")
 @click.option("--kv-cache", is_flag=True, help="Inference that keeps keys and values of all tokens.")
 @click.option(
     "--gpu",
-    "gpu_names",
     multiple=True,
     metavar="NAME",
     help="A card, a MIG slice such as 'H200 1g.18gb', or one you added; repeat it.  [default: all]",
@@ -68,37 +82,33 @@ Examples:
 @click.option("--power-limit", type=float, metavar="W", help="Limit the GPU's power to this.")
 @click.option(
     "--gpus",
-    type=click.IntRange(1, 8),
+    type=int,
     help="GPUs of one machine, data parallel.  [default: 1, or as many as `--tensor-parallel`]",
 )
 @click.option(
     "--tensor-parallel",
-    type=click.IntRange(1, 8),
-    default=1,
+    type=int,
     metavar="N",
     help="Groups of N of these GPUs divide each layer of a transformer; `--batch` then counts the samples of a group."
     " Computed, not measured.",
 )
 @click.option(
     "--memory-limit",
-    "limits",
     multiple=True,
     metavar="SIZE",
     help="Ask about an amount of memory: 11GB is a card sold with 11 GB; 11GiB is what PyTorch itself may reserve.",
 )
 @click.option(
     "--cpu",
-    "host",
-    type=click.Choice(("shared", "own")),
     default="shared",
     show_default=True,
+    metavar="[shared|own]",
     callback=lambda ctx, _, value: ctx.meta.get(OLD_CPU, value),
     help="CPU cores of the host: `shared` with others, as on most rented servers, or your `own`.",
 )
 @click.option(
     "--host",
     "old_cpu",
-    type=click.Choice(("shared", "own")),
     hidden=True,
     expose_value=False,
     callback=lambda ctx, _, value: _keep_old_cpu(ctx, value),
@@ -115,16 +125,31 @@ Examples:
 @click.option("--plot", type=click.Path(), help="Draw memory over the step and time per card as SVG.")
 @click.option("--models", is_flag=True, help="List the models that are known by name.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object on stdout.")
-def command(model: str | None, **options: Any) -> None:
-    if options["models"]:
+def command(
+    model: str | None,
+    source: str | None,
+    plot: str | None,
+    models: bool,
+    as_json: bool,
+    users: int | None,
+    context: int | None,
+    **words: Any,
+) -> None:
+    if models:
         from teraflock.workload.zoo import known_names
 
         click.echo("\n".join(known_names()))
         return
-    if options["source"] is not None:
+    from teraflock.app.home import home
+    from teraflock.app.own_cards import read_own_cards
+    from teraflock.estimate.words import EstimateWords, understood
+
+    asked = EstimateWords(model=model or "", **words)
+    own_cards = read_own_cards(home())
+    if source is not None:
         from teraflock.cli.estimate.many import answer_many
 
-        answer_many(options["source"], options)
+        answer_many(source, asked, own_cards)
         return
     if model is None:
         raise BadInput(
@@ -136,36 +161,39 @@ def command(model: str | None, **options: Any) -> None:
     from teraflock.estimate.answer import answer
 
     gc.disable()  # one answer and out: collecting the replay's blocks would only cost the cold start
-    workload = workload_from(model, {**options, "batch": _batch(options)})
-    cards = cards_from(
-        options["gpu_names"],
-        limits=options["limits"],
-        clock=options["clock"],
-        power_limit=options["power_limit"],
-    )
-    question = question_from(options, cards=cards)
-    _refuse_all(question.cards, workload.precision)
+    if users is not None:
+        from teraflock.cli.estimate.serving import answer_serving
+        from teraflock.estimate.words import cards_from
+
+        cards = cards_from(asked.gpu, clock=asked.clock, power_limit=asked.power_limit, own_cards=own_cards)
+        answer_serving(model, asked, users, context, cards, as_json=as_json)
+        return
+    if context is not None:
+        raise BadInput("`--context` needs `--users`", hint="For a step over that many tokens, use `--seq`")
+    workload, question = understood(asked, own_cards)
     estimate = answer(workload, question)
-    if options["plot"] is not None:
+    if plot is not None:
         from pathlib import Path  # here: it costs the cold start 4 ms
 
         from teraflock.estimate.estimator import Estimator
         from teraflock.estimate.plot import drawn
 
         try:
-            Path(options["plot"]).write_text(
+            Path(plot).write_text(
                 drawn(estimate, Estimator(workload, tensor_parallel=question.tensor_parallel).memory()),
                 "utf-8",
             )
         except OSError as error:
-            raise BadInput(f"`{options['plot']}` cannot be written: {error.strerror}") from None
-        remark(f"Drawn: {options['plot']}")
-    if options["as_json"]:
-        write_json(shape(estimate))
+            raise BadInput(f"`{plot}` cannot be written: {error.strerror}") from None
+        remark(f"Drawn: {plot}")
+    if as_json:
+        from teraflock.wire.estimate import shape_estimate
+
+        write_json(shape_estimate(estimate))
         return
     from teraflock.cli.estimate.table import show
 
-    show(estimate, host=options["host"], advise=question.tensor_parallel == 1)
+    show(estimate, host=asked.cpu, advise=question.tensor_parallel == 1)
 
 
 def _keep_old_cpu(ctx: click.Context, value: str | None) -> None:
@@ -173,19 +201,6 @@ def _keep_old_cpu(ctx: click.Context, value: str | None) -> None:
     if value is not None:
         remark(f"`--host {value}` is deprecated; use `--cpu {value}`")
         ctx.meta[OLD_CPU] = value
-
-
-def _batch(options: dict[str, Any]) -> int | None:
-    """Samples on each GPU, or each group of GPUs."""
-    total: int | None = options["global_batch"]
-    if total is None:
-        return options["batch"]  # type: ignore[no-any-return]
-    if options["batch"] is not None:
-        raise BadInput("Say `--batch` or `--global-batch`, not both")
-    if total < 1:
-        raise BadInput(f"A batch holds at least one sample, not {total}")
-    groups = gpus_of(options) // int(options["tensor_parallel"])
-    return -(-total // groups)
 
 
 def _refuse_words_for_a_trace(model: str) -> None:
@@ -210,16 +225,5 @@ def _refuse_words_for_a_trace(model: str) -> None:
 
 OF_THE_ZOO: Final = (
     "seq", "image_size", "precision", "optimizer", "gradient_checkpointing", "lora_rank", "task", "kv_cache",
+    "lora_targets", "load_in", "accumulate", "users", "context",
 )  # fmt: skip
-
-
-def _refuse_all(cards: "Sequence[Card]", precision: str) -> None:
-    """Where every card asked for refuses the precision, that is a mistake and not an answer."""
-    from teraflock.estimate.cards import refuses, unsupported
-
-    if cards and all(refuses(card, precision) for card in cards):
-        one = "Choose another card" if unsupported(cards[0]) else "Choose another precision, or newer cards"
-        raise BadInput(
-            f"{cards[0].id}: {refuses(cards[0], precision)}",
-            hint=one if len(cards) == 1 else "None of these cards has it",
-        )

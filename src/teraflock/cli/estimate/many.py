@@ -3,20 +3,23 @@
 Every row is read and its words checked before the first is answered, so that a mistake in the last costs no wait.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 from teraflock.base.errors import BadInput
-from teraflock.cli.estimate.question import cards_from, question_from, shape
+from teraflock.estimate.words import EstimateWords, cards_from, question_from
+from teraflock.wire.estimate import shape_estimate
 
 if TYPE_CHECKING:
+    from teraflock.catalog.model import Card
     from teraflock.workload.model import Workload
 
 ROWS_PER_WORKER_MIN: Final = 12  # below, starting a process costs more than it saves
-ROWS_PER_CHUNK: Final = 4
+ROWS_PER_CHUNK: Final = 2
+"""Few, so that no processor waits long for the last rows of another."""
 
 
-def answer_many(source: str, options: dict[str, Any]) -> None:
+def answer_many(source: str, words: EstimateWords, own_cards: "Sequence[Card]") -> None:
     """One JSON object per line, in the order of the file; the rows are shared between the processors there are."""
     import os
     import sys
@@ -24,19 +27,33 @@ def answer_many(source: str, options: dict[str, Any]) -> None:
 
     rows = list(_rows(source))  # a row that cannot be read is told before any is answered
     workers = min(os.cpu_count() or 1, len(rows) // ROWS_PER_WORKER_MIN)
-    answered = partial(_line, options)
+    answered = partial(_line, words, own_cards)
     if workers < 2:
         lines: Iterable[bytes] = map(answered, rows)
         sys.stdout.buffer.writelines(lines)
     else:
         from concurrent.futures import ProcessPoolExecutor
 
+        _load()
         with ProcessPoolExecutor(workers) as pool:
             sys.stdout.buffer.writelines(pool.map(answered, rows, chunksize=ROWS_PER_CHUNK))
     sys.stdout.flush()
 
 
-def _line(options: dict[str, Any], row: "tuple[Workload, str, str]") -> bytes:
+def _load() -> None:
+    """Read what every row needs, so that the workers inherit it."""
+    from teraflock.catalog.cards import all_cards
+    from teraflock.estimate import answer  # noqa: F401
+    from teraflock.estimate.cards import known_peaks, reservable_bytes
+    from teraflock.estimate.speed import measured
+
+    measured()
+    for card in all_cards():
+        known_peaks(card)
+        reservable_bytes(card)
+
+
+def _line(words: EstimateWords, own_cards: "Sequence[Card]", row: "tuple[Workload, str, str]") -> bytes:
     import gc
 
     import msgspec
@@ -46,15 +63,19 @@ def _line(options: dict[str, Any], row: "tuple[Workload, str, str]") -> bytes:
 
     workload, gpu, where = row
     gc.disable()  # a replay makes a hundred thousand blocks and leaves no rings of them
-    names = options["gpu_names"] or (() if options["limits"] else (gpu or "all",))
+    names = words.gpu or (() if words.memory_limit else (gpu or "all",))
     try:
         cards = cards_from(
-            names, limits=options["limits"], clock=options["clock"], power_limit=options["power_limit"]
+            names,
+            limits=words.memory_limit,
+            clock=words.clock,
+            power_limit=words.power_limit,
+            own_cards=own_cards,
         )
-        estimate = answer(workload, question_from(options, cards=cards))
+        estimate = answer(workload, question_from(words, cards=cards))
     except TeraflockError as error:
         raise BadInput(f"{where}: {error.sentence}", hint=error.hint) from None
-    return msgspec.json.encode(shape(estimate)) + b"\n"
+    return msgspec.json.encode(shape_estimate(estimate)) + b"\n"
 
 
 def _rows(source: str) -> "Iterator[tuple[Workload, str, str]]":
@@ -62,8 +83,8 @@ def _rows(source: str) -> "Iterator[tuple[Workload, str, str]]":
     from pathlib import Path
 
     from teraflock.base.errors import TeraflockError
-    from teraflock.cli.workload import default_optimizer
     from teraflock.workload.model import Workload, is_trace
+    from teraflock.workload.words import default_optimizer
     from teraflock.workload.zoo import check
 
     try:

@@ -6,10 +6,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from teraflock.base.errors import TeraflockError
+from teraflock.base.money import amount_text
 from teraflock.cli.confirm import confirm
-from teraflock.cli.money_words import amount_text, hourly_text, parse_amount
+from teraflock.cli.money_words import parse_amount
 from teraflock.cli.output import remark
-from teraflock.cli.words import age_text, time_text
+from teraflock.words.bill import idle_text
+from teraflock.words.budget import end_text
+from teraflock.words.money import hourly_text
 
 if TYPE_CHECKING:
     from teraflock.client import Client
@@ -46,24 +49,11 @@ def with_cost(instance: "InstanceAnswer", costs: Mapping[str, "CostAnswer"]) -> 
     return {**msgspec.to_builtins(instance), "cost": told}
 
 
-def cost_cells(cost: "CostAnswer | None", decimals: int | None = None) -> list[str]:
-    """Price and cost so far. `decimals` are those of the column it stands in."""
-    if cost is None or not (cost.micros or cost.micros_per_hour or cost.paid_until):
-        return ["", ""]
-    price = hourly_text(cost.micros_per_hour, cost.currency)
-    if cost.paid_until and not cost.micros_per_hour:
-        price = f"paid until {cost.paid_until:%Y-%m-%d}"
-    return [price, amount_text(cost.micros, cost.currency, decimals)]
-
-
 def tell_idle(costs: Iterable["CostAnswer"], now: datetime) -> None:
     """Name the cards that do nothing, and what they cost meanwhile."""
     for cost in costs:
-        if cost.idle_gpus and cost.idle_since:
-            cards = "A GPU" if cost.idle_gpus == 1 else f"{cost.idle_gpus} GPUs"
-            price = hourly_text(cost.micros_per_hour, cost.currency) if cost.micros_per_hour else ""
-            since = age_text(cost.idle_since, now)
-            remark(f"{cards} of `{cost.name}` idle for {since}{f'; it costs {price}' if price else ''}")
+        if sentence := idle_text(cost, now):
+            remark(sentence)
 
 
 def budget_of(client: "Client") -> "BudgetAnswer | None":
@@ -75,16 +65,9 @@ def budget_of(client: "Client") -> "BudgetAnswer | None":
 
 
 def tell_budget(budget: "BudgetAnswer") -> None:
-    """Say that a budget nears its end, or is over: for whoever has instances that are stopped then."""
-    amount = amount_text(budget.micros, budget.currency)
-    if budget.stopped_at:
-        remark(
-            f"The budget of {amount} for {budget.month} was reached: all was stopped {time_text(budget.stopped_at)}"
-        )
-    elif budget.announced_at and budget.stops_at:
-        remark(
-            f"The budget of {amount} is spent {time_text(budget.stops_at)}: all instances are stopped then"
-        )
+    """Warn whoever has instances that will be stopped."""
+    if sentence := end_text(budget):
+        remark(sentence)
 
 
 def price_of(client: "Client", request: "LaunchRequest", *, yes: bool) -> str:

@@ -10,8 +10,8 @@ from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import write_json
 from teraflock.cli.table import printable
-from teraflock.cli.words import details_text
 from teraflock.wire.instance import ChangeRequest
+from teraflock.words.text import details_text
 
 _KEY: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?")
 HELP: Final = """Change the labels of an instance: `key=value` sets one, `key-` removes one.

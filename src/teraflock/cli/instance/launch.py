@@ -18,14 +18,7 @@ from teraflock.cli.options import json_option, project_option, wait_option, yes_
 from teraflock.cli.output import called, remark, write_json
 from teraflock.cli.shape_options import shape_from, shape_options
 from teraflock.cli.waiting import NotDone, wait_for
-from teraflock.cli.words import (
-    check_name,
-    parse_command,
-    parse_duration_seconds,
-    parse_pairs,
-    state_text,
-    unquoted_shell,
-)
+from teraflock.cli.words import check_name, parse_command, parse_duration_seconds, parse_pairs, unquoted_shell
 from teraflock.wire.instance import (
     INSTANCES_PER_LAUNCH_MAX,
     TIME_LIMIT_SECONDS_MAX,
@@ -38,6 +31,7 @@ from teraflock.wire.instance import (
     RestartPolicyWord,
 )
 from teraflock.wire.shape import ShapeRequest
+from teraflock.words.instance import state_text
 
 if TYPE_CHECKING:
     from teraflock.client import Client

@@ -22,7 +22,8 @@ from teraflock.cli.options import (
 )
 from teraflock.cli.output import remark, write_json
 from teraflock.cli.waiting import NotDone, wait_for
-from teraflock.cli.words import SIMULATED, state_text
+from teraflock.words.instance import state_text
+from teraflock.words.text import SIMULATED
 
 if TYPE_CHECKING:
     from teraflock.client import Client

@@ -2,22 +2,20 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Final, get_args
 
 import click
 
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput
-from teraflock.base.money import decimals_for
-from teraflock.base.quantities import bytes_text
 from teraflock.cli.connection import connected
-from teraflock.cli.instance.costs import budget_of, cost_cells, costs_by_id, tell_budget, tell_idle, with_cost
+from teraflock.cli.instance.costs import budget_of, costs_by_id, tell_budget, tell_idle, with_cost
 from teraflock.cli.options import json_option, organisation_option, project_option
-from teraflock.cli.output import columns, remark, write_json
-from teraflock.cli.table import Column, render
-from teraflock.cli.words import age_text, cards_text, parse_pairs, state_text
+from teraflock.cli.output import remark, write_json
+from teraflock.cli.table import write_table
+from teraflock.cli.words import parse_pairs
 from teraflock.wire.instance import PhaseWord
+from teraflock.words.instance import fields
 
 if TYPE_CHECKING:
     from teraflock.wire.bill import CostAnswer
@@ -39,21 +37,6 @@ Examples:
   tera ps --all --host gpu-3
   tera ps --org red-lab
 """
-COLUMNS: Final = (
-    Column("NAME", flexible=True),
-    Column("STATE"),
-    Column("GPUS", worth=8),
-    Column("VCPUS", right=True, worth=4),
-    Column("RAM", right=True, worth=4),
-    Column("SSH", worth=7),
-    Column("ADDRESS", worth=3),
-    Column("HOST", flexible=True, worth=3),
-    Column("IMAGE", flexible=True, worth=2),
-    Column("AGE", right=True, worth=5),
-    Column("PRICE", right=True, worth=5),
-    Column("SO FAR", right=True, worth=4),
-    Column("PROBLEM", flexible=True, worth=6),
-)
 
 
 @click.command(help=HELP)
@@ -116,29 +99,4 @@ def command(
 def write_instances(
     instances: Sequence["InstanceAnswer"], costs: Mapping[str, "CostAnswer"] | None = None
 ) -> None:
-    now, costs = SystemClock().now(), costs or {}
-    decimals = decimals_for(each.micros for each in costs.values())
-    rows = [_cells(each, now, costs.get(each.id), decimals) for each in instances]
-    click.echo(render(COLUMNS, rows, columns()))
-
-
-def _cells(instance: "InstanceAnswer", now: datetime, cost: "CostAnswer | None", decimals: int) -> list[str]:
-    return [
-        instance.name,
-        state_text(instance),
-        cards_text(instance.shape),
-        str(instance.shape.vcpus),
-        bytes_text(instance.shape.ram_bytes),
-        f"{instance.ssh.host}:{instance.ssh.port}" if instance.ssh else "",
-        instance.private_address or "",
-        instance.host or rental_text(instance),
-        instance.image,
-        age_text(instance.created_at, now),
-        *cost_cells(cost, decimals),
-        instance.problem,
-    ]
-
-
-def rental_text(instance: "InstanceAnswer") -> str:
-    """Where a rented instance is: `sky/east`."""
-    return f"{instance.site}/{instance.rental.region}" if instance.rental else ""
+    write_table(fields(SystemClock().now(), costs or {}), instances)

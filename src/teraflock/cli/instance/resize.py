@@ -8,14 +8,15 @@ from teraflock.base.errors import BadInput
 from teraflock.base.quantities import memory_text
 from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected
-from teraflock.cli.instance.costs import cost_cells, costs_by_id
+from teraflock.cli.instance.costs import costs_by_id
 from teraflock.cli.instance.lifecycle import act_on, tell
 from teraflock.cli.options import json_option, project_option, wait_option, yes_option
 from teraflock.cli.output import remark
 from teraflock.cli.shape_options import shape_from, shape_options
-from teraflock.cli.words import cards_text
 from teraflock.wire.instance import ResizeRequest
 from teraflock.wire.shape import ShapeRequest
+from teraflock.words.bill import price_text
+from teraflock.words.shape import cards_text
 
 if TYPE_CHECKING:
     from teraflock.client import Client
@@ -85,7 +86,7 @@ def size_text(instance: "InstanceAnswer", cost: "CostAnswer | None") -> str:
         f"{memory_text(shape.disk_bytes)} disk",
         *filter(None, [cards_text(shape)]),
     ]
-    price, _ = cost_cells(cost)
+    price = price_text(cost)
     return f"`{instance.name}` has {', '.join(parts)}{f', and costs {price}' if price else ''}"
 
 

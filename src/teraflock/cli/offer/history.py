@@ -8,9 +8,10 @@ from msgspec.structs import asdict
 from teraflock.app.local import Local
 from teraflock.base.money import decimal_text
 from teraflock.cli.chart import Range, ranges
-from teraflock.cli.offer.filters import Asked, filter_options, query_from
+from teraflock.cli.offer.filters import filter_options
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.offer.service import Point
+from teraflock.offer.words import OfferWords, query_from
 
 HELP: Final = """How the price of one GPU-hour went over time, over all offers that fit, standing and superseded.
 
@@ -27,10 +28,10 @@ Examples:
 @filter_options
 @click.option("--json", "as_json", is_flag=True, help="A JSON list of objects on stdout.")
 def command(as_json: bool, **words: Any) -> None:
-    asked = Asked(**words)
+    asked = OfferWords(**words)
     with Local() as local:
         service = local.offers()
-        currency = local.currency(asked.currency)
+        currency = local.rates.known(asked.currency)
         points = service.history(query_from(asked, service.providers), currency)
     if as_json:
         write_json([{"currency": currency, "per": "gpu-hour", **asdict(point)} for point in points])

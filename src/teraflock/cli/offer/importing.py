@@ -9,11 +9,11 @@ import click
 from teraflock.app.local import Local
 from teraflock.base.clock import today
 from teraflock.base.errors import BadInput
-from teraflock.cli.offer.filters import parse_day
 from teraflock.cli.output import remark, write_json
 from teraflock.cli.progress import Progress
 from teraflock.offer.importers import READERS
 from teraflock.offer.imports import SHIPPED, Origin, Reason, Report, import_offers
+from teraflock.offer.words import parse_day
 
 HELP: Final = """Take in a catalog of prices: all offers of SOURCE are replaced by those in PATH.
 

@@ -10,16 +10,17 @@ from msgspec.structs import replace
 from teraflock.app.local import Local
 from teraflock.base.errors import BadInput
 from teraflock.base.exchange import Rates
-from teraflock.base.money import Period, decimal_text, micros_per
+from teraflock.base.money import Period, decimal_text
 from teraflock.base.quantities import memory_text
 from teraflock.cli.lazy import LazyGroup
-from teraflock.cli.offer.filters import Asked, filter_options, query_from
+from teraflock.cli.offer.filters import filter_options
 from teraflock.cli.offer.footer import UNSURE_PRICE, footer
 from teraflock.cli.output import columns, gpus_text, remark, write_csv, write_json
 from teraflock.cli.table import Column, render
-from teraflock.offer.model import Line, Offer, Query
-from teraflock.offer.rules import in_currency
+from teraflock.offer.model import Line, Query
+from teraflock.offer.rules import price_in
 from teraflock.offer.service import OfferService
+from teraflock.offer.words import OfferWords, query_from
 
 LIMIT: Final = 50
 LIMIT_MAX: Final = 10**9  # what Python counts to while it skips; `--all` has no limit
@@ -80,15 +81,15 @@ def command(
         return
     if as_json and as_csv:
         raise BadInput("`--json` and `--csv` cannot be had at once")
-    asked = Asked(**words)
+    asked = OfferWords(**words)
     with Local() as local:
         service = local.offers()
-        currency = local.currency(asked.currency)
+        currency = local.rates.known(asked.currency)
         query = query_from(asked, service.providers)
         if everything:
             query = replace(query, refused=True)
         shown = None if everything else limit
-        per: Period = "month" if asked.per == "month" else "hour"
+        per = asked.period
         if as_json or as_csv:
             _write_machine(service, query, shown, local.rates, currency, per, as_json=as_json)
         else:
@@ -160,8 +161,8 @@ def _columns(currency: str, per: Period) -> list[Column]:
 
 def _cells(line: Line, rates: Rates, currency: str, per: Period, on: date) -> list[str]:
     offer = line.offer
-    price = _price(offer, rates, currency, per, on, 1)
-    each = _price(offer, rates, currency, per, on, offer.gpu_count) if offer.gpu_count else None
+    price = price_text(price_in(offer, currency, rates, on, per=per), per)
+    each = price_text(price_in(offer, currency, rates, on, per=per, each=True), per)
     return [
         gpus_text(offer.gpu_count, offer.gpu or offer.gpu_name or "no GPU", offer.gpu_share),
         _memory(offer.gpu_memory_bytes, "suspect:memory" in offer.flags),
@@ -173,7 +174,7 @@ def _cells(line: Line, rates: Rates, currency: str, per: Period, on: date) -> li
         offer.mode or "",
         price or offer.standing,
         "" if UNSURE_PRICE.isdisjoint(offer.flags) else "?",
-        each or "",
+        each,
         offer.as_of or "unknown",
         offer.note if offer.standing == "refused" else _flags(offer.flags),
     ]
@@ -195,11 +196,8 @@ def _flags(flags: Iterable[str]) -> str:
     return "; ".join([*plain, *(f"{kind} {', '.join(what)}" for kind, what in kinds.items())])
 
 
-def _price(offer: Offer, rates: Rates, currency: str, per: Period, on: date, parts: int) -> str | None:
-    if offer.price_micros_per_month is None:
-        return None
-    monthly = in_currency(offer.price_micros_per_month, offer.currency, currency, rates, on)
-    return decimal_text(round(micros_per(monthly, per) / parts), PRICE_DECIMALS[per])
+def price_text(micros: int | None, per: Period) -> str:
+    return "" if micros is None else decimal_text(micros, PRICE_DECIMALS[per])
 
 
 PRICE_DECIMALS: Final = {"second": 6, "hour": 3, "month": 2}

@@ -16,7 +16,7 @@ from teraflock.cli.plan.server import server_from, server_options
 from teraflock.cli.svg import Series, line_chart
 from teraflock.cli.table import Column, render
 from teraflock.offer.model import Mode, Query
-from teraflock.offer.rules import in_currency
+from teraflock.offer.rules import price_in
 from teraflock.offer.service import OfferService
 from teraflock.plan.buy_or_rent import CURVE_STEPS, BreakEven, Rent, break_even, curves, own_month, rent_month
 from teraflock.plan.owned import Server, check, upkeep
@@ -44,7 +44,7 @@ Example:
 @click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
 def command(plot: Path | None, as_json: bool, **words: Any) -> None:
     with Local() as local:
-        server = server_from("server", words, local.currency(words["currency"]), today(local.clock))
+        server = server_from("server", words, local.rates.known(words["currency"]), today(local.clock))
         check(server, local.rates)
         service = local.offers()
         rents = [rent for mode in MODES if (rent := _cheapest(service, local, server, mode))]
@@ -70,9 +70,12 @@ def command(plot: Path | None, as_json: bool, **words: Any) -> None:
 
 def _cheapest(service: OfferService, local: Local, server: Server, mode: Mode) -> Rent | None:
     best = next(iter(service.cheapest_by_provider(Query(gpus=find_kinds(server.gpu), modes=(mode,)))), None)
-    if best is None or best.usd_micros_per_gpu_month is None:
+    if best is None:
         return None
-    each = in_currency(best.usd_micros_per_gpu_month, "USD", server.currency, local.rates, today(local.clock))
+    on = today(local.clock)
+    each = price_in(best.offer, server.currency, local.rates, on, per="month", each=True)
+    if each is None:
+        return None
     return Rent(
         mode=mode,
         provider=best.offer.provider,

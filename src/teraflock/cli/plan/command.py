@@ -1,49 +1,26 @@
 """`tera plan`: the cheapest way to have what is needed, and why not the others."""
 
 import gc
-from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 import click
-from msgspec.structs import replace
+from msgspec.structs import asdict
 
 from teraflock.app.local import Local
 from teraflock.app.owned_servers import read_servers
-from teraflock.base.clock import today
 from teraflock.cli.lazy import LazyGroup
-from teraflock.cli.offer.filters import OneOf, parse_provider
+from teraflock.cli.offer.filters import Suggested
 from teraflock.cli.offer.footer import rate_text
 from teraflock.cli.output import remark, write_json
-from teraflock.cli.plan.telling import no_plan, tell
-from teraflock.cli.plan.words import assumptions_from, job_from, wish_from
-from teraflock.estimate.parallel import HOST_BYTES_PER_SECOND, NVLINK_REACH, PCIE_REACH
-from teraflock.offer.model import MODES, Shape
-from teraflock.plan.assumptions import Assumptions
-from teraflock.plan.model import SORTS, Choice, Misfit, Wish
-from teraflock.plan.rules import Estimator
+from teraflock.cli.plan.telling import tell
+from teraflock.offer.model import MODES
+from teraflock.plan.answer import answer
+from teraflock.plan.model import SORTS
 from teraflock.plan.service import left_out
-from teraflock.plan.service import plan as make_plan
+from teraflock.plan.words import TOP, PlanWords
 from teraflock.wire.plan import shape_left_out, shape_plan
 
-TOP: Final = 10
 PLAIN: Final = "for"  # the name of planning itself among the commands of the group; nobody writes it
-
-SHARDED: Final = "what stays on each GPU of a sharded job is arithmetic; it was never measured"
-
-TENSOR: Final = (
-    "tensor parallelism is computed, not measured: two all-reduces per layer and pass, which nothing hides, at"
-    f" {NVLINK_REACH:.0%} of NVLink or {PCIE_REACH:.0%} of PCIe"
-)
-
-OFFLOADED: Final = (
-    f"the optimizer on the host is taken to move {HOST_BYTES_PER_SECOND / 1e9:.0f} GB/s through memory and"
-    f" {PCIE_REACH:.0%} of PCIe; computed, not measured"
-)
-
-STEPS: Final = (
-    "`--batch` counts the samples on each GPU, so rows with more GPUs do more work in the same steps;"
-    " `--global-batch` gives all the same work"
-)
 
 HELP: Final = """From a job to the cheapest way to finish it, over all offers and own servers.
 
@@ -107,12 +84,12 @@ class _Plan(LazyGroup):
 )
 @click.option(
     "--zero",
-    type=click.IntRange(1, 3),
-    help="GPUs split optimizer state (1), gradients too (2), weights too (3). Computed, never measured.",
+    type=int,
+    help="GPUs split optimizer state (1), gradients too (2), weights too (3).",
 )
 @click.option(
     "--tensor-parallel",
-    type=click.IntRange(1, 8),
+    type=int,
     metavar="N",
     help="Groups of N GPUs of a machine divide each layer of a transformer; `--batch` then counts the samples of a"
     " group. Computed, not measured.",
@@ -150,88 +127,43 @@ class _Plan(LazyGroup):
 @click.option("--budget", metavar="AMOUNT", help="At most so much: `200`, or `200USD`.")
 @click.option("--provider", multiple=True, metavar="NAME", help="A cloud; may be repeated.")
 @click.option("--region", multiple=True, metavar="TEXT", help="Part of a region's name; may be repeated.")
-@click.option("--mode", multiple=True, type=OneOf("mode", MODES), help="How it is bought; may be repeated.")
+@click.option("--mode", multiple=True, type=Suggested(MODES), help="How it is bought; may be repeated.")
 @click.option("--disk", type=float, default=0.0, metavar="GB", help="A disk of this size, kept throughout.")
 @click.option(
     "--egress", type=float, default=0.0, metavar="GB", help="What leaves the cloud, with `--egress-price`."
 )
 @click.option("--egress-price", metavar="AMOUNT", help="Price of a GB that leaves, in `--currency`.")
 @click.option("--currency", default="USD", show_default=True, metavar="CODE", help="Currency of the plan.")
-@click.option("--sort", type=OneOf("order", SORTS), default="cost", show_default=True, help="What is best.")
-@click.option(
-    "--top", type=click.IntRange(1, 1000), default=TOP, show_default=True, help="Show the best so many."
-)
+@click.option("--sort", type=Suggested(SORTS), default="cost", show_default=True, help="What is best.")
+@click.option("--top", type=int, default=TOP, show_default=True, help="Show the best so many.")
 @click.option(
     "--why", is_flag=True, help="List all that was not chosen, with its reason; with --json offer by offer."
 )
 @click.option("--explain", is_flag=True, help="The arithmetic of the first choice, in full.")
 @click.option("--json", "as_json", is_flag=True, help="The whole plan as JSON on stdout.")
-def plain(
-    model: str | None,
-    top: int,
-    why: bool,
-    explain: bool,
-    as_json: bool,
-    region: tuple[str, ...],
-    **words: Any,
-) -> None:
+def plain(why: bool, explain: bool, as_json: bool, **words: Any) -> None:
     gc.disable()  # one plan and out: collecting the replay's blocks would only cost the cold start
+    asked = PlanWords(**words)
+    top = asked.top
     with Local() as local:
-        currency = local.currency(words["currency"])
-        wish = wish_from(words, currency, local.rates, local.clock, job=model is not None)
-        assumptions = assumptions_from(words)
-        job = job_from(model, words, assumptions) if model is not None else None
-        estimate: Estimator = job or _no_estimate
-        wish = replace(
-            wish,
-            providers=tuple(parse_provider(name, local.offers().providers) for name in words["provider"]),
-        )
-        servers, day = read_servers(local.home), today(local.clock)
-        plan = make_plan(
-            local.database(), local.rates, local.clock, wish, estimate, assumptions,
-            servers=servers, regions=region, top=top,
-        )  # fmt: skip
-        if words["steps"] is not None and words["batch"] is not None and _differ(plan.choices):
-            plan = replace(plan, warnings=(*plan.warnings, STEPS))
-        if (words["tensor_parallel"] or 1) > 1 and plan.choices:
-            plan = replace(plan, warnings=(*plan.warnings, TENSOR))
-        if words["offload"] and plan.choices:
-            plan = replace(plan, warnings=(*plan.warnings, OFFLOADED))
-        if (words["shard"] or words["zero"]) and any(choice.gpu_count > 1 for choice in plan.choices[:top]):
-            plan = replace(plan, warnings=(*plan.warnings, SHARDED))
-        exchanged = sorted({choice.shape.currency for choice in plan.choices[:top]} - {currency})
-        at = [rate_text(other, currency, local.rates, day) for other in exchanged]
+        servers = read_servers(local.home)
+        answered = answer(asked, local.database(), local.rates, local.clock, servers=servers)
+        plan, wish, on = answered.plan, answered.wish, answered.on
+        exchanged = sorted({choice.shape.currency for choice in plan.choices[:top]} - {wish.currency})
+        at = [rate_text(other, wish.currency, local.rates, on) for other in exchanged]
         if as_json:
-            whole = shape_plan(plan, top=top, rates=local.rates, on=day)
+            whole = asdict(shape_plan(answered, top=top, rates=local.rates))
             if why:
-                each = left_out(local.database(), plan, servers=servers, regions=region)
-                told = shape_left_out(each, currency=currency, rates=local.rates, on=day)
-                whole = replace(whole, rejected=tuple(told))
+                each = left_out(local.database(), plan, servers=servers, regions=asked.region)
+                told = shape_left_out(each, currency=wish.currency, rates=local.rates, on=on)
+                whole["rejected"] = tuple(told)
             write_json(whole)
     if not as_json:
-        tell(plan, wish, assumptions, top=top, why=why, explain=explain)
+        tell(plan, wish, answered.assumptions, top=top, why=why, explain=explain)
         for sentence in at:
             remark(sentence)
-    if not plan.choices:
-        raise no_plan(plan, list(job.advice()) if job else [], _network_hint(wish, assumptions))
-
-
-def _network_hint(wish: Wish, assumptions: Assumptions) -> str:
-    if wish.use != "job" or wish.instances_max < 2:
-        return ""
-    return (
-        f"Where no maker publishes another, {assumptions.network_gbps:g} Gbit/s between machines were assumed:"
-        " `--network` says otherwise"
-    )
-
-
-def _differ(choices: Sequence[Choice]) -> bool:
-    """Whether they have different numbers of GPUs."""
-    return len({choice.gpu_count for choice in choices}) > 1
-
-
-def _no_estimate(shape: Shape, instances: int) -> Misfit:
-    return Misfit("no_estimate", "no estimate of the work was asked for")
+    if answered.no_plan:
+        raise answered.no_plan
 
 
 command = _Plan("plan")

@@ -103,7 +103,7 @@ _OPTIONS: Final = (
 @json_option
 def add(name: str, as_json: bool, **words: Any) -> None:
     with Local() as local:
-        server = server_from(name, words, local.currency(words["currency"]), today(local.clock))
+        server = server_from(name, words, local.rates.known(words["currency"]), today(local.clock))
         check(server, local.rates)
         others = [each for each in read_servers(local.home) if each.name != name]
         write_servers(local.home, [*others, server])

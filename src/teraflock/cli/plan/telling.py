@@ -1,23 +1,15 @@
-"""A plan as people read it: the table, the arithmetic of the first choice, the reasons, and an honest no."""
+"""A plan as people read it: the table, the arithmetic of the first choice, and the reasons."""
 
 from typing import Final
 
 import click
 
-from teraflock.base.errors import TeraflockError
 from teraflock.base.money import decimal_text
 from teraflock.cli.output import columns, gpus_text, remark
 from teraflock.cli.table import Column, render
 from teraflock.plan.assumptions import Assumptions
-from teraflock.plan.model import Choice, Plan, Rejection, Wish
+from teraflock.plan.model import Choice, Plan, Wish
 from teraflock.plan.rules import hours_text
-
-
-class NoPlan(TeraflockError):
-    """Understood, looked through, and nothing is left: an honest answer."""
-
-    code = "no_plan"
-    exit_code = 3
 
 
 def tell(plan: Plan, wish: Wish, assumptions: Assumptions, *, top: int, why: bool, explain: bool) -> None:
@@ -134,32 +126,3 @@ def _explained(choice: Choice) -> list[str]:
         note = f" {choice.offer.note[:1].upper()}{choice.offer.note[1:]}." if choice.offer.note else ""
         lines.append(f"The price is of {choice.offer.as_of or 'an unknown day'}, from {source}.{note}")
     return lines
-
-
-def no_plan(plan: Plan, advice: list[str], network: str = "") -> NoPlan:
-    """Say what stood in the way most, how near the nearest came, and what would make the job fit."""
-    counts = [(code, count) for code, count in plan.counts().items() if code != "no_gpu"]
-    most = ", ".join(f"{count:,} {code.replace('_', ' ')}" for code, count in counts[:3])
-    hint = "`--why` lists every offer with its reason"
-    if best := _nearest(plan):
-        what = f"{best.shape.gpu_count}× {best.shape.gpu} at {best.shape.provider}"
-        hint = f"The nearest is {what}: {best.reason}. {hint}"
-    if network:
-        hint += f". {network}"
-    if advice and not any(rejection.code in ("over_budget", "too_slow") for rejection in plan.rejected):
-        hint += "\n      What would help: " + "\n      ".join(advice)
-    return NoPlan(f"No offer does what is asked ({most or 'none is stored'})", hint=hint)
-
-
-def _nearest(plan: Plan) -> Rejection | None:
-    """Of those that got furthest, the one that missed by least."""
-    for code in NEAR_MISSES:
-        if near := [rejection for rejection in plan.rejected if rejection.code == code]:
-            return min(near, key=lambda rejection: rejection.by)
-    return None
-
-
-NEAR_MISSES: Final = (
-    "over_budget", "too_slow", "does_not_fit", "memory_total_too_small", "memory_too_small", "too_few_gpus",
-)  # fmt: skip
-"""From what would do but for its price to what is too small; misses of one kind alone can be compared."""

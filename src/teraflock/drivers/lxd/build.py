@@ -34,9 +34,10 @@ ERROR_LINES_MAX: Final = 12
 
 
 class BuildFailed(Refused):
-    """Told at once and not tried again by itself: a mirror that has not got a package will not have it in a second."""
+    """An image could not be built. It is not retried automatically: a package that a mirror lacks stays missing."""
 
     code = "image_build_failed"
+    remedy = "Read the reason in `tera image show`, then build the image again."
 
 
 def build(recipe: Recipe, cache: Path, *, created_at: int) -> Path:

@@ -40,7 +40,10 @@ LOOK_AGAIN_SECONDS: Final = 0.05
 
 
 class NoEngine(Unavailable):
+    """LXD or Incus is not installed, or did not start."""
+
     code = "no_engine"
+    remedy = "Run `make up` as root. `tera doctor` says what is missing."
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from teraflock.instance.driver import EngineMissing as EngineMissing
 
 
 class EngineTaken(EngineRefused):
-    code = "engine_taken"
+    """The name is already in use in the engine."""
 
 
 def down(reason: str, *, hung_up: bool = False) -> EngineDown:

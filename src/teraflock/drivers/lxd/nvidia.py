@@ -33,7 +33,10 @@ _LISTED: Final = re.compile(
 
 
 class NoDriver(Unavailable):
+    """The host has a GPU, but no usable NVIDIA driver."""
+
     code = "no_driver"
+    remedy = "The operator installs the driver on the host."
 
 
 def engine_brings_it(socket_path: Path) -> bool:

@@ -17,7 +17,10 @@ GIB: Final = 1 << 30
 
 
 class NotOurs(Refused):
+    """Something with our name already exists in the engine, and Teraflock did not create it."""
+
     code = "not_ours"
+    remedy = "Rename or remove it, then try again."
 
 
 class PoolWish(msgspec.Struct, frozen=True, kw_only=True):

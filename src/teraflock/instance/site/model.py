@@ -15,6 +15,8 @@ class SiteRecord(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     """The folder of its driver."""
     options: Mapping[str, str] = {}
+    is_kept: bool = False
+    """It is defined in the database, not in the settings."""
 
 
 class SiteState(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,8 +29,6 @@ class SiteView(msgspec.Struct, frozen=True, kw_only=True):
     """All that an operator sees of a site."""
 
     record: SiteRecord
-    is_kept: bool
-    """It is defined in the database, not in the settings."""
     driver: ComputeDriver | None
     """None: it could not be opened, or not yet."""
     problem: str

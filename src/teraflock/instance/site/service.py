@@ -9,6 +9,7 @@ from teraflock.instance.driver import Capability, ComputeDriver
 from teraflock.instance.engines import Engines
 from teraflock.instance.site import store
 from teraflock.instance.site.model import SiteCheck, SiteRecord, SiteView
+from teraflock.instance.site.rules import removed
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, OrganisationId
@@ -67,7 +68,7 @@ class SiteService:
 
         def work(tx: Transaction) -> None:
             view = self._found(tx, name)
-            if not view.is_kept:
+            if not view.record.is_kept:
                 raise Refused(f"The site `{name}` is defined in the settings", hint="Remove it there")
             if view.instances:
                 raise Conflict(
@@ -105,6 +106,7 @@ class SiteService:
     def _views(self, tx: Transaction) -> tuple[SiteView, ...]:
         kept = {record.name: record for record in store.records(tx)}
         opened = {driver.site: driver for driver in self._engines}
+        over = removed(self._engines.records, kept.values())
         records = {
             **{name: SiteRecord(name=name, kind="") for name in opened},
             **self._engines.records,
@@ -114,7 +116,6 @@ class SiteService:
         return tuple(
             SiteView(
                 record=record,
-                is_kept=name in kept,
                 driver=opened.get(name),
                 problem=self._engines.broken.get(name) or (states[name].problem if name in states else ""),
                 since=states[name].since if name in states else None,
@@ -124,6 +125,7 @@ class SiteService:
                 instances=counts.get(name, (0, 0))[1],
             )
             for name, record in sorted(records.items())
+            if name not in over
         )
 
 

@@ -13,7 +13,9 @@ from teraflock.tenant.model import OrganisationId
 def records(tx: Transaction) -> tuple[SiteRecord, ...]:
     rows = tx.all("SELECT name, kind, options FROM site ORDER BY name")
     return tuple(
-        SiteRecord(name=name, kind=kind, options=msgspec.json.decode(options, type=dict[str, str]))
+        SiteRecord(
+            name=name, kind=kind, options=msgspec.json.decode(options, type=dict[str, str]), is_kept=True
+        )
         for name, kind, options in rows
     )
 

@@ -31,9 +31,6 @@ class Columns:
             (each.source, each.provider, each.kind, tuple(each[3:-1])) for each in self.shapes.values
         ]
 
-    def __len__(self) -> int:
-        return len(self.ids)
-
     def offers(self, rows: Numbers) -> list[Offer]:
         """The offers of these rows. In one loop, by column and by position: a large answer is built of little else."""
         places, dates, words = self.places.values, self.dates.values, self.remarks.values

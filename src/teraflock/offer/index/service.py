@@ -1,11 +1,10 @@
 """Questions answered from memory, as `question/store.py` and `rules.matches` would.
 
-The index is a value: it is built from one state of the offers, for the rates of one day, and never changes.
+The index is a value: it is built from one state of the offers, for the rates of one day, and its answers never change.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,17 +12,10 @@ import numpy.typing as npt
 from teraflock.base.exchange import Rates
 from teraflock.offer.index.columns import CLUSTER, Columns, Numbers
 from teraflock.offer.index.model import Distinct, Shape, Terms
-from teraflock.offer.model import Answer, Offer, Query
-from teraflock.offer.rules import first_day, limit_per_month, only_kinds, place_text, sort_key, weights
+from teraflock.offer.model import WITH_GPU, Offer, Query, Sort
+from teraflock.offer.rules import limit_per_month, only_kinds, place_text, sort_key, weights
 
 Mask = npt.NDArray[np.bool_]
-
-
-class _Span(NamedTuple):
-    """The dates of one card's or kind's rows, those with a refused price left out."""
-
-    newest: str
-    oldest: str
 
 
 class OfferIndex:
@@ -32,28 +24,22 @@ class OfferIndex:
         self._on = on
         self._weights = weights(rates, on)
         self._columns = Columns(offers, self._weights)
+        self._measures: dict[Sort, Numbers] = {}
         self._describe()
 
-    def __len__(self) -> int:
-        return len(self._columns)
-
-    def answer(self, query: Query, *, limit: int | None) -> Answer:
-        """The first `limit` offers that fit, in the order of `rules.sort_key`, and what is known of all that fit."""
-        lists = self._lists(query)
-        if only_kinds(query):
-            matched = sum(map(len, lists))
-            span = self._span(_merged(lists)) if query.refused else self._span_of_all(query)
-            # by price, the first of all are among the first of each list
-            rows = _merged([each[:limit] for each in lists] if query.sort == "price" else lists)
-        else:
-            rows = self._fitting(_merged(lists), query)
-            matched, span = len(rows), self._span(rows)
+    def search(self, query: Query, *, limit: int) -> tuple[Offer, ...]:
+        """The first `limit` offers that fit, in the order of `rules.sort_key`."""
+        assert query.as_of is None, "past prices are in the store alone"
+        lists, by_price = self._lists(query), query.sort == "price"
+        if by_price and only_kinds(query):
+            lists = [each[:limit] for each in lists]  # the first of all are among the first of each
+        rows = _merged(lists, in_order=by_price)
+        if not only_kinds(query):
+            rows = self._fitting(rows, query)
         offers = self._columns.offers(self._first(rows, query, limit))
-        if query.sort != "price":
+        if not by_price:
             offers.sort(key=sort_key(query, self._weights))
-        return Answer(
-            offers=tuple(offers[:limit]), matched=matched, newest=span.newest, oldest=span.oldest, left_out=()
-        )
+        return tuple(offers[:limit])
 
     def _describe(self) -> None:
         """What filters ask of the distinct values, as arrays, and where the rows of each card lie."""
@@ -69,36 +55,23 @@ class OfferIndex:
         self._ram = _figures(shape.ram_usable for shape in shapes)
         self._rows_of_gpu = _rows_by(gpu_of[self._columns.shape_codes], len(self._gpu_numbers))
         self._rows_of_kind = _rows_by(kind_of[self._columns.shape_codes], len(self._kind_numbers))
+        with_gpu = [self._rows_of_kind[i] for kind, i in self._kind_numbers.items() if kind in WITH_GPU]
+        self._with_gpu = _merged(with_gpu, in_order=True)  # what is asked for when no GPU is named
         self._folded = [place_text(place.region, place.zone) for place in self._columns.places.values]
-        self._spans_of_gpu = [self._span(self._unrefused(rows)) for rows in self._rows_of_gpu]
-        self._spans_of_kind = [self._span(self._unrefused(rows)) for rows in self._rows_of_kind]
 
     def _lists(self, query: Query) -> list[Numbers]:
         """The rows of each card or kind that is asked for, each list in order."""
         numbers, by = (
             (self._gpu_numbers, self._rows_of_gpu) if query.gpus else (self._kind_numbers, self._rows_of_kind)
         )
-        lists = [by[numbers[name]] for name in _names(query) if name in numbers]
+        is_usual = not query.gpus and query.kinds == WITH_GPU
+        names = _names(query)
+        lists = [self._with_gpu] if is_usual else [by[numbers[name]] for name in names if name in numbers]
         return lists if query.refused else [self._unrefused(rows) for rows in lists]
 
     def _unrefused(self, rows: Numbers) -> Numbers:
         cut: Numbers = rows[: np.searchsorted(rows, self._columns.refused_from)]
         return cut
-
-    def _span_of_all(self, query: Query) -> _Span:
-        numbers, spans = (
-            (self._gpu_numbers, self._spans_of_gpu)
-            if query.gpus
-            else (self._kind_numbers, self._spans_of_kind)
-        )
-        found = [spans[numbers[name]] for name in _names(query) if name in numbers]
-        oldest = min((span.oldest for span in found if span.oldest), default="")
-        return _Span(max((span.newest for span in found), default=""), oldest)
-
-    def _span(self, rows: Numbers) -> _Span:
-        codes = np.flatnonzero(np.bincount(self._columns.date_codes[rows])) if len(rows) else ()
-        days = [self._columns.dates.values[code].as_of for code in codes]
-        return _Span(max(days, default=""), min((day for day in days if day), default=""))
 
     def _fitting(self, rows: Numbers, query: Query) -> Numbers:
         """Those of the rows that pass all further filters, in their order."""
@@ -117,16 +90,6 @@ class OfferIndex:
         if query.price_max is not None:
             limits = np.array([self._limit(query, term) for term in self._columns.terms.values])
             rows = rows[self._columns.prices[rows] <= limits[self._columns.term_codes[rows]]]
-        if query.as_of is not None:
-            day = query.as_of.isoformat()
-            held = np.array(
-                [
-                    first_day(dates.since) <= day and (not dates.until or day < first_day(dates.until))
-                    for dates in self._columns.dates.values
-                ],
-                np.bool_,
-            )
-            rows = rows[held[self._columns.date_codes[rows]]]
         return rows
 
     def _fitting_shapes(self, query: Query) -> Mask | None:
@@ -159,33 +122,42 @@ class OfferIndex:
             return -2  # below every price, and below the -1 of those that have none
         return limit_per_month(query.price_max, term.currency, self._rates, self._on)
 
-    def _first(self, rows: Numbers, query: Query, limit: int | None) -> Numbers:
+    def _first(self, rows: Numbers, query: Query, limit: int) -> Numbers:
         """Rows among which the first `limit` surely are; by price, exactly those."""
-        if query.sort == "price" or limit is None:
+        if query.sort == "price":
             return rows[:limit]
-        units = {
-            "price-per-gpu": self._count,
-            "price-per-tflops": self._tflops * self._count,
-            "price-per-gb": self._memory * self._count,
-        }[query.sort][self._columns.shape_codes[rows]]
-        priced = np.array([term.standing == "priced" for term in self._columns.terms.values], np.bool_)
-        measurable = priced[self._columns.term_codes[rows]] & (units > 0)
-        values = self._columns.values[rows][measurable] / units[measurable]
-        if len(values) < limit:
+        if len(rows) <= limit:
             return rows
+        values = self._measure(query.sort)[rows]
         edge = np.partition(values, limit - 1)[limit - 1]
-        first: Numbers = rows[measurable][values <= edge * (1 + CLUSTER)]
+        first: Numbers = rows[values <= edge * (1 + CLUSTER)]  # infinite where not so many have the measure
         return first
+
+    def _measure(self, sort: Sort) -> Numbers:
+        """What each row is sorted by, infinite where it has no such figure. Kept once it was asked for."""
+        if sort not in self._measures:
+            units = {
+                "price-per-gpu": self._count,
+                "price-per-tflops": self._tflops * self._count,
+                "price-per-gb": self._memory * self._count,
+            }[sort][self._columns.shape_codes]
+            priced = np.array([term.standing == "priced" for term in self._columns.terms.values], np.bool_)
+            measurable = priced[self._columns.term_codes] & (units > 0)
+            values = np.full(len(units), np.inf)
+            np.divide(self._columns.values, units, out=values, where=measurable)
+            self._measures[sort] = values
+        return self._measures[sort]
 
 
 def _names(query: Query) -> Sequence[str]:
     return tuple(dict.fromkeys(query.gpus or query.kinds))
 
 
-def _merged(lists: Sequence[Numbers]) -> Numbers:
+def _merged(lists: Sequence[Numbers], *, in_order: bool) -> Numbers:
     if len(lists) == 1:
         return lists[0]
-    return np.sort(np.concatenate(lists)) if lists else np.empty(0, np.uint32)
+    rows: Numbers = np.concatenate(lists) if lists else np.empty(0, np.uint32)
+    return np.sort(rows) if in_order else rows
 
 
 def _numbered(names: Iterable[str]) -> tuple[Mapping[str, int], Numbers]:

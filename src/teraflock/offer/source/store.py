@@ -6,7 +6,7 @@ held; counts are those of the offers that stand.
 
 from collections.abc import Iterable
 from sys import intern
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -54,6 +54,20 @@ def known_currencies(tx: Transaction) -> list[str]:
 def next_import_number(tx: Transaction) -> int:
     row = tx.one("SELECT COALESCE(MAX(import_number), 0) + 1 FROM offer_source")
     return int(row[0]) if row else 1
+
+
+class Catalog(NamedTuple):
+    """Which offers stand: another import gives another value."""
+
+    import_number: int
+    offers: int
+
+
+def catalog(tx: Transaction) -> Catalog:
+    row = tx.one(
+        "SELECT COALESCE(MAX(import_number), 0), CAST(COALESCE(SUM(offers), 0) AS BIGINT) FROM offer_source"
+    )
+    return Catalog(int(row[0]), int(row[1])) if row else Catalog(0, 0)
 
 
 def put_source(tx: Transaction, source: Source) -> None:

@@ -12,7 +12,10 @@ NAMES_MAX: Final = 10_000
 
 
 class Suspended(Refused):
+    """The operator suspended the organisation: nothing starts until it is resumed."""
+
     code = "suspended"
+    remedy = "Ask the operator to resume the organisation. You can still read and delete."
 
 
 def check_active(tx: Transaction, id: OrganisationId) -> None:

@@ -35,7 +35,7 @@ from teraflock.tenant.organisation import rules as organisations
 from teraflock.tenant.organisation import store
 from teraflock.tenant.organisation.rules import there
 from teraflock.tenant.project.service import DEFAULT_PROJECT, NO_NETWORK
-from teraflock.tenant.project.store import projects, put_project, remove_project
+from teraflock.tenant.project.store import claim, projects, put_project, remove_project
 from teraflock.tenant.quota import rules as quotas
 from teraflock.tenant.quota.store import name_and_quota, set_quota
 from teraflock.tenant.rules import Permission
@@ -115,7 +115,10 @@ class Organisations(Acts):
                     f"`{found.name}` still has {instances} instances and {images} images",
                     hint="Delete them first, or give `--force` to delete them with it: their data is lost",
                 )
-            return self._moved(tx, found, OrganisationState.DELETING, reason)
+            moved = self._moved(tx, found, OrganisationState.DELETING, reason)
+            for project in projects(tx, found.id, None, limit=PROJECTS_MAX):
+                claim(tx, project.id)  # a launch that was quicker runs this again, and it sees the instance
+            return moved
 
         return self._change(actor, ref, "delete", reason, change, force=force)
 

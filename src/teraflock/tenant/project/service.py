@@ -174,12 +174,10 @@ def _of_any_organisation(tx: Transaction, ref: str) -> Project:
 
 
 def with_network(tx: Transaction, actor: Actor, project: Project) -> Project:
-    """The project with a network number, its own or the lowest free one; the last few are for operators.
-
-    Two at once: one of them is run again, for all writes are serialisable.
-    """
+    """The project with a network number, its own or the lowest free one; the last few are for operators."""
     if project.network_number >= 0:
         return project
+    store.lock_networks(tx)
     number = store.free_network_in_all_projects(tx)
     if number >= NETWORKS_MAX - (0 if actor.is_operator else NETWORKS_KEPT):
         raise Refused(

@@ -67,6 +67,19 @@ def project_of_any_organisation(tx: Transaction, id: str) -> Project | None:
     return _PROJECT.value(row) if row else None
 
 
+def claim(tx: Transaction, id: str) -> Project | None:
+    """The project, for this transaction alone until it ends; None if it was removed.
+
+    It writes the row, although it changes nothing: so a serialisable write that depends on what the project has, and
+    writes the row too, is run again.
+    """
+    rows = tx.all(
+        f"UPDATE project SET removed_at_us = NULL WHERE id = :id AND removed_at_us IS NULL RETURNING {_PROJECT.names}",
+        id=id,
+    )
+    return _PROJECT.value(rows[0]) if rows else None
+
+
 def projects(
     tx: Transaction, organisation: OrganisationId, only: Sequence[str] | None, *, after: str = "", limit: int
 ) -> tuple[Project, ...]:
@@ -96,6 +109,11 @@ def projects_with_default_first(
         **values,
     )
     return tuple(_PROJECT.value(row) for row in rows)
+
+
+def lock_networks(tx: Transaction) -> None:
+    """One at a time takes a network number: they are shared by all projects."""
+    tx.lock("SELECT id FROM installation ORDER BY id")
 
 
 def free_network_in_all_projects(tx: Transaction) -> int:

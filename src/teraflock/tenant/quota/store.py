@@ -16,6 +16,16 @@ def name_and_quota(tx: Transaction, id: OrganisationId) -> tuple[str, Organisati
     return row[0], _decoder.decode(row[1])
 
 
+def lock_quota(tx: Transaction, id: OrganisationId, *, shared: bool) -> OrganisationQuota:
+    """The organisation's quota. Until the transaction ends it cannot change and, unless it is shared, nobody else who
+    locks it can use more of it.
+    """
+    lock = tx.lock_shared if shared else tx.lock
+    rows = lock("SELECT quota FROM organisation WHERE id = :id", id=id)
+    assert rows, "a project belongs to an organisation"
+    return _decoder.decode(rows[0][0])
+
+
 def set_quota(tx: Transaction, id: OrganisationId, quota: OrganisationQuota) -> None:
     tx.run(
         "UPDATE organisation SET quota = :quota WHERE id = :id",

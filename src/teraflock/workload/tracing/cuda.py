@@ -3,7 +3,7 @@
 A CPU build of PyTorch cannot run a backward pass on fake CUDA tensors, so the step runs on fake CPU ones, and this mode
 takes the decisions that differ: which attention kernel and how dropout keeps its mask (`kernels.py`), what autocast
 casts (`autocast.py`), which calls move a tensor to the GPU or back, and what a script learns that asks for a value
-(`reading.py`). Each kernel was checked against the sequence of operations recorded on an H200 (docs/estimate.md).
+(`reading.py`). Each kernel was checked against the sequence of operations recorded on an H200 (lab/diary.md).
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """What CUDA computes otherwise than the CPU: the kernels it takes, and what they keep for the backward pass.
 
-Each was checked against the sequence of operations recorded on an H200 (docs/estimate.md).
+Each was checked against the sequence of operations recorded on an H200 (lab/diary.md).
 """
 
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 CUDNN_HEAD_MAX = 128
+FLASH_HEAD_MAX = 256
 
 
 def attention(
@@ -36,6 +37,11 @@ def attention(
     if fusable and half and head % 8 == 0 and head <= CUDNN_HEAD_MAX and not mask_needs_gradient:
         return aten._scaled_dot_product_cudnn_attention(
             query, key, value, attn_mask, keep, dropout_p, is_causal, False, scale=scale
+        )[0]
+    if fusable and half and head % 8 == 0 and head <= FLASH_HEAD_MAX and attn_mask is None:
+        # Heads too wide for cuDNN, Gemma's among them: flash attention, which lets heads share keys as well.
+        return aten._scaled_dot_product_flash_attention(
+            query, key, value, dropout_p, is_causal, False, scale=scale
         )[0]
     grouped = enable_gqa and query.shape[-3] != key.shape[-3]
     if fusable and not grouped and head % (8 if half else 4) == 0:

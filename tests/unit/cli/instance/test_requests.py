@@ -24,7 +24,8 @@ NOTHING: dict[str, Any] = {
     "access": None, "line": None, "words": (), "user_data": None, "keys": (KEY,), "labels": (), "environment": (),
     "instances": 1, "spot": False, "host": None, "plan": None, "choice": None,
     "shell": False, "time_limit": None, "removed": False,
-    "mode": None, "site": "", "type": "", "region": "", "zone": "", "bid": "", "max_price": "", "restart_policy": None,
+    "mode": None, "site": "", "type": "", "region": "", "zone": "", "bid": None, "max_price": None,
+    "restart_policy": None,
 }  # fmt: skip
 
 
@@ -46,6 +47,27 @@ def test_all_words_arrive(tmp_path: Path) -> None:
     assert request.shape == ShapeRequest(gpu="V100", gpus=2, vcpus=8, ram_bytes=64 << 30, disk_bytes=1 << 40)
     assert (request.name, dict(request.labels), dict(request.environment)) == ("web", {"a": "b"}, {"C": "d"})
     assert (request.user_data, request.host, request.access) == ("#!/bin/sh\n", "lab1", "ssh")
+
+
+def test_a_rented_machine_is_asked_for() -> None:
+    request = asked(
+        site="sky",
+        type="gpu",
+        region="east",
+        mode="bid",
+        bid="0.35",
+        max_price="1.2",
+        restart_policy="elsewhere",
+    )
+    assert (request.site, request.type, request.region, request.mode) == ("sky", "gpu", "east", "bid")
+    assert (request.bid_micros_per_hour, request.max_price_micros_per_hour) == (350_000, 1_200_000)
+    assert request.restart_policy == "elsewhere"
+
+
+def test_spot_is_an_alias_of_its_mode() -> None:
+    assert asked(spot=True).mode == asked(mode="spot").mode == asked(spot=True, mode="spot").mode == "spot"
+    with pytest.raises(BadInput, match="contradict"):
+        asked(spot=True, mode="on-demand")
 
 
 def test_a_card_alone_is_one_card() -> None:

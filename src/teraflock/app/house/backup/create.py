@@ -37,7 +37,7 @@ def create(places: Places, target: Path, clock: Clock, tell: Tell, *, with_disks
     address = places.server.database(settings)
     if "://" not in address and not Path(address).exists():
         raise NotFound(f"There is no installation in {places.home}", hint="`make up` sets one up")
-    if with_disks and settings.engine == "simulated":
+    if with_disks and settings.engine != "lxd":
         raise Refused("The simulated engine has no disks", hint="Leave `--with-disks` out")
     database = open_as_it_is(address)
     try:

@@ -1,0 +1,90 @@
+"""How near the estimate comes on parts of an H200 and on GPUs that split a model, by measurements of ours.
+
+`judge_shares`: steps with 16, 26 and 60 of the 132 SMs beside the whole bandwidth. `judge_crowds`: two, four and eight
+processes that run the same step at once, each with its share of the SMs, as busy slices do. `judge_sharded`: the peak
+of each of several GPUs under DDP and ZeRO. Nothing was fitted on any of them; the form of `estimate/sharded.py` was
+chosen with `judge_sharded` in sight.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from lab.fit_knobs import step_for
+from lab.fit_split import WHOLE
+from lab.jobs import workload_of
+from lab.rows import read_lines
+
+from bench.figures import Figure, Section
+from teraflock.catalog.cards import card
+from teraflock.catalog.model import Slice
+from teraflock.estimate.bounds import card_model
+from teraflock.estimate.cards import MEASURED_ID, peaks
+from teraflock.estimate.derived import sliced
+from teraflock.estimate.survey import Survey
+
+STAGES = {"ddp": 0, "zero1": 1, "zero2": 2, "zero3": 3}
+
+
+def measure(measured: Path) -> Iterator[Section]:
+    shares = [row for row in read_lines(measured / "judge_shares.jsonl.gz") if row["sms"] < WHOLE]
+    yield _steps("judge_shares: an H200 with fewer SMs and its whole bandwidth", shares, "min")
+    # one copy stands for its crowd: the copies differ by at most 7 %
+    crowds = [row for row in read_lines(measured / "judge_crowds.jsonl.gz") if not row["rank"]]
+    yield _steps("judge_crowds: processes that share an H200 as busy slices do", crowds, "median")
+    yield _sharded(list(read_lines(measured / "judge_sharded.jsonl.gz")))
+
+
+def _steps(title: str, rows: list[dict[str, Any]], key: str) -> Section:
+    by: dict[str, list[float]] = defaultdict(list)
+    inside = 0
+    model = card_model()
+    for row in rows:
+        part = Slice(
+            family="", card_memory_gb=0, profile="", share=0, memory_gb=0,
+            memory_share=1 / row["copies"], sms=row["sms"],
+        )  # fmt: skip
+        there = peaks(sliced(card(MEASURED_ID), part))
+        assert there is not None
+        step = step_for(workload_of(row["job"]), model)
+        low, high = step.interval(there, model.doubt["same"])
+        inside += low <= row[key] <= high
+        by[f"{row['copies']} x {row['sms']} SMs"].append(100 * (step.seconds(there) / row[key] - 1))
+    errors = [abs(each) for values in by.values() for each in values]
+    return Section(
+        title=title,
+        figures=(
+            Figure(what="step time, median error", unit="%", samples=(median(errors),), bar=8),
+            Figure(what="p10 to p90 covers (80 ± 7)", unit="%", samples=(100 * inside / len(rows),)),
+        ),
+        notes=(
+            f"{len(rows)} rows",
+            ", ".join(
+                f"{name}: {median(map(abs, values)):.0f} % ({median(values):+.0f})"
+                for name, values in by.items()
+            ),
+        ),
+    )
+
+
+def _sharded(rows: list[dict[str, Any]]) -> Section:
+    by: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        survey = Survey(workload_of(row["job"]), [card(MEASURED_ID)], stage=STAGES[row["job"]["way"]])
+        by[row["job"]["way"]].append(100 * abs(survey.need_bytes(row["job"]["gpus"]) / row["live"] - 1))
+    errors = [each for values in by.values() for each in values]
+    return Section(
+        title="judge_sharded: live peak on each of 2 or 8 GPUs, by a fake process group",
+        figures=(
+            Figure(what="live peak, median error", unit="%", samples=(median(errors),), bar=2),
+            Figure(what="live peak, largest error", unit="%", samples=(max(errors),), bar=6),
+        ),
+        notes=(
+            f"{len(errors)} rows",
+            ", ".join(
+                f"{way} {median(values):.1f} %, at most {max(values):.1f} %" for way, values in by.items()
+            ),
+        ),
+    )

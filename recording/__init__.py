@@ -1,1 +1,0 @@
-"""Scripts that record the zoo's traces and fit the model of time. Not part of the package."""

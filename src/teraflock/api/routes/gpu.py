@@ -1,0 +1,19 @@
+"""GPU models: what the catalog knows of each."""
+
+from teraflock.api.call import Call
+from teraflock.api.query import NameQuery
+from teraflock.api.route import Routes, Scope, Work
+from teraflock.catalog.gpus import gpus_named, known_gpus
+from teraflock.wire.gpu import GpuShape, shape_gpu
+
+routes = Routes("gpus")
+
+
+@routes.get("/v1/gpus", scope=Scope.KEY, work=Work.LOOKUP, errors=("unknown_name",))
+def list_gpus(call: Call, query: NameQuery) -> list[GpuShape]:
+    """List GPU models with their memory, speed and power.
+
+    The answer is that of `tera gpus --json`.
+    """
+    found = known_gpus(call.services.planner.own_cards()) if query.name is None else gpus_named(query.name)
+    return [shape_gpu(each) for each in found]

@@ -1,0 +1,21 @@
+"""Offers: what can be rented, where, and at what price."""
+
+from teraflock.api.call import Call
+from teraflock.api.query import OfferQuery
+from teraflock.api.route import Routes, Scope, Work
+from teraflock.wire.offer import OfferShape, shape_offer
+
+routes = Routes("offers")
+
+
+@routes.get("/v1/offers", scope=Scope.KEY, work=Work.LOOKUP, errors=("bad_input", "unknown_name"))
+def list_offers(call: Call, query: OfferQuery) -> list[OfferShape]:
+    """List offers, cheapest first.
+
+    The filters are those of `tera offers`, and the answer is that of `tera offers --json`.
+    """
+    found = call.services.planner.offers.answer(query, limit=query.limit, refused=query.refused)
+    return [
+        shape_offer(each, currency=found.currency, per=found.per, rates=found.rates, on=found.on)
+        for each in found.offers
+    ]

@@ -1,0 +1,105 @@
+"""A process that estimates and plans: `python -m teraflock.app.planner.worker HOME`.
+
+It reads tasks from stdin and writes answers to stdout, one at a time, each with its length before it. It ends when its
+stdin ends, so also when its server was killed. Its memory is bounded, and it gives way to what answers requests.
+"""
+
+import gc
+import os
+import resource
+import sys
+import traceback
+from typing import IO, Any, Final
+
+import msgspec
+
+from teraflock.app.planner.files import PlannerFiles
+from teraflock.base.clock import SystemClock
+from teraflock.base.errors import TeraflockError
+from teraflock.estimate.answer import answer as estimate
+from teraflock.estimate.words import understood
+from teraflock.plan.answer import answer as plan
+from teraflock.plan.task import Task
+from teraflock.wire.estimate import EstimateRequest, shape_estimate
+from teraflock.wire.plan import PlanRequest, shape_plan
+from teraflock.workload.words import without_files
+
+LENGTH_BYTES: Final = 4
+MEMORY_BYTES_MAX: Final = 8 << 30
+"""Of address space, most of which is never touched: an estimate needs some hundred MB."""
+NICE: Final = 10
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    content: bytes = b""
+    code: str = ""
+    """Of the error; empty where there is none."""
+    sentence: str = ""
+    hint: str = ""
+    trace: str = ""
+    """Of what nobody foresaw, for the log."""
+
+
+def main(home: str) -> None:
+    os.nice(NICE)
+    _limit_memory()
+    tasks, answers = sys.stdin.buffer, sys.stdout.buffer
+    sys.stdout = sys.stderr  # whoever prints must not write between the answers
+    files = PlannerFiles(home, SystemClock())
+    gc.disable()  # a replay makes a hundred thousand blocks and leaves no rings of them
+    while (content := read_frame(tasks)) is not None:
+        task = msgspec.msgpack.decode(content, type=Task)
+        write_frame(answers, msgspec.msgpack.encode(_answered(task, files)))
+        gc.collect()
+
+
+def read_frame(stream: IO[bytes]) -> bytes | None:
+    head = stream.read(LENGTH_BYTES)
+    if len(head) < LENGTH_BYTES:
+        return None
+    length = int.from_bytes(head, "big")
+    content = stream.read(length)
+    return content if len(content) == length else None
+
+
+def write_frame(stream: IO[bytes], content: bytes) -> None:
+    stream.write(len(content).to_bytes(LENGTH_BYTES, "big") + content)
+    stream.flush()
+
+
+def _answered(task: Task, files: PlannerFiles) -> Answer:
+    try:
+        shape = _estimate(task, files) if task.what == "estimate" else _plan(task, files)
+        return Answer(content=msgspec.json.encode(shape))
+    except TeraflockError as error:
+        if error.context:
+            print(f"{error.sentence}: {dict(error.context)}", file=sys.stderr)
+        return Answer(code=error.code, sentence=error.sentence, hint=error.hint)
+    except Exception:
+        return Answer(code="internal_error", trace=traceback.format_exc())
+
+
+def _estimate(task: Task, files: PlannerFiles) -> dict[str, Any]:
+    words = msgspec.json.decode(task.words, type=EstimateRequest)
+    words = msgspec.structs.replace(words, model=without_files(words.model))
+    return shape_estimate(estimate(*understood(words, files.own_cards())))
+
+
+def _plan(task: Task, files: PlannerFiles) -> object:
+    words = msgspec.json.decode(task.words, type=PlanRequest)
+    if words.model is not None:
+        words = msgspec.structs.replace(words, model=without_files(words.model))
+    rates = files.rates()
+    servers = files.servers() if task.with_costs else ()
+    answered = plan(words, files.database(), rates, SystemClock(), servers=servers)
+    return shape_plan(answered, top=words.top, rates=rates)
+
+
+def _limit_memory() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    soft = MEMORY_BYTES_MAX if hard == resource.RLIM_INFINITY else min(MEMORY_BYTES_MAX, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

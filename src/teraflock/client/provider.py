@@ -1,0 +1,17 @@
+"""Providers and their terms."""
+
+from typing import TYPE_CHECKING
+
+from teraflock.client.noun import Noun
+
+if TYPE_CHECKING:
+    from teraflock.wire.provider import ProviderShape
+
+
+class Providers(Noun):
+    in_project = False
+
+    def list(self, name: str = "") -> "tuple[ProviderShape, ...]":
+        from teraflock.wire.provider import ProviderShape  # here: a cold `tera ps` must not load the planner
+
+        return self._get(tuple[ProviderShape, ...], "providers", name=name)

@@ -1,0 +1,246 @@
+"""What all drivers of clouds that rent out machines have in common. A driver of one cloud adds its own calls.
+
+What holds for each of them:
+- nothing is rented before the cloud was asked whether the machine is there (by the instance's mark);
+- a machine of an older launch token is given back before another one is rented;
+- where the cloud ignores tokens, a launch that may have been heard is not repeated before `GRACE` has passed;
+- `delete` gives back the machine that is named, or all of the instance; what is not there is deleted.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+from typing import NoReturn
+
+import msgspec
+
+from teraflock.base.clock import Clock
+from teraflock.fleet.model import HostReport
+from teraflock.instance.driver import (
+    GRACE,
+    Capability,
+    CommandState,
+    DoesNotBoot,
+    Endpoint,
+    EngineBusy,
+    EngineMissing,
+    EngineRefused,
+    GuestFile,
+    Handle,
+    Machine,
+    MachineType,
+    Made,
+    Network,
+    Ran,
+    Readiness,
+    Seen,
+    Sent,
+    Sighting,
+)
+from teraflock.instance.model import InstanceId
+
+
+class Remote(msgspec.Struct, frozen=True, kw_only=True):
+    """A machine as the cloud lists it. Only those that bear our mark are of interest."""
+
+    remote_id: str
+    instance_id: str
+    """From the mark."""
+    token: str
+    """The launch token, from the mark."""
+    seen: Seen
+    doing: str = ""
+    """What it waits for, in the cloud's words."""
+    zone: str = ""
+    price_micros_per_hour: int | None = None
+    currency: str = ""
+    endpoints: Mapping[int, Endpoint] = {}
+    """By port of the guest, once they are known."""
+    user: str = "root"
+    host_key: str = ""
+    started_at: datetime | None = None
+    leaving_at: datetime | None = None
+
+
+class RentedDriver(ABC):
+    """Subclasses say what they can do in `capabilities`, and override the calls for it."""
+
+    simulated = False
+    patience = timedelta(minutes=10)
+    capabilities: frozenset[Capability] = frozenset()
+    honours_tokens = False
+    """Whether the cloud gives the same machine for the same token."""
+
+    def __init__(self, site: str, mark: str, clock: Clock) -> None:
+        self.site = site
+        self._mark = mark
+        self._clock = clock
+
+    # What a driver of one cloud says
+
+    @abstractmethod
+    def types(self) -> Sequence[MachineType]: ...
+
+    @abstractmethod
+    def _machines(self) -> Iterable[Remote]:
+        """All that bear our mark, in every region. `BadCredentials` where the account may not ask."""
+
+    @abstractmethod
+    def _rent(self, machine: Machine) -> Remote:
+        """Launch it with our mark. `NoRoom`, `OverQuota` and `NoMoney` where the cloud says so."""
+
+    @abstractmethod
+    def _give_back(self, remote: Remote) -> None:
+        """End it. No error where it is gone already."""
+
+    # What follows from it
+
+    def boot_time_max(self, machine: Machine) -> timedelta:
+        return timedelta(minutes=20)
+
+    def hosts(self) -> Sequence[HostReport]:
+        return ()
+
+    def create(self, machine: Machine) -> Made:
+        rental = machine.rental
+        if rental is None:
+            raise EngineRefused(f"The site `{self.site}` rents out machine types, and none was named")
+        for found in self._of(machine.handle):
+            if found.token == rental.token:
+                return _made(found)
+            self._give_back(found)
+        asked = rental.asked_at is not None and self._clock.now() - rental.asked_at < GRACE
+        if asked and not self.honours_tokens:
+            raise EngineBusy(
+                f"The site `{self.site}` may have launched this machine already",
+                hint="It is looked for again",
+            )
+        return _made(self._rent(machine))
+
+    def start(self, handle: Handle) -> None:
+        """A rented machine starts by itself."""
+        return
+
+    def ready(self, machine: Machine) -> Readiness:
+        found = next(iter(self._of(machine.handle)), None)
+        if found is None:
+            asked_at = machine.rental.asked_at if machine.rental else None
+            if asked_at is not None and self._clock.now() - asked_at < GRACE:
+                return Readiness(ready=False, doing="waiting for the machine to be listed")
+            raise EngineMissing(f"The site `{self.site}` does not have this machine")
+        if found.seen in (Seen.BROKEN, Seen.STOPPED):
+            raise DoesNotBoot("The rented machine did not come up", hint="Launch another one")
+        wanted = {port.guest_port for port in machine.ports}
+        if found.seen == Seen.PENDING or not wanted <= found.endpoints.keys():
+            return Readiness(ready=False, doing=found.doing)
+        return Readiness(ready=True, host_key=found.host_key, endpoints=found.endpoints, user=found.user)
+
+    def delete(self, handle: Handle) -> None:
+        for found in self._of(handle):
+            self._give_back(found)
+
+    def look(self, handle: Handle) -> Sighting | None:
+        found = next(iter(self._of(handle)), None)
+        return None if found is None else _sighting(found)
+
+    def sightings(self) -> Iterable[Sighting]:
+        return [_sighting(each) for each in self._machines()]
+
+    def _of(self, handle: Handle) -> list[Remote]:
+        """The machine that is named, or all of the instance."""
+        found = [each for each in self._machines() if each.instance_id == handle.instance_id]
+        return [each for each in found if handle.remote_id in ("", each.remote_id)]
+
+    # What these clouds have nothing to do for
+
+    def prepare(self, machine: Machine) -> None:
+        return None
+
+    def expose(self, machine: Machine) -> None:
+        return None
+
+    def hide(self, handle: Handle) -> None:
+        return None
+
+    def retire(self, network: Network) -> None:
+        return None
+
+    def delete_snapshot(self, handle: Handle, snapshot_id: str) -> None:
+        return None
+
+    def delete_image(self, image_id: str) -> None:
+        return None
+
+    def sent(self, handle: Handle) -> Sent | None:
+        return None
+
+    def all_sent(self) -> Iterable[Sent]:
+        return ()
+
+    def images(self) -> Mapping[str, int]:
+        return {}
+
+    def console(self, handle: Handle) -> bytes:
+        return b""
+
+    # What needs a capability
+
+    def allow_out(self, host: str, networks: tuple[str, ...]) -> None:
+        self._lacks(Capability.PLACEMENT)
+
+    def stop(self, handle: Handle, *, force: bool) -> None:
+        self._lacks(Capability.STOP)
+
+    def resize(self, machine: Machine) -> None:
+        self._lacks(Capability.LIVE_RESIZE)
+
+    def run(self, handle: Handle, command: Sequence[str], *, stdin: bytes, seconds_max: float) -> Ran:
+        self._lacks(Capability.EXEC)
+
+    def command_state(self, handle: Handle) -> CommandState | None:
+        self._lacks(Capability.EXEC)
+
+    def user_data_state(self, handle: Handle) -> CommandState | None:
+        return None
+
+    def file(self, handle: Handle, path: str) -> AbstractContextManager[GuestFile]:
+        self._lacks(Capability.FILES)
+
+    def snapshot(self, handle: Handle, snapshot_id: str) -> int:
+        self._lacks(Capability.SNAPSHOTS)
+
+    def restore(self, handle: Handle, snapshot_id: str) -> None:
+        self._lacks(Capability.SNAPSHOTS)
+
+    def build_image(self, image_id: str, recipe: str) -> None:
+        self._lacks(Capability.BUILDS)
+
+    def publish(self, handle: Handle, image_id: str) -> None:
+        self._lacks(Capability.IMAGES_FROM_INSTANCES)
+
+    def _lacks(self, capability: Capability) -> NoReturn:
+        raise EngineRefused(
+            f"The site `{self.site}` does not support `{capability}`",
+            hint="A driver that names this capability has to override the call",
+        )
+
+
+def _made(remote: Remote) -> Made:
+    return Made(
+        remote_id=remote.remote_id,
+        zone=remote.zone,
+        price_micros_per_hour=remote.price_micros_per_hour,
+        currency=remote.currency,
+    )
+
+
+def _sighting(remote: Remote) -> Sighting:
+    return Sighting(
+        instance_id=InstanceId(remote.instance_id),
+        host="",
+        seen=remote.seen,
+        started_at=remote.started_at if remote.seen == Seen.RUNNING else None,
+        leaving_at=remote.leaving_at,
+        made=_made(remote),
+    )

@@ -1,0 +1,154 @@
+"""The words of an estimate, as `tera estimate` and the API take them, and the question they mean."""
+
+from collections.abc import Sequence
+
+from teraflock.base.errors import BadInput, one_of
+from teraflock.base.quantities import Whole, Word, Words, check_between, parse_memory_bytes
+from teraflock.catalog.cards import all_cards, cards_by_id
+from teraflock.catalog.model import Card
+from teraflock.catalog.names import find_cards, find_kinds, find_parts
+from teraflock.catalog.words import key_of
+from teraflock.estimate.cards import refuses, reservable_of_label, unsupported
+from teraflock.estimate.derived import is_slice, sliced, throttled
+from teraflock.estimate.model import GPUS_MAX, Limit, Question
+from teraflock.estimate.step import HOSTS, SHARED
+from teraflock.workload.model import Workload
+from teraflock.workload.words import WorkloadWords, check_total, total_samples, workload_from
+
+
+class EstimateWords(WorkloadWords, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    model: Word
+    gpu: Words = ()
+    """Cards, MIG slices, or cards that the user added; empty or `all`: every card."""
+    clock: float | None = None
+    """MHz at which the GPU's clock is locked."""
+    power_limit: float | None = None
+    """Watts to which the GPU is limited."""
+    gpus: Whole | None = None
+    memory_limit: Words = ()
+    cpu: Word = SHARED
+    """Whose CPU cores issue the steps: `shared` with others, or your `own`."""
+    expandable_segments: bool = False
+
+
+def understood(words: EstimateWords, own_cards: Sequence[Card]) -> tuple[Workload, Question]:
+    """What the words ask for: a workload, and what is to be known of it. `own_cards` are those the user added."""
+    workload = workload_from(words.model, _batch(words), words)
+    cards = cards_from(
+        words.gpu,
+        limits=words.memory_limit,
+        clock=words.clock,
+        power_limit=words.power_limit,
+        own_cards=own_cards,
+    )
+    question = question_from(words, cards=cards)
+    _refuse_all(cards, workload.precision)
+    return workload, question
+
+
+def _batch(words: EstimateWords) -> int | None:
+    """Samples on each GPU, or each group of GPUs."""
+    check_total(words)
+    if words.global_batch is None:
+        return words.batch
+    return -(-words.global_batch // (gpus_of(words) // words.ways))
+
+
+def question_from(words: EstimateWords, *, cards: Sequence[Card]) -> Question:
+    samples = total_samples(words)
+    for name in ("steps", "epochs", "samples"):
+        value: float | None = getattr(words, name)
+        if value is not None and not 0 < value < float("inf"):
+            raise BadInput(f"`--{name}` is a number above 0, not {value:g}")
+    one_of("kind of CPU", words.cpu, HOSTS)
+    if words.ways > 1:
+        _refuse_slices(cards)
+    return Question(
+        cards=cards,
+        limits=[_limit(text) for text in words.memory_limit],
+        gpus=gpus_of(words),
+        tensor_parallel=words.ways,
+        steps=words.steps,
+        samples=samples,
+        host=words.cpu,
+        expandable_segments=words.expandable_segments,
+    )
+
+
+def _refuse_all(cards: Sequence[Card], precision: str) -> None:
+    """Where no card that was asked for has the precision, that is a mistake and not an answer."""
+    if cards and all(refuses(card, precision) for card in cards):
+        one = "Choose another card" if unsupported(cards[0]) else "Choose another precision, or newer cards"
+        raise BadInput(
+            f"{cards[0].id}: {refuses(cards[0], precision)}",
+            hint=one if len(cards) == 1 else "None of these cards has it",
+        )
+
+
+def _refuse_slices(cards: Sequence[Card]) -> None:
+    for card in cards:
+        if is_slice(card):
+            raise BadInput(
+                f"{card.id} is a MIG slice, and slices cannot run a layer together",
+                hint="Leave `--tensor-parallel` out, or name the whole card",
+            )
+
+
+def gpus_of(words: EstimateWords) -> int:
+    """GPUs in all: those of `--gpus`, which tensor parallelism divides into groups, or one group."""
+    check_between("gpus", words.gpus, 1, GPUS_MAX)
+    ways = words.ways
+    gpus = words.gpus or ways
+    if gpus % ways:
+        raise BadInput(
+            f"{gpus} GPUs cannot be divided into groups of {ways}",
+            hint=f"Say `--gpus {max(ways, gpus // ways * ways)}`, or leave it out for one group",
+        )
+    return gpus
+
+
+def _limit(text: str) -> Limit:
+    """GB is what a card is sold with, of which the driver and CUDA take some; GiB is what PyTorch may reserve."""
+    size = parse_memory_bytes(text)
+    if text.strip().lower().endswith("ib"):
+        return Limit(text, size)
+    return Limit(text, reservable_of_label(size), label=True)
+
+
+def cards_from(
+    names: Sequence[str],
+    *,
+    limits: Sequence[str] = (),
+    clock: float | None = None,
+    power_limit: float | None = None,
+    own_cards: Sequence[Card] = (),
+) -> Sequence[Card]:
+    if not names and limits:
+        return ()
+    found = _named(names, own_cards)
+    if clock is None and power_limit is None:
+        return found
+    return [throttled(card, clock_mhz=clock, watts=power_limit) for card in found]
+
+
+def _named(names: Sequence[str], own: Sequence[Card]) -> list[Card]:
+    """The cards of the catalog, slices of them, and those that the user added."""
+    if not names or "all" in names:
+        return [*(card for card in all_cards() if card.cuda or card.memory_gb), *own]
+    found: dict[str, Card] = {}
+    for name in names:
+        mine = [card for card in own if key_of(card.id) == key_of(name)]
+        parts = [sliced(card, part) for card, part in find_parts(name)]
+        for card in mine or parts or _whole(name):
+            found.setdefault(card.id, card)
+    return list(found.values())
+
+
+def _whole(name: str) -> Sequence[Card]:
+    kinds = find_kinds(name)  # an unknown name is told here
+    if any(each in cards_by_id() for each in kinds):
+        return find_cards(name)
+    raise BadInput(
+        f"{kinds[0]} is not estimated: scripts for CUDA do not run there without changes",
+        hint="`tera offers` has its prices; `tera estimate` answers for NVIDIA cards, and roughly for AMD's Instinct",
+    )

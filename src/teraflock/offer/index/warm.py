@@ -1,0 +1,133 @@
+"""Questions about offers in a process that lives on: answered from memory, and never with old offers.
+
+What holds:
+- an answer is of the catalog that is stored when the question comes: which that is, is read with every question, so an
+  import is seen at once, whoever made it. Until its offers are in memory, the store answers;
+- one index at most is in memory, or being built; a catalog of more than `offers_max` offers is never put there;
+- whatever happens while an index is built, the store still answers.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from datetime import date
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from teraflock.base.clock import Clock, today
+from teraflock.base.exchange import Rates
+from teraflock.base.money import Period
+from teraflock.offer import store
+from teraflock.offer.model import Offer, Query
+from teraflock.offer.question import store as question_store
+from teraflock.offer.source import store as source_store
+from teraflock.offer.words import OfferWords, query_from
+from teraflock.storage.database import Database, Transaction
+
+if TYPE_CHECKING:
+    from teraflock.offer.index.service import OfferIndex
+
+OFFERS_MAX: Final = 2_000_000
+"""A million offers take about 100 MB."""
+LOG: Final = logging.getLogger("teraflock.offers")
+
+
+class Found(NamedTuple):
+    offers: tuple[Offer, ...]
+    currency: str
+    per: Period
+    rates: Rates
+    on: date
+    """The day whose exchange rates count."""
+
+
+class _State(NamedTuple):
+    """What an index is made of: the offers, and what their order follows from."""
+
+    catalog: source_store.Catalog
+    rates: Rates
+    on: date
+
+
+class WarmOffers:
+    def __init__(
+        self,
+        database: Callable[[], Database],
+        rates: Callable[[], Rates],
+        clock: Clock,
+        *,
+        offers_max: int = OFFERS_MAX,
+    ) -> None:
+        """`rates` gives the same object until the rates change."""
+        self._database = database
+        self._rates = rates
+        self._clock = clock
+        self._offers_max = offers_max
+        self._index: tuple[_State, OfferIndex] | None = None
+        self._tried: _State | None = None
+        self._builder: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def answer(self, words: OfferWords, *, limit: int, refused: bool = False) -> Found:
+        """What `tera offers` lists for the same words, cheapest first."""
+        rates = self._rates()
+        currency = rates.known(words.currency)
+        query = replace(query_from(words, self._providers), refused=refused)
+        on = query.as_of or today(self._clock)
+        return Found(self._search(query, rates, on, limit), currency, words.period, rates, on)
+
+    def settle(self) -> None:
+        """Wait until no index is being built."""
+        if builder := self._builder:
+            builder.join()
+
+    def close(self) -> None:
+        self._is_closed = True
+        self.settle()
+
+    def _search(self, query: Query, rates: Rates, on: date, limit: int) -> tuple[Offer, ...]:
+        with self._database().read() as tx:
+            if query.as_of is None and (index := self._index_of(_State(source_store.catalog(tx), rates, on))):
+                return index.search(query, limit=limit)
+            return tuple(islice(question_store.search(tx, query, rates, on), limit))
+
+    def _providers(self) -> list[str]:
+        with self._database().read() as tx:
+            return store.providers(tx)
+
+    def _index_of(self, state: _State) -> "OfferIndex | None":
+        """The index of just these offers, if it is in memory; else it is built for those who ask next."""
+        held = self._index
+        if held and held[0] == state:
+            return held[1]
+        with self._lock:
+            is_building = self._builder is not None and self._builder.is_alive()
+            fits = state.catalog.offers <= self._offers_max
+            if fits and not is_building and state != self._tried and not self._is_closed:
+                self._index, self._tried = None, state  # freed first: two would be too many
+                self._builder = threading.Thread(
+                    target=self._build, args=(state,), name="offers", daemon=True
+                )
+                self._builder.start()
+        return None
+
+    def _build(self, state: _State) -> None:
+        try:
+            from teraflock.offer.index.service import OfferIndex  # here: numpy is for servers alone
+
+            with self._database().read() as tx:
+                stored = source_store.catalog(tx)
+                index = OfferIndex(self._each(tx), state.rates, state.on)
+            self._index = state._replace(catalog=stored), index
+        except Exception:
+            if not self._is_closed:
+                LOG.exception("the offers are not in memory; questions go to the database")
+
+    def _each(self, tx: Transaction) -> Iterator[Offer]:
+        for offer in store.every(tx):
+            if self._is_closed:
+                raise InterruptedError("the server ends")
+            yield offer

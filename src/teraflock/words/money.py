@@ -1,0 +1,24 @@
+"""Amounts and counts as text."""
+
+from collections.abc import Sequence
+
+from teraflock.base.money import amount_text, decimal_text, decimals_for
+
+
+def amount_column(amounts: Sequence[int], currency: str) -> list[str]:
+    """Amounts that stand below each other, all with as many decimals."""
+    decimals = decimals_for(amounts)
+    return [amount_text(each, currency, decimals) for each in amounts]
+
+
+def hourly_text(micros: int, currency: str) -> str:
+    return f"{decimal_text(micros, 4)} {currency}/h"
+
+
+def years_text(years: int) -> str:
+    return f"{years} year{'s' if years > 1 else ''}"
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 instance`, `2 instances`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

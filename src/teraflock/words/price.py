@@ -1,0 +1,36 @@
+"""Prices as text."""
+
+from typing import TYPE_CHECKING, Final
+
+from teraflock.base.money import amount_text
+from teraflock.words.money import hourly_text
+from teraflock.words.table import Field, Fields
+
+if TYPE_CHECKING:
+    from teraflock.wire.price import UnitAnswer
+
+_NAMES: Final = {
+    "vcpu": "vCPU", "ram": "GB of memory", "disk": "GB of disk", "snapshot": "GB of snapshots",
+    "egress": "GB sent out, once",
+}  # fmt: skip
+
+
+def fields(currency: str) -> "Fields[UnitAnswer]":
+    def hourly(micros: int | None) -> str:
+        return "" if micros is None else hourly_text(micros, currency)
+
+    def amount(micros: int | None) -> str:
+        return "" if micros is None else amount_text(micros, currency)
+
+    return (
+        Field("WHAT", lambda each: _NAMES.get(each.what, each.what)),
+        Field("AN HOUR", lambda each: hourly(_micros_per_hour(each)), right=True),
+        Field("A MONTH", lambda each: amount(each.on_demand_micros_per_month), right=True),
+        Field("BOUGHT BY THE MONTH", lambda each: amount(each.monthly_micros), right=True, worth=6),
+        Field("SPOT", lambda each: hourly(each.spot_micros_per_hour), right=True, worth=5),
+        Field("WHERE", lambda each: each.place, worth=7),
+    )
+
+
+def _micros_per_hour(item: "UnitAnswer") -> int | None:
+    return None if item.what == "egress" else item.on_demand_micros_per_hour

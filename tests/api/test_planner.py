@@ -1,0 +1,348 @@
+"""The planner over the API: the JSON of the CLI, the sentences of the CLI, and nothing of the server's own files."""
+
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from teraflock.app.owned_servers import write_servers
+from tests.api.asking import Answer, House
+
+from teraflock.cli import main
+from teraflock.plan.owned import Server
+
+Told = Callable[..., tuple[int, bytes, str]]
+CHECKS = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+
+
+@pytest.fixture(scope="module")
+def planner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    house = House(tmp_path_factory.mktemp("planner") / "home")
+    yield house
+    house.close()
+
+
+@pytest.fixture(scope="module")
+def keys(planner: House) -> dict[str, str]:
+    operator = planner.cloud.at.operator_key.read_text().strip()
+    made = planner.ask("POST", "/v1/organisations", operator, body={"name": "acme", "owner": "me@acme"})
+    return {"operator": operator, "tenant": made.json["key"]}
+
+
+@pytest.fixture
+def tera(
+    planner: House, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> Iterator[Told]:
+    """Runs `tera …` on the home of the server, in this process: exit code, stdout, stderr."""
+    monkeypatch.setenv("TERA_HOME", str(planner.cloud.at.home))
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def run(*words: str) -> tuple[int, bytes, str]:
+        monkeypatch.setattr("sys.argv", ["tera", *words])
+        with pytest.raises(SystemExit) as ending:
+            main.run()
+        out, err = capfdbinary.readouterr()
+        assert isinstance(ending.value.code, int)
+        return ending.value.code, out, err.decode()
+
+    yield run
+    gc.enable()  # a command that plans switches it off, and ends
+
+
+def same(answer: Answer, told: tuple[int, bytes, str]) -> None:
+    """Either the same JSON, or the same sentence and hint."""
+    code, out, err = told
+    if code in (0, 3):
+        assert answer.status == 200, answer
+        assert msgspec.json.format(answer.body, indent=2) + b"\n" == out
+    else:
+        assert code == 2
+        assert (answer.status, answer.json["code"] in ("bad_input", "unknown_name")) == (422, True)
+        sentence, _, hint = err.removeprefix("error: ").partition("\n\nhint: ")
+        assert (answer.json["detail"], answer.json["hint"]) == (sentence.strip(), hint.strip())
+
+
+def options(words: Mapping[str, Any]) -> list[str]:
+    """The words of a request as the options of a command."""
+    found: list[str] = []
+    for name, value in words.items():
+        option = f"--{name.replace('_', '-')}"
+        for each in value if isinstance(value, list | tuple) else [value]:
+            found += [option] if each is True else [] if each is False else [f"{option}={each}"]
+    return found
+
+
+# --- lists -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("/v1/gpus", ["gpus"]),
+        ("/v1/gpus?name=A100", ["gpus", "A100"]),
+        ("/v1/gpus?name=TPU-v4", ["gpus", "TPU-v4"]),
+        ("/v1/gpus?name=Z100", ["gpus", "Z100"]),
+        ("/v1/providers", ["providers"]),
+        ("/v1/providers?name=oracle", ["providers", "oracle"]),
+        ("/v1/providers?name=nobody", ["providers", "nobody"]),
+        ("/v1/rates", ["rates"]),
+    ],
+)
+def test_lists_are_those_of_the_cli(
+    planner: House, keys: dict[str, str], tera: Told, target: str, words: list[str]
+) -> None:
+    same(planner.ask("GET", target, keys["tenant"]), tera(*words, "--json"))
+
+
+def test_new_rates_and_cards_are_seen_at_once(
+    planner: House, keys: dict[str, str], tera: Told, tmp_path: Path
+) -> None:
+    from teraflock.catalog.own import EXAMPLE
+
+    before = planner.ask("GET", "/v1/offers?gpu=V100&currency=CNY&limit=1", keys["tenant"]).json[0]
+    (tmp_path / "rates.csv").write_text("date,currency,per_usd,source\n2020-01-01,CNY,100,test\n")
+    (tmp_path / "card.yaml").write_text(EXAMPLE)
+    assert tera("rates", "import", str(tmp_path / "rates.csv"))[0] == 0
+    assert tera("gpus", "add", str(tmp_path / "card.yaml"))[0] == 0
+    try:
+        for target, words in (
+            ("/v1/rates", ["rates"]),
+            ("/v1/gpus", ["gpus"]),
+            (
+                "/v1/offers?gpu=V100&currency=CNY&limit=1",
+                ["offers", "--gpu=V100", "--currency=CNY", "--limit=1"],
+            ),
+        ):
+            same(planner.ask("GET", target, keys["tenant"]), tera(*words, "--json"))
+        after = planner.ask("GET", "/v1/offers?gpu=V100&currency=CNY&limit=1", keys["tenant"]).json[0]
+        assert after["price_micros"] > 10 * before["price_micros"]
+    finally:
+        assert tera("rates", "reset")[0] == 0
+
+
+# --- offers ----------------------------------------------------------------------------------------------------------
+
+FILTERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "gpu": st.lists(st.sampled_from(("V100", "A100", "rtx 4090", "K80", "TPU-v4", "V10")), max_size=2),
+        "count": st.sampled_from(("1", "2-8", "4+", "0", "8-2", "x", "")),
+        "memory_min": st.sampled_from(("16", "40GB", "512MB", "lots", "")),
+        "memory_total_min": st.sampled_from(("48", "1TB")),
+        "vcpu_min": st.sampled_from(("8", "0.5", "-1", "nan")),
+        "ram_min": st.sampled_from(("64", "1TB", "-1")),
+        "provider": st.lists(st.sampled_from(("aws", "Google Cloud", "lambda", "nobody")), max_size=2),
+        "region": st.lists(st.sampled_from(("us", "eu-", "北京", "%")), max_size=2),
+        "mode": st.lists(st.sampled_from(("on-demand", "spot", "monthly", "sometimes")), max_size=2),
+        "source": st.just(["survey"]),
+        "price_max": st.sampled_from(("0.5", "10", "1e3", "cheap", "-1")),
+        "sort": st.sampled_from(("price", "price-per-gpu", "price-per-tflops", "price-per-gb", "luck")),
+        "per": st.sampled_from(("hour", "month", "year")),
+        "currency": st.sampled_from(("USD", "CNY", "eur", "XXX")),
+        "as_of": st.sampled_from(("2022-12-31", "2019", "2022-13")),
+        "limit": st.integers(1, 60),
+    },
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=CHECKS)
+@given(words=FILTERS)
+def test_offers_are_those_of_the_cli(
+    planner: House, keys: dict[str, str], tera: Told, words: dict[str, Any]
+) -> None:
+    """Whether the store answers, or the memory."""
+    told = tera("offers", *options(words), "--json")
+    target = f"/v1/offers?{urlencode(words, doseq=True)}"
+    same(planner.ask("GET", target, keys["tenant"]), told)
+    planner.cloud.services.planner.offers.settle()
+    same(planner.ask("GET", target, keys["tenant"]), told)
+
+
+def test_refused_prices_are_there_for_those_who_ask(planner: House, keys: dict[str, str], tera: Told) -> None:
+    words = ["--provider=aws", "--gpu=V100"]
+    same(
+        planner.ask("GET", "/v1/offers?provider=aws&gpu=V100&refused=true&limit=1000", keys["tenant"]),
+        tera("offers", *words, "--all", "--json"),
+    )
+
+
+CATALOG = """provider,instance_type,gpu,gpu_count,price,per,currency,mode,as_of
+our-cloud,tiny,V100,1,0.02,hour,USD,on-demand,2026-08-01
+"""
+
+
+def test_an_import_by_another_process_is_seen_at_once(
+    planner: House, keys: dict[str, str], tera: Told, tmp_path: Path
+) -> None:
+    def cheapest() -> Any:
+        return planner.ask("GET", "/v1/offers?gpu=V100&mode=on-demand&limit=1", keys["tenant"]).json[0]
+
+    cheapest()
+    planner.cloud.services.planner.offers.settle()
+    assert cheapest()["provider"] != "our-cloud"
+    (tmp_path / "ours.csv").write_text(CATALOG)
+    assert tera("offers", "import", "ours", str(tmp_path / "ours.csv"))[0] == 0
+    assert cheapest()["provider"] == "our-cloud", "from the store"
+    planner.cloud.services.planner.offers.settle()
+    assert cheapest()["provider"] == "our-cloud", "from memory"
+    same(
+        planner.ask("GET", "/v1/offers?provider=our-cloud", keys["tenant"]),
+        tera("offers", "--provider=our-cloud", "--json"),
+    )
+
+
+# --- estimates and plans ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"batch": 64, "gpu": ["V100", "A100"]},
+        {"batch": 8, "memory_limit": ["11GB", "11GiB"], "steps": 100},
+        {"global_batch": 64, "gpus": 4, "epochs": 2, "samples": 1000, "precision": "tf32", "gpu": ["A100"]},
+        {"gpu": ["V100"]},
+        {"batch": 0},
+        {"batch": 64, "gpus": 9},
+        {"batch": 64, "gpu": ["Z100"]},
+        {"batch": 64, "precision": "fp7"},
+        {"batch": 64, "cpu": "mine"},
+        {"batch": 64, "epochs": 3},
+        {"batch": 64, "gpu": ["TPU-v4"]},
+        {"batch": 64, "seq": 128},
+    ],
+    ids=str,
+)
+def test_estimates_are_those_of_the_cli(
+    planner: House, keys: dict[str, str], tera: Told, words: dict[str, Any]
+) -> None:
+    told = tera("estimate", "resnet18", *options(words), "--json")
+    same(planner.ask("POST", "/v1/estimates", keys["tenant"], body={"model": "resnet18", **words}), told)
+
+
+PLANS = st.fixed_dictionaries(
+    {"top": st.integers(0, 3)},
+    optional={
+        "gpus": st.sampled_from(("1", "2-8", "4+", "x")),
+        "instances": st.sampled_from(("1-4", "0")),
+        "memory_min": st.sampled_from(("16", "80GB")),
+        "deadline": st.sampled_from(("36h", "7d", "soon")),
+        "budget": st.sampled_from(("5", "200CNY", "0.001", "much")),
+        "provider": st.lists(st.sampled_from(("aws", "gcp", "nobody")), max_size=2),
+        "region": st.lists(st.sampled_from(("us", "eu")), max_size=1),
+        "mode": st.lists(st.sampled_from(("on-demand", "spot", "sometimes")), max_size=2),
+        "disk": st.sampled_from((50.0, -1.0)),
+        "currency": st.sampled_from(("CNY", "XXX")),
+        "sort": st.sampled_from(("time", "risk", "luck")),
+        "zero": st.sampled_from((2, 4)),
+    },
+)
+WORK = st.sampled_from(
+    (
+        {"hours": 10.0},
+        {"hours_per_month": 200.0},
+        {},
+        {"model": "resnet18", "batch": 64, "steps": 1000.0},
+        {"model": "resnet18", "global_batch": 64, "epochs": 1.0, "samples": 1e5, "shard": True},
+        {"model": "gpt2", "batch": 1, "steps": 10.0, "tensor_parallel": 2, "offload": True},
+        {"model": "resnet81", "batch": 64, "steps": 1.0},
+    )
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=CHECKS)
+@given(work=WORK, wish=PLANS)
+def test_plans_are_those_of_the_cli(
+    planner: House, keys: dict[str, str], tera: Told, work: dict[str, Any], wish: dict[str, Any]
+) -> None:
+    model = [work["model"]] if "model" in work else []
+    told = tera("plan", *model, *options({**work, **wish, "model": []}), "--json")
+    same(planner.ask("POST", "/v1/plans", keys["tenant"], body={**work, **wish}), told)
+
+
+def test_where_nothing_fits_the_plan_says_why(planner: House, keys: dict[str, str], tera: Told) -> None:
+    answer = planner.ask("POST", "/v1/plans", keys["tenant"], body={"hours": 10, "budget": "0.0001"})
+    code, out, err = tera("plan", "--hours=10", "--budget=0.0001", "--json")
+    assert (code, answer.json["choices"]) == (3, [])
+    assert answer.json["rejected"]
+    assert f"error: {answer.json['no_plan']['detail']}" in err
+    assert answer.json["no_plan"]["hint"] in err
+    same(answer, (code, out, err))
+
+
+SERVER = Server(name="ours", gpu="V100", gpu_count=1, purchase_micros=1_000_000, years=3.0)
+
+
+def test_what_own_servers_cost_is_for_operators(planner: House, keys: dict[str, str], tera: Told) -> None:
+    write_servers(str(planner.cloud.at.home), [SERVER])
+    body = {"hours": 10, "gpus": "1", "top": 3}
+    told = tera("plan", "--hours=10", "--gpus=1", "--top=3", "--json")
+    try:
+        same(planner.ask("POST", "/v1/plans", keys["operator"], body=body), told)
+        assert b"own-servers" in told[1]
+        tenant = planner.ask("POST", "/v1/plans", keys["tenant"], body=body)
+        assert tenant.status == 200
+        assert b"own-servers" not in tenant.body
+    finally:
+        write_servers(str(planner.cloud.at.home), [])
+
+
+# --- hostile tenants -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/v1/estimates", "/v1/plans"])
+def test_no_name_opens_a_file_of_the_server(
+    planner: House, keys: dict[str, str], tmp_path: Path, path: str
+) -> None:
+    config = (tmp_path / "config.json", tmp_path / "missing.json")
+    plain = (tmp_path / "secret", tmp_path / "missing")
+    trace = (tmp_path / "job.trace", tmp_path / "missing.trace")
+    for there, missing in (config, plain, trace):
+        there.write_text('{"model_type": "secret"}')
+        answers = [
+            planner.ask("POST", path, keys["tenant"], body={"model": str(each), "batch": 1, "steps": 1})
+            for each in (there, missing)
+        ]
+        assert {answer.status for answer in answers} == {422}
+        assert b"model_type" not in answers[0].body
+        told = [
+            answer.json["detail"].replace(str(each), "")
+            for answer, each in zip(answers, (there, missing), strict=True)
+        ]
+        assert told[0] == told[1], "whether a file is there is nobody's business"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/estimates", {"model": "resnet18", "batch": 10**400}),
+        ("/v1/estimates", {"model": "resnet18", "batch": 1 << 60}),
+        ("/v1/estimates", {"model": "resnet18", "batch": 1, "gpu": ["V100"] * 21}),
+        ("/v1/estimates", {"model": "r" * 201, "batch": 1}),
+        ("/v1/estimates", {"model": "resnet18", "batch": 1, "source": "/etc/passwd"}),
+        ("/v1/plans", {"hours": 1, "why": True}),
+        ("/v1/plans", {"hours": 1, "region": ["x" * 201]}),
+    ],
+)
+def test_what_is_too_large_or_unknown_is_refused(
+    planner: House, keys: dict[str, str], path: str, body: dict[str, Any]
+) -> None:
+    answer = planner.ask("POST", path, keys["tenant"], body=body)
+    assert (answer.status, answer.code) == (400, "malformed_request")
+
+
+def test_broken_files_of_the_operator_show_no_path(planner: House, keys: dict[str, str]) -> None:
+    rates = planner.cloud.at.home / "rates.csv"
+    before = planner.ask("GET", "/v1/rates", keys["tenant"])
+    rates.write_text("no rates")
+    try:
+        answer = planner.ask("GET", "/v1/rates", keys["tenant"])
+        assert (answer.status, answer.body) == (200, before.body), "the last good ones stay in use"
+        plan = planner.ask("POST", "/v1/plans", keys["tenant"], body={"hours": 1, "top": 1})
+        assert str(rates.parent).encode() not in plan.body
+    finally:
+        rates.unlink()

@@ -1,0 +1,208 @@
+"""Sites over the API: defined, checked, allowed to tenants, and used by a launch."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from tests.api.asking import SETTINGS, Answer, House
+
+from teraflock.drivers.simulated.cloud import SimulatedCloud
+from teraflock.drivers.simulated.trouble import Trouble
+
+SKY = {
+    "name": "sky",
+    "kind": "simulated",
+    "options": {"style": "cloud", "launch_seconds": "0", "boot_seconds": "0"},
+}
+LAUNCH = {"name": "far", "site": "sky", "type": "sim-1xv100"}
+
+
+class Server(House):
+    def __init__(self, home: Path, **changes: Any) -> None:
+        super().__init__(home, replace(SETTINGS, **changes))
+        self.operator = self.cloud.at.operator_key.read_text().strip()
+        self.settle()
+        self.ok("POST", "/v1/images", {"name": "base", "recipe": "base"})
+        self.owner = str(self.ok("POST", "/v1/organisations", {"name": "acme", "owner": "me@acme"})["key"])
+        self.settle()
+
+    def ok(self, method: str, target: str, body: object = None, key: str = "") -> Any:
+        answer = self.ask(method, target, key or self.operator, body=body)
+        assert answer.status < 300, answer
+        return answer.json if answer.body else None
+
+    def refused(self, method: str, target: str, body: object = None, key: str = "") -> Answer:
+        answer = self.ask(method, target, key or self.operator, body=body)
+        assert 400 <= answer.status < 500, answer
+        return answer
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Any:
+    server = Server(tmp_path)
+    yield server
+    server.close()
+
+
+def added(server: Server) -> None:
+    server.ok("POST", "/v1/sites", SKY)
+    server.cloud.synchronise_sites()
+    server.settle()
+
+
+def test_a_site_is_added_used_and_removed(server: Server) -> None:
+    names = [each["name"] for each in server.ok("GET", "/v1/sites")["items"]]
+    assert names == ["simulated"]
+    added(server)
+    site = server.ok("GET", "/v1/sites/sky")
+    assert (site["state"], site["rents"], site["defined_in"], site["simulated"]) == (
+        "ready",
+        True,
+        "database",
+        True,
+    )
+    assert "sim-1xv100" in {each["name"] for each in site["types"]}
+    assert server.ok("POST", "/v1/sites/sky/check") == {
+        "name": "sky", "ok": True, "problem": "", "hint": "", "hosts": 0, "machines": 0, "types": 5,
+    }  # fmt: skip
+    server.ok("PUT", "/v1/sites/sky/organisations/acme")
+    made = server.ok("POST", "/v1/instances", LAUNCH, server.owner)["items"][0]
+    server.settle()
+    seen = server.ok("GET", f"/v1/instances/{made['id']}", key=server.owner)
+    assert (seen["state"], seen["site"], seen["restart_policy"], seen["host"]) == (
+        "running",
+        "sky",
+        "never",
+        None,
+    )
+    assert seen["rental"] == {"type": "sim-1xv100", "region": "sim-east", "zone": "sim-east-a"}
+    assert (seen["ssh"]["user"], seen["ssh"]["port"]) == ("ubuntu", 22)
+    hosts = server.ok("GET", "/v1/hosts?kind=rented")["items"]
+    assert [(each["name"], each["kind"], each["cost_micros_per_hour"]) for each in hosts] == [
+        (made["id"], "rented", 900_000)
+    ]
+    assert made["id"] not in {each["name"] for each in server.ok("GET", "/v1/hosts")["items"]}
+    assert "still has instances" in server.refused("DELETE", "/v1/sites/sky").json["detail"]
+    assert (
+        "rented host"
+        in server.refused("PATCH", f"/v1/hosts/{hosts[0]['id']}", {"state": "draining"}).json["detail"]
+    )
+    server.ok("DELETE", f"/v1/instances/{made['id']}", key=server.owner)
+    server.settle()
+    assert [each["state"] for each in server.ok("GET", "/v1/hosts?kind=rented")["items"]] == ["gone"]
+    server.ok("DELETE", "/v1/sites/sky")
+    server.cloud.synchronise_sites()
+    assert server.refused("GET", "/v1/sites/sky").status == 404
+
+
+def test_nobody_rents_where_the_operator_does_not_let_them(server: Server) -> None:
+    """And is told the same as of a site that does not exist."""
+    added(server)
+    denied = server.refused("POST", "/v1/instances", LAUNCH, server.owner).json
+    unknown = server.refused("POST", "/v1/instances", {**LAUNCH, "site": "nowhere"}, server.owner).json
+    assert denied["code"] == unknown["code"] == "unknown_name"
+    assert denied["hint"] == unknown["hint"]
+    server.ok("PUT", "/v1/sites/sky/organisations/acme")
+    server.ok("POST", "/v1/instances", LAUNCH, server.owner)
+    server.ok("DELETE", "/v1/sites/sky/organisations/acme")
+    again = server.refused("POST", "/v1/instances", {**LAUNCH, "name": "more"}, server.owner)
+    assert again.code == "unknown_name"
+    with server.cloud.database.read() as tx:
+        acts = [row[0] for row in tx.all("SELECT action FROM audit WHERE action LIKE 'site.%' ORDER BY id")]
+    assert acts == ["site.add", "site.allow", "site.deny"]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"name": "sky", "kind": "nimbus"}, "nimbus"),
+        ({"name": "sky", "kind": "_template"}, "_template"),
+        ({"name": "sky", "kind": "simulated", "options": {"stile": "cloud"}}, "stile"),
+        ({"name": "simulated", "kind": "simulated"}, "already"),
+    ],
+)
+def test_a_site_that_cannot_be_is_refused(server: Server, body: object, words: str) -> None:
+    assert words in server.refused("POST", "/v1/sites", body).json["detail"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"type": ""}, "rents machines by type"),
+        ({"type": "huge"}, "huge"),
+        ({"region": "moon"}, "moon"),
+        ({"site": ""}, "needs a site"),
+        ({"site": "simulated"}, "rents out no machine types"),
+        ({"shape": {"vcpus": 2}}, "fixes GPUs"),
+        ({"host": "simulated-0001"}, "`--host`"),
+        ({"mode": "bid"}, "bid"),
+        ({"max_price_micros_per_hour": 100}, "more than the limit"),
+        ({"type": "", "site": "", "region": "east"}, "rented machines"),
+    ],
+)
+def test_a_launch_that_cannot_be_is_refused_before_anything_is_written(
+    server: Server, change: dict[str, Any], words: str
+) -> None:
+    added(server)
+    server.ok("PUT", "/v1/sites/sky/organisations/acme")
+    assert words in server.refused("POST", "/v1/instances", {**LAUNCH, **change}, server.owner).json["detail"]
+    with server.cloud.database.read() as tx:
+        assert tx.all("SELECT COUNT(*) FROM host WHERE kind = 'rented'") == [(0,)]
+
+
+def test_a_rented_instance_cannot_be_resized_and_is_priced_by_the_book(server: Server) -> None:
+    added(server)
+    server.ok("PUT", "/v1/sites/sky/organisations/acme")
+    book = "- {from: 2026-01-01, currency: USD, gpu: {V100: 3/hour}}\n"
+    server.ok("PUT", "/v1/prices", {"text": book})
+    quote = server.ok("POST", "/v1/quote", {"site": "sky", "type": "sim-1xv100"}, server.owner)
+    assert quote["micros_per_hour"] == 3_000_000
+    server.ok("POST", "/v1/instances", LAUNCH, server.owner)
+    server.settle()
+    refused = server.refused("POST", "/v1/instances/far/resize", {"shape": {"vcpus": 3}}, server.owner)
+    assert "rented machine" in refused.json["detail"]
+
+
+def test_what_a_machine_costs_us_is_told_to_no_tenant(server: Server) -> None:
+    added(server)
+    server.ok("PUT", "/v1/sites/sky/organisations/acme")
+    server.ok("POST", "/v1/instances", LAUNCH, server.owner)
+    server.settle()
+    for target in ("/v1/events", "/v1/instances", "/v1/instances/far", "/v1/instances/far/events"):
+        assert b"cost_micros" not in server.ask("GET", target, server.owner).body, target
+
+
+def test_a_site_with_bad_credentials_is_shown_broken(server: Server) -> None:
+    added(server)
+    sky = server.cloud.engines.at("sky")
+    assert isinstance(sky, SimulatedCloud)
+    Trouble(sky.world).locked_out()
+    server.cloud.loops.hosts.turn()
+    site = server.ok("GET", "/v1/sites/sky")
+    assert site["state"] == "broken"
+    assert "credentials" in site["problem"]
+    check = server.ok("POST", "/v1/sites/sky/check")
+    assert (check["ok"], "credentials" in check["problem"]) == (False, True)
+
+
+def test_sites_come_from_the_settings_too_and_a_broken_one_of_the_database_stops_nothing(
+    tmp_path: Path,
+) -> None:
+    server = Server(tmp_path, sites={"clouds": {"kind": "simulated", "style": "cloud", "open": "true"}})
+    server.ok("POST", "/v1/sites", {**SKY, "options": {"style": "cloud", "types": "nonsense"}})
+    server.close()
+    again = House(
+        tmp_path, replace(SETTINGS, sites={"clouds": {"kind": "simulated", "style": "cloud", "open": "true"}})
+    )
+    try:
+        found = {each["name"]: each for each in again.ask("GET", "/v1/sites", server.operator).json["items"]}
+        assert (found["clouds"]["defined_in"], found["clouds"]["open"]) == ("settings", True)
+        assert "nonsense" in found["sky"]["problem"]
+        assert found["sky"]["state"] == "broken"
+        made = again.ask("POST", "/v1/instances", server.owner, body={**LAUNCH, "site": "clouds"})
+        assert made.status == 202
+        denied = again.ask("DELETE", "/v1/sites/clouds", server.operator)
+        assert "settings" in denied.json["detail"]
+    finally:
+        again.close()

@@ -1,0 +1,126 @@
+"""What a server remembers of the fleet may be old: it never refuses what there is, nor gives what is taken."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.faults import house as houses
+from tests.faults.house import House
+
+from teraflock.base.clock import FixedClock
+from teraflock.base.errors import BadInput
+from teraflock.base.size import Size
+from teraflock.drivers.simulated.world import MemoryWorld
+from teraflock.fleet import store as fleet
+from teraflock.fleet.model import GpuKind, GpuReport, HostId, HostReport, HostState
+from teraflock.instance.claims import NoCapacity
+from teraflock.instance.model import Instance
+from teraflock.instance.orders import Order, ShapeWish, shape_of
+from teraflock.storage.database import Database, Transaction
+from teraflock.storage.open import open_database
+
+START = datetime(2026, 11, 15, tzinfo=UTC)
+CARD = ShapeWish(gpu="V100")
+
+
+@pytest.fixture
+def house(database: Database, monkeypatch: pytest.MonkeyPatch) -> House:
+    """Two hosts with one card each. Its clock stands still, so that nothing is forgotten for its age."""
+    monkeypatch.setattr(houses, "HOSTS", "2x1xV100")
+    return House(database, MemoryWorld(), FixedClock(START))
+
+
+def launched(house: House, wish: ShapeWish = CARD) -> Instance:
+    return house.service.launch(house.tenant.actor, house.tenant.project, Order(shape=wish))[0]
+
+
+def test_room_that_others_took_is_not_given_again(house: House) -> None:
+    launched(house)
+    with house.database.read() as tx:
+        (free,) = tx.all("SELECT host_id, slot FROM host_gpu WHERE instance_id IS NULL")
+    house.database.write(lambda tx: fleet.take_gpus(tx, free[0], "V100-SXM2", 1, "another server's"))
+    with pytest.raises(NoCapacity):
+        launched(house)
+
+
+def test_room_that_was_given_back_is_found(house: House) -> None:
+    first, _ = launched(house), launched(house)
+    with pytest.raises(NoCapacity):
+        launched(house)
+    house.service.delete(house.tenant.actor, house.tenant.project, first.id)
+    house.settle()
+    assert launched(house).host_id == first.host_id
+
+
+def test_a_host_that_was_drained_meanwhile_gets_nothing(house: House) -> None:
+    with house.database.read() as tx:
+        chosen = house.service._memory.candidates(
+            tx,
+            house.service._policy,
+            needed(tx),
+            limit=1,
+        )[0]
+    house.database.write(lambda tx: fleet.set_state(tx, chosen, HostState.DRAINING))
+    assert launched(house).host_id != chosen
+
+
+def needed(tx: Transaction) -> Size:
+    return shape_of(CARD, fleet.kinds_of_hosts(tx))
+
+
+def test_a_new_kind_of_card_is_known_at_once(house: House) -> None:
+    launched(house)
+    with pytest.raises(BadInput):
+        launched(house, ShapeWish(gpu="A100-80GB-SXM"))
+    add_host(house.database, "new", ["A100-80GB-SXM"])
+    assert launched(house, ShapeWish(gpu="A100-80GB-SXM")).held.gpus[0].gpu == "A100-80GB-SXM"
+
+
+def add_host(database: Database, name: str, cards: list[str]) -> None:
+    report = HostReport(
+        name=name, address="192.0.2.1", vcpus=64, ram_bytes=1 << 38, disk_bytes=1 << 42,
+        gpus=tuple(
+            GpuReport(slot=f"{n}", kind=GpuKind.PHYSICAL, gpu=gpu, name=gpu, memory_bytes=1 << 34, healthy=True)
+            for n, gpu in enumerate(cards)
+        ),
+    )  # fmt: skip
+    database.write(
+        lambda tx: fleet.put_report(tx, "simulated", report, HostId(f"hst_{name}"), simulated=True, now=START)
+    )
+
+
+def test_a_memory_is_not_kept_for_long(house: House) -> None:
+    launched(house)
+    with house.database.read() as tx:
+        before = house.service._memory.kinds(tx)
+        add_host(house.database, "new", ["A100-80GB-SXM"])
+    with house.database.read() as tx:
+        assert house.service._memory.kinds(tx) == before
+        house.clock.move(timedelta(seconds=1))
+        assert len(house.service._memory.kinds(tx)) == 2
+
+
+fleets = st.lists(
+    st.lists(st.sampled_from(["V100-SXM2", "A100-80GB-SXM", "L4"]), max_size=3), min_size=1, max_size=6
+)
+wishes = st.builds(ShapeWish, gpu=st.sampled_from(["", "V100", "A100", "L4"]), gpus=st.integers(0, 3))
+
+
+@settings(max_examples=60)
+@given(hosts=fleets, wish=wishes)
+def test_alike_hosts_read_as_one_mean_the_same_shapes(hosts: list[list[str]], wish: ShapeWish) -> None:
+    database = open_database(":memory:", FixedClock(START))
+    for number, cards in enumerate(hosts):
+        add_host(database, f"host-{number}", cards)
+    with database.read() as tx:
+        every, kinds = fleet.outlines(tx), fleet.kinds_of_hosts(tx)
+        assert sum(host.alike for host in kinds) == len(every)
+        told = []
+        for there in (every, kinds):
+            try:
+                told.append(repr(shape_of(wish, there)))
+            except BadInput as error:
+                told.append(error.sentence)
+    assert told[0] == told[1]
+    database.close()

@@ -1,0 +1,163 @@
+"""Several sites with hosts of our own beside each other: each works whatever the others do."""
+
+from datetime import UTC, datetime
+
+import pytest
+from tests.faults.house import BOOT_SECONDS, House
+
+from teraflock.base.clock import FixedClock
+from teraflock.base.errors import BadInput
+from teraflock.drivers.simulated.engine import SimulatedEngine
+from teraflock.drivers.simulated.fleet import fleet
+from teraflock.drivers.simulated.model import Guest
+from teraflock.drivers.simulated.trouble import Trouble
+from teraflock.drivers.simulated.world import MemoryWorld
+from teraflock.instance.model import Instance, RestartPolicy
+from teraflock.instance.orders import Order, ShapeWish
+from teraflock.instance.site.model import SiteRecord
+from teraflock.instance.states import Phase
+from teraflock.storage.database import Database
+
+A100 = ShapeWish(gpu="A100-80")
+
+
+class Two:
+    """A house, and a second site of another kind of host, which is added while it runs."""
+
+    def __init__(self, database: Database) -> None:
+        self.house = House(database, MemoryWorld(), FixedClock(datetime(2026, 11, 15, tzinfo=UTC)))
+        self.world = MemoryWorld()
+        self.trouble = Trouble(self.world)
+        self.second = SimulatedEngine(
+            self.world,
+            self.house.clock,
+            fleet("1x2xA100-80"),
+            site="second",
+            mark=self.house.tenant.mark,
+            boot_seconds=BOOT_SECONDS,
+        )
+
+    def add(self) -> None:
+        self.house.engines.put(self.second, SiteRecord(name="second", kind="simulated"))
+
+    def launch(self, order: Order) -> Instance:
+        tenant = self.house.tenant
+        return self.house.service.launch(tenant.actor, tenant.project, order)[0]
+
+    def phase(self, instance: Instance) -> Phase:
+        return self.house.service.view(instance.project_id, instance.id).instance.phase
+
+
+@pytest.fixture
+def two(database: Database) -> Two:
+    return Two(database)
+
+
+def guests(world: MemoryWorld) -> list[str]:
+    with world.read() as turn:
+        return [each.key for each in turn.every(Guest)]
+
+
+def test_a_site_that_is_added_gets_images_and_instances(two: Two) -> None:
+    two.add()
+    two.house.settle()
+    assert len(two.second.images()) == 1, "the image was built before the site was there"
+    made = two.launch(Order(name="one", shape=A100))
+    assert made.site == "second"
+    two.house.settle()
+    assert (two.phase(made), guests(two.world)) == (Phase.RUNNING, [made.id])
+
+
+def test_a_site_is_chosen_by_its_name(two: Two) -> None:
+    two.add()
+    two.house.settle()
+    assert two.launch(Order(site="second")).site == "second"
+    assert two.launch(Order(site="simulated")).site == "simulated"
+    with pytest.raises(BadInput, match="nowhere"):
+        two.launch(Order(site="nowhere"))
+    two.house.settle()
+    assert len(guests(two.world)) == 1
+
+
+def test_a_site_that_is_down_stops_no_other(two: Two) -> None:
+    two.add()
+    two.house.settle()
+    away = two.launch(Order(name="away", shape=A100))
+    two.house.settle()
+    two.trouble.engine_goes_down()
+    made = two.launch(Order(name="here"))
+    two.house.images.build(two.house.tenant.actor, two.house.tenant.project, "tools", "jupyter")
+    for _ in range(10):
+        worker = two.house.workers[0]
+        worker.beat()
+        worker.look()
+        worker.turn()
+        two.house.wait(5)
+    assert (two.phase(made), two.phase(away)) == (Phase.RUNNING, Phase.AWAY)
+    tools = two.launch(Order(name="tool", image="tools", site="simulated"))
+    two.trouble.engine_comes_back()
+    two.house.settle()
+    assert (two.phase(away), two.phase(tools)) == (Phase.RUNNING, Phase.RUNNING)
+    assert len(two.second.images()) == 2, "it got the image that was built while it was down"
+
+
+def test_an_image_made_on_one_site_is_launched_only_there(two: Two) -> None:
+    two.add()
+    two.house.settle()
+    two.launch(Order(name="one", shape=A100))
+    two.house.settle()
+    tenant = two.house.tenant
+    two.house.images.from_instance(tenant.actor, tenant.project, "mine", "one")
+    two.house.settle()
+    assert two.launch(Order(name="two", image="mine")).site == "second"
+    with pytest.raises(BadInput, match="was made on `second`"):
+        two.launch(Order(image="mine", site="simulated"))
+
+
+@pytest.mark.parametrize("policy", RestartPolicy)
+def test_an_instance_on_a_lost_site_is_made_anew_elsewhere_if_it_may(two: Two, policy: RestartPolicy) -> None:
+    two.add()
+    two.house.settle()
+    made = two.launch(Order(name="one", site="second", restart_policy=policy))
+    two.house.settle()
+    two.trouble.engine_goes_down()
+    _look(two, minutes=4)
+    assert two.phase(made) == Phase.AWAY
+    _look(two, minutes=4)
+    moves = policy == RestartPolicy.ELSEWHERE
+    assert two.phase(made) == (Phase.RUNNING if moves else Phase.AWAY)
+    two.trouble.engine_comes_back()
+    two.house.settle()
+    assert two.phase(made) == Phase.RUNNING
+    view = two.house.service.view(made.project_id, made.id)
+    assert (view.instance.site, bool(view.instance.notice)) == (
+        ("simulated", True) if moves else ("second", False)
+    )
+    assert guests(two.world) == ([] if moves else [made.id]), "the old copy is removed when its site is back"
+    with two.house.database.read() as tx:
+        held = tx.all("SELECT DISTINCT host_id FROM host_port WHERE instance_id = :id", id=made.id)
+    assert [row[0] for row in held] == [view.instance.host_id]
+
+
+def _look(two: Two, *, minutes: int) -> None:
+    for _ in range(minutes * 6):
+        worker = two.house.workers[0]
+        worker.beat()
+        worker.look()
+        worker.turn()
+        two.house.wait(10)
+
+
+def test_an_instance_of_a_site_that_is_not_set_up_any_more_waits(two: Two) -> None:
+    two.add()
+    two.house.settle()
+    made = two.launch(Order(name="one", shape=A100))
+    two.house.settle()
+    two.house.engines.drop("second")
+    tenant = two.house.tenant
+    two.house.service.delete(tenant.actor, tenant.project, "one")
+    two.house.workers[0].turn()
+    assert two.phase(made) == Phase.DELETING
+    two.add()
+    two.house.settle()
+    assert (two.phase(made), guests(two.world)) == (Phase.GONE, [])

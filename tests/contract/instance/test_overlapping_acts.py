@@ -1,0 +1,140 @@
+"""Acts that must not miss a launch under way: each begins while one is between its checks and its commit.
+
+On PostgreSQL the two really overlap; on SQLite the second waits for its turn. What holds is the same.
+"""
+
+import json
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from tests.faults.house import House
+
+from teraflock.api import store as answers
+from teraflock.base.clock import FixedClock
+from teraflock.base.errors import Conflict, NotFound, Refused, TeraflockError
+from teraflock.drivers.simulated.world import MemoryWorld
+from teraflock.instance import launching
+from teraflock.instance.orders import Order
+from teraflock.storage.database import Database, Transaction
+from teraflock.tenant.model import Actor, Project
+from teraflock.tenant.service import TenantService
+
+WAIT_SECONDS_MAX = 60
+BLOCKED_SECONDS = 0.5  # so long the other act may take its course before the launch goes on to its commit
+
+
+@pytest.fixture
+def house(database: Database) -> House:
+    return House(database, MemoryWorld(), FixedClock(datetime(2026, 11, 15, tzinfo=UTC)))
+
+
+def overlapped(
+    house: House, monkeypatch: pytest.MonkeyPatch, actor: Actor, project: Project, act: Callable[[], object]
+) -> tuple[TeraflockError | None, TeraflockError | None]:
+    """What the launch and the other act were told. The act begins when the launch has made all its checks."""
+    checked, is_done = threading.Event(), threading.Event()
+    set_aside = launching._set_aside
+
+    def slowly(*words: Any) -> Any:
+        checked.set()
+        is_done.wait(BLOCKED_SECONDS)
+        return set_aside(*words)
+
+    monkeypatch.setattr(launching, "_set_aside", slowly)
+
+    def second() -> None:
+        assert checked.wait(WAIT_SECONDS_MAX)
+        try:
+            act()
+        finally:
+            is_done.set()
+
+    with ThreadPoolExecutor() as pool:
+        launch = pool.submit(house.service.launch, actor, project, Order(name="new"))
+        other = pool.submit(second)
+        errors = [done.exception() for done in (launch, other)]
+    assert all(error is None or isinstance(error, TeraflockError) for error in errors), errors
+    return errors[0], errors[1]  # type: ignore[return-value]
+
+
+def firm(house: House) -> tuple[TenantService, Actor, Project]:
+    tenants = TenantService(house.database, house.clock, house.random_bytes)
+    made = tenants.organisations.make(house.tenant.actor, "firm", "ann")
+    return tenants, tenants.authenticate(made.key.secret), made.project
+
+
+def test_a_project_is_not_removed_under_a_launch(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    tenants, ann, project = firm(house)
+    launch, removal = overlapped(
+        house, monkeypatch, ann, project, lambda: tenants.projects.remove(ann, project.id)
+    )
+    assert isinstance(removal, Refused) or isinstance(launch, NotFound)
+    assert removal is None or launch is None
+
+
+def test_an_organisation_is_not_deleted_under_a_launch(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    tenants, ann, project = firm(house)
+    operator = house.tenant.actor
+    launch, removal = overlapped(
+        house, monkeypatch, ann, project,
+        lambda: tenants.organisations.remove(operator, "firm", "asked for", force=False),
+    )  # fmt: skip
+    assert isinstance(removal, Refused) or isinstance(launch, Refused)
+    assert removal is None or launch is None
+
+
+def test_an_image_is_not_removed_under_a_launch(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, ann, project = firm(house)
+    tenant = house.tenant
+    launch, removal = overlapped(
+        house, monkeypatch, ann, project, lambda: house.images.delete(tenant.actor, tenant.project, "base")
+    )
+    assert launch is None
+    assert isinstance(removal, Conflict)
+
+
+def test_a_launch_learns_of_the_new_region_of_its_host(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last event of what an instance holds says the region that its host has: by that it is charged."""
+    _, ann, project = firm(house)
+    with house.database.read() as tx:
+        hosts = [row[0] for row in tx.all("SELECT id FROM host ORDER BY id")]
+
+    def move_all() -> None:
+        for host in hosts:
+            house.service.set_region(house.tenant.actor, host, "north")
+
+    assert overlapped(house, monkeypatch, ann, project, move_all) == (None, None)
+    with house.database.read() as tx:
+        rows = tx.all("SELECT details FROM event WHERE kind LIKE 'instance.%'")
+    last = max((json.loads(row[0]) for row in rows), key=lambda details: details["sequence"])
+    assert last["region"] == "north"
+
+
+def test_one_of_many_requests_with_one_key_does_the_work(database: Database) -> None:
+    """All others wait until it is committed, and find its answer."""
+    clients = 16
+    barrier = threading.Barrier(clients)
+    worked: list[int] = []
+    now = datetime(2026, 11, 15, tzinfo=UTC)
+
+    def request(client: int) -> str:
+        def work(tx: Transaction) -> str:
+            if answers.reserve(tx, "scope", "key", "digest", now):
+                worked.append(client)
+                answers.keep_answer(tx, "scope", "key", f"by {client}")
+            kept = answers.kept(tx, "scope", "key")
+            assert kept is not None
+            return kept.answer
+
+        with suppress(threading.BrokenBarrierError):
+            barrier.wait(WAIT_SECONDS_MAX)
+        return (database.write_with_locks if client % 2 else database.write)(work)
+
+    with ThreadPoolExecutor(clients) as pool:
+        told = set(pool.map(request, range(clients)))
+    assert told == {f"by {worked[-1]}"}

@@ -1,0 +1,203 @@
+"""Writes that are isolated by the rows they lock: who waits for whom, and what they see then."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from teraflock.base.errors import Unavailable
+from teraflock.storage.database import Database, Misuse, Overtaken, Transaction
+
+WAIT_SECONDS_MAX = 60  # a test that fails should end; one that passes never waits this long
+ROW = "SELECT amount FROM thing WHERE id = :id"
+ALL = "SELECT id FROM thing ORDER BY id"
+
+
+def add(tx: Transaction, *ids: int) -> None:
+    for id in ids:
+        tx.run("INSERT INTO thing (id, amount) VALUES (:id, 0)", id=id)
+
+
+def put(tx: Transaction, id: int, amount: float) -> None:
+    tx.run("UPDATE thing SET amount = :amount WHERE id = :id", id=id, amount=amount)
+
+
+def is_postgres(database: Database) -> bool:
+    return database.where.startswith("postgresql")
+
+
+def test_no_increment_is_lost_by_32_that_lock_the_row(shared: Database) -> None:
+    shared.write(lambda tx: add(tx, 1))
+
+    def increment(tx: Transaction) -> None:
+        put(tx, 1, tx.lock(ROW, id=1)[0][0] + 1)
+
+    with ThreadPoolExecutor(32) as pool:
+        for done in [pool.submit(shared.write_with_locks, increment) for _ in range(320)]:
+            done.result()
+    with shared.read() as tx:
+        assert tx.one(ROW, id=1) == (320,)
+
+
+def test_none_is_refused_where_all_depend_on_one_row(shared: Database) -> None:
+    """Serialisable writes collide each time; those that collide often take turns, so that none gives up."""
+    shared.write(lambda tx: add(tx, 1))
+
+    def increment(tx: Transaction) -> None:
+        row = tx.one(ROW, id=1)
+        assert row is not None
+        put(tx, 1, row[0] + 1)
+
+    with ThreadPoolExecutor(32) as pool:
+        for done in [pool.submit(shared.write, increment) for _ in range(160)]:
+            done.result()
+    with shared.read() as tx:
+        assert tx.one(ROW, id=1) == (160,)
+
+
+def test_who_waited_for_a_lock_sees_what_was_written_meanwhile(shared: Database) -> None:
+    shared.write(lambda tx: add(tx, 1))
+    locked, asked = threading.Event(), threading.Event()
+
+    def first(tx: Transaction) -> None:
+        tx.lock(ROW, id=1)
+        locked.set()
+        assert asked.wait(WAIT_SECONDS_MAX)
+        put(tx, 1, 7)
+
+    def second(tx: Transaction) -> Any:
+        asked.set()
+        return tx.lock(ROW, id=1), tx.all(ROW, id=1)
+
+    with ThreadPoolExecutor() as pool:
+        one = pool.submit(shared.write_with_locks, first)
+        assert locked.wait(WAIT_SECONDS_MAX)
+        if not is_postgres(shared):
+            asked.set()  # the one writer of SQLite lets nobody in to ask
+        assert pool.submit(shared.write_with_locks, second).result() == ([(7,)], [(7,)])
+        one.result()
+
+
+@pytest.mark.parametrize("how", ["lock", "lock_shared"])
+def test_a_locked_row_is_passed_over_by_who_wants_a_free_one(shared: Database, how: str) -> None:
+    if not is_postgres(shared):
+        return  # nobody else has a lock
+    shared.write(lambda tx: add(tx, 1, 2))
+    locked, go_on = threading.Event(), threading.Event()
+
+    def holds(tx: Transaction) -> None:
+        getattr(tx, how)(ROW, id=1)
+        locked.set()
+        assert go_on.wait(WAIT_SECONDS_MAX)
+
+    with ThreadPoolExecutor() as pool:
+        held = pool.submit(shared.write_with_locks, holds)
+        assert locked.wait(WAIT_SECONDS_MAX)
+        assert shared.write_with_locks(lambda tx: tx.lock_free(ALL)) == [(2,)]
+        go_on.set()
+        held.result()
+    assert shared.write_with_locks(lambda tx: tx.lock_free(ALL)) == [(1,), (2,)]
+
+
+def test_many_share_a_row_at_the_same_time(shared: Database) -> None:
+    if not is_postgres(shared):
+        return  # one writer
+    shared.write(lambda tx: add(tx, 1))
+    both = threading.Barrier(2)
+
+    def shares(tx: Transaction) -> None:
+        tx.lock_shared(ROW, id=1)
+        both.wait(WAIT_SECONDS_MAX)
+
+    with ThreadPoolExecutor() as pool:
+        for done in [pool.submit(shared.write_with_locks, shares) for _ in range(2)]:
+            done.result()
+
+
+def test_a_serialisable_write_is_run_again_when_a_row_it_writes_was_written_with_locks(
+    shared: Database,
+) -> None:
+    """The rule by which the two kinds live together: see the head of `storage/database.py`."""
+    shared.write(lambda tx: add(tx, 1))
+    seen: list[int] = []
+
+    def counts_and_closes(tx: Transaction) -> None:
+        seen.append(len(tx.all("SELECT id FROM thing")))
+        if len(seen) == 1 and is_postgres(shared):
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(shared.write_with_locks, adds_one).result()
+        put(tx, 1, 1)
+
+    def adds_one(tx: Transaction) -> None:
+        put(tx, 1, 0)  # as a project is claimed
+        add(tx, 2)
+
+    shared.write(counts_and_closes)
+    assert seen == ([1, 2] if is_postgres(shared) else [1])
+
+
+@pytest.mark.parametrize("how", ["lock", "lock_shared", "lock_free"])
+def test_rows_are_locked_only_where_what_is_read_then_is_not_old(store: Database, how: str) -> None:
+    def locks(tx: Transaction) -> None:
+        getattr(tx, how)(ROW, id=1)
+
+    with pytest.raises(Misuse, match="write_with_locks"):
+        store.write(locks)
+    with store.read() as tx, pytest.raises(Misuse, match="write_with_locks"):
+        locks(tx)
+    store.write_with_locks(locks)
+
+
+def test_who_is_overtaken_starts_anew_with_nothing_kept(shared: Database) -> None:
+    if not is_postgres(shared):
+        return  # nobody overtakes the one writer
+    attempts: list[int] = []
+
+    def work(tx: Transaction) -> int:
+        attempts.append(1)
+        add(tx, len(attempts))
+        if len(attempts) < 3:
+            raise Overtaken
+        return len(tx.all(ALL))
+
+    assert shared.write_with_locks(work) == 1
+
+
+def test_who_is_overtaken_again_and_again_is_told_in_the_end(
+    shared: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not is_postgres(shared):
+        return
+    monkeypatch.setattr("teraflock.storage.postgres.time.sleep", lambda seconds: None)
+
+    def work(tx: Transaction) -> None:
+        raise Overtaken
+
+    with pytest.raises(Unavailable, match="too busy"):
+        shared.write_with_locks(work)
+
+
+def test_two_that_lock_in_a_circle_both_come_through(shared: Database) -> None:
+    """The order of locks forbids it; if it happens all the same, one of them is run again."""
+    shared.write(lambda tx: add(tx, 1, 2))
+    both = threading.Barrier(2)
+
+    def locks(first: int, second: int) -> Callable[[Transaction], None]:
+        attempts: list[int] = []
+
+        def work(tx: Transaction) -> None:
+            attempts.append(1)
+            tx.lock(ROW, id=first)
+            if len(attempts) == 1 and is_postgres(shared):
+                both.wait(WAIT_SECONDS_MAX)
+            put(tx, second, tx.lock(ROW, id=second)[0][0] + 1)
+
+        return work
+
+    with ThreadPoolExecutor() as pool:
+        for done in [pool.submit(shared.write_with_locks, locks(*ids)) for ids in ((1, 2), (2, 1))]:
+            done.result()
+    with shared.read() as tx:
+        assert tx.all("SELECT amount FROM thing") == [(1,), (1,)]

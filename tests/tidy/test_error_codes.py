@@ -1,0 +1,116 @@
+"""A route declares exactly the error codes that its code can raise, and docs/errors.md has them all."""
+
+import importlib
+from collections.abc import Mapping
+from functools import cache
+from typing import Final
+
+import pytest
+from tests.tidy.raised import CALLBACKS, Raised, Source
+
+from teraflock.api.errors import status_of_class
+from teraflock.api.route import Route, Scope
+from teraflock.api.routes.all import ROUTES
+from teraflock.app.reference import codes_of_api, errors_page, load_error_classes
+from teraflock.base.errors import TeraflockError, error_classes
+from teraflock.client.errors import class_of_status
+
+NEVER_MORE: Final = "it never makes an instance start or grow, which is when these are checked"
+CANNOT: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
+    **dict.fromkeys(
+        (
+            "change_instance", "delete_instance", "stop_instance", "restart_instance", "acknowledge_notice",
+            "restore_instance", "stop_any_instance", "delete_any_instance",
+        ),
+        (("suspended", "budget_reached"), NEVER_MORE),
+    ),
+    "make_snapshot": (("budget_reached",), NEVER_MORE),
+    **dict.fromkeys(
+        ("list_projects", "make_project", "show_project"),
+        (("refused",), "a stored project has a network number within the range"),
+    ),
+}  # fmt: skip
+"""Codes that a walk over the source finds and that cannot be sent, with the reason."""
+FROM_WORKERS: Final[Mapping[str, tuple[str, ...]]] = dict.fromkeys(
+    ("estimate_workload", "make_plan"), ("unknown_name", "too_much_work", "unavailable")
+)
+"""Codes that arrive from the planner's processes, where a walk over the source does not lead."""
+
+
+@cache
+def source() -> Source:
+    return Source()
+
+
+@cache
+def raised() -> Mapping[str, frozenset[str]]:
+    """Names of error classes, by the name of a route's function."""
+    walk = Raised(source())
+    names = {route.name: f"{route.handler.__module__}.{route.name}" for route in ROUTES}
+    walk.follow(names.values())
+    return {short: walk.known[full] for short, full in names.items()}
+
+
+def code_of(name: str) -> str:
+    module, _, kind = name.rpartition(".")
+    error: type[TeraflockError] = getattr(importlib.import_module(module), kind)
+    return error.code
+
+
+def can_send(route: Route) -> set[str]:
+    cannot, _ = CANNOT.get(route.name, ((), ""))
+    found = {code_of(each) for each in raised()[route.name]} - set(cannot)
+    return found | set(FROM_WORKERS.get(route.name, ()))
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
+def test_a_route_declares_every_code_it_can_send(route: Route) -> None:
+    assert sorted(can_send(route) - set(route.codes)) == []
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.errors], ids=lambda route: route.name)
+def test_a_route_declares_no_code_that_it_never_sends(route: Route) -> None:
+    assert sorted(set(route.errors) - can_send(route)) == []
+
+
+def test_the_walk_finds_what_is_known_to_be_raised() -> None:
+    """It would prove nothing if it followed no call: launch and exec reach the bill, the database and the drivers."""
+    launch = {each.rpartition(".")[2] for each in raised()["launch_instances"]}
+    assert {"NoCapacity", "QuotaReached", "BudgetReached", "Suspended", "StorageFailed"} <= launch
+    assert "EngineMissing" in {each.rpartition(".")[2] for each in raised()["exec_in_instance"]}
+    assert "NoCapacity" not in {each.rpartition(".")[2] for each in raised()["list_instances"]}
+
+
+def test_the_callbacks_of_the_walk_exist() -> None:
+    for attribute, functions in CALLBACKS.items():
+        assert attribute.rpartition(".")[0] in source().classes, attribute
+        assert [each for each in functions if each not in source().functions] == []
+    assert sorted(CANNOT.keys() - {route.name for route in ROUTES}) == []
+
+
+def test_admission_sends_only_what_every_route_declares() -> None:
+    walk = Raised(source())
+    walk.follow(["teraflock.api.endpoint.admitted"])
+    codes = {code_of(each) for each in walk.known["teraflock.api.endpoint.admitted"]}
+    for route in ROUTES:
+        if route.scope == Scope.PROJECT:
+            assert sorted(codes - set(route.codes)) == []
+
+
+def test_every_error_class_says_what_it_means_and_what_to_do() -> None:
+    load_error_classes()
+    own = [
+        kind for kind in error_classes() if "code" in vars(kind) and kind.__module__.startswith("teraflock.")
+    ]
+    assert len(own) > 30
+    assert [kind for kind in own if not kind.__doc__ or not kind.remedy] == []
+    page = errors_page()
+    assert [kind.code for kind in own if f"| `{kind.code}` |" not in page] == []
+
+
+def test_tera_ends_with_the_exit_code_that_the_page_has() -> None:
+    """The command line may know a code only by its status."""
+    load_error_classes()
+    for kind in error_classes():
+        if kind.code in codes_of_api():
+            assert class_of_status(status_of_class(kind)).exit_code == kind.exit_code, kind

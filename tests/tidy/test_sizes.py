@@ -1,0 +1,35 @@
+"""Functions and files stay small enough to hold in mind. What is larger today is listed, and may only shrink."""
+
+import ast
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[2] / "src" / "teraflock"
+FILE_LINES_MAX = 460
+FUNCTION_LINES_P95_MAX = 23
+FUNCTION_LINES_MAX = 80
+
+LARGER_FILES: dict[str, int] = {}
+"""File → the lines it may have. Split it, and take it off the list."""
+
+
+def files() -> dict[str, str]:
+    return {str(path.relative_to(PACKAGE)): path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def test_no_file_outgrows_its_bound() -> None:
+    lines = {name: text.count("\n") for name, text in files().items()}
+    astray = {name: count for name, count in lines.items() if count > LARGER_FILES.get(name, FILE_LINES_MAX)}
+    assert astray == {}
+    small = [name for name in LARGER_FILES if lines.get(name, 0) <= FILE_LINES_MAX]
+    assert small == [], "these are small again: take them off the list"
+
+
+def test_functions_are_short() -> None:
+    sizes = {
+        f"{name}:{node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for name, text in files().items()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert {name: size for name, size in sizes.items() if size > FUNCTION_LINES_MAX} == {}
+    assert sorted(sizes.values())[int(len(sizes) * 0.95)] <= FUNCTION_LINES_P95_MAX

@@ -1,0 +1,109 @@
+"""Every table has one owner, and only its owner writes it. Other folders that read it are listed here, with the reason.
+
+The import test does not see SQL: without this one, a store could reach into another noun's rows unnoticed.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[2] / "src" / "teraflock"
+READ = re.compile(r"\b(?:FROM|JOIN)\s+([a-z_]+)")
+WRITTEN = re.compile(r"\b(?:INSERT\s+INTO|UPDATE|DELETE\s+FROM)\s+([a-z_]+)")
+
+OWNERS = {
+    "api": "idempotency",
+    "bill": (
+        "account bill_cursor bill_profile budget budget_cap budget_notice charge charge_sum credit_grant invoice ledger"
+        " price_book price_period purchase purchase_limit purchase_term trial_balance"
+        " cost cost_cursor cost_host host_cost host_size host_use host_use_open"
+    ),
+    "fleet": "host host_gpu host_port",
+    "image": "image",
+    "instance": "instance instance_label instance_output site site_state site_use snapshot",
+    "meter": "meter_behind meter_cursor meter_instance meter_interval meter_reading",
+    "offer": "offer offer_count offer_past offer_shape offer_source",
+    "reconcile": "ran_unwatched site_watch worker",
+    "storage": "event",
+    "tenant": "announcement api_key audit installation member member_role organisation project",
+}
+OWNER = {table: folder for folder, tables in OWNERS.items() for table in tables.split()}
+
+READERS = {
+    ("bill", "event"): "the proof of a bill reads the events themselves and shares no query with the biller",
+    ("bill", "host"): "the proof of a bill, as above",
+    (
+        "bill",
+        "instance",
+    ): "a budget counts what is wanted but not metered yet, in the launch's own transaction",
+    ("bill", "meter_cursor"): "the proof of a bill, as above",
+    ("bill", "meter_instance"): "the proof of a bill, as above",
+    ("fleet", "instance"): "a host's room is its size less what instances hold: one statement for every host",
+    ("fleet", "site_watch"): "a host is away when nobody watched its site: one statement for every host",
+    ("image", "instance"): "an image cannot be deleted while instances boot from it, in one transaction",
+    ("image", "project"): "the images of an organisation are those of its projects",
+    ("instance", "host"): "lists join the host's name",
+    ("instance", "host_gpu"): "lists join the cards",
+    ("instance", "host_port"): "lists join the ports",
+    ("instance", "organisation"): "an operator's list names the organisation",
+    ("instance", "project"): "an operator's list names the project",
+    ("meter", "event"): "the meter takes the events of instances: this is how it learns of them",
+    (
+        "meter",
+        "instance",
+    ): "events that were missed show in the instance's sequence: one statement for all of them",
+    ("storage", "installation"): "a dump says which installation it is of",
+    ("tenant", "image"): "a project can be removed only while it is empty, seen in the same transaction",
+    ("tenant", "instance"): "a project can be removed only while it is empty, seen in the same transaction",
+}
+
+
+def tables_of(path: Path, pattern: re.Pattern[str]) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from (name for name in pattern.findall(node.value) if name in OWNER)
+
+
+def codecs_of(path: Path) -> Iterator[str]:
+    """The tables whose rows a store writes through `storage.table.Table`."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        is_table = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Table"
+        if is_table and isinstance(node, ast.Call) and isinstance(node.args[0], ast.Constant):
+            yield str(node.args[0].value)
+
+
+def stores() -> Iterator[tuple[str, Path]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        yield path.relative_to(PACKAGE).parts[0], path
+
+
+def test_every_table_has_an_owner() -> None:
+    made: set[str] = set()
+    for path in sorted((PACKAGE / "storage" / "migrations").glob("*.sql")):
+        text = path.read_text("utf-8")
+        made |= set(re.findall(r"CREATE TABLE (\w+)", text))
+        made -= set(re.findall(r"DROP TABLE (\w+)", text))
+        for before, after in re.findall(r"ALTER TABLE (\w+) RENAME TO (\w+)", text):
+            made = made - {before} | {after}
+    assert made == set(OWNER)
+
+
+def test_only_its_owner_writes_a_table() -> None:
+    astray = [
+        f"{path.relative_to(PACKAGE)} writes `{table}` of {OWNER[table]}/"
+        for folder, path in stores()
+        for table in {*tables_of(path, WRITTEN), *codecs_of(path)}
+        if OWNER[table] != folder
+    ]
+    assert astray == []
+
+
+def test_other_readers_of_a_table_are_listed() -> None:
+    found = {
+        (folder, table)
+        for folder, path in stores()
+        for table in tables_of(path, READ)
+        if OWNER[table] != folder
+    }
+    assert sorted(found) == sorted(READERS), "a new reader needs a reason; one that is gone leaves the list"
