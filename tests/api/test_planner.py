@@ -10,9 +10,9 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from teraflock.app.owned_servers import write_servers
 from tests.api.asking import Answer, House
 
+from teraflock.app.owned_servers import write_servers
 from teraflock.cli import main
 from teraflock.plan.owned import Server
 

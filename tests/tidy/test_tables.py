@@ -69,7 +69,7 @@ def codecs_of(path: Path) -> Iterator[str]:
     """The tables whose rows a store writes through `storage.table.Table`."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         is_table = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Table"
-        if is_table and isinstance(node, ast.Call) and isinstance(node.args[0], ast.Constant):
+        if is_table and isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
             yield str(node.args[0].value)
 
 
