@@ -92,6 +92,10 @@ RULES: dict[str, Rule] = {
     "list_hosts": Rule(may=HOUSE),
     "show_host": Rule(may=HOUSE, path={"host": "{host}"}),
     "change_host": Rule(may=HOUSE, path={"host": "{host}"}, body={"state": "draining"}),
+    "list_host_costs": Rule(may=HOUSE),
+    "set_host_cost": Rule(
+        may=HOUSE, path={"host": "{host}"}, body={"micros_per_hour": 1_200_000, "currency": "USD"}
+    ),
     "list_sites": Rule(may=HOUSE),
     "show_site": Rule(may=HOUSE, path={"site": "simulated"}),
     "check_site": Rule(may=HOUSE, path={"site": "simulated"}),
@@ -144,6 +148,7 @@ RULES: dict[str, Rule] = {
     "list_bill_lines": Rule(may=COUNTS, query=IN),
     "export_focus": Rule(may=PAYS, query=IN),
     "verify_bills": Rule(may=HOUSE),
+    "show_margin": Rule(may=HOUSE),
     "list_costs": Rule(may=COUNTS, query=IN),
     "show_budget": Rule(may=COUNTS, query=IN),
     "set_budget": Rule(may=OWNER, query=IN, body={"micros": 1}),

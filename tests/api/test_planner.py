@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.api.asking import Answer, House
 
-from teraflock.app.price_book import write_book
+from teraflock.app.owned_servers import write_servers
 from teraflock.cli import main
 from teraflock.plan.owned import Server
 
@@ -280,7 +280,7 @@ SERVER = Server(name="ours", gpu="V100", gpu_count=1, purchase_micros=1_000_000,
 def test_only_operators_see_the_cost_of_own_hosts(
     planner: House, keys: dict[str, str], tera: RunTera
 ) -> None:
-    write_book(str(planner.cloud.at.home), [SERVER])
+    write_servers(str(planner.cloud.at.home), [SERVER])
     body = {"hours": 10, "gpus": "1", "top": 3}
     expected = tera("plan", "--hours=10", "--gpus=1", "--top=3", "--json")
     try:
@@ -290,7 +290,7 @@ def test_only_operators_see_the_cost_of_own_hosts(
         assert tenant.status == 200
         assert b"own-servers" not in tenant.body
     finally:
-        write_book(str(planner.cloud.at.home), [])
+        write_servers(str(planner.cloud.at.home), [])
 
 
 # --- hostile tenants -------------------------------------------------------------------------------------------------

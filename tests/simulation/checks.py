@@ -69,6 +69,7 @@ def _catch_up(cloud: Cloud) -> None:
     bills.meter.sweep()
     bills.purchases.turn()
     bills.biller.catch_up()
+    bills.host_costs.catch_up()
     cloud.learn_covers()
     balance(cloud)
 

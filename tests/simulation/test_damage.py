@@ -15,12 +15,14 @@ from teraflock.bill import biller, costs, desk
 from teraflock.bill.budget import service as budgets
 from teraflock.bill.charge import rules as charging
 from teraflock.bill.charge import traffic as sending
+from teraflock.bill.margin import rules as margins
 from teraflock.bill.price import model as prices
 from teraflock.bill.purchase import rules as buying
 from teraflock.bill.purchase import service as purchases
 from teraflock.drivers.simulated.faults import FOREVER, Fault, Kind
 from teraflock.fleet import store as fleet
 from teraflock.instance.orders import ShapeWish
+from teraflock.instance.states import Phase
 from teraflock.meter import rules as metering
 from teraflock.meter import service as meter
 from teraflock.meter import store as meter_store
@@ -85,6 +87,10 @@ def a_byte_more(plain: Callable[..., Any]) -> Callable[..., Any]:
     return lambda from_us, until_us, sent, *more: plain(from_us, until_us, sent + (1 << 30), *more)
 
 
+def halved(plain: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda whole, held: [share / 2 for share in plain(whole, held)]
+
+
 def fee_times(factor: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def change(plain: Callable[..., Any]) -> Callable[..., Any]:
         def altered_term(*args: Any) -> Any:
@@ -126,6 +132,11 @@ DAMAGE: dict[str, Damage] = {
     "all hosts count as seen": altered(fleet, "mark_seen", everybody_seen),
     "a budget never stops": altered(budgets, "decide", never_stops),
     "a budget is blind": altered(costs, "not_booked", blind_to_what_is_not_booked),
+    "an instance has half of its share": altered(margins, "shares", halved),
+    "who starts uses nothing": lambda patch: patch.setattr(
+        margins, "USES_NOTHING", margins.USES_NOTHING | {Phase.STARTING}
+    ),
+    "a host costs twice": altered(margins, "_accrued", lambda plain: lambda *args: 2 * plain(*args)),
     "nobody is asked to stop": lambda patch: patch.setattr(loop, "PAGE", 0),
 }
 

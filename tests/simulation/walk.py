@@ -7,6 +7,8 @@ from tests.simulation.checks import balance, check, check_while_late
 from tests.simulation.cloud import Cloud
 from tests.simulation.moves import MOVES
 
+from teraflock.fleet import store as fleet
+
 CHECK_EVERY = 25
 
 
@@ -18,6 +20,10 @@ def checks(moves: int) -> Callable[[Cloud], None]:
 def begin(cloud: Cloud) -> None:
     cloud.set_prices(3_060_000, 12_300, 60, 10)
     cloud.pay("ahead", 10**9)
+    with cloud.database.read() as tx:
+        hosts = fleet.hosts(tx, limit=99)
+    for number, host in enumerate(hosts):
+        cloud.bills.host_costs.set(host, 1_234_567 + number, "USD")
 
 
 def walk(cloud: Cloud, seed: int, moves: int) -> None:

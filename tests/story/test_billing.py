@@ -105,3 +105,27 @@ def test_credits_and_a_budget(cloud: Cloud, prices: Path) -> None:
     cloud.ok("budget", "remove")
     assert json.loads(cloud.ok("billing", "--json").out)["currency"] == "USD"
     assert "is not over" in cloud.fails("invoice", "issue", "2099-01").err
+
+
+def test_the_operator_sees_what_hosts_cost_beside_revenue(cloud: Cloud, prices: Path) -> None:
+    assert "No cost is set" in cloud.ok("host", "cost", "list").err
+    host = told(cloud, "host", "list")[0]["name"]
+    made = told(cloud, "host", "cost", "set", host, "3600", "usd")
+    assert (made["host"], made["micros_per_hour"], made["currency"]) == (host, 3_600_000_000, "USD")
+    found = until(
+        cloud, lambda found: found["totals"][0]["cost_micros"] > 0, "bill", "margin", "--by", "host"
+    )
+    (row,) = [each for each in found["rows"] if each["name"] == host]
+    assert row["margin_micros"] == row["revenue_micros"] - row["cost_micros"]
+    table = cloud.ok("bill", "margin", "--by", "host").out
+    assert table.split()[:5] == ["NAME", "REVENUE", "COST", "IDLE", "MARGIN"]
+    assert host in table
+    assert f"{host}: removed from" in cloud.ok("host", "cost", "remove", host).err
+    assert [each["micros_per_hour"] for each in told(cloud, "host", "cost", "list", host)] == [
+        3_600_000_000,
+        None,
+    ]
+    assert "is not a date" in cloud.fails("host", "cost", "set", host, "1", "USD", "--from", "soon").err
+    assert "XQX" in cloud.fails("host", "cost", "set", host, "1", "XQX").err
+    assert "is no amount" in cloud.fails("host", "cost", "set", host, "free", "USD").err
+    assert told(cloud, "bill", "verify")["sound"]

@@ -107,7 +107,7 @@ def test_many_at_once_and_the_same_key_twice(cloud: Cloud) -> None:
 
 def test_the_plan_of_an_own_server_is_launched(cloud: Cloud, tmp_path: Path) -> None:
     price = ["--purchase", "32000", "--years", "4", "--watts", "1600", "--power", "0.15"]
-    cloud.ok("host", "cost", "set", "lab1", "--gpu", "V100", "--count", "4", *price)
+    cloud.ok("plan", "server", "add", "lab1", "--gpu", "V100", "--count", "4", *price)
     plan = tmp_path / "plan.json"
     plan.write_text(cloud.ok("plan", "--hours", "100", "--gpus", "4", "--json").out)
     done = cloud.ok("launch", "--name", "planned", "--plan", plan, "--wait")

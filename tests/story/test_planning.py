@@ -122,7 +122,7 @@ def test_only_sharded_jobs_may_add_up_the_memory_of_cards(tera: Tera) -> None:
 def test_own_hosts_are_in_the_same_list(tera: Tera) -> None:
     price = ["--purchase", "32000", "--years", "4", "--watts", "1600", "--power", "0.15", "--hosting", "120"]
     use = ["--staff", "300", "--utilisation", "0.6"]
-    tera.ok("host", "cost", "set", "lab1", "--gpu", "V100", "--count", "4", *price, *use)
+    tera.ok("plan", "server", "add", "lab1", "--gpu", "V100", "--count", "4", *price, *use)
     first = answer(tera, "plan", "--hours", "100", "--gpus", "4", "--json")["choices"][0]
     assert (first["offer"]["provider"], first["offer"]["instance_type"], first["mode"]) == (
         "own",
@@ -131,20 +131,30 @@ def test_own_hosts_are_in_the_same_list(tera: Tera) -> None:
     )
     fixed = 32000 / 48 + 120 + 300
     assert first["cost"]["expected_micros"] / 1e6 == pytest.approx(100 * (fixed / 0.6 / 730 + 0.24), abs=0.01)
-    assert "lab1" in tera.ok("host", "cost", "list").out
-    assert answer(tera, "host", "cost", "remove", "lab1", "--json")["name"] == "lab1"
-    assert answer(tera, "host", "cost", "list", "--json") == []
+    assert "lab1" in tera.ok("plan", "server", "list").out
+    assert answer(tera, "plan", "server", "remove", "lab1", "--json")["name"] == "lab1"
+    assert answer(tera, "plan", "server", "list", "--json") == []
 
 
-def test_the_old_name_of_host_costs_works_and_names_the_new_one(tera: Tera) -> None:
+def test_the_old_name_of_owned_servers_works_and_names_the_new_one(tera: Tera) -> None:
     set_lab = ["lab1", "--gpu", "V100", "--count", "4", "--purchase", "32000", "--years", "4"]
-    assert "use `tera host cost set`" in tera.ok("hosts", "add-price", *set_lab).err
+    assert "use `tera plan server add`" in tera.ok("hosts", "add-price", *set_lab).err
     listed = tera.ok("hosts")
-    assert "use `tera host cost list`" in listed.err
-    assert listed.out == tera.ok("host", "cost", "list").out
-    assert "use `tera host cost remove`" in tera.ok("hosts", "remove", "lab1").err
+    assert "use `tera plan server list`" in listed.err
+    assert listed.out == tera.ok("plan", "server", "list").out
+    assert "use `tera plan server remove`" in tera.ok("hosts", "remove", "lab1").err
     assert answer(tera, "hosts", "--json") == []
     assert "hosts" not in tera.ok("--help").out.split()
+
+
+def test_the_file_with_the_old_name_is_read_until_a_new_one_is_written(tera: Tera) -> None:
+    add = ["--gpu", "V100", "--count", "4", "--purchase", "32000", "--years", "4"]
+    tera.ok("plan", "server", "add", "lab1", *add)
+    (tera.home / "servers.json").rename(tera.home / "hosts.json")
+    assert [each["name"] for each in answer(tera, "plan", "server", "list", "--json")] == ["lab1"]
+    tera.ok("plan", "server", "remove", "lab1")
+    assert answer(tera, "plan", "server", "list", "--json") == [], "the old file counts no more"
+    (tera.home / "hosts.json").unlink()
 
 
 def test_buy_or_rent_finds_the_break_even_point(tera: Tera, tmp_path: Path) -> None:

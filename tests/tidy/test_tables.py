@@ -17,6 +17,7 @@ OWNERS = {
     "bill": (
         "account bill_cursor bill_profile budget budget_cap budget_notice charge charge_sum credit_grant invoice ledger"
         " price_book price_period purchase purchase_limit purchase_term trial_balance"
+        " cost cost_cursor cost_host host_cost host_size host_use host_use_open"
     ),
     "fleet": "host host_gpu host_port",
     "image": "image",

@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from teraflock.base.quantities import Word
 from teraflock.offer.words import OfferWords
-from teraflock.wire.bill import ByWord
+from teraflock.wire.bill import ByWord, MarginByWord
 from teraflock.wire.field import Month, Reason
 from teraflock.wire.instance import LogSource, PhaseWord
 
@@ -143,6 +143,11 @@ class MonthQuery(InProject, frozen=True, kw_only=True):
 
 class LineQuery(PageInProject, frozen=True, kw_only=True):
     month: Annotated[Month | None, Meta(description="Left out: the present one.")] = None
+
+
+class MarginQuery(_Query, frozen=True, kw_only=True):
+    month: Annotated[Month | None, Meta(description="Left out: the present one.")] = None
+    by: MarginByWord = "project"
 
 
 class BillQuery(MonthQuery, frozen=True, kw_only=True):

@@ -27,6 +27,8 @@ from teraflock.bill.export.service import month_of_project
 from teraflock.bill.invoice.service import DUE_DAYS, InvoiceService
 from teraflock.bill.ledger import store as ledger_store
 from teraflock.bill.ledger.model import REVENUE, owes, paid_ahead
+from teraflock.bill.margin.report import Margin, MarginBy, margin
+from teraflock.bill.margin.service import CostService
 from teraflock.bill.price.model import Place
 from teraflock.bill.price.service import PriceService
 from teraflock.bill.purchase.service import PurchaseService
@@ -91,6 +93,7 @@ class BillService:
         self.credits = CreditService(database, clock, random_bytes)
         self.invoices = InvoiceService(database, clock, due_days=invoice_days)
         self.budgets = BudgetService(database, clock, random_bytes, stop)
+        self.host_costs = CostService(database, clock, rates, random_bytes)
 
     # -- looking -------------------------------------------------------------------------------------------------
 
@@ -152,6 +155,12 @@ class BillService:
         """Prove the books, after all that is there to be metered and charged has been."""
         self.turn()
         return verify(self._database)
+
+    def margin(self, month: str, by: MarginBy) -> Margin:
+        """Revenue, cost and margin of a month, over all tenants."""
+        now_us = self._now_us()
+        with self._database.read() as tx:
+            return margin(tx, month, by, now_us)
 
     def focus(self, account: Account, month: str) -> Iterator[str]:
         """The month as FOCUS, streamed. The snapshot is held until the last line is read."""
@@ -229,7 +238,8 @@ class BillService:
 
     def turn(self) -> int:
         """Meter and charge all there is; how much was done."""
-        return self.meter.catch_up() + self.biller.catch_up() + self.biller.close_days()
+        done = self.meter.catch_up() + self.biller.catch_up() + self.biller.close_days()
+        return done + self.host_costs.catch_up()
 
     def _now_us(self) -> int:
         return microseconds(self._clock.now())

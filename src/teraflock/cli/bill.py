@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from teraflock.base.errors import BadInput, TeraflockError
-from teraflock.base.money import amount_text
+from teraflock.base.money import amount_text, decimals_for
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.money_words import month_option
@@ -17,7 +17,7 @@ from teraflock.words.bill import line_fields
 from teraflock.words.money import amount_column, counted
 
 if TYPE_CHECKING:
-    from teraflock.wire.bill import BillAnswer
+    from teraflock.wire.bill import BillAnswer, MarginRowAnswer
 
 HELP: Final = """What a month cost a project.
 
@@ -28,12 +28,22 @@ Examples:
   tera bill --by label --label team
   tera bill lines
   tera bill verify
+  tera bill margin --by host
   tera bill export --focus > october.csv
 """
 GROUPS: Final = (
     Column("NAME", flexible=True),
     Column("LINES", right=True, worth=5),
     Column("AMOUNT", right=True),
+)
+
+
+MARGIN: Final = (
+    Column("NAME", flexible=True),
+    Column("REVENUE", right=True),
+    Column("COST", right=True),
+    Column("IDLE", right=True, worth=6),
+    Column("MARGIN", right=True),
 )
 
 
@@ -95,6 +105,41 @@ def verify(as_json: bool) -> None:
         remark(f"{charges} of {things} are right, to the micro-unit")
 
 
+@command.command()
+@month_option
+@click.option(
+    "--by",
+    type=click.Choice(["organisation", "project", "instance", "host"]),
+    default="project",
+    show_default=True,
+)
+@json_option
+def margin(month: str, by: str, as_json: bool) -> None:
+    """Revenue, cost and margin of a month, over all tenants. For operators.
+
+    Revenue is what was charged, before credits and tax. Cost is what the hosts cost: set with `tera host cost` or
+    reported by the provider. IDLE is the part of the cost that served nobody. Amounts are converted by the rates of the
+    price book of each day; an amount without a rate is shown in its own currency.
+
+    \b
+    Examples:
+      tera bill margin
+      tera bill margin --month 2026-10 --by host
+    """
+    with connected() as client:
+        found = client.bills.margin(month=month, by=by)
+        mark_simulated(client)
+    if as_json:
+        write_json(found)
+    elif found.rows:
+        write_rows(MARGIN, _margin_cells([*found.rows, *found.totals]))
+        if found.hosts_without_cost:
+            hosts = counted(found.hosts_without_cost, "host")
+            remark(f"The cost of {hosts} with revenue is not known; `tera host cost set` records one")
+    else:
+        remark(f"{found.month}: no revenue and no cost; `tera host cost set` records what a host costs")
+
+
 @command.command(help="The month as CSV in the columns of FinOps FOCUS 1.2.")
 @click.option("--focus", is_flag=True, help="The form; there is one so far.")
 @month_option
@@ -117,3 +162,12 @@ def _write(bill: "BillAnswer") -> None:
     saved = bill.list_micros - bill.micros
     if saved > 0:
         remark(f"{amount_text(saved, bill.currency)} less than on demand")
+
+
+def _margin_cells(rows: list["MarginRowAnswer"]) -> list[list[str]]:
+    amounts = [(row.revenue_micros, row.cost_micros, row.idle_micros, row.margin_micros) for row in rows]
+    decimals = decimals_for(micros for each in amounts for micros in each)
+    return [
+        [row.name, *(amount_text(micros, row.currency, decimals) for micros in each)]
+        for row, each in zip(rows, amounts, strict=True)
+    ]

@@ -6,6 +6,7 @@ import click
 
 from teraflock.base.clock import SystemClock
 from teraflock.cli.connection import connected
+from teraflock.cli.host_cost import cost
 from teraflock.cli.instance.show import write_facts
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option
@@ -16,7 +17,7 @@ from teraflock.words.host import facts, fields, state_text
 
 HELP: Final = """The servers of the cloud: what they have and what of it is free.
 
-For operators. `inspect` and `cost` work on this machine alone and need no server.
+For operators. `inspect` works on this machine alone and needs no server.
 
 \b
 Examples:
@@ -25,27 +26,16 @@ Examples:
   tera host drain lab2
   tera host set lab2 --region north
   tera host allow-out lab2 192.168.10.0/24
-  tera host cost list
+  tera host cost set lab2 1.20 USD
 """
 
 
-class _HostGroup(NamingGroup):
-    """Loads `cost` only when it is needed, because it imports the planner."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*super().list_commands(ctx), "cost"]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name != "cost":
-            return super().get_command(ctx, cmd_name)
-        from teraflock.cli.host_cost import cost
-
-        return cost
-
-
-@click.group(cls=_HostGroup, help=HELP)
+@click.group(cls=NamingGroup, help=HELP)
 def command() -> None:
     pass
+
+
+command.add_command(cost)
 
 
 @command.command(

@@ -1,173 +1,117 @@
-"""`tera host cost`: what an hour of your own servers costs you. Kept on this machine, for `tera plan`."""
+"""`tera host cost`: what own hosts cost an hour. For operators."""
 
-from collections.abc import Callable
-from datetime import date
-from typing import Any, Final
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from teraflock.app.local import Local
-from teraflock.app.price_book import read_book, write_book
-from teraflock.base.clock import today
-from teraflock.base.errors import BadInput, unknown_name
-from teraflock.base.money import decimal_text, micros_per, parse_micros
-from teraflock.base.quantities import parse_memory_bytes
+from teraflock.base.errors import BadInput
+from teraflock.cli.connection import connected
 from teraflock.cli.lazy import NamingGroup
+from teraflock.cli.money_words import parse_amount
 from teraflock.cli.options import json_option
-from teraflock.cli.output import columns, remark, write_json
-from teraflock.cli.table import Column, render
-from teraflock.plan.owned import Server, check, explained, micros_per_month
+from teraflock.cli.output import remark, write_json
+from teraflock.cli.table import Column, write_rows
+from teraflock.words.money import hourly_text
+from teraflock.words.text import time_text
 
-HELP: Final = """What an hour of your own servers costs you. `tera plan` compares them with rented ones.
+if TYPE_CHECKING:
+    from teraflock.wire.host import HostCostAnswer
 
-The costs are kept on this machine; no server is needed.
+HELP: Final = """Record what own hosts cost an hour. For operators; no tenant sees it.
+
+`tera bill margin` compares the cost with revenue. Providers report the cost of rented hosts, so you set none there.
+
+A cost counts from its start until you set another one. Nothing is overwritten: `list` shows the history. A cost that
+starts in the past changes the days since then; they are booked again.
 
 \b
 Examples:
-  tera host cost set lab1 --gpu V100 --count 4 --purchase 32000 --years 4 --watts 1600 --power 0.15 --hosting 120 \\
-    --staff 300 --utilisation 0.6
+  tera host cost set lab1 1.20 USD
+  tera host cost set lab1 1.35 USD --from 2026-11-01
   tera host cost list
   tera host cost remove lab1
 """
+COLUMNS: Final = (
+    Column("HOST", flexible=True),
+    Column("FROM (UTC)"),
+    Column("COST", right=True),
+    Column("RECORDED (UTC)", worth=4),
+)
+from_option: Final = click.option(
+    "--from",
+    "start",
+    metavar="DATE",
+    help="The day or time from which it counts: `2026-11-01`, in UTC, or `2026-11-01T12:00+01:00`. Default: now.",
+)
 
 
-@click.group(cls=NamingGroup, help=HELP)
+@click.group("cost", cls=NamingGroup, help=HELP)
 def cost() -> None:
     pass
 
 
-@cost.command("list", help="List your own servers and what an hour of them costs.")
+@cost.command("list", help="List the costs of own hosts, with their history.")
+@click.argument("name", required=False)
 @json_option
-def list_costs(as_json: bool) -> None:
-    with Local() as local:
-        servers = read_book(local.home)
+def list_costs(name: str | None, as_json: bool) -> None:
+    with connected() as client:
+        wanted = client.hosts.get(name).id if name else ""
+        found = [each for each in client.hosts.costs() if wanted in ("", each.host_id)]
     if as_json:
-        write_json(servers)
-        return
-    head = [
-        Column("SERVER"),
-        Column("GPUS"),
-        Column("PER HOUR", right=True),
-        Column("PER GPU-HOUR", right=True),
-        Column("BECAUSE", flexible=True, worth=6),
-    ]
-    click.echo(render(head, [_cells(server) for server in servers], columns()))
-    if not servers:
-        remark("\nNo server has a cost yet; see `tera host cost set --help`")
-
-
-def _cells(server: Server) -> list[str]:
-    hourly = micros_per(micros_per_month(server), "hour")
-    return [
-        server.name,
-        f"{server.gpu_count}× {server.gpu}",
-        f"{decimal_text(hourly, 3)} {server.currency}",
-        f"{decimal_text(round(hourly / server.gpu_count), 3)} {server.currency}",
-        explained(server),
-    ]
-
-
-def server_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that describe one server and what it costs."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
-
-
-_OPTIONS: Final = (
-    click.option("--gpu", required=True, metavar="NAME", help="The card, by any of its names."),
-    click.option("--count", type=click.IntRange(1, 1000), required=True, help="GPUs in the server."),
-    click.option("--purchase", required=True, metavar="AMOUNT", help="What it is bought for."),
-    click.option("--years", type=float, required=True, help="How long it serves."),
-    click.option("--resale", default="0", metavar="AMOUNT", help="What it is sold for then."),
-    click.option("--watts", type=float, default=0.0, help="Drawn from the wall while in use."),
-    click.option("--power", default="0", metavar="AMOUNT", help="Price of a kWh."),
-    click.option("--hosting", default="0", metavar="AMOUNT", help="Space, cooling and protection, a month."),
-    click.option("--staff", default="0", metavar="AMOUNT", help="People, a month."),
-    click.option(
-        "--utilisation",
-        type=float,
-        default=1.0,
-        show_default=True,
-        help="Part of all hours in which it works.",
-    ),
-    click.option("--vcpus", type=float, help="vCPUs of the server."),
-    click.option("--ram", metavar="GB", help="Main memory of the server."),
-    click.option("--currency", default="USD", show_default=True, metavar="CODE", help="Of all amounts."),
-)
-
-
-@cost.command("set", help="Set what a server costs. Replaces the figures it had before.")
-@click.argument("name")
-@server_options
-@json_option
-def set_cost(name: str, as_json: bool, **words: Any) -> None:
-    with Local() as local:
-        server = server_from(name, words, local.rates.known(words["currency"]), today(local.clock))
-        check(server, local.rates)
-        others = [each for each in read_book(local.home) if each.name != name]
-        write_book(local.home, [*others, server])
-    if as_json:
-        write_json(server)
-        return
-    cells = _cells(server)
-    remark(f"{name}: {cells[2]} an hour, {cells[3]} a GPU-hour: {cells[4]}")
-
-
-@cost.command(help="Remove what a server costs; `tera plan` no longer considers it.")
-@click.argument("name")
-@json_option
-def remove(name: str, as_json: bool) -> None:
-    with Local() as local:
-        servers = {server.name: server for server in read_book(local.home)}
-        if name not in servers:
-            raise unknown_name("server", name, list(servers))
-        removed = servers.pop(name)
-        write_book(local.home, list(servers.values()))
-    if as_json:
-        write_json(removed)
+        write_json(found)
+    elif found:
+        write_rows(COLUMNS, [_cells(each) for each in found])
     else:
-        remark(f"Removed the cost of {name}")
+        remark("No cost is set; `tera host cost set NAME AMOUNT CURRENCY` sets one")
 
 
-@click.group(cls=NamingGroup, invoke_without_command=True, hidden=True, help=HELP)
-@click.pass_context
+@cost.command("set", help="Set what a host costs an hour, from now on or from another date.")
+@click.argument("name")
+@click.argument("amount")
+@click.argument("currency")
+@from_option
 @json_option
-def hosts(ctx: click.Context, as_json: bool) -> None:
-    """The old name of `tera host cost`, kept for one release."""
-    new = {None: "list", "add-price": "set", "remove": "remove"}[ctx.invoked_subcommand]
-    remark(f"`tera hosts` is deprecated; use `tera host cost {new}`")
-    if ctx.invoked_subcommand is None:
-        ctx.invoke(list_costs, as_json=as_json)
+def set_cost(name: str, amount: str, currency: str, start: str | None, as_json: bool) -> None:
+    _record(name, parse_amount(amount), currency.upper(), start, as_json)
 
 
-hosts.add_command(set_cost, "add-price")
-hosts.add_command(remove)
+@cost.command(help="Remove the cost of a host, from now on or from another date. The history stays.")
+@click.argument("name")
+@from_option
+@json_option
+def remove(name: str, start: str | None, as_json: bool) -> None:
+    _record(name, None, "", start, as_json)
 
 
-def server_from(name: str, words: dict[str, Any], currency: str, day: date) -> Server:
-    def amount(option: str) -> int:
-        try:
-            return parse_micros(words[option])
-        except ValueError:
-            raise BadInput(
-                f"`--{option} {words[option]}` is no amount of money", hint="Write a number"
-            ) from None
+def _record(name: str, micros: int | None, currency: str, start: str | None, as_json: bool) -> None:
+    from teraflock.wire.host import HostCostRequest
 
-    return Server(
-        name=name,
-        gpu=words["gpu"],
-        gpu_count=words["count"],
-        currency=currency,
-        purchase_micros=amount("purchase"),
-        years=words["years"],
-        resale_micros=amount("resale"),
-        watts=words["watts"],
-        power_micros_per_kwh=amount("power"),
-        hosting_micros_per_month=amount("hosting"),
-        staff_micros_per_month=amount("staff"),
-        utilisation=words["utilisation"],
-        vcpus=words["vcpus"],
-        ram_bytes=parse_memory_bytes(words["ram"]) if words["ram"] else None,
-        as_of=day.isoformat(),
+    request = HostCostRequest(
+        micros_per_hour=micros, currency=currency, starts_at=parse_start(start) if start else None
     )
+    with connected() as client:
+        made = client.hosts.set_cost(name, request)
+    if as_json:
+        write_json(made)
+    else:
+        remark(f"{made.host}: {_cost_text(made)} from {time_text(made.starts_at)} UTC")
+
+
+def parse_start(text: str) -> datetime:
+    """A day or a time; UTC unless it has a zone."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadInput(
+            f"`--from {text}` is not a date", hint="Write it as `2026-11-01` or `2026-11-01T12:00+01:00`"
+        ) from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def _cells(each: "HostCostAnswer") -> list[str]:
+    return [each.host, time_text(each.starts_at), _cost_text(each), time_text(each.recorded_at)]
+
+
+def _cost_text(each: "HostCostAnswer") -> str:
+    return "removed" if each.micros_per_hour is None else hourly_text(each.micros_per_hour, each.currency)

@@ -98,7 +98,7 @@ INTERRUPTED_EXIT_CODE: Final = 130  # as a shell says it of SIGINT
 
 class _Tera(LazyGroup):
     commands_by_name: ClassVar = PLAN | RUN | COSTS | TENANTS | HOUSE
-    hidden_by_name: ClassVar = {"hosts": "teraflock.cli.host_cost:hosts"}
+    hidden_by_name: ClassVar = {"hosts": "teraflock.cli.plan.server:hosts"}
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for heading, commands in SECTIONS.items():

@@ -5,7 +5,15 @@ from typing import Final
 
 from teraflock.client.noun import PAGE, Noun, pages
 from teraflock.client.transport import path_of
-from teraflock.wire.bill import BillAnswer, CostAnswer, CostPage, LineAnswer, LinePage, VerdictAnswer
+from teraflock.wire.bill import (
+    BillAnswer,
+    CostAnswer,
+    CostPage,
+    LineAnswer,
+    LinePage,
+    MarginAnswer,
+    VerdictAnswer,
+)
 
 LONG_SECONDS: Final = 600.0  # for the proof of large books, and for their export
 
@@ -27,6 +35,14 @@ class Bills(Noun):
     def verify(self) -> VerdictAnswer:
         content = self._transport.request("POST", path_of("bill", "verify"), seconds_max=LONG_SECONDS)
         return self._transport.decoded(content, VerdictAnswer)
+
+    def margin(self, *, month: str = "", by: str = "project") -> MarginAnswer:
+        """Revenue, cost and margin over all tenants. For operators."""
+        query = {"month": month, "by": by}
+        content = self._transport.request(
+            "GET", path_of("bill", "margin"), query=query, seconds_max=LONG_SECONDS
+        )
+        return self._transport.decoded(content, MarginAnswer)
 
     def cost_page(self, *, after: str = "", limit: int = PAGE) -> CostPage:
         return self._get(CostPage, "costs", after=after, limit=limit)

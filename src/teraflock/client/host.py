@@ -1,7 +1,14 @@
 """Hosts, for operators."""
 
 from teraflock.client.noun import PAGE, Noun, pages
-from teraflock.wire.host import HostAnswer, HostChange, HostPage
+from teraflock.wire.host import (
+    HostAnswer,
+    HostChange,
+    HostCostAnswer,
+    HostCostPage,
+    HostCostRequest,
+    HostPage,
+)
 
 
 class Hosts(Noun):
@@ -19,3 +26,13 @@ class Hosts(Noun):
 
     def change(self, ref: str, change: HostChange) -> HostAnswer:
         return self._act("PATCH", HostAnswer, "hosts", ref, body=change)
+
+    def cost_page(self, *, after: str = "", limit: int = PAGE) -> HostCostPage:
+        return self._get(HostCostPage, "host-costs", after=after, limit=limit)
+
+    def costs(self) -> tuple[HostCostAnswer, ...]:
+        """What operators recorded as the cost of own hosts, in the order it was recorded."""
+        return pages(lambda after: self.cost_page(after=after))
+
+    def set_cost(self, ref: str, cost: HostCostRequest) -> HostCostAnswer:
+        return self._act("PUT", HostCostAnswer, "hosts", ref, "cost", body=cost)

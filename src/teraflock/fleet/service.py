@@ -46,6 +46,11 @@ class FleetService:
         with self._database.read() as tx:
             return _found(tx, ref)
 
+    def own_host(self, ref: str) -> Host:
+        """A host that is not rented."""
+        with self._database.read() as tx:
+            return _own(tx, ref)
+
     def set_state(self, actor: Actor, ref: str, state: HostState) -> Host:
         """`draining` keeps what runs there and lets nothing new in; `ready` opens it again."""
 

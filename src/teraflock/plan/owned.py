@@ -1,7 +1,7 @@
 """Own hosts in a plan: what an hour of their GPUs costs.
 
-The user records the purchase price, years of use, and the cost of power, hosting and staff of each host. Spread over
-the hours in use, they give a price that compares with offers. The records are a JSON file in the user's folder.
+The user records the purchase price, years of use, and the cost of power, hosting and staff of each server. Spread over
+the hours in use, they give a cost per hour that compares with offers. The list is a JSON file in the user's folder.
 """
 
 from typing import Final
@@ -14,7 +14,9 @@ from teraflock.base.money import HOURS_PER_MONTH, decimal_text, divided
 from teraflock.catalog.names import resolve
 from teraflock.offer.model import Offer, Shape
 
-BOOK_NAME: Final = "hosts.json"
+FILE_NAME: Final = "servers.json"
+OLD_FILE_NAME: Final = "hosts.json"
+"""Read where there is no file with the new name."""
 MONTHS_PER_YEAR: Final = 12
 PROVIDER: Final = "own"
 OWN_SOURCE: Final = "own-servers"

@@ -20,6 +20,7 @@ from teraflock.tenant.project.store import project_of_any_organisation
 
 BUDGETS_EVERY: Final = timedelta(seconds=LOOK_SECONDS)
 SWEEP_EVERY: Final = timedelta(minutes=5)
+COSTS_EVERY: Final = timedelta(seconds=30)
 PAGE: Final = 200
 
 
@@ -38,6 +39,8 @@ class BillLoop:
         bills.biller.turn()
         if taken < CHANGES_PER_TURN:  # else a day would be closed without what is still to be metered of it
             bills.biller.close_days()
+        if self._is_due("costs", COSTS_EVERY):
+            bills.host_costs.turn()
         if self._is_due("budgets", BUDGETS_EVERY):
             bills.budgets.turn()
             bills.invoices.issue_all()

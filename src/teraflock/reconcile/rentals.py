@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId, new_id
+from teraflock.bill.margin.service import note_rental
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import Host, HostCost, HostId
 from teraflock.instance.driver import Made, Readiness, Sighting
@@ -101,6 +102,15 @@ def _tell(
     id = EventId(new_id("evt", now, random_bytes))
     record_event(
         tx, Event(id=id, at=now, kind="instance.cost", subject=instance.id, project="", details=details)
+    )
+    note_rental(
+        tx,
+        host_id=host.id,
+        instance_id=instance.id,
+        project_id=instance.project_id,
+        micros_per_hour=cost.micros_per_hour,
+        currency=cost.currency,
+        now=now,
     )
 
 

@@ -12,6 +12,7 @@ import msgspec
 from teraflock.wire.word import closed
 
 ByWord = Literal["instance", "gpu", "user", "label"]
+MarginByWord = Literal["organisation", "project", "instance", "host"]
 
 
 class GroupAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,3 +101,28 @@ class VerdictAnswer(msgspec.Struct, frozen=True, kw_only=True):
     changes_to_come: int
     faults: tuple[FaultAnswer, ...]
     faults_beyond: int
+
+
+class MarginRowAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    """Empty: hosts that nobody used, or all rows beyond the first thousand."""
+    name: str
+    currency: str
+    """Of the price book; another where the price book of that day has no exchange rate."""
+    revenue_micros: int
+    """Charges, before credits and tax."""
+    cost_micros: int
+    """What the hosts cost us."""
+    idle_micros: int
+    """The part of the cost that served nobody."""
+    margin_micros: int
+
+
+class MarginAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    month: str
+    by: MarginByWord
+    rows: tuple[MarginRowAnswer, ...]
+    totals: tuple[MarginRowAnswer, ...]
+    """One for each currency."""
+    hosts_without_cost: int
+    """Hosts with revenue whose cost is not known: their margin is too high."""

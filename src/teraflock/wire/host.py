@@ -66,3 +66,30 @@ class HostChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Where it stands, for prices that depend on it."""
     allow_out: tuple[str, ...] | None = None
     """All private networks that its instances may reach, such as `192.168.10.0/24`. Others stay closed."""
+
+
+class HostCostAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What an own host costs us from a time on. A later entry counts from its time on, whatever came before."""
+
+    number: int
+    host_id: str
+    host: str
+    starts_at: datetime
+    micros_per_hour: int | None
+    """Null: the cost was removed; it is not known from then on."""
+    currency: str
+    recorded_at: datetime
+
+
+class HostCostPage(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[HostCostAnswer, ...]
+    next: str | None
+
+
+class HostCostRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    micros_per_hour: Annotated[int, msgspec.Meta(ge=0, le=10**12)] | None
+    """Millionths of the currency; null removes the cost."""
+    currency: Annotated[str, msgspec.Meta(pattern=r"^([A-Z]{3})?$(?!\n)")] = ""
+    """Such as `USD`."""
+    starts_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    """From when it counts, with its zone; a past day is booked again. Null: from now on."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-from tests.unit.bill.world import BOOK, GB, RATES, World, labels
+from tests.unit.bill.world import BOOK, GB, RATES, START, World, labels
 
 from teraflock.bill import store as bill_store
 from teraflock.bill.credit.service import CreditService
@@ -26,6 +26,11 @@ UNPROVABLE = {
     ("credit_grant", "from_us"): "which days it might have paid for changes nothing that was paid",
     ("credit_grant", "expires_us"): "likewise",
     ("purchase_term", "purchase_id"): "refused by the database itself",
+    ("host_size", "from_us"): "evidence: the first size of a host counts for the time before it too",
+    ("host_size", "vcpus"): "evidence: a host with cards is divided by cards",
+    ("host_size", "ram_bytes"): "likewise",
+    ("host_size", "host_id"): "evidence: of a host that nobody used, the size changes nothing",
+    ("cost", "booked_at_us"): "stands nowhere else",
 }
 TABLES = (
     "meter_interval",
@@ -37,6 +42,12 @@ TABLES = (
     "purchase_term",
     "credit_grant",
     "invoice",
+    "host_cost",
+    "host_size",
+    "host_use",
+    "host_use_open",
+    "cost",
+    "cost_host",
 )
 
 
@@ -60,6 +71,13 @@ def books(database: Database | None = None) -> World:
         "prj_1", 20_000_000, "sign-up", world.clock.now() + timedelta(days=3)
     )
     purchases = PurchaseService(world.database, world.clock, random)
+    lab = world.own_host("hst_1", gpus=4, vcpus=64, ram_bytes=512 * GB)
+    plain = world.own_host("hst_2", gpus=0, vcpus=16, ram_bytes=64 * GB)
+    world.costs.set(lab, 1_234_567, "USD")
+    world.costs.set(plain, 98_765, "EUR")
+    world.move("ins_3", Phase.STARTING, host="hst_2", gpu="", gpus=0, vcpus=3, ram_bytes=7 * GB)
+    world.move("ins_4", Phase.STARTING, host="hst_3")
+    world.rent("ins_4", "hst_3", 900_001)
     for project, instance in (("prj_1", "ins_1"), ("prj_2", "ins_2")):
         for phase in (Phase.QUEUED, Phase.STARTING, Phase.RUNNING):
             world.move(instance, phase, project=project, labels=labels(team="vision"))
@@ -77,8 +95,13 @@ def books(database: Database | None = None) -> World:
     bought, _ = purchases.buy("prj_1", "ins_1", "monthly")
     world.wait(hours=1)
     world.sent("ins_1", 5 * GB + 12_345_678)
+    world.rent("ins_4", "hst_3", 800_000)
+    world.move("ins_3", Phase.RUNNING, host="hst_2", gpu="", gpus=0, vcpus=3, ram_bytes=7 * GB)
     world.wait(days=2)
     world.book()
+    world.costs.set(lab, 2_000_001, "USD", start=START + timedelta(days=1, hours=3))
+    world.rent("ins_4", "hst_3", 0)
+    world.move("ins_4", Phase.FAILED, host="hst_3")
     world.wait(days=-2)  # a clock that stepped back into a day that is closed
     world.sent("ins_1", 6 * GB)
     world.sent("ins_2", 77, epoch="9")
@@ -87,6 +110,8 @@ def books(database: Database | None = None) -> World:
     world.sent("ins_1", 3 * GB, epoch="2")
     world.move("ins_1", Phase.STOPPING, gpus=2, asked_at_us=world.now_us - 40 * 3600 * 10**6)
     world.move("ins_2", Phase.STARTING, project="prj_2", last_seen_us=world.now_us - 3600 * 10**6)
+    world.move("ins_3", Phase.STOPPED, host="hst_2", gpu="", gpus=0, vcpus=0, ram_bytes=0)
+    world.costs.set(plain, None)
     world.book()
     purchases.end("prj_1", bought.id)
     world.wait(days=40)

@@ -9,7 +9,10 @@ from teraflock.base.events import Event
 from teraflock.base.exchange import Rate, Rates
 from teraflock.base.ids import EventId, new_id
 from teraflock.bill.biller import Biller
+from teraflock.bill.margin.service import CostService, note_rental
 from teraflock.bill.times import microseconds
+from teraflock.fleet import store as fleet
+from teraflock.fleet.model import Host
 from teraflock.instance.driver import Sent
 from teraflock.instance.model import InstanceId
 from teraflock.instance.states import Phase
@@ -64,6 +67,7 @@ class World:
         migrate(self.database, self.clock)
         self.meter = MeterService(self.database, self.clock)
         self.biller = Biller(self.database, self.clock)
+        self.costs = CostService(self.database, self.clock, RATES)
         self._made = 0
         self._sequences: dict[str, int] = {}
 
@@ -117,6 +121,46 @@ class World:
 
         self.database.write(work)
 
+    def own_host(self, id: str, *, gpus: int, vcpus: int, ram_bytes: int) -> Host:
+        """A host of ours with V100 cards, registered now."""
+        fill(
+            self.database, "host", id=id, name=id, site="lab", state="ready", disk_limits="hold", kind="own",
+            vcpus=vcpus, ram_bytes=ram_bytes, registered_at_us=self.now_us, seen_at_us=self.now_us,
+        )  # fmt: skip
+        for slot in range(gpus):
+            fill(self.database, "host_gpu", host_id=id, slot=str(slot), gpu="V100-SXM2", kind="physical")
+        with self.database.read() as tx:
+            found = fleet.host(tx, id)
+        assert found is not None
+        return found
+
+    def rent(self, instance: str, host: str, micros_per_hour: int, project: str = "prj_1") -> None:
+        """A provider reports what the host of an instance costs; 0: it is gone."""
+        now = self.clock.now()
+        cost: dict[str, str | int | float | bool | None] = {
+            "cost_micros_per_hour": micros_per_hour,
+            "cost_currency": "USD",
+        }
+        self._made += 1
+        id = EventId(new_id("evt", now, lambda count: self._made.to_bytes(5, "big")[-count:]))
+
+        def work(tx: Transaction) -> None:
+            event = Event(
+                id=id,
+                at=now,
+                kind="instance.cost",
+                subject=instance,
+                project="",
+                details={"host": host, **cost},
+            )
+            record_event(tx, event)
+            note_rental(
+                tx, host_id=host, instance_id=instance, project_id=project, now=now,
+                micros_per_hour=micros_per_hour, currency="USD",
+            )  # fmt: skip
+
+        self.database.write(work)
+
     def _fill_once(self, table: str, id: str, **values: object) -> None:
         if not self.rows(f"SELECT 1 FROM {table} WHERE id = :id", id=id):
             fill(self.database, table, id=id, **values)
@@ -126,6 +170,7 @@ class World:
         self.meter.catch_up()
         self.biller.catch_up()
         self.biller.close_days(grace_us=0)
+        self.costs.catch_up(grace_us=0)
 
     def rows(self, sql: str, **values: object) -> list[tuple[Any, ...]]:
         with self.database.read() as tx:

@@ -59,7 +59,8 @@ def test_the_footer_says_how_many_how_old_and_what_was_left_out() -> None:
     assert "`--all` shows the rest" in text
     assert "newest from 2022-07 (4 years old), oldest from 2019 (7 years old)" in text
     assert (
-        "1,200 with an implausible price (`--all` shows them), 6 without a GPU (`--count 0` shows them)" in text
+        "1,200 with an implausible price (`--all` shows them), 6 without a GPU (`--count 0` shows them)"
+        in text
     )
     assert "Exchange" not in text
 

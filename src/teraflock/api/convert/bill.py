@@ -7,11 +7,21 @@ import msgspec
 from teraflock.bill.charge.model import Amounts
 from teraflock.bill.charge.store import Booked
 from teraflock.bill.costs import Cost
+from teraflock.bill.margin.report import Margin, MarginRow
 from teraflock.bill.service import Bill, SumBy
 from teraflock.bill.times import moment
 from teraflock.bill.verify.service import Verdict
 from teraflock.fleet.model import Idle
-from teraflock.wire.bill import BillAnswer, CostAnswer, FaultAnswer, GroupAnswer, LineAnswer, VerdictAnswer
+from teraflock.wire.bill import (
+    BillAnswer,
+    CostAnswer,
+    FaultAnswer,
+    GroupAnswer,
+    LineAnswer,
+    MarginAnswer,
+    MarginRowAnswer,
+    VerdictAnswer,
+)
 
 
 def bill_answer(bill: Bill, by: SumBy, names: Mapping[str, str]) -> BillAnswer:
@@ -83,4 +93,26 @@ def verdict_answer(verdict: Verdict) -> VerdictAnswer:
         changes_to_come=verdict.changes_to_come,
         faults=tuple(FaultAnswer(where=each.where, what=each.what) for each in verdict.faults),
         faults_beyond=verdict.faults_beyond,
+    )
+
+
+def margin_answer(found: Margin) -> MarginAnswer:
+    return MarginAnswer(
+        month=found.month,
+        by=found.by,
+        rows=tuple(map(_margin_row, found.rows)),
+        totals=tuple(map(_margin_row, found.totals)),
+        hosts_without_cost=found.hosts_without_cost,
+    )
+
+
+def _margin_row(row: MarginRow) -> MarginRowAnswer:
+    return MarginRowAnswer(
+        id=row.id,
+        name=row.name,
+        currency=row.currency,
+        revenue_micros=row.revenue_micros,
+        cost_micros=row.cost_micros,
+        idle_micros=row.idle_micros,
+        margin_micros=row.margin_micros,
     )

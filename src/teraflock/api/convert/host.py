@@ -1,7 +1,9 @@
 """Hosts on the wire."""
 
+from teraflock.base.clock import at_microseconds
+from teraflock.bill.margin.model import CostRate
 from teraflock.fleet.model import Gpu, Host
-from teraflock.wire.host import HostAnswer, HostGpuAnswer
+from teraflock.wire.host import HostAnswer, HostCostAnswer, HostGpuAnswer
 
 
 def host_answer(host: Host) -> HostAnswer:
@@ -43,4 +45,16 @@ def _gpu(card: Gpu) -> HostGpuAnswer:
         memory_bytes=card.memory_bytes,
         healthy=card.healthy,
         free=card.instance_id is None,
+    )
+
+
+def host_cost_answer(number: int, rate: CostRate, name: str) -> HostCostAnswer:
+    return HostCostAnswer(
+        number=number,
+        host_id=rate.host_id,
+        host=name,
+        starts_at=at_microseconds(rate.from_us),
+        micros_per_hour=rate.micros_per_hour,
+        currency=rate.currency,
+        recorded_at=at_microseconds(rate.recorded_at_us),
     )

@@ -3,12 +3,12 @@
 from collections.abc import Generator
 
 from teraflock.api.call import Call, cut
-from teraflock.api.convert.bill import bill_answer, cost_answer, line_answer, verdict_answer
-from teraflock.api.query import BillQuery, LineQuery, MonthQuery, PageInProject
+from teraflock.api.convert.bill import bill_answer, cost_answer, line_answer, margin_answer, verdict_answer
+from teraflock.api.query import BillQuery, LineQuery, MarginQuery, MonthQuery, PageInProject
 from teraflock.api.route import Routes, Scope, Work
 from teraflock.bill.export.model import Account
 from teraflock.tenant.rules import Permission
-from teraflock.wire.bill import BillAnswer, CostPage, LinePage, VerdictAnswer
+from teraflock.wire.bill import BillAnswer, CostPage, LinePage, MarginAnswer, VerdictAnswer
 
 routes = Routes("bills")
 NUMBER_MAX = 2**63 - 1
@@ -57,6 +57,13 @@ def export_focus(call: Call, query: MonthQuery) -> Generator[bytes, None, None]:
 def verify_bills(call: Call) -> VerdictAnswer:
     """Work every charge out again from the events, and compare it with the books."""
     return verdict_answer(call.nouns.bills.verify())
+
+
+@routes.get("/v1/bill/margin", scope=Scope.HOUSE, may=Permission.BILL_WRITE, work=Work.LONG)
+def show_margin(call: Call, query: MarginQuery) -> MarginAnswer:
+    """Revenue, cost and margin of a month, over all tenants: by organisation, project, instance or host."""
+    bills = call.nouns.bills
+    return margin_answer(bills.margin(query.month or bills.month_now(), query.by))
 
 
 @routes.get("/v1/costs", scope=Scope.PROJECT, may=Permission.USAGE_READ)

@@ -1,14 +1,24 @@
 """Hosts, for operators."""
 
 from teraflock.api.call import Call, cut
-from teraflock.api.convert.host import host_answer
-from teraflock.api.query import HostPageQuery
+from teraflock.api.convert.host import host_answer, host_cost_answer
+from teraflock.api.query import HostPageQuery, Page
 from teraflock.api.route import Routes, Scope
 from teraflock.fleet.model import HostKind, HostState
+from teraflock.tenant.model import By
 from teraflock.tenant.rules import Permission
-from teraflock.wire.host import HostAnswer, HostChange, HostPage
+from teraflock.wire.host import (
+    HostAnswer,
+    HostChange,
+    HostCostAnswer,
+    HostCostPage,
+    HostCostRequest,
+    HostPage,
+)
 
 routes = Routes("hosts")
+NUMBER_MAX = 2**63 - 1
+"""The largest number a column holds."""
 
 
 @routes.get("/v1/hosts", scope=Scope.HOUSE, may=Permission.HOST_READ)
@@ -36,3 +46,24 @@ def change_host(call: Call, host: str, body: HostChange) -> HostAnswer:
     if body.state is not None:
         call.nouns.fleet.set_state(call.actor, host, HostState(body.state))
     return host_answer(call.nouns.fleet.host(host))
+
+
+@routes.get("/v1/host-costs", scope=Scope.HOUSE, may=Permission.HOST_READ)
+def list_host_costs(call: Call, query: Page) -> HostCostPage:
+    """List what operators recorded as the cost of own hosts, in the order it was recorded."""
+    after = min(int(query.after), NUMBER_MAX) if query.after.isdigit() else 0
+    found = call.nouns.bills.host_costs.history(after=after, limit=query.limit + 1)
+    rows, last = cut(tuple(found), query.limit)
+    names = {id: call.nouns.fleet.host(id).name for id in {rate.host_id for _, rate in rows}}
+    items = tuple(host_cost_answer(number, rate, names[rate.host_id]) for number, rate in rows)
+    return HostCostPage(items=items, next=str(last[0]) if last else None)
+
+
+@routes.put("/v1/hosts/{host}/cost", scope=Scope.HOUSE, may=Permission.HOST_WRITE, errors=("unknown_name",))
+def set_host_cost(call: Call, host: str, body: HostCostRequest) -> HostCostAnswer:
+    """Record what an own host costs an hour, from now or another time on. What was recorded before stays on record."""
+    found = call.nouns.fleet.own_host(host)
+    number, rate = call.nouns.bills.host_costs.set(
+        found, body.micros_per_hour, body.currency, start=body.starts_at, by=By(actor=call.actor)
+    )
+    return host_cost_answer(number, rate, found.name)

@@ -14,12 +14,12 @@ from teraflock.app.home import RATES_NAME
 from teraflock.app.local import Local
 from teraflock.app.own_cards import FILE_NAME as CARDS_NAME
 from teraflock.app.own_cards import read_own_cards
-from teraflock.app.price_book import read_book
+from teraflock.app.owned_servers import read_servers
 from teraflock.base.clock import Clock
 from teraflock.base.errors import TeraflockError, Unavailable
 from teraflock.base.exchange import Rates
 from teraflock.catalog.model import Card
-from teraflock.plan.owned import BOOK_NAME, Server
+from teraflock.plan.owned import FILE_NAME, Server
 from teraflock.storage.database import Database
 
 LOG: Final = logging.getLogger("teraflock.planner")
@@ -35,7 +35,9 @@ class PlannerFiles:
         self._opening = threading.Lock()
         self._rates = _CachedFile(f"{home}/{RATES_NAME}", lambda: Local(clock, home).rates)
         self._cards = _CachedFile[Sequence[Card]](f"{home}/{CARDS_NAME}", lambda: tuple(read_own_cards(home)))
-        self._servers = _CachedFile[Sequence[Server]](f"{home}/{BOOK_NAME}", lambda: tuple(read_book(home)))
+        self._servers = _CachedFile[Sequence[Server]](
+            f"{home}/{FILE_NAME}", lambda: tuple(read_servers(home))
+        )
 
     def database(self) -> Database:
         """Open the database of offers on first use. A new database gets the shipped offers."""

@@ -1,5 +1,6 @@
 """The whole proof: walks through the books once, in bounded memory but for what is bought and the sums."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import Any, Final
@@ -10,6 +11,7 @@ from teraflock.bill.price import store as price_store
 from teraflock.bill.verify import store
 from teraflock.bill.verify.amounts import Bought, Tariffs
 from teraflock.bill.verify.check import Fault, Known, check_instance, check_purchase
+from teraflock.bill.verify.costs import check_host, check_rates, check_uses, rate_of
 from teraflock.bill.verify.entries import Months, Sums, check_balance, check_charge_entries, check_grant
 from teraflock.bill.verify.invoices import check_invoice, check_invoice_entries
 from teraflock.bill.verify.terms import expected_terms, paid_for
@@ -25,6 +27,13 @@ _NUMBERED: Final = {
     "meter_reading": "readings",
     "charge": "charges",
     "ledger": "entries",
+    "host_cost": "host_costs",
+    "cost": "cost_lines",
+}
+
+_BY_HOST: Final = {
+    "host_use": "host_id, from_us, instance_id",
+    "host_use_open": "host_id, instance_id",
 }
 
 
@@ -55,6 +64,7 @@ class _Proof:
         self._taken = store.taken(tx)
         self._sums = Sums()
         self._months = Months()
+        self._rates: Counter[tuple[Any, ...]] = Counter()
         self._instances = self._charges = self._to_come = 0
         self._seen: set[str] = set()
         self._book = price_store.book(tx)
@@ -99,11 +109,10 @@ class _Proof:
             "reading": _Groups(store.rows(self._tx, "meter_reading"), "instance_id"),
             "charge": _Groups(store.rows(self._tx, "charge"), "subject"),
             "entry": _Groups(store.rows(self._tx, "ledger"), "subject"),
+            "use": _Groups(store.rows(self._tx, "host_use"), "instance_id"),
+            "open": _Groups(store.rows(self._tx, "host_use_open"), "instance_id"),
         }
-        while (
-            subject := min((s.key for s in streams.values() if s.key is not None), default=None)
-        ) is not None:
-            rows = {name: stream.take(subject) for name, stream in streams.items()}
+        for subject, rows in _together(streams):
             yield from self._subject(subject, rows, term_rows.pop(subject, []))
         for id in self._purchases.keys() - self._seen:
             yield from check_purchase(id, self._purchases[id], self._terms[id], term_rows.pop(id, []), [])
@@ -112,6 +121,7 @@ class _Proof:
         for grant in self._grants.values():
             yield from check_grant(grant, [])
         yield from self._invoices()
+        yield from self._costs()
         yield from self._months.check(store.charge_sums(self._tx))
         yield from self._sums.check(store.accounts(self._tx), store.trial_balance(self._tx))
 
@@ -144,6 +154,30 @@ class _Proof:
             yield from check_watched(subject, rows["event"], rows["ran"], self._watch)
             yield from check_traffic(subject, rows["event"], rows["reading"], sent, self._known)
             yield from check_charge_entries(rows["charge"], rows["entry"])
+            yield from self._subject_costs(subject, rows)
+
+    def _subject_costs(self, subject: str, rows: dict[str, list[Named]]) -> Iterator[Fault]:
+        """The uses of one instance are proved here; what its rented host cost is kept for later."""
+        project_id = next((said["project_id"] for said in rows["event"] if said["project_id"]), "")
+        for said in rows["event"]:
+            if said["kind"] == "instance.cost":
+                self._rates[rate_of(said, project_id)] += 1
+        yield from check_uses(subject, rows["event"], rows["use"], rows["open"])
+
+    def _costs(self) -> Iterator[Fault]:
+        for said in store.events(self._tx, "host"):
+            if said["kind"] == "host.cost":
+                self._rates[rate_of(said, "")] += 1
+        yield from check_rates(store.rows(self._tx, "host_cost"), self._rates)
+        tables = {"rate": "host_cost", "size": "host_size", "line": "cost", "booked": "cost_host"}
+        tables |= {"use": "host_use", "open": "host_use_open"}
+        by_host = {
+            name: _Groups(store.rows(self._tx, table, _BY_HOST.get(table, "")), "host_id")
+            for name, table in tables.items()
+        }
+        for host_id, rows in _together(by_host):
+            rows["use"] += [{**row, "until_us": None} for row in rows.pop("open")]
+            yield from check_host(host_id, rows)
 
     def _numbers(self) -> Iterator[Fault]:
         """Nothing was taken out: numbers have no gap and end where the cursors say."""
@@ -166,6 +200,12 @@ class _Proof:
                 yield Fault(where=f"invoice {row['number']}", what="numbers have a gap")
             yield from check_invoice(self._tx, row, previous.get(row["project_id"]))
             previous[row["project_id"]] = row
+
+
+def _together(streams: "dict[str, _Groups]") -> Iterator[tuple[str, dict[str, list[Named]]]]:
+    """What several streams have of each key, in its order."""
+    while (key := min((s.key for s in streams.values() if s.key is not None), default=None)) is not None:
+        yield key, {name: stream.take(key) for name, stream in streams.items()}
 
 
 class _Groups:

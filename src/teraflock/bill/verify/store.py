@@ -40,6 +40,18 @@ _COLUMNS: Final = {
         "number, project_id, month, currency, charges_after, charges_until, usage_micros, credit_micros, tax_micros,"
         " paid_micros, due_micros, issued_at_us, document"
     ),
+    "host_cost": (
+        "number, host_id, instance_id, project_id, from_us, micros_per_hour, currency, recorded_at_us"
+    ),
+    "host_size": "host_id, from_us, gpu_parts, vcpus, ram_bytes",
+    "host_use": "instance_id, sequence, host_id, project_id, from_us, until_us, gpu_parts, vcpus, ram_bytes",
+    "host_use_open": (
+        "instance_id, sequence, at_us, began_sequence, host_id, project_id, from_us, gpu_parts, vcpus, ram_bytes"
+    ),
+    "cost": (
+        "number, kind, reverses, host_id, day, instance_id, project_id, month, from_us, until_us, currency, micros"
+    ),
+    "cost_host": "host_id, booked_until_us",
 }
 _ORDER: Final = {
     "meter_interval": "instance_id, sequence, revision",
@@ -51,13 +63,19 @@ _ORDER: Final = {
     "purchase_term": "purchase_id, sequence",
     "credit_grant": "id",
     "invoice": "number",
+    "host_cost": "host_id, number",
+    "host_size": "host_id, from_us",
+    "host_use": "instance_id, sequence",
+    "host_use_open": "instance_id",
+    "cost": "host_id, day, number",
+    "cost_host": "host_id",
 }
 
 
-def rows(tx: Transaction, table: str) -> Iterator[Named]:
+def rows(tx: Transaction, table: str, order: str = "") -> Iterator[Named]:
     """All rows of a table, those about one thing one after the other."""
     names = [name.strip() for name in _COLUMNS[table].split(",")]
-    for row in tx.each(f"SELECT {_COLUMNS[table]} FROM {table} ORDER BY {_ORDER[table]}"):
+    for row in tx.each(f"SELECT {_COLUMNS[table]} FROM {table} ORDER BY {order or _ORDER[table]}"):
         yield dict(zip(names, row, strict=True))
 
 
@@ -101,6 +119,8 @@ def cursors(tx: Transaction) -> Named:
     bill = tx.one("SELECT intervals, charges, entries, booked_until_us FROM bill_cursor") or (0, 0, 0, 0)
     names = ("intervals_charged", "charges", "entries", "booked_until_us")
     counts = {"intervals": made.get("meter", 0), "readings": made.get("readings", 0)}
+    costs = tx.one("SELECT rates, lines FROM cost_cursor") or (0, 0)
+    counts |= {"host_costs": costs[0], "cost_lines": costs[1]}
     return {**counts, **dict(zip(names, bill, strict=True))}
 
 

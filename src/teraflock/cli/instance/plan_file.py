@@ -56,7 +56,7 @@ def choose(plan: Planned, rank: int | None) -> ChoiceShape:
             return each
     raise Refused(
         "No choice of the plan is an own server: only those can be launched on",
-        hint="`tera host cost set` adds one; `tera plan --top 100` shows more choices",
+        hint="`tera plan server add` adds one; `tera plan --top 100` shows more choices",
     )
 
 

@@ -11,8 +11,8 @@ from teraflock.app.local import Local
 from teraflock.base.clock import today
 from teraflock.base.money import decimal_text
 from teraflock.catalog.names import find_kinds
-from teraflock.cli.host_cost import server_from, server_options
 from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.plan.server import server_from, server_options
 from teraflock.cli.svg import Series, line_chart
 from teraflock.cli.table import Column, render
 from teraflock.offer.model import Mode, Query

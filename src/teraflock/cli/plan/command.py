@@ -7,7 +7,7 @@ import click
 from msgspec.structs import asdict
 
 from teraflock.app.local import Local
-from teraflock.app.price_book import read_book
+from teraflock.app.owned_servers import read_servers
 from teraflock.cli.lazy import LazyGroup
 from teraflock.cli.offer.filters import Suggested
 from teraflock.cli.offer.footer import rate_text
@@ -41,10 +41,11 @@ Examples:
 
 
 class _Plan(LazyGroup):
-    """Runs `tera plan …` itself, or the subcommand `buy-or-rent`, which is loaded on demand."""
+    """Runs `tera plan …` itself, or one of these subcommands, which are loaded on demand."""
 
     commands_by_name: ClassVar = {
-        "buy-or-rent": ("teraflock.cli.plan.buy_or_rent", "Compare buying a host with renting")
+        "buy-or-rent": ("teraflock.cli.plan.buy_or_rent", "Compare buying a server with renting"),
+        "server": ("teraflock.cli.plan.server", "List, add and remove servers you own, with their cost"),
     }
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -157,7 +158,7 @@ def plain(why: bool, explain: bool, as_json: bool, **words: Any) -> None:
     asked = PlanWords(**words)
     top = asked.top
     with Local() as local:
-        servers = read_book(local.home)
+        servers = read_servers(local.home)
         answered = answer(asked, local.database(), local.rates, local.clock, servers=servers)
         plan, wish, on = answered.plan, answered.wish, answered.on
         exchanged = sorted({choice.shape.currency for choice in plan.choices[:top]} - {wish.currency})

@@ -1,0 +1,218 @@
+"""Revenue, cost and margin of a month. For operators.
+
+Revenue is what was charged, before credits and tax. Amounts are converted day by day, by the rates of the price book
+that counted then; an amount without such a rate stays in its own currency, in a row of its own.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+import msgspec
+
+from teraflock.base.money import divided
+from teraflock.bill import costs
+from teraflock.bill.charge import store as charge_store
+from teraflock.bill.charge.model import Charge
+from teraflock.bill.charge.rules import DAY_US
+from teraflock.bill.desk import Desk
+from teraflock.bill.margin import store
+from teraflock.bill.margin.model import CostLine
+from teraflock.bill.margin.service import lines_to_come
+from teraflock.bill.margin.store import CostSum, RevenueSum
+from teraflock.bill.price.model import PriceBook
+from teraflock.bill.purchase import store as purchase_store
+from teraflock.fleet import store as fleet
+from teraflock.instance import store as instance_store
+from teraflock.meter import store as meter_store
+from teraflock.storage.database import Transaction
+from teraflock.tenant.model import OrganisationId
+from teraflock.tenant.organisation import store as organisation_store
+from teraflock.tenant.project import store as project_store
+
+MarginBy = Literal["organisation", "project", "instance", "host"]
+ROWS_MAX = 1_000  # of a report; what is beyond is summed up, by currency
+
+
+class MarginRow(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    """Empty: hosts that nobody used, or all rows beyond the first thousand."""
+    name: str
+    currency: str
+    revenue_micros: int = 0
+    cost_micros: int = 0
+    idle_micros: int = 0
+    """The part of the cost that served nobody."""
+
+    @property
+    def margin_micros(self) -> int:
+        return self.revenue_micros - self.cost_micros
+
+
+class Margin(msgspec.Struct, frozen=True, kw_only=True):
+    month: str
+    by: MarginBy
+    rows: tuple[MarginRow, ...]
+    totals: tuple[MarginRow, ...]
+    """One for each currency."""
+    hosts_without_cost: int
+    """Hosts with revenue whose cost is not known: their margin is too high."""
+
+
+class _Amount(msgspec.Struct, frozen=True, kw_only=True):
+    """Revenue or cost of one day, in the currency of the report where there is a rate."""
+
+    project_id: str
+    instance_id: str
+    host_id: str
+    currency: str
+    revenue: int = 0
+    cost: int = 0
+    idle: int = 0
+
+
+def margin(tx: Transaction, month: str, by: MarginBy, now_us: int) -> Margin:
+    names: dict[str, str] = {}
+    amounts = [*_revenue(tx, month, now_us, names), *_costs(tx, month, now_us)]
+    keyed: dict[tuple[str, str], list[_Amount]] = {}
+    totals: dict[tuple[str, str], list[_Amount]] = {}
+    organisations: dict[str, str] = {}
+    for amount in amounts:
+        if by == "organisation" and amount.project_id not in organisations:
+            organisations[amount.project_id] = _organisation(tx, amount.project_id)
+        key = _key(amount, by, organisations)
+        keyed.setdefault((key, amount.currency), []).append(amount)
+        totals.setdefault(("", amount.currency), []).append(amount)
+    rows = [_row(key, _name(tx, by, key[0], names), each) for key, each in keyed.items()]
+    return Margin(
+        month=month,
+        by=by,
+        rows=_bounded(rows),
+        totals=tuple(_row(key, "total", each) for key, each in sorted(totals.items())),
+        hosts_without_cost=len(_hosts(amounts, "revenue") - _hosts(amounts, "cost")),
+    )
+
+
+def _hosts(amounts: Iterable[_Amount], what: str) -> set[str]:
+    return {each.host_id for each in amounts if getattr(each, what) and each.host_id}
+
+
+def _revenue(tx: Transaction, month: str, now_us: int, names: dict[str, str]) -> Iterator[_Amount]:
+    """`names` of instances are filled in on the way."""
+    desk = Desk(tx)
+    sold = store.sold(tx, month)
+    projects = {each.project_id for each in sold} | {
+        meter.project_id for meter in meter_store.open_meters(tx)
+    }
+    for project_id in sorted(projects):
+        sold += _unbooked(costs.charges_to_come(tx, desk, project_id, now_us), month)
+    bought_for = {term.purchase_id: term.instance_id for term in purchase_store.terms_in_all_projects(tx)}
+    for each in sold:
+        instance_id = bought_for.get(each.subject, each.subject)
+        names[instance_id] = each.name
+        currency, micros = _exchanged(desk.book, each.currency, each.micros, each.day)
+        yield _Amount(
+            project_id=each.project_id,
+            instance_id=instance_id,
+            host_id=each.host_id,
+            currency=currency,
+            revenue=micros,
+        )
+
+
+def _unbooked(charges: Iterable[Charge], month: str) -> list[RevenueSum]:
+    return [
+        RevenueSum(
+            each.subject.id, each.subject.held.name, each.subject.project_id, each.subject.held.host,
+            each.slice.currency, each.slice.from_us // DAY_US, each.micros,
+        )
+        for each in charges
+        if each.slice.currency and charge_store.month_of(each.slice.from_us) == month
+    ]  # fmt: skip
+
+
+def _costs(tx: Transaction, month: str, now_us: int) -> Iterator[_Amount]:
+    book = Desk(tx).book
+    spent = store.spent(tx, month)
+    spent += [_spent(line) for line in lines_to_come(tx, now_us) if line.month == month]
+    for each in spent:
+        currency, micros = _exchanged(book, each.currency, each.micros, each.day)
+        yield _Amount(
+            project_id=each.project_id,
+            instance_id=each.instance_id,
+            host_id=each.host_id,
+            currency=currency,
+            cost=micros,
+            idle=0 if each.instance_id else micros,
+        )
+
+
+def _spent(line: CostLine) -> CostSum:
+    return CostSum(line.host_id, line.instance_id, line.project_id, line.currency, line.day, line.micros)
+
+
+def _exchanged(book: PriceBook, currency: str, micros: int, day: int) -> tuple[str, int]:
+    """An amount of a day in the currency of the price book; as it is, where the book of that day has no rate."""
+    period = book.at((day + 1) * DAY_US - 1)  # a book that was taken during the day counts for it
+    rates = period.prices.rates if period else {}
+    if currency == book.currency or not (rates.get(currency) and rates.get(book.currency)):
+        return currency, micros
+    return book.currency, divided(micros * rates[book.currency], rates[currency])
+
+
+def _key(amount: _Amount, by: MarginBy, organisations: dict[str, str]) -> str:
+    if by == "organisation":
+        return organisations[amount.project_id]
+    return {"project": amount.project_id, "instance": amount.instance_id, "host": amount.host_id}[by]
+
+
+def _organisation(tx: Transaction, project_id: str) -> str:
+    found = project_store.project_of_any_organisation(tx, project_id)
+    found = found or project_store.removed_project(tx, project_id)
+    return found.organisation_id if found else ""
+
+
+def _name(tx: Transaction, by: MarginBy, id: str, names: dict[str, str]) -> str:
+    if not id:
+        return "idle hosts" if by != "host" else "no host"
+    if by == "instance":
+        return names.get(id) or instance_store.name_in_all_projects(tx, id) or id
+    if by == "host":
+        host = fleet.host(tx, id)
+        return host.name if host else id
+    if by == "organisation":
+        organisation = organisation_store.organisation(tx, OrganisationId(id))
+        return organisation.name if organisation else id
+    project = project_store.project_of_any_organisation(tx, id) or project_store.removed_project(tx, id)
+    return project.name if project else id
+
+
+def _row(key: tuple[str, str], name: str, amounts: Iterable[_Amount]) -> MarginRow:
+    found = list(amounts)
+    return MarginRow(
+        id=key[0],
+        name=name,
+        currency=key[1],
+        revenue_micros=sum(each.revenue for each in found),
+        cost_micros=sum(each.cost for each in found),
+        idle_micros=sum(each.idle for each in found),
+    )
+
+
+def _bounded(rows: list[MarginRow]) -> tuple[MarginRow, ...]:
+    """The largest first; beyond a bound, one row for all others of a currency."""
+    rows.sort(key=lambda row: (-(row.revenue_micros + row.cost_micros), row.name, row.id, row.currency))
+    others: dict[str, list[MarginRow]] = {}
+    for row in rows[ROWS_MAX:]:
+        others.setdefault(row.currency, []).append(row)
+    summed = [
+        MarginRow(
+            id="",
+            name=f"{len(each):,} others",
+            currency=currency,
+            revenue_micros=sum(row.revenue_micros for row in each),
+            cost_micros=sum(row.cost_micros for row in each),
+            idle_micros=sum(row.idle_micros for row in each),
+        )
+        for currency, each in sorted(others.items())
+    ]
+    return (*rows[:ROWS_MAX], *summed)

@@ -1,0 +1,243 @@
+"""All SQL about what hosts cost us. Only operators and the loop of the books ask, so reads here cross tenants."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from teraflock.bill.charge.rules import DAY_US
+from teraflock.bill.margin.model import CostLine, CostRate, HostSize, HostUse, OpenUse
+from teraflock.storage.database import Row, Transaction
+from teraflock.storage.table import Table
+
+_RATE: Final = Table("host_cost", CostRate)
+_SIZE: Final = Table("host_size", HostSize, embed={"whole": ""})
+_USE: Final = Table("host_use", HostUse, embed={"held": ""})
+_OPEN: Final = Table("host_use_open", OpenUse, embed={"held": ""})
+_LINE: Final = Table("cost", CostLine)
+
+
+class CostCursor(msgspec.Struct, frozen=True, kw_only=True):
+    rates: int = 0
+    lines: int = 0
+
+
+class RevenueSum(msgspec.Struct, frozen=True):
+    """The charges of one day for one thing on one host."""
+
+    subject: str
+    name: str
+    project_id: str
+    host_id: str
+    currency: str
+    day: int
+    micros: int
+
+
+class CostSum(msgspec.Struct, frozen=True):
+    """The costs of one day of one host for one instance, or for none."""
+
+    host_id: str
+    instance_id: str
+    project_id: str
+    currency: str
+    day: int
+    micros: int
+
+
+def hold(tx: Transaction) -> CostCursor:
+    """The cursor, for work that will move it: whoever comes second waits here, before anything is numbered."""
+    tx.run("UPDATE cost_cursor SET name = name WHERE name = 'cost'")
+    row = tx.one("SELECT rates, lines FROM cost_cursor WHERE name = 'cost'")
+    return CostCursor(rates=row[0], lines=row[1]) if row else CostCursor()
+
+
+# -- rates -------------------------------------------------------------------------------------------------------------
+
+
+def add_rate(tx: Transaction, rate: CostRate) -> int:
+    """Record what a host costs; its number. Days that are booked and change by it are booked again."""
+    number = hold(tx).rates + 1
+    tx.run_many(
+        f"INSERT INTO host_cost (number, {_RATE.names}) VALUES (:number, {_RATE.marks})",
+        [(number, *_RATE.row(rate))],
+    )
+    tx.run("UPDATE cost_cursor SET rates = :number WHERE name = 'cost'", number=number)
+    tx.run(
+        "INSERT INTO cost_host (host_id, booked_until_us) VALUES (:host, :day_us) ON CONFLICT (host_id) DO UPDATE"
+        " SET booked_until_us = excluded.booked_until_us"
+        " WHERE cost_host.booked_until_us > excluded.booked_until_us",
+        host=rate.host_id,
+        day_us=rate.from_us // DAY_US * DAY_US,
+    )
+    return number
+
+
+def rates(tx: Transaction, host_id: str) -> list[CostRate]:
+    """All that was recorded of a host, in that order."""
+    rows = tx.all(f"{_RATE.select} WHERE host_id = :host ORDER BY number", host=host_id)
+    return [_RATE.value(row) for row in rows]
+
+
+def rates_of_own_hosts(tx: Transaction, *, after: int, limit: int) -> list[tuple[int, CostRate]]:
+    """What operators recorded, with the numbers."""
+    rows = tx.all(
+        f"SELECT number, {_RATE.names} FROM host_cost WHERE instance_id = '' AND number > :after"
+        " ORDER BY number LIMIT :limit",
+        after=after,
+        limit=limit,
+    )
+    return [(row[0], _RATE.value(row[1:])) for row in rows]
+
+
+# -- sizes -------------------------------------------------------------------------------------------------------------
+
+
+def newest_sizes(tx: Transaction) -> dict[str, HostSize]:
+    rows = tx.all(
+        f"{_SIZE.select} WHERE from_us = (SELECT MAX(n.from_us) FROM host_size n WHERE n.host_id = host_size.host_id)"
+    )
+    return {row[0]: _SIZE.value(row) for row in rows}
+
+
+def add_sizes(tx: Transaction, sizes: Iterable[HostSize]) -> None:
+    tx.run_many(_SIZE.insert + " ON CONFLICT (host_id, from_us) DO NOTHING", [_SIZE.row(e) for e in sizes])
+
+
+def sizes(tx: Transaction, host_id: str) -> list[HostSize]:
+    rows = tx.all(f"{_SIZE.select} WHERE host_id = :host ORDER BY from_us", host=host_id)
+    return [_SIZE.value(row) for row in rows]
+
+
+# -- uses --------------------------------------------------------------------------------------------------------------
+
+
+def instances_behind(tx: Transaction, *, limit: int) -> list[str]:
+    """Instances with changes that are metered, but not read here."""
+    rows = tx.all(
+        "SELECT m.instance_id FROM meter_instance m LEFT JOIN host_use_open u ON u.instance_id = m.instance_id"
+        " WHERE u.sequence IS NULL OR u.sequence < m.sequence ORDER BY m.instance_id LIMIT :limit",
+        limit=limit,
+    )
+    return [row[0] for row in rows]
+
+
+def open_use(tx: Transaction, instance_id: str) -> OpenUse:
+    row = tx.one(f"{_OPEN.select} WHERE instance_id = :id", id=instance_id)
+    return _OPEN.value(row) if row else OpenUse(instance_id=instance_id)
+
+
+def keep_open(tx: Transaction, uses: Iterable[OpenUse]) -> None:
+    tx.run_many(_OPEN.upsert("instance_id"), [_OPEN.row(each) for each in uses])
+
+
+def add_uses(tx: Transaction, uses: Sequence[HostUse]) -> None:
+    """Add uses that ended. A day that was booked before one of them was known is booked again."""
+    tx.run_many(_USE.insert, [_USE.row(each) for each in uses])
+
+
+def book_again(tx: Transaction, host_id: str, from_us: int) -> None:
+    """Book the days of a host from a time on once more, where they are booked."""
+    tx.run(
+        "UPDATE cost_host SET booked_until_us = :day_us WHERE host_id = :host AND booked_until_us > :day_us",
+        host=host_id,
+        day_us=from_us // DAY_US * DAY_US,
+    )
+
+
+def uses(tx: Transaction, host_id: str, from_us: int, until_us: int) -> list[HostUse]:
+    """Uses of a host that ended, as far as they touch a stretch of time."""
+    rows = tx.all(
+        f"{_USE.select} WHERE host_id = :host AND until_us > :from_us AND from_us < :until_us"
+        " ORDER BY from_us, instance_id",
+        host=host_id,
+        from_us=from_us,
+        until_us=until_us,
+    )
+    return [_USE.value(row) for row in rows]
+
+
+def open_uses(tx: Transaction, host_id: str, until_us: int) -> list[OpenUse]:
+    """Uses of a host that last, begun before a time."""
+    rows = tx.all(
+        f"{_OPEN.select} WHERE host_id = :host AND host_id <> '' AND from_us < :until_us"
+        " ORDER BY from_us, instance_id",
+        host=host_id,
+        until_us=until_us,
+    )
+    return [_OPEN.value(row) for row in rows]
+
+
+# -- lines -------------------------------------------------------------------------------------------------------------
+
+
+def hosts_due(tx: Transaction, until_us: int, *, limit: int) -> list[tuple[str, int]]:
+    """Hosts with days before a time that are not booked, and up to when they are."""
+    rows = tx.all(
+        "SELECT host_id, booked_until_us FROM cost_host WHERE booked_until_us < :until"
+        " ORDER BY booked_until_us, host_id LIMIT :limit",
+        until=until_us,
+        limit=limit,
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+def set_booked(tx: Transaction, host_id: str, until_us: int) -> None:
+    tx.run(
+        "UPDATE cost_host SET booked_until_us = :until WHERE host_id = :host", until=until_us, host=host_id
+    )
+
+
+def lines_of_day(tx: Transaction, host_id: str, day: int) -> list[tuple[int, CostLine]]:
+    """The lines of a day that were not taken back, with their numbers."""
+    rows = tx.all(
+        f"SELECT number, {_LINE.names} FROM cost c WHERE host_id = :host AND day = :day AND kind <> 'reversal'"
+        " AND NOT EXISTS (SELECT 1 FROM cost r WHERE r.host_id = c.host_id AND r.day = c.day"
+        " AND r.kind = 'reversal' AND r.reverses = c.number) ORDER BY number",
+        host=host_id,
+        day=day,
+    )
+    return [(row[0], _LINE.value(row[1:])) for row in rows]
+
+
+def last_day(tx: Transaction, host_id: str) -> int:
+    """The last day of a host that has lines; 0: it has none."""
+    row = tx.one("SELECT COALESCE(MAX(day), 0) FROM cost WHERE host_id = :host", host=host_id)
+    return int(row[0]) if row else 0
+
+
+def add_lines(tx: Transaction, lines: Sequence[CostLine], now_us: int) -> None:
+    """Add lines, numbered. The cursor must be held."""
+    row = tx.one("SELECT lines FROM cost_cursor WHERE name = 'cost'")
+    first = (row[0] if row else 0) + 1
+    tx.run_many(
+        f"INSERT INTO cost (number, {_LINE.names}, booked_at_us) VALUES (:number, {_LINE.marks}, :booked_at_us)",
+        [(number, *_LINE.row(line), now_us) for number, line in enumerate(lines, start=first)],
+    )
+    tx.run("UPDATE cost_cursor SET lines = lines + :count WHERE name = 'cost'", count=len(lines))
+
+
+def spent(tx: Transaction, month: str) -> list[CostSum]:
+    """The costs of a month that are booked."""
+    rows = tx.all(
+        "SELECT host_id, instance_id, project_id, currency, day, SUM(micros) FROM cost WHERE month = :month"
+        " GROUP BY host_id, instance_id, project_id, currency, day",
+        month=month,
+    )
+    return [CostSum(*row) for row in _with_sum(rows)]
+
+
+def sold(tx: Transaction, month: str) -> list[RevenueSum]:
+    """The charges of a month that are booked."""
+    rows = tx.all(
+        "SELECT subject, MAX(name), project_id, host, currency, from_us / 86400000000, SUM(micros) FROM charge"
+        " WHERE month = :month AND currency <> ''"
+        " GROUP BY subject, project_id, host, currency, from_us / 86400000000",
+        month=month,
+    )
+    return [RevenueSum(*row) for row in _with_sum(rows)]
+
+
+def _with_sum(rows: Iterable[Row]) -> Iterator[Row]:
+    """PostgreSQL adds up to a NUMERIC."""
+    return ((*row[:-1], int(row[-1])) for row in rows)
