@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from teraflock.drivers.lxd.driver import new_host_key
+from teraflock.drivers.lxd.ssh import new_host_key
 
 
 class Login:

@@ -12,11 +12,12 @@ from tests.engine.house import House
 from tests.long import sampled
 
 from teraflock.drivers.lxd import confinement, guest, names
-from teraflock.drivers.lxd.driver import Lxd, new_host_key
+from teraflock.drivers.lxd.driver import Lxd
 from teraflock.drivers.lxd.errors import EngineMissing
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.rest import Client
 from teraflock.drivers.lxd.setup import NotOurs, PoolWish
+from teraflock.drivers.lxd.ssh import new_host_key
 from teraflock.fleet.model import HostReport
 from teraflock.instance.driver import (
     DoesNotBoot,

@@ -1,7 +1,7 @@
-"""The loop that ends instances whose time limit is reached, and records an event some time before.
+"""The loop that ends instances at their time limit, and records an event some time before.
 
-The limit is a time in the row, so a server that was down ends what is overdue when it is back. It is charged until
-the limit, not until the server noticed.
+The limit is a time in the row. A server that was down ends overdue instances when it is back. They are
+charged until the limit, not until the server noticed.
 """
 
 from datetime import datetime, timedelta
@@ -43,7 +43,8 @@ class TimeLimitLoop:
             )
 
     def _apply(self, tx: Transaction, id: InstanceId) -> None:
-        """On the row as it is now: it may have been stopped or started anew meanwhile."""
+        """Apply the limit to the current row: the instance may have been stopped or restarted in the
+        meantime."""
         before = store.by_id_in_all_projects(tx, id)
         if before is None or before.wanted != Wanted.RUNNING or before.stop_at is None:
             return

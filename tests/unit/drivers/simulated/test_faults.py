@@ -38,7 +38,7 @@ def test_faults_read_back_from_their_text(faults: list[Fault]) -> None:
     "words", ["create", "create:then:killed", "create:half:bored", "create:half:killed*x"]
 )
 def test_words_that_are_no_fault(words: str) -> None:
-    with pytest.raises(BadInput, match="is no fault"):
+    with pytest.raises(BadInput, match="Invalid fault"):
         parse(words)
 
 
