@@ -1,7 +1,8 @@
-"""What a hostile tenant tries from inside a guest: against other tenants, the host, and the operator's network.
+"""Attacks of a hostile tenant from inside a guest: against other tenants, the host, and the operator's
+network.
 
-Every test has two guests of different projects, or says why one is enough. Each wall is also seen to be the wall: where
-it can be taken away, the attack succeeds without it.
+Every test has two guests of different projects, or explains why one is enough. Each test also proves which
+protection stops the attack: where the protection can be removed, the attack then succeeds.
 """
 
 import ctypes
@@ -61,7 +62,7 @@ print(libc.syscall(248, b"user", b"red-secret", b"RED-PASSWORD", 12, ctypes.c_lo
 
 
 def without_filter(client: Client, machine: Machine) -> None:
-    """Take the filter of system calls away, as a new hole in it would."""
+    """Remove the system call filter, as a new hole in it would."""
     name = names.guest(machine.id)
     client.put("instances", name, "state", body={"action": "stop", "timeout": 10, "force": True})
     client.patch("instances", name, body={"config": {"security.syscalls.deny": ""}})
@@ -78,7 +79,7 @@ def test_every_attempt_of_the_probe_is_stopped_by_the_filter(
     without_filter(client, red)
     open_doors = json.loads(ran(driver, red, "python3", "-", stdin=PROBE))
     succeeded = {**open_doors["keys"], **open_doors["disk"], **open_doors["surface"]}
-    assert succeeded["create a subvolume, high bit set"] == "allowed", "the filter was the wall, nothing else"
+    assert succeeded["create a subvolume, high bit set"] == "allowed", "only the filter stopped it"
     assert succeeded["create a subvolume, by the 32-bit door"] in ("allowed", "refused: SIGSEGV")
     assert succeeded["user namespace by unshare"] == succeeded["add a key"] == "allowed"
 
@@ -90,7 +91,7 @@ def test_guests_have_separate_user_ids_and_see_no_key_of_each_other(
     firsts = [int(each[1]) for each in maps]
     assert all(each[0] == "0" and int(each[2]) == ids.SIZE for each in maps)
     assert abs(firsts[0] - firsts[1]) >= ids.SIZE
-    # The ranges must hold without the filter too: one layer does not rest on the other.
+    # The ranges must protect without the filter too: the layers are independent.
     for each in (red, blue):
         without_filter(client, each)
     serial, _ = python(driver, red, ADD_KEY).split()
@@ -116,8 +117,8 @@ def test_a_range_is_given_away_only_when_no_key_or_process_of_it_is_left(
     first = int(client.get("instances", names.guest(red.id))["config"]["security.idmap.base"])
     index = ids.index_of(first)
     assert index is not None
-    assert index in ids.indexes_in_use(), "its processes are seen from the host"
-    # A key that outlives its guest: a session of the same ids, which the host keeps.
+    assert index in ids.indexes_in_use(), "the host sees its processes"
+    # A key that outlives its guest: the host keeps a session with the same ids.
     pid, let_go = kept_key(first)
     driver.delete(red.handle)
     ranges = ids.Ranges("other", tmp_path, grants=[tmp_path / "subuid"])
@@ -131,7 +132,7 @@ def test_a_range_is_given_away_only_when_no_key_or_process_of_it_is_left(
 
 
 def kept_key(uid: int) -> tuple[int, int]:
-    """A process that has a key in the name of `uid`, and what to close for its end."""
+    """Return a process that holds a key of `uid`, and what to close to end it."""
     told_reading, told = os.pipe()
     until, let_go = os.pipe()
     pid = os.fork()
@@ -154,7 +155,7 @@ def kept_key(uid: int) -> tuple[int, int]:
 
 
 def until_clean(index: int) -> None:
-    """The kernel collects keys that nobody holds a moment later."""
+    """Wait until the kernel has collected unused keys, which takes a moment."""
     for _ in range(600):
         if index not in ids.indexes_in_use():
             return
@@ -184,7 +185,7 @@ def test_doctor_s_probe_sees_the_walls_and_leaves_nothing(driver: Lxd, client: C
 def test_no_way_of_writing_passes_the_disk_limit(
     driver: Lxd, client: Client, a_machine: MachineMaker
 ) -> None:
-    """One guest is enough: what its limit does not hold, all others pay for."""
+    """One guest is enough: data beyond its limit uses up the space of all others."""
     machine = a_machine(NETWORKS[0], disk_bytes=GIB)
     launched(driver, machine)
     ways = {
@@ -199,7 +200,7 @@ def test_no_way_of_writing_passes_the_disk_limit(
         if way == "after a snapshot":
             driver.snapshot(machine.handle, "snp_walk")
         said = ran(driver, machine, "sh", "-c", script)
-        # What is copied by reference takes no room, and is let through.
+        # Copies by reference take no space, and are allowed.
         assert way == "reflink" or "quota" in said.lower() or "No space" in said, (way, said)
         assert used_bytes(driver, client, machine) <= GIB + 64 * MIB, way
         ran(driver, machine, "sh", "-c", "rm -f /root/a /root/b*; sync")
@@ -328,7 +329,7 @@ print("\\n".join(sorted(seen)))
 
 @pytest.fixture
 def neighbour(driver: Lxd, a_machine: MachineMaker) -> Machine:
-    """In red's own project: on one bridge nothing but the guard stands between two guests."""
+    """A guest in red's own project: on one bridge only the guard separates guests."""
     machine = a_machine(NETWORKS[0])
     launched(driver, machine)
     return machine
@@ -348,7 +349,7 @@ def test_nobody_sends_in_another_s_name_even_without_the_engine_s_filters(
     driver: Lxd, house: House, red: Machine, neighbour: Machine
 ) -> None:
     lie, gateway = "02:00:00:aa:bb:cc", NETWORKS[0].gateway
-    house.inside_command("nft", "delete", "table", "bridge", "lxd")  # the engine's, where it has one
+    house.inside_command("nft", "delete", "table", "bridge", "lxd")  # the engine's own table, if it has one
     own = names.hardware_address(driver.networks._ours.installation, red.address)
     frames = (
         ("udp", "own", "8.8.8.8", neighbour.address),
@@ -365,16 +366,17 @@ def test_nobody_sends_in_another_s_name_even_without_the_engine_s_filters(
     assert "86dd" not in said
     assert "8100" not in said
     honest = heard(driver, neighbour, red, ("udp", "own", red.address, neighbour.address))
-    assert f"{own} 0800 spoof" in honest, "what it says in its own name arrives"
+    assert f"{own} 0800 spoof" in honest, "traffic with its own address arrives"
     house.inside_command("nft", "delete", "table", "bridge", driver.networks._ours.guard_table)
-    assert "spoof" in heard(driver, neighbour, red, frames[0]), "our table was the wall, nothing else"
+    assert "spoof" in heard(driver, neighbour, red, frames[0]), "only our table stopped it"
     driver.hosts()
-    assert "spoof" not in heard(driver, neighbour, red, frames[0]), "it comes back by itself"
+    assert "spoof" not in heard(driver, neighbour, red, frames[0]), "the table is restored automatically"
 
 
 @pytest.fixture
 def a_world(house: House, driver: Lxd) -> Iterator[str]:
-    """A way out through the neighbour, who also plays a cloud's credentials service and the operator's network."""
+    """Open a way out through the neighbour, which also acts as a credentials service and the operator's
+    network."""
     world, inner = "203.0.113.7", "192.168.77.7"
     for address in (f"{world}/32", "169.254.169.254/32", f"{inner}/32"):
         house.outside("ip", "address", "add", address, "dev", "lo")
@@ -413,9 +415,9 @@ def test_guests_reach_the_world_and_neither_the_operator_s_network_nor_credentia
     assert said["192.168.77.7"] == "allowed"
     assert said["169.254.169.254"] == said[OUTSIDE_ADDRESS] == closed
     driver.networks.drop_firewall()
-    assert reached(driver, red, targets[1])["169.254.169.254"] == "allowed", "our table was the wall"
+    assert reached(driver, red, targets[1])["169.254.169.254"] == "allowed", "only our table stopped it"
     driver.hosts()
-    assert driver.networks.allowed_out() == ("192.168.77.0/24",), "what was allowed is kept with the engine"
+    assert driver.networks.allowed_out() == ("192.168.77.0/24",), "the engine stores the allowed networks"
     assert reached(driver, red, *targets[1:3]) == {"169.254.169.254": closed, "192.168.77.7": "allowed"}
 
 
@@ -449,7 +451,7 @@ def test_names_of_the_project_s_guests_are_served_and_no_others(
     driver.delete(neighbour.handle)
     assert python(driver, red, LOOK_UP, asked[0]) == f"{asked[0]} unknown"
     outside = house.outside("python3", "-c", DIG, NETWORKS[0].gateway, red.hostname)
-    assert outside.stdout.strip() == "silent", "the name server answers guests alone"
+    assert outside.stdout.strip() == "silent", "the DNS server answers only guests"
 
 
 DIG = """
@@ -500,4 +502,4 @@ def test_the_surface_is_a_setting() -> None:
     )
     assert set(opened) < set(closed)
     assert not any(word in line for line in opened for word in ("unshare", "clone", "io_uring", "bpf"))
-    assert any(line.startswith("ioctl") for line in opened), "disk limits are no matter of taste"
+    assert any(line.startswith("ioctl") for line in opened), "disk limits cannot be turned off by a setting"

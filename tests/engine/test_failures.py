@@ -1,4 +1,4 @@
-"""What breaks, and what is left of it."""
+"""Failures of the engine, and what they leave."""
 
 import contextlib
 import subprocess
@@ -42,7 +42,7 @@ def test_guests_outlive_a_daemon_that_is_killed(driver: Lxd, house: House, a_mac
     after = driver.look(machine.handle)
     assert before
     assert after
-    assert after.started_at == before.started_at, "it ran on, and is charged for that time"
+    assert after.started_at == before.started_at, "it kept running, and is charged for that time"
     assert launched(driver, machine) == key
     other = a_machine()
     launched(driver, other)
@@ -82,9 +82,7 @@ def test_a_daemon_killed_in_the_middle_of_a_make_or_an_end(
     machine = a_machine()
     driver.prepare(machine)
     begin_making(client, machine)
-    time.sleep(
-        milliseconds / 1000
-    )  # where in its work this hits is up to the machine: more moments than one are tried
+    time.sleep(milliseconds / 1000)  # the moment is random, so several are tried
     house.daemon.kill()
     house.daemon.ensure()
     until_done(lambda: driver.create(machine))
@@ -112,7 +110,7 @@ def begin_making(client: Client, machine: Machine) -> None:
 
 
 def until_done(act: Callable[[], None]) -> None:
-    """Busy is no failure: the loops of the server come back too."""
+    """Repeat while the engine is busy, as the server's loops do."""
     for _ in range(200):
         try:
             return act()
@@ -217,7 +215,7 @@ def test_what_is_not_ours_is_not_touched(
 
 
 def everything(host: Client) -> list[str]:
-    """All there is in the engine, and all tables of installations; its own ones the engine keeps for itself."""
+    """Return everything in the engine, and all tables of installations except the engine's own."""
     kinds = ("projects", "storage-pools", "networks", "images", "instances", "profiles")
     found = [address for kind in kinds for address in host.get(kind) if "uplink" not in address]
     listed = subprocess.run(["nft", "list", "tables"], capture_output=True, text=True, check=True)

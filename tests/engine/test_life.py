@@ -1,4 +1,4 @@
-"""The life of one instance on the real engine."""
+"""The life cycle of one instance on the real engine."""
 
 import msgspec
 import pytest
@@ -66,7 +66,7 @@ def test_limits_hold_and_change_while_the_guest_runs(driver: Lxd, a_machine: Mac
     grown = msgspec.structs.replace(machine, vcpus=2, ram_bytes=768 * MIB, disk_bytes=3 * GIB)
     eat = "x = bytearray(600 << 20); print(len(x))"
     fill = "import os; f = open('/fill', 'wb')\nwhile True: f.write(os.urandom(1 << 22))"
-    assert ran(driver, machine, "python3", "-c", eat).exit_code == 137, "512 MiB are no room for 600"
+    assert ran(driver, machine, "python3", "-c", eat).exit_code == 137, "600 MiB must not fit into 512"
     assert ran(driver, machine, "nproc").stdout == b"1\n"
     assert b"No space left" in ran(driver, machine, "python3", "-c", fill).stderr or (
         b"quota exceeded" in ran(driver, machine, "python3", "-c", fill).stderr
@@ -120,7 +120,7 @@ def test_the_machine_s_command_runs_once_and_its_end_is_kept(driver: Lxd, a_mach
     driver.start(machine.handle)
     launched(driver, machine)
     ran(driver, machine, "systemctl", "start", "teraflock-command")
-    assert driver.command_state(machine.handle) == state, "what ended does not run again"
+    assert driver.command_state(machine.handle) == state, "a command that ended does not run again"
 
 
 def driver_without_command(driver: Lxd, a_machine: MachineMaker) -> object:
@@ -139,7 +139,7 @@ def test_user_data_runs_once_if_it_is_a_script(driver: Lxd, a_machine: MachineMa
     ran(driver, other, "sh", "-c", f"until [ -e {STATE}/first-boot.begun ]; do sleep 0.1; done")
     once = ran(driver, machine, "cat", "/root/done").stdout
     assert once == b"ran {{ config_get('user.host-key', '') }} {% if %} $HOME\n", (
-        "the user's braces are no template"
+        "braces in user data are not a template"
     )
     driver.stop(machine.handle, force=False)
     driver.start(machine.handle)
@@ -167,7 +167,7 @@ def test_user_data_that_is_cut_off_ends_with_the_next_start(driver: Lxd, a_machi
 
 
 def test_a_guest_cannot_confuse_the_look_at_its_command(driver: Lxd, a_machine: MachineMaker) -> None:
-    """Whatever it writes in place of its exit code and log: a folder, a link to a device, no number."""
+    """The guest writes a folder, a link to a device, or text in place of its exit code and log."""
     machine = a_machine(command=("sleep", "1000"))
     launched(driver, machine)
     exit_code = f"/var/lib/teraflock/{names.machine_id(machine.id)}/command.exit"
@@ -199,7 +199,9 @@ def test_a_snapshot_brings_the_disk_back(driver: Lxd, a_machine: MachineMaker) -
     assert ran(driver, machine, "cat", "/root/note").stdout == b"first\n"
     seen = driver.look(machine.handle)
     assert seen is not None
-    assert (seen.vcpus, seen.ram_bytes) == (2, 600 * MIB), "the disk comes back, not what it was given then"
+    assert (seen.vcpus, seen.ram_bytes) == (2, 600 * MIB), (
+        "the disk is restored, but not the settings of that time"
+    )
     for _ in range(2):
         driver.delete_snapshot(machine.handle, "snp_one")
 
@@ -227,16 +229,14 @@ def test_an_image_made_from_an_instance_begins_anew(
     for _ in range(2):
         driver.delete_image("img_mine")
     assert set(driver.images()) == {"img_base"}
-    assert ran(driver, other, "cat", "/root/note").stdout == b"kept\n", (
-        "instances live on without their image"
-    )
+    assert ran(driver, other, "cat", "/root/note").stdout == b"kept\n", "instances do not need their image"
 
 
 def test_a_guest_sees_its_own_share_of_memory_and_processors(
     driver: Lxd, house: House, a_machine: MachineMaker
 ) -> None:
     if not house.daemon.lxcfs.answers():
-        pytest.skip("no lxcfs here: guests see all of the host")
+        pytest.skip("lxcfs is not installed: guests see the whole host")
     machine = a_machine()
     launched(driver, machine)
 
@@ -255,7 +255,7 @@ def test_a_guest_sees_its_own_share_of_memory_and_processors(
     assert shares() == (768 * MIB, 2, 2)
     house.daemon.kill()
     house.daemon.ensure()
-    assert shares() == (768 * MIB, 2, 2), "a daemon that dies takes nothing from its guests"
+    assert shares() == (768 * MIB, 2, 2), "guests keep their lxcfs when the daemon dies"
 
 
 def test_an_lxcfs_that_died_is_there_again_for_the_next_start(
@@ -263,7 +263,7 @@ def test_an_lxcfs_that_died_is_there_again_for_the_next_start(
 ) -> None:
     lxcfs = house.daemon.lxcfs
     if not lxcfs.answers():
-        pytest.skip("no lxcfs here: guests see all of the host")
+        pytest.skip("lxcfs is not installed: guests see the whole host")
     machine = a_machine()
     launched(driver, machine)
     house.inside_command("sh", "-c", f"kill -9 $(cat {house.folder}/{ENGINE}.lxcfs.pid)")

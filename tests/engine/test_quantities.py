@@ -1,4 +1,4 @@
-"""What leaves the house and what snapshots keep, on a real engine: the kernel's counters, the pool's sizes."""
+"""Traffic and snapshot sizes on a real engine: the kernel's counters, the pool's sizes."""
 
 import subprocess
 import sys
@@ -51,11 +51,11 @@ for _ in range(8):
 
 @pytest.fixture
 def open_driver(driver: Lxd) -> Iterator[Lxd]:
-    """The world begins and ends at the neighbour: there is no route beyond."""
+    """Allow guests to reach the neighbour. There is no route beyond it."""
     driver.networks._way_out = True
     driver.networks.allow_out(
         (f"{OUTSIDE_ADDRESS}/32",)
-    )  # the host is attached to its network, so it is closed
+    )  # the host is attached to this network, so it is closed by default
     yield driver
     driver.networks._way_out = False
     driver.networks.allow_out(())
@@ -63,7 +63,7 @@ def open_driver(driver: Lxd) -> Iterator[Lxd]:
 
 @pytest.fixture
 def neighbour(house: House) -> Iterator[None]:
-    """Somebody outside who takes whatever is sent."""
+    """Start a server outside that accepts whatever is sent."""
     enter = ["nsenter", f"--target={house.outside_pid}", "--net", "--"]
     sink = subprocess.Popen([*enter, sys.executable, "-c", SINK], stdout=subprocess.PIPE, text=True)
     assert sink.stdout
@@ -84,11 +84,11 @@ def test_what_leaves_the_house_is_counted_and_what_stays_is_not(
     assert ran(driver, two, "sh", "-c", f"python3 -c '{SINK}' >/dev/null 2>&1 & sleep 1") == ""
     before = count(driver, one)
     assert ran(driver, one, "python3", "-c", SEND, two.address, "32") == "sent"
-    assert count(driver, one) - before < MIB // 10, "what guests of a project say to each other is free"
+    assert count(driver, one) - before < MIB // 10, "traffic between guests of a project is free"
     before = count(driver, one)
     assert ran(driver, one, "python3", "-c", SEND, OUTSIDE_ADDRESS, "32") == "sent"
     sent = count(driver, one) - before
-    assert 32 * MIB <= sent <= 32 * MIB * 1.02 + 32 * MIB * 60 / 1448, "within 2 %, and headers"
+    assert 32 * MIB <= sent <= 32 * MIB * 1.02 + 32 * MIB * 60 / 1448, "within 2 %, including headers"
     assert count(driver, two) < MIB // 10
 
 
@@ -144,14 +144,14 @@ def test_a_snapshot_keeps_what_was_written_since_the_one_before(driver: Lxd, a_m
     write("a", 64)
     first = driver.snapshot(machine.handle, "snp_one")
     assert 64 * MIB <= first <= 72 * MIB
-    assert driver.snapshot(machine.handle, "snp_one") == first, "asked again, it says the same"
+    assert driver.snapshot(machine.handle, "snp_one") == first, "a repeated call returns the same size"
     write("b", 16)
     second = driver.snapshot(machine.handle, "snp_two")
     assert 16 * MIB <= second <= 24 * MIB
     assert driver.snapshot(machine.handle, "snp_one") == first
     driver.restore(machine.handle, "snp_one")
     assert driver.snapshot(machine.handle, "snp_three") <= 2 * MIB, (
-        "a disk just put back has nothing of its own"
+        "a disk that was just restored has no data of its own"
     )
 
 

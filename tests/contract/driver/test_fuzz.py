@@ -1,4 +1,5 @@
-"""Words of every kind go to an engine and come back as they were: many on the simulated one, a few on a real one."""
+"""Text of every kind passes through an engine unchanged: many examples on the simulated engine, a few on a
+real one."""
 
 import string
 
@@ -29,7 +30,7 @@ VARIABLES = st.dictionaries(
 
 
 def examples(ground: Ground) -> settings:
-    """A real engine takes seconds for each, so its failures are not made smaller either."""
+    """Limit the examples: a real engine takes seconds for each, so failures are not shrunk either."""
     if ground.around.real:
         return settings(max_examples=3, deadline=None, phases=[Phase.generate])
     return settings(max_examples=60, deadline=None)

@@ -1,4 +1,5 @@
-"""What is inside a guest, on every engine: programs, the instance's own command, snapshots, images made of it."""
+"""The inside of a guest, on every engine: programs, the instance's command, snapshots, and images made from
+it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -71,7 +72,7 @@ def test_a_command_runs_and_its_end_is_kept(
     ground.driver.start(machine.handle)
     ground.answers(machine)
     again = ground.driver.command_state(machine.handle)
-    assert again == CommandState(exit_code=exit_code, log=log), "what ended does not begin again"
+    assert again == CommandState(exit_code=exit_code, log=log), "a command that ended does not run again"
 
 
 def test_a_command_under_way_has_no_exit_code(ground: Ground) -> None:
@@ -131,7 +132,7 @@ def test_a_counter_of_what_was_sent_outlives_a_stop_and_ends_with_its_instance(g
     ground.answers(machine)
     again = ground.driver.sent(machine.handle)
     assert again is not None
-    assert again.epoch != after.epoch or again.bytes >= after.bytes, "what begins anew says so"
+    assert again.epoch != after.epoch or again.bytes >= after.bytes, "a new boot has a new boot id"
     ground.driver.delete(machine.handle)
     assert ground.driver.sent(machine.handle) is None
     assert machine.id not in {each.instance_id for each in ground.driver.all_sent()}
@@ -161,7 +162,7 @@ def test_images_are_made_of_instances(ground: Ground) -> None:
         made = ground.up(image=PUBLISHED)
         assert ground.words(made, "cat", "/root/file") == b"mine"
         assert ground.words(made, "hostname").decode().strip() == made.hostname
-        assert ground.answers(made).host_key != first, "a key that two guests have is nobody's"
+        assert ground.answers(made).host_key != first, "two guests must not share a host key"
         ground.driver.delete(made.handle)
     finally:
         for _ in range(2):
@@ -205,7 +206,7 @@ def _ended(
 
 def _needs(ground: Ground, capability: Capability) -> None:
     if not ground.can(capability):
-        pytest.skip(f"this engine has no {capability}")
+        pytest.skip(f"this engine does not support {capability}")
 
 
 def test_a_command_of_a_new_run_begins_anew_with_an_empty_log(ground: Ground) -> None:
@@ -220,7 +221,7 @@ def test_a_command_of_a_new_run_begins_anew_with_an_empty_log(ground: Ground) ->
     ground.answers(again)
     assert _ended(ground, again) == CommandState(exit_code=0, log=b"done\n")
     ground.driver.stop(machine.handle, force=True)
-    ground.driver.resize(again)  # the same run: what it left stays
+    ground.driver.resize(again)  # the same run: its results stay
     assert ground.driver.command_state(machine.handle) == CommandState(exit_code=0, log=b"done\n")
 
 
@@ -232,7 +233,7 @@ def test_the_end_of_user_data_can_be_read(ground: Ground) -> None:
     )
     ground.driver.stop(machine.handle, force=True)
     state = ground.driver.user_data_state(machine.handle)
-    assert state == CommandState(exit_code=5, log=b"it is done\n"), "also of one that is stopped"
+    assert state == CommandState(exit_code=5, log=b"it is done\n"), "also for a stopped instance"
     assert ground.driver.user_data_state(ground.up().handle) is None
 
 

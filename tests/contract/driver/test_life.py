@@ -1,4 +1,4 @@
-"""An instance from nothing to nothing, on every engine: each call, each call twice, and broken off anywhere."""
+"""The life cycle of an instance, on every engine: each call, each call twice, and interrupted at any point."""
 
 import pytest
 from msgspec.structs import replace
@@ -44,7 +44,9 @@ def test_a_launch_ends_with_a_guest_that_answers(ground: Ground) -> None:
     assert (seen.slots or (), seen.altered) == ((), False)
     assert (seen.made is not None) == (not ground.can(Capability.PLACEMENT))
     assert seen in list(ground.driver.sightings())
-    assert seen.started_at is not None, "by this it is told whether a guest ran on while nobody watched"
+    assert seen.started_at is not None, (
+        "the start time shows whether a guest kept running while the server did not watch"
+    )
     ground.driver.stop(machine.handle, force=True)
     stopped = ground.driver.look(machine.handle)
     assert stopped is not None
@@ -97,7 +99,9 @@ def test_a_delete_after_any_call_leaves_nothing(ground: Ground, done: tuple[str,
     assert ground.driver.look(machine.handle) is None
     assert machine.id not in ground.sighted()
     assert not any(ground.around.port_answers(machine, port) for port in machine.ports)
-    again = replace(ground.machine(), address=machine.address, ports=machine.ports)  # all it had is free
+    again = replace(
+        ground.machine(), address=machine.address, ports=machine.ports
+    )  # everything it had is free
     for stage in STAGES:
         ground.advance(again, stage)
     assert _seen(ground, again.handle) == Seen.RUNNING
@@ -119,7 +123,7 @@ def test_a_stop_keeps_the_disk(ground: Ground) -> None:
     ground.driver.stop(machine.handle, force=False)
     ground.driver.start(machine.handle)
     assert ground.answers(machine).host_key == first, (
-        "the guest is the same: no client may be warned of another"
+        "the guest keeps its host key, so that SSH clients do not warn"
     )
     assert ground.words(machine, "cat", "/root/kept") == b"\x00\xffmine"
 
@@ -160,7 +164,7 @@ def test_limits_become_smaller_at_rest(ground: Ground) -> None:
 
 
 def test_what_is_not_there(ground: Ground) -> None:
-    """What ends something has nothing to do; what needs something says that it is missing."""
+    """Calls that end something succeed; calls that need something report that it is missing."""
     driver, machine = ground.driver, ground.machine(handle=Handle(UNKNOWN, ground.host))
     handle = machine.handle
     driver.stop(handle, force=False)

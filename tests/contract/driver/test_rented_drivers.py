@@ -1,6 +1,6 @@
-"""What every driver of a cloud that rents out machines promises, tried on the template over a fake cloud.
+"""The contract of drivers for clouds that rent out machines, tested on the template with a fake cloud.
 
-A driver copied from the template is added to `drivers` below, over a fake of its own cloud.
+Add a driver copied from the template to `drivers` below, with a fake of its own cloud.
 """
 
 from collections.abc import Iterable, Sequence
@@ -49,7 +49,7 @@ TYPE = MachineType(
 
 
 class FilledIn(TemplateDriver):
-    """The template with its four methods filled in, over machines in a dictionary."""
+    """The template with its four methods implemented, over machines in a dictionary."""
 
     def __init__(self, clock: FixedClock) -> None:
         super().__init__("sky", "mark", clock, url="", key="")
@@ -135,7 +135,7 @@ def test_a_lost_answer_is_looked_for_before_anything_is_rented_again(
     driver.there.clear()
     clock.move(GRACE)
     assert driver.create(machine(asked_at=START)).remote_id == "m-1", (
-        "it must have shown by now: there is none"
+        "it must be listed by now, so there is none"
     )
 
 

@@ -1,4 +1,4 @@
-"""Archives of images nobody has any more are removed, the shipped base stays."""
+"""Archives of unused images are removed; the archive of the base image is kept."""
 
 from pathlib import Path
 

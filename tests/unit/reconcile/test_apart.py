@@ -1,4 +1,4 @@
-"""A site that hangs delays no other, and is not asked again before it has answered."""
+"""A site that hangs does not delay others, and gets no new request until it has answered."""
 
 import threading
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What differs between an engine and our books is found, and nothing else is touched."""
+"""Drift finds every difference between an engine and the database, and changes nothing else."""
 
 from hypothesis import given
 from hypothesis import strategies as st

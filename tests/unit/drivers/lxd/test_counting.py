@@ -1,4 +1,4 @@
-"""Counters of what leaves the host: whoever has one keeps it, an address's next owner begins at nothing."""
+"""Traffic counters: existing counters are kept, and a new owner of an address starts at zero."""
 
 import json
 import shutil
@@ -28,7 +28,7 @@ def test_brought_to_what_is_wanted(found: dict[str, str], wanted: dict[str, str]
         if verb == "delete":
             del now[address]
         else:
-            assert address not in now, "`create` is refused where one is"
+            assert address not in now, "`create` fails if the counter exists"
             owner, epoch = line.split('"')[1].split()
             now[address] = (owner, epoch)
     assert {address: owner for address, (owner, _) in now.items()} == wanted
@@ -65,12 +65,12 @@ def test_the_kernel_counts_and_a_rebuilt_table_goes_on() -> None:
     command = ["unshare", "--user", "--map-root-user", "--net", "sh", "-c", PROBE]
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode != 0 and b"unshare" in done.stderr:
-        pytest.skip("no namespaces here")
+        pytest.skip("namespaces are not available")
     assert done.returncode == 0, done.stderr.decode()
     ((counter, count),) = counting.counters_from(done.stdout)
     assert counter == Counter("127.0.0.1", "ins_1", "first")
-    assert count >= 1000, "972 bytes with their headers, and the answer that nobody listens"
-    assert count < 2000, "what goes to one of our bridges, as `lo` is by then, is not counted"
+    assert count >= 1000, "972 bytes with their headers, and the ICMP error in response"
+    assert count < 2000, "traffic to one of our bridges, which `lo` is now, is not counted"
 
 
 def test_an_empty_set_is_read_as_none() -> None:

@@ -1,4 +1,4 @@
-"""The firewall's text: nothing but numbers, addresses and bridges gets in, and `nft` reads it."""
+"""The firewall's text: it contains only checked numbers, addresses and bridges, and `nft` accepts it."""
 
 import shutil
 import subprocess
@@ -51,7 +51,7 @@ def test_nft_takes_it(rules: Rules) -> None:
         pytest.skip("nft is not installed")
     changes = firewall.open_ports("tera_test", [Forward(70, "10.9.9.9", 22)]) if not rules.forwards else ""
     text = firewall.table("tera_test", rules) + changes
-    # In a network of its own, so that nothing of this machine's is touched.
+    # Use a separate network namespace, so that this machine's firewall does not change.
     done = subprocess.run(
         ["unshare", "--user", "--map-root-user", "--net", "nft", "-f", "-"],
         input=text,
@@ -60,5 +60,5 @@ def test_nft_takes_it(rules: Rules) -> None:
         check=False,
     )
     if "unshare" in done.stderr:
-        pytest.skip("no namespaces here")
+        pytest.skip("namespaces are not available")
     assert done.returncode == 0, done.stderr

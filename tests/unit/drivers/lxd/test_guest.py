@@ -1,4 +1,4 @@
-"""A machine as the engine's configuration."""
+"""Conversion of a machine to the engine's configuration."""
 
 from typing import Any
 
@@ -56,11 +56,15 @@ def test_each_card_is_named_exactly_and_brings_the_driver(gpus: tuple[GpuSlot, .
     config: dict[str, str] = body["config"]  # type: ignore[assignment]
     cards = [device for device in devices.values() if device["type"] == "gpu"]
     named = ["/".join(device[key] for key in ("pci", "mig.uuid") if key in device) for device in cards]
-    assert named == [slot.slot for slot in gpus], "none twice, none without a name: that would be all cards"
+    assert named == [slot.slot for slot in gpus], (
+        "no duplicates, and no device without a name, which would add all cards"
+    )
     assert [device["gputype"] for device in cards] == [str(slot.kind) for slot in gpus]
     disks = {device["source"]: device for device in devices.values() if "source" in device}
-    assert ("nvidia.runtime" in config) == (bool(gpus) and not driver), "by the engine"
-    assert disks.keys() == ({driver} if gpus and driver else set()), "or by us, and never both"
+    assert ("nvidia.runtime" in config) == (bool(gpus) and not driver), "the engine provides the libraries"
+    assert disks.keys() == ({driver} if gpus and driver else set()), (
+        "either the engine or our folder provides the libraries"
+    )
     assert all(disk["readonly"] == "true" for disk in disks.values())
 
 
@@ -135,7 +139,7 @@ def test_names_of_two_networks_and_two_installations_differ(one: str, other: str
 def test_a_hardware_address_is_one_of_those_for_everybody(instance: str) -> None:
     address = names.hardware_address("test01", instance)
     first = int(address.split(":")[0], 16)
-    assert first & 0b11 == 0b10, "given locally, and to one card alone"
+    assert first & 0b11 == 0b10, "locally administered, and for one network card only"
     assert len(address) == 17
     assert len(names.machine_id(instance)) == 32
 
@@ -147,7 +151,7 @@ SERVERS = st.sampled_from(("lxd", "incus"))
 
 
 def found(asked: Machine, server: str) -> dict[str, Any]:
-    """As the engine shows it."""
+    """Return the instance as the engine shows it."""
     made: dict[str, Any] = guest.body(asked, OURS, KEY, "mould", guest.Host(confined=CONFINED, server=server))
     return {**made, "status": "Running", "architecture": "x86_64"}
 
@@ -159,7 +163,7 @@ def test_what_nobody_changed_is_not_altered(
     shown = found(machine(gpus=gpus), server)
     shown["config"] |= notes
     seen = guest.sighting(shown, "here")
-    assert not seen.altered, "the engine's notes, the guest's and the image's are theirs"
+    assert not seen.altered, "values written by the engine, the guest or the image are not ours"
     assert seen.slots == tuple(sorted(slot.slot for slot in gpus))
 
 
@@ -192,7 +196,9 @@ def test_one_made_before_there_were_fingerprints_is_not_taken_for_altered() -> N
 def test_each_engine_has_its_own_word_for_what_guests_are_not_told() -> None:
     assert found(machine(), "lxd")["config"]["security.devlxd"] == "false"
     assert found(machine(), "incus")["config"]["security.guestapi"] == "false"
-    assert "security.devlxd" not in found(machine(), "incus")["config"], "it would refuse the word"
+    assert "security.devlxd" not in found(machine(), "incus")["config"], (
+        "the other engine would reject the key"
+    )
 
 
 def test_a_guest_of_an_earlier_version_keeps_its_link_until_its_next_start() -> None:

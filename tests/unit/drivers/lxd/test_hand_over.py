@@ -1,4 +1,4 @@
-"""A card is cleaned before another project gets it, and at no other time."""
+"""A card is cleaned before another project gets it, and only then."""
 
 from pathlib import Path
 
@@ -21,7 +21,9 @@ def test_a_card_is_cleaned_exactly_when_its_project_changes(
     folder, cleaned, last = tmp_path_factory.mktemp("cards"), list[str](), dict[str, str]()
     for slot, project in turns:
         cleaned.clear()
-        HandOver(folder, cleaned.append).give([CARDS[slot]], project)  # each turn as after a restart
+        HandOver(folder, cleaned.append).give(
+            [CARDS[slot]], project
+        )  # a new object each time, as after a restart
         assert cleaned == ([slot] if last.get(slot) != project else [])
         last[slot] = project
 

@@ -1,4 +1,5 @@
-"""Ranges of user ids: nobody shares one, and none is given away while traces of its last owner are left."""
+"""Ranges of user ids: no two guests share one, and a range is not reused while traces of its last owner
+exist."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,14 +18,14 @@ def none() -> set[int]:
 
 
 def Ranges(installation: str, folder: Path, traces: Traces) -> ids.Ranges:  # noqa: N802 -- stands for the class
-    """Without touching this machine's own files."""
+    """Ranges that do not touch this machine's own files."""
     return ids.Ranges(installation, folder / "ids", traces, [folder / "subuid"])
 
 
 @given(index=st.integers(0, ids.COUNT - 1), offset=st.integers(0, ids.SIZE - 1))
 def test_every_id_of_a_range_belongs_to_it(index: int, offset: int) -> None:
     assert ids.index_of(ids.base(index) + offset) == index
-    assert ids.base(index) + ids.SIZE <= 1 << 31, "programs that take ids for signed numbers go on working"
+    assert ids.base(index) + ids.SIZE <= 1 << 31, "ids fit into signed numbers, which some programs need"
 
 
 @given(uid=st.integers(0, ids.FIRST - 1) | st.integers(ids.base(ids.COUNT), 1 << 32))
@@ -37,8 +38,8 @@ def test_a_guest_keeps_its_range_and_nobody_else_gets_it(tmp_path: Path) -> None
     first = one.take("a", [5])
     assert first == 5
     assert one.take("a") == 5
-    assert Ranges("one", tmp_path, none).of("a") == 5, "also for the next process"
-    assert other.take("a", [5]) != 5, "installations of one host share the ranges"
+    assert Ranges("one", tmp_path, none).of("a") == 5, "also in another process"
+    assert other.take("a", [5]) != 5, "installations on one host share the ranges"
     one.release("a")
     assert other.take("b", [5]) == 5
 
@@ -72,7 +73,7 @@ def test_claims_without_a_guest_are_dropped_after_a_while(tmp_path: Path) -> Non
     for name in ("lives", "crashed"):
         ranges.take(name)
     ranges.keep_only(["lives"], seconds=600)
-    assert ranges.of("crashed") is not None, "it may be in the making"
+    assert ranges.of("crashed") is not None, "its guest may still be in creation"
     ranges.keep_only(["lives"], seconds=0)
     assert ranges.of("crashed") is None
     assert ranges.of("lives") is not None

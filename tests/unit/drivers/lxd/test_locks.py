@@ -1,4 +1,4 @@
-"""A lock lets one in at a time, and its file goes with the last."""
+"""One holder at a time has the lock, and the last holder removes its file."""
 
 import threading
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The driver's libraries for guests: which they are, and that a copy is whole or is not there."""
+"""The driver's libraries for guests: which ones are copied, and that a copy is complete or absent."""
 
 import os
 import stat
@@ -13,7 +13,7 @@ VERSION = "580.95.05"
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of libraries as a driver's installer leaves them, and a listing that names them."""
+    """A folder of libraries as a driver's installer leaves them, and a listing with their names."""
     folder = tmp_path / "installed"
     folder.mkdir()
     install(folder, VERSION)
@@ -82,7 +82,7 @@ def test_a_new_driver_is_found_under_the_same_name_and_the_old_one_stays(
     assert again == first
     assert (again / "lib" / "libcuda.so.1").read_text() == "libcuda of 590.1"
     assert (held / "lib" / "libcuda.so.1").read_text() == f"libcuda of {VERSION}", (
-        "guests that run have it open"
+        "running guests have it open"
     )
 
 

@@ -78,7 +78,9 @@ def test_an_answer_is_its_metadata_and_names_are_quoted(server: Server, client: 
     assert server.asked == ["GET /1.0/instances/..%2Fx%3Fy%3D1?project=ours&recursion=1"]
 
 
-@pytest.mark.parametrize("empty", [[], None], ids=["as LXD says it", "as Incus says it"])
+@pytest.mark.parametrize(
+    "empty", [[], None], ids=["the name that LXD reports", "the name that Incus reports"]
+)
 def test_an_empty_list_is_a_list(server: Server, client: Client, empty: object) -> None:
     server.answer = lambda handler: handler.say({"type": "sync", "metadata": empty})
     assert client.get("instances", recursion=1) == []
@@ -128,7 +130,7 @@ def test_an_operation_that_did_not_end_well_is_an_error(
     with pytest.raises(error) as told:
         client.wait("op-1")
     assert type(told.value) is error
-    assert words not in told.value.sentence or not words, "the engine's words are for the log"
+    assert words not in told.value.sentence or not words, "the engine's message belongs only in the log"
 
 
 @pytest.mark.parametrize(
@@ -212,6 +214,6 @@ def test_whatever_the_engine_says_is_an_error_of_the_house(code: int, words: str
 def test_a_frame_can_be_read_again(content: bytes, mask: bytes) -> None:
     written = frame(content, BINARY, mask)
     assert written[0] == 0x82
-    assert written[1] & 0x80, "a client's frames are masked"
+    assert written[1] & 0x80, "clients must mask their frames"
     masked = written[-len(content) :] if content else b""
     assert bytes(byte ^ mask[place % 4] for place, byte in enumerate(masked)) == content

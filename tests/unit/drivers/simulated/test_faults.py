@@ -1,4 +1,4 @@
-"""Faults happen where they are told to, as often as they are told to, and leave what a crash there would leave."""
+"""Faults happen at the given point, as often as requested, and leave what a crash there would leave."""
 
 from pathlib import Path
 

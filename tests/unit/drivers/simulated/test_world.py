@@ -1,4 +1,4 @@
-"""The simulated world behaves like the real one: reboots, hands that meddle, cards and ports that are taken."""
+"""The simulated world behaves like a real engine: reboots, manual changes, and cards and ports in use."""
 
 import os
 import signal
@@ -123,7 +123,7 @@ def test_a_card_is_in_one_guest_that_runs(table: Bench) -> None:
     table.launch(two)
     with pytest.raises(EngineRefused, match="card"):
         table.engine.start(one.handle)
-    table.launch(machine(3, host=SECOND_HOST, gpus=(CARD,)))  # another host's card of the same slot
+    table.launch(machine(3, host=SECOND_HOST, gpus=(CARD,)))  # a card in the same slot of another host
 
 
 def test_a_port_of_a_host_leads_to_one_guest(table: Bench) -> None:
