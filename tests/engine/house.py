@@ -1,11 +1,11 @@
-"""An engine for tests: LXD or Incus in namespaces of its own, with a folder of its own and no way to any network.
+"""A test engine: LXD or Incus in its own namespaces, with its own folder and no access to any network.
 
-Everything lives in one process namespace whose first process dies with the tests, however they end, and takes daemon,
-guests, mounts, bridges and firewall with it. What a killed run leaves is its folder and empty cgroups; the next run
-finds those by the owner's process id and removes them.
+Everything runs in one process namespace. Its first process dies with the tests, however they end, and takes the daemon,
+guests, mounts, bridges and firewall with it. A killed run leaves only its folder and empty cgroups; the next run finds
+them by the owner's process id and removes them.
 
-    inside      the host of the guests: where the daemon, its bridges and the firewall are; 198.51.100.1 on `uplink`
-    outside     a neighbour on the uplink, 198.51.100.2: the world, as far as guests can tell
+    inside      the guests' host, with the daemon, its bridges and the firewall; 198.51.100.1 on `uplink`
+    outside     a neighbour on the uplink, 198.51.100.2, which represents the internet
 """
 
 import contextlib
@@ -29,7 +29,7 @@ INSIDE_ADDRESS = "198.51.100.1"
 OUTSIDE_ADDRESS = "198.51.100.2"
 NEW_NETWORK = 0x40000000  # CLONE_NEWNET
 
-# `unshare` hides the cgroups behind a new /sys, so they are carried over. Orphans are reaped by being ignored.
+# `unshare` hides the cgroups with a new /sys, so mount them again. Ignoring SIGCHLD reaps orphans.
 FIRST_PROCESS = """
 set -e
 mkdir -p "$1/cgroup"

@@ -69,9 +69,8 @@ def test_processes_that_build_the_same_image_at_once_make_one(
         driver.build_image(f"img_same{number % 2}", "base")
 
     driver.delete_image("img_base")
-    with ThreadPoolExecutor(
-        4
-    ) as pool:  # threads inherit the network namespace of the thread that starts them
+    # Threads inherit the network namespace of the thread that starts them.
+    with ThreadPoolExecutor(4) as pool:
         list(pool.map(build_it, range(4)))
     try:
         assert set(driver.images()) == {"img_same0", "img_same1"}

@@ -53,9 +53,8 @@ for _ in range(8):
 def open_driver(driver: Lxd) -> Iterator[Lxd]:
     """Allow guests to reach the neighbour. There is no route beyond it."""
     driver.networks._way_out = True
-    driver.networks.allow_out(
-        (f"{OUTSIDE_ADDRESS}/32",)
-    )  # the host is attached to this network, so it is closed by default
+    # The host is attached to this network, so it is closed by default.
+    driver.networks.allow_out((f"{OUTSIDE_ADDRESS}/32",))
     yield driver
     driver.networks._way_out = False
     driver.networks.allow_out(())

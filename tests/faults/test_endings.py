@@ -1,4 +1,5 @@
-"""Commands, time limits and user-data from start to end: run once, charged exactly, kept readable, whoever dies."""
+"""Commands, time limits and user data from start to end: each runs once, is charged exactly and keeps its
+log, even if workers die."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -34,7 +35,7 @@ def view(lab: Lab, name: str) -> Instance:
 
 
 def written_bytes(lab: Lab, name: str) -> int:
-    """How much a guest has written: each run of `JOB` adds 100."""
+    """Return how much a guest has written: each run of `JOB` adds 100."""
     with lab.house.world.read() as turn:
         found = turn.get(Guest, view(lab, name).id)
     assert found is not None
@@ -65,7 +66,7 @@ def test_a_finished_command_runs_once_more_wherever_the_worker_dies(lab: Lab, po
     lab.house.settle()
     done = view(lab, "job")
     assert (done.phase, done.exit_code, done.command_run) == (Phase.STOPPED, 0, 1)
-    assert written_bytes(lab, "job") == 200, "it ran once more, not twice and not never"
+    assert written_bytes(lab, "job") == 200, "the command must run exactly once more"
     assert verify(lab.house.database).is_sound
 
 
@@ -94,21 +95,21 @@ def test_an_instance_deletes_itself_and_its_log_stays_for_a_week(lab: Lab) -> No
     with pytest.raises(NotFound):
         lab.ask("delete", "job")
     lab.ask("launch", Order(name="job"))
-    assert view(lab, "job").id != gone.id, "a name belongs to the living first"
+    assert view(lab, "job").id != gone.id, "a name refers to a living instance first"
     lab.ask("delete", "job")
     lab.house.settle()
     with pytest.raises(NotFound):
         view(lab, "job")
     lab.house.wait(timedelta(days=8).total_seconds())
     lab.house.settle()
-    assert lab.house.service.log(project, gone.id).text == "", "the log is kept no longer"
+    assert lab.house.service.log(project, gone.id).text == "", "the log has expired"
     assert view(lab, gone.id).exit_code == 0
 
 
 @pytest.mark.parametrize("deleted", [False, True])
 @pytest.mark.parametrize("late_seconds", [0, 7200])
 def test_a_time_limit_ends_an_instance_and_its_charge(lab: Lab, late_seconds: int, deleted: bool) -> None:
-    """Also where nobody looked for two hours: it is charged until the limit."""
+    """An instance is charged until its limit, even if the server was down for two hours."""
     order = Order(name="job", shape=ShapeWish(gpu="V100"), time_limit_seconds=3600, delete_when_done=deleted)
     lab.ask("launch", order)
     lab.house.settle()

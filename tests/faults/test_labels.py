@@ -1,4 +1,4 @@
-"""Labels that change: the bill counts by the labels of the time, and its proof holds."""
+"""Changing labels: the bill uses the labels at the time of use, and its verification succeeds."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Random lives of a house, on both databases."""
+"""Random runs of an installation, on both databases."""
 
 from collections.abc import Callable
 from contextlib import ExitStack

@@ -1,6 +1,7 @@
-"""Server and guests go down together, at every point of every operation: nobody is charged until they are back.
+"""Server and guests go down together, at every point of every operation. Nobody is charged until they are
+back.
 
-A guest that ran on while only the server was down is charged for that time. `verify` proves both.
+A guest that kept running while only the server was down is charged for that time. `verify` proves both.
 """
 
 from collections.abc import Iterator
@@ -61,7 +62,7 @@ def power_cut(house: House) -> None:
 
 
 def restart(house: House, outage: timedelta = OUTAGE) -> Worker:
-    """A new process, after the outage: nobody else watches."""
+    """Start a new process after the outage. No other process watches."""
     house.wait(outage.total_seconds())
     house.database.write(leases.let_go_all)
     house.workers[:] = [house.hire()]
@@ -211,7 +212,7 @@ def test_verify_finds_a_guest_charged_for_an_outage_without_proof(house: House, 
 def test_verify_finds_an_outage_that_events_do_not_tell_of(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The books trust events; the signs of life do not."""
+    """The charges rely on events; heartbeats do not."""
     launched(house)
     turn(house)
     power_cut(house)
@@ -225,7 +226,7 @@ def test_verify_finds_an_outage_that_events_do_not_tell_of(
 def test_a_guest_launched_after_the_clock_was_set_back_into_an_outage_is_charged(
     house: House, back: timedelta
 ) -> None:
-    """The time of the outage comes again, and this time the site is watched."""
+    """The time of the outage repeats, and this time the site is watched."""
     restart(house)
     turn(house)
     set_clock_back(house, back)
@@ -250,7 +251,8 @@ def test_a_guest_launched_after_the_clock_was_set_back_into_an_outage_is_charged
 def test_a_guest_charged_for_an_outage_is_found_after_the_clock_was_set_back(
     house: House, back: timedelta, wish: tuple[Any, ...]
 ) -> None:
-    """Its run began before the outage, so watching that time later proves nothing. Nor does a change made then."""
+    """Its run began before the outage, so watching that time later proves nothing, and neither does a change
+    made then."""
     launched(house)
     work(house)
     restart(house)

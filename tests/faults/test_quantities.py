@@ -1,6 +1,6 @@
-"""What snapshots keep, what leaves the house and where it was: measured exactly, whoever dies when.
+"""Snapshot sizes, traffic and regions are measured exactly, whenever a worker dies.
 
-The whole way: the service, the loops, the simulated engine, the meter, the biller and the proof.
+Covers the whole path: the service, the loops, the simulated engine, the meter, billing and verification.
 """
 
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ BOOK = """\
 
 
 class Lab:
-    """A house with a price book, and one instance."""
+    """An installation with a price book and one instance."""
 
     def __init__(self) -> None:
         clock = FixedClock(datetime(2026, 3, 5, 9, 0, tzinfo=UTC))
@@ -72,7 +72,7 @@ class Lab:
         self.sent += count
 
     def read(self) -> int:
-        """What all readings come to."""
+        """Return the sum of all readings."""
         with self.house.database.read() as tx:
             row = tx.one("SELECT COALESCE(SUM(bytes - bytes_before), 0) FROM meter_reading")
         return int(row[0]) if row else 0
@@ -111,7 +111,8 @@ VERBS: dict[Operation, tuple[object, ...]] = {
     "point", sampled((point for each in ENDS for point in points(each)), every=6, because="every point")
 )
 def test_whoever_dies_when_each_byte_is_counted_once(lab: Lab, point: str) -> None:
-    """Sent before the end, after the last reading; killed at the point; and once more where it runs again."""
+    """The guest sends data after the last reading; the worker dies at the point; the guest sends again if it
+    still runs."""
     lab.send(3 * MB)
     lab.traffic.turn()
     lab.send(5 * MB + 1)
@@ -154,7 +155,7 @@ def test_a_life_of_any_kind_is_charged_for_what_it_sent(acts: list[tuple[str, in
         so_far = lab.cost()
         lab.day_over()
         assert lab.charged("egress_bytes") == lab.read() == lab.sent
-        assert lab.cost() == so_far, "what was known before is what is booked"
+        assert lab.cost() == so_far, "only what was read before is charged"
         assert verify(lab.house.database).faults == ()
     finally:
         lab.house.database.close()
@@ -173,7 +174,7 @@ def _do(lab: Lab, act: str, count: int) -> None:
         host = lab.instance.host_id or ""
         region = "north" if lab.house.clock.now().second % 2 else "home"
         lab.house.service.set_region(lab.house.tenant.actor, host, region)
-    elif act == "down" and running:  # the guest goes down by itself, and is started again
+    elif act == "down" and running:  # the guest stops by itself, and is started again
         lab.house.trouble.dies(lab.instance.id)
         lab.house.settle()
     elif (act in ("stop", "restart") and running) or (act == "start" and not running):
@@ -187,7 +188,7 @@ def test_a_launch_that_fails_costs_nothing_though_it_sent_something(lab: Lab) ->
     lab.house.workers[0].dies_at = "launch.ready:before"
     assert not lab.house.survive(lab.house.workers[0].turn, 0)
     lab.house.wait(5)
-    assert max(each.bytes for each in lab.house.engine.all_sent()) == 9 * GB, "it came up, and sent"
+    assert max(each.bytes for each in lab.house.engine.all_sent()) == 9 * GB, "it started, and sent data"
     lab.traffic.turn()
     lab.ask("delete", "two")
     lab.house.settle()
@@ -203,7 +204,7 @@ def test_snapshots_cost_what_they_keep_until_they_are_gone(lab: Lab) -> None:
     lab.run("fill", "2GB")
     lab.ask("snapshot", "one", "second")
     lab.house.settle()
-    assert lab.instance.held.snapshots_bytes == 12 * GB, "what the first has is not kept twice"
+    assert lab.instance.held.snapshots_bytes == 12 * GB, "data of the first snapshot is not counted twice"
     lab.ask("stop", "one")
     lab.house.settle()
     lab.day_over()

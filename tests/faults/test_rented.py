@@ -1,7 +1,7 @@
-"""A walk over workers that die at every point of every operation on a rented machine, and over what clouds do.
+"""Ends workers at every point of every operation on a rented machine, and tests the failures of clouds.
 
-However it went: an instance has one machine at most, nothing is rented that nobody has, and nothing that is rented is
-forgotten. Clouds with and without launch tokens, with listings that lag and that do not.
+In every case, an instance has at most one machine, every rented machine belongs to an instance, and no rented
+machine is forgotten. Covers clouds with and without launch tokens, with and without listing delays.
 """
 
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def one(house: House) -> Instance:
 
 
 def settle(house: House) -> None:
-    """Until listings show all there is, and strays are gone."""
+    """Settle until listings show everything and extra machines are gone."""
     house.settle()
     house.wait(GRACE.total_seconds())
     house.settle()
@@ -68,14 +68,14 @@ def machines(house: House) -> list[Guest]:
 
 
 def wrong(house: House) -> list[str]:
-    """What is wrong with the rented machines, told by the tables and the cloud's own world."""
+    """Return the problems of rented machines, from the tables and the cloud's world."""
     found = faults(house.database, house.world, house.clock.now(), house.sky_world)
     with house.database.read() as tx:
         forgotten = tx.all(
             "SELECT name FROM host WHERE kind = 'rented' AND gone_at_us IS NULL"
             " AND id NOT IN (SELECT host_id FROM instance WHERE host_id IS NOT NULL)"
         )
-    return [*found, *(f"{row[0]}: a rented host that nobody has" for row in forgotten)]
+    return [*found, *(f"{row[0]}: a rented host without an instance" for row in forgotten)]
 
 
 def launched(house: House) -> None:
@@ -156,7 +156,8 @@ def test_a_lost_answer_rents_nothing_twice(cloud: str, call: str, when: When, ki
 
 
 def test_a_launch_undone_before_its_machine_is_listed_leaves_nothing() -> None:
-    """The answer is lost, the launch is given up, and the machine shows only later: it is found and given back."""
+    """The response is lost, the launch fails, and the machine is listed only later: it is found and given
+    back."""
     house = built("late-without-tokens")
     house.sky_trouble.faults(
         Fault(call="create", when=When.AFTER, kind=Kind.REFUSED), Fault(call="create", kind=Kind.REFUSED)
@@ -164,14 +165,14 @@ def test_a_launch_undone_before_its_machine_is_listed_leaves_nothing() -> None:
     ask(house, "launch", ORDER)
     house.workers[0].turn()
     assert one(house).phase == Phase.FAILED
-    assert len(machines(house)) == 1, "nobody can have seen it yet"
+    assert len(machines(house)) == 1, "no listing can show it yet"
     settle(house)
     assert machines(house) == []
     assert wrong(house) == []
 
 
 def test_a_second_machine_is_given_back() -> None:
-    """As if somebody had launched it with our mark, or a cloud had made two."""
+    """As if someone launched it with our label, or a cloud created two."""
     house = built("prompt")
     launched(house)
     (first,) = machines(house)
@@ -182,7 +183,7 @@ def test_a_second_machine_is_given_back() -> None:
     assert one(house).phase == Phase.RUNNING
 
 
-# Room, quota, money, keys
+# Capacity, quota, money, credentials
 
 
 def test_a_region_without_room_is_passed_over() -> None:
@@ -220,7 +221,7 @@ def test_no_room_anywhere_fails_with_a_reason() -> None:
     [("quota", "has reached its limit"), ("money", "cannot pay")],
 )
 def test_quota_and_money_end_a_launch_at_once(trouble: str, words: str) -> None:
-    """No other region is tried: it is the same account there."""
+    """No other region is tried: the account is the same there."""
     house = built("prompt")
     if trouble == "quota":
         house.sky_trouble.quota(0)
@@ -251,7 +252,9 @@ def test_bad_credentials_make_nothing_gone() -> None:
     assert wrong(house) == []
     with house.database.read() as tx:
         assert tx.all("SELECT problem FROM site_state WHERE site = 'sky'") == [("",)]
-        assert tx.all("SELECT COUNT(*) FROM ran_unwatched")[0][0] >= 1, "that it ran on is on record"
+        assert tx.all("SELECT COUNT(*) FROM ran_unwatched")[0][0] >= 1, (
+            "the record shows that it kept running"
+        )
 
 
 def test_a_listing_that_lacks_a_machine_once_means_nothing() -> None:
@@ -275,7 +278,7 @@ def test_a_listing_that_lacks_a_machine_once_means_nothing() -> None:
 @pytest.mark.parametrize("notice", [timedelta(0), timedelta(minutes=2)])
 @pytest.mark.parametrize("policy", [None, *RestartPolicy])
 def test_a_machine_that_is_taken_back(policy: RestartPolicy | None, notice: timedelta) -> None:
-    """Only a policy that says so rents another one; without one, none is."""
+    """Only the restart policy allows renting another machine."""
     house = built("prompt")
     ask(house, "launch", Order(name="one", site=SKY, type="gpu", mode="spot", restart_policy=policy))
     settle(house)
@@ -395,7 +398,7 @@ def test_an_engine_that_is_away_for_long_undoes_a_launch_and_leaves_nothing() ->
 
 
 def _work(house: House) -> None:
-    """As `settle`, without mending the trouble."""
+    """Like `settle`, without removing the faults."""
     for _ in range(60):
         house.workers[0].turn()
         house.workers[0].look()

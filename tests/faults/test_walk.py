@@ -1,7 +1,7 @@
-"""A walk over `kill -9` of a server at every point of every operation, and on the way back.
+"""Kills a server with `kill -9` at every point of every operation, forwards and while undoing.
 
-The points come from the step lists of the code itself: a new step is walked without a change here. After the restart
-the books and the engine are in line within the time that is promised, and nothing is left over.
+The points come from the step lists of the code, so new steps are covered without a change here. After the
+restart, the database and the engine agree within the documented time, and nothing is left over.
 """
 
 import signal
@@ -56,7 +56,7 @@ def launch(site: Site) -> str:
 
 
 def limits_changed(site: Site) -> None:
-    """By hand; and looked at, so that it is noticed before the server is there that dies over it."""
+    """Change limits manually, and let a loop notice it before the server that will die starts."""
     (sighting,) = site.engine.sightings()
     site.trouble.limits_changed_by_hand(sighting.instance_id, vcpus=7, ram_bytes=1 << 30)
     site.cloud.loops.drift.turn()
@@ -90,7 +90,7 @@ SCENES: dict[Operation, tuple[Callable[[Site], None], Callable[[Site], object], 
     Operation.PUBLISH: (launched, publish, Fault(call="publish", when=When.HALF, kind=Kind.REFUSED)),
     Operation.DELETE: (kept, lambda site: site.ask("delete", "one"), None),
 }
-"""For each operation: what is there before, what is asked for, and the fault that makes it turn back."""
+"""For each operation: the initial state, the request, and the fault that makes it undo."""
 
 CALLS = ("prepare", "create", "start", "expose", "ready", "stop", "resize", "delete")
 WALK = [(operation, point) for operation in Operation for point in points(operation)]
@@ -116,7 +116,7 @@ def test_a_server_killed_there_leaves_nothing_wrong(site: Site, operation: Opera
     set_up, wish, turn_back = SCENES[operation]
     set_up(site)
     if ":undo:" in point:
-        assert turn_back is not None, f"{operation} has a way back: say what makes it turn"
+        assert turn_back is not None, f"{operation} can be undone: define a fault for it"
         site.trouble.faults(turn_back)
     wish(site)
     assert site.death(site.serve(dies_at=point)) == -signal.SIGKILL, f"{point} was never reached"
@@ -124,9 +124,9 @@ def test_a_server_killed_there_leaves_nothing_wrong(site: Site, operation: Opera
     site.seconds_to_rest()
     if operation == Operation.LAUNCH:
         before = [view.instance.id for view in site.service.page(site.tenant.project.id, limit=9, gone=True)]
-        assert [launch(site)] == before, "the same key gives the same instance"
+        assert [launch(site)] == before, "the same key returns the same instance"
         after = [view.instance.id for view in site.service.page(site.tenant.project.id, limit=9, gone=True)]
-        assert before == after, "and makes no other"
+        assert before == after, "no second instance is created"
     for view in site.service.page(site.tenant.project.id, limit=9):
         site.ask("delete", view.instance.id)
     site.seconds_to_rest()
@@ -173,7 +173,7 @@ def test_a_server_killed_in_the_middle_of_a_call_to_a_cloud(site: Site, call: st
 @pytest.mark.parametrize("call", sampled(CALLS, every=4, because="every call"))
 @pytest.mark.parametrize("when", When)
 def test_a_server_killed_in_the_middle_of_a_call(site: Site, call: str, when: When) -> None:
-    """The engine has done nothing, half or all of it, and nobody wrote down which."""
+    """The engine has done nothing, half or all of the call, and nothing is recorded."""
     launched(site)
     site.trouble.faults(Fault(call=call, when=when, kind=Kind.KILLED))
     if call == "resize":

@@ -1,4 +1,4 @@
-"""The simulation sees what it is there for: a meter, a biller or a budget that is wrong in a known way is caught."""
+"""The simulation detects a meter, billing or a budget that is wrong in a known way."""
 
 from collections.abc import Callable
 from typing import Any
@@ -131,7 +131,7 @@ DAMAGE: dict[str, Damage] = {
 
 
 def grown(cloud: Cloud) -> None:
-    """A month is bought, what it is for grows, and it is ended early."""
+    """Buy a month, resize its instance, and end it early."""
     _launch(cloud)
     cloud.buy(cloud.instances_there()[0], reserved=False, upfront=False)
     cloud.resize(cloud.instances_there()[0], ShapeWish(vcpus=20))
@@ -152,7 +152,7 @@ def moved_north(cloud: Cloud) -> None:
 
 
 def stopped_in_a_change(cloud: Cloud) -> None:
-    """Asked for while cards are given back: that they are comes later."""
+    """Stop while cards are being released, which completes later."""
     _launch(cloud, gpus=2)
     cloud.trouble.faults(Fault(call="ready", kind=Kind.BUSY, times=FOREVER))
     cloud.resize(cloud.instances_there()[0], ShapeWish(gpus=1))
@@ -200,7 +200,7 @@ SCENES: dict[str, Callable[[Cloud], None]] = {
     "to grow is free": grown,
     "a run that ended before is not cut back": stopped_in_a_change,
 }
-"""What happens seldom is brought about; all other damage must be caught in one of the walks."""
+"""Scenes for damage that random runs rarely reach. All other damage must be detected in one of the walks."""
 SEEDS = (1, 2, 3, 4, 5, 6)
 
 

@@ -1,4 +1,5 @@
-"""Seeded lives of a whole cloud, billed to the micro-unit. `TERA_SIMULATIONS` says how many the long part tries."""
+"""Seeded runs of a whole installation, billed to the micro-unit. `TERA_SIMULATIONS` sets the number in the
+long part."""
 
 import os
 from collections import Counter
@@ -63,7 +64,7 @@ def test_whatever_happens_every_second_is_charged_once(monkeypatch: pytest.Monke
 
 @pytest.mark.long("ten lives, seconds each")
 def test_seeded_lives_leave_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What hypothesis draws is its own affair; these lives are always the same, and try all there is."""
+    """Hypothesis draws different runs each time; these runs are always the same, and cover everything."""
     totals: Counter[str] = Counter()
     for seed in SEEDS:
         cloud = Cloud(seed=seed)
@@ -75,7 +76,7 @@ def test_seeded_lives_leave_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None
         cloud.database.close()
     _print(totals)
     for what in TRIED:
-        assert totals[what], f"nothing was tried of: {what}"
+        assert totals[what], f"not covered: {what}"
     assert totals["late"] >= LATE_MIN
     assert totals["doubled"] >= LATE_MIN
 

@@ -132,7 +132,9 @@ def test_a_counter_of_what_was_sent_outlives_a_stop_and_ends_with_its_instance(g
     ground.answers(machine)
     again = ground.driver.sent(machine.handle)
     assert again is not None
-    assert again.epoch != after.epoch or again.bytes >= after.bytes, "a new boot has a new boot id"
+    assert again.epoch != after.epoch or again.bytes >= after.bytes, (
+        "a counter that starts again has a new epoch"
+    )
     ground.driver.delete(machine.handle)
     assert ground.driver.sent(machine.handle) is None
     assert machine.id not in {each.instance_id for each in ground.driver.all_sent()}

@@ -99,9 +99,8 @@ def test_a_delete_after_any_call_leaves_nothing(ground: Ground, done: tuple[str,
     assert ground.driver.look(machine.handle) is None
     assert machine.id not in ground.sighted()
     assert not any(ground.around.port_answers(machine, port) for port in machine.ports)
-    again = replace(
-        ground.machine(), address=machine.address, ports=machine.ports
-    )  # everything it had is free
+    # Everything it had is free.
+    again = replace(ground.machine(), address=machine.address, ports=machine.ports)
     for stage in STAGES:
         ground.advance(again, stage)
     assert _seen(ground, again.handle) == Seen.RUNNING

@@ -83,9 +83,8 @@ class Moulds:
             digits = name.removeprefix(f"{prefix}-")
             if name.startswith(f"{prefix}-") and digits.isdecimal():
                 found[int(digits)] = name
-            elif (
-                name == prefix
-            ):  # created before guests had their own ranges; usable as a copy, but in no range
+            elif name == prefix:
+                # Created before guests had their own ranges; usable as a copy, but in no range.
                 found[-1] = name
         return found
 

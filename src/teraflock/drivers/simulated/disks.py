@@ -106,9 +106,8 @@ class Disks(Calls):
             if held is None or not held.whole:
                 self._room(call, handle.host)
                 source = self._image(call, found.machine.image)
-                disk = Disk(
-                    files=found.disk.files
-                )  # a command that ended there runs again in guests of the new image
+                # A command that ended there runs again in guests of the new image.
+                disk = Disk(files=found.disk.files)
                 self._make(call, image_id, source.recipe if source else "", PUBLISHED_BYTES, disk)
 
     def delete_image(self, image_id: str) -> None:

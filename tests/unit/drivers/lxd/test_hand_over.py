@@ -21,9 +21,8 @@ def test_a_card_is_cleaned_exactly_when_its_project_changes(
     folder, cleaned, last = tmp_path_factory.mktemp("cards"), list[str](), dict[str, str]()
     for slot, project in turns:
         cleaned.clear()
-        HandOver(folder, cleaned.append).give(
-            [CARDS[slot]], project
-        )  # a new object each time, as after a restart
+        # A new object each time, as after a restart.
+        HandOver(folder, cleaned.append).give([CARDS[slot]], project)
         assert cleaned == ([slot] if last.get(slot) != project else [])
         last[slot] = project
 

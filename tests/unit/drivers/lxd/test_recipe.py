@@ -26,7 +26,7 @@ def test_a_recipe_is_whole_and_its_units_exist(name: str, tmp_path: Path) -> Non
     for unit in whole.enabled:
         wants = (tmp_path / "etc/systemd/system").glob("*.wants/*")
         links = [path for path in wants if path.name == unit]
-        assert len(links) == 1, f"{unit} is enabled but does not exist"
+        assert len(links) == 1, f"{unit} must be enabled exactly once"
         assert (tmp_path / str(links[0].readlink()).lstrip("/")).is_file()
     for unit in whole.masked:
         assert (tmp_path / "etc/systemd/system" / unit).readlink() == Path("/dev/null")
