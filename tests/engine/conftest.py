@@ -146,3 +146,17 @@ def launched(driver: Lxd, machine: Machine) -> str:
 def seen_as(driver: Lxd, machine: Machine) -> Seen | None:
     sighting = driver.look(machine.handle)
     return sighting.seen if sighting else None
+
+
+@pytest.fixture
+def red(driver: Lxd, a_machine: MachineMaker) -> Machine:
+    machine = a_machine(NETWORKS[0])
+    launched(driver, machine)
+    return machine
+
+
+@pytest.fixture
+def blue(driver: Lxd, a_machine: MachineMaker) -> Machine:
+    machine = a_machine(NETWORKS[1])
+    launched(driver, machine)
+    return machine

@@ -14,10 +14,11 @@ from random import Random
 from typing import Any
 
 import msgspec
+from tests.simulation import price_book
 from tests.simulation.crashing_database import CrashingDatabase
 from tests.simulation.intake import Intake
 from tests.simulation.observer import Observer, WatchedCloud, WatchedEngine
-from tests.simulation.oracle import Cover, Oracle, Price
+from tests.simulation.oracle import Cover, Oracle
 from tests.simulation.watch import Watch
 from tests.unit.bill.world import RATES, START
 
@@ -404,20 +405,14 @@ class Cloud:
         ]
 
     def set_prices(self, gpu: int, part: int, minimum: int, off: int) -> None:
-        text = _book(gpu, part, minimum, off)
+        text = price_book.text(gpu, part, minimum, off)
         periods: Any = self.ask(partial(self.bills.prices.take, text, name="book", member="mem_1"))
         with self.database.read() as tx:
             row = tx.one("SELECT from_us, version FROM price_period ORDER BY version DESC LIMIT 1")
         # Imported, although the process may have died afterwards.
         if row and int(row[1]) > len(self.oracle.prices):
             self.count["price changes"] += 1
-            units = {"V100": 730 * gpu, "A100": 10 * gpu, "vcpu": 730 * part, "ram": part, "disk": 10 * part,
-                     "snapshot": part, "egress": 3 * part, "north/V100": 730 * (gpu // 2), "north/disk": 7 * part,
-                     "north/egress": part}  # fmt: skip
-            discounts = ((2, off * 100), (5, min(100, off + 9) * 100))
-            self.oracle.prices.append(
-                Price(from_us=int(row[0]), units=units, minimum_us=minimum * 10**6, long_term=discounts)
-            )
+            self.oracle.prices.append(price_book.price(int(row[0]), gpu, part, minimum, off))
         assert periods is None or periods[0].from_us == self.oracle.prices[-1].from_us
 
     def buy(self, instance: Instance, *, reserved: bool, upfront: bool) -> None:
@@ -461,29 +456,3 @@ class Cloud:
             if kind != "ended" and until_us > from_us:
                 cover = Cover(from_us=from_us, until_us=until_us, held=tuple(held))
                 self.oracle.covers.setdefault(id, []).append(cover)
-
-
-def _book(gpu: int, part: int, minimum: int, off: int) -> str:
-    return f"""
-- from: 2020-01-01
-  currency: USD
-  gpu: {{V100: {gpu / 10**6:.6f}/hour, A100: {gpu / 10**5:.6f}/month}}
-  vcpu: {part / 10**6:.6f}/hour
-  ram: {part / 10**6:.6f}/month
-  disk: {part / 10**5:.6f}/month
-  snapshot: {part / 10**6:.6f}/month
-  egress: {3 * part / 10**6:.6f}
-  regions:
-    north:
-      gpu: {{V100: {gpu // 2 / 10**6:.6f}/hour}}
-      disk: {7 * part / 10**6:.6f}/month
-      egress: {part / 10**6:.6f}
-  minimum: {minimum} s
-  spot: 60%
-  monthly: 30%
-  refund: 50%
-  reserved: {{1 year: 25%}}
-  upfront: 5%
-  long-term: {{2 days: {off}%, 5 days: {min(100, off + 9)}%}}
-  tax: {{VAT: 20%}}
-"""
