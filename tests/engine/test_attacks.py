@@ -87,7 +87,7 @@ print(libc.syscall(250, 11, {serial}, buffer, 64), ctypes.get_errno(), buffer.va
     assert "RED-PASSWORD" not in said
 
 
-def test_a_range_is_given_away_only_when_no_key_or_process_of_it_is_left(
+def test_range_is_reused_only_without_keys_or_processes(
     driver: Lxd, client: Client, a_machine: MachineMaker, red: Machine, tmp_path: Path
 ) -> None:
     first = int(client.get("instances", names.guest(red.id))["config"]["security.idmap.base"])
@@ -139,7 +139,7 @@ def until_clean(index: int) -> None:
     raise AssertionError("the key is still there")
 
 
-def test_doctor_s_probe_sees_the_walls_and_leaves_nothing(driver: Lxd, client: Client, red: Machine) -> None:
+def test_doctor_probe_reports_isolation_and_leaves_nothing(driver: Lxd, client: Client, red: Machine) -> None:
     before = client.get("instances")
     said = driver.probe(["169.254.169.254:80", f"{red.address}:22"])
     findings = judged(said, Settings())
@@ -158,7 +158,7 @@ def test_doctor_s_probe_sees_the_walls_and_leaves_nothing(driver: Lxd, client: C
 # Disks
 
 
-def test_no_way_of_writing_passes_the_disk_limit(
+def test_no_kind_of_write_exceeds_the_disk_limit(
     driver: Lxd, client: Client, a_machine: MachineMaker
 ) -> None:
     """One guest is enough: data beyond its limit uses up the space of all others."""
@@ -205,9 +205,7 @@ except OSError as error:
     assert used_bytes(driver, client, machine) <= 464 * MIB
 
 
-def test_limits_that_the_kernel_lost_are_noticed_counted_anew_and_told(
-    driver: Lxd, house: House, red: Machine
-) -> None:
+def test_lost_disk_limits_are_reported_and_recounted(driver: Lxd, house: House, red: Machine) -> None:
     assert driver.hosts()[0].disk_limits is DiskLimits.HOLD
     pool = house.folder / "engine" / "storage-pools" / driver._ours.pool
     house.inside_command("btrfs", "qgroup", "create", "1/77", str(pool))
@@ -228,7 +226,7 @@ def subvolume_of(house: House, pool: Path, name: str) -> str:
     return next(line.split()[1] for line in listed if line.endswith(name))
 
 
-def test_a_host_tells_the_pool_s_size_and_fill_and_not_the_file_system_s(driver: Lxd, red: Machine) -> None:
+def test_host_reports_size_and_usage_of_the_pool(driver: Lxd, red: Machine) -> None:
     before = driver.hosts()[0]
     assert 39 * GIB <= before.disk_bytes <= 41 * GIB, "the pool's 40 GiB, whatever the machine has"
     ran(driver, red, "sh", "-c", "dd if=/dev/urandom of=/root/a bs=1M count=300; sync")
@@ -236,7 +234,7 @@ def test_a_host_tells_the_pool_s_size_and_fill_and_not_the_file_system_s(driver:
     assert driver.hosts()[0].disk_used_bytes >= before.disk_used_bytes + 200 * MIB
 
 
-def test_df_shows_the_instance_s_own_disk(driver: Lxd, red: Machine) -> None:
+def test_df_shows_the_size_of_the_instance_disk(driver: Lxd, red: Machine) -> None:
     def size(*words: str) -> int:
         return int(ran(driver, red, "df", "-B1", *words).splitlines()[-1].split()[1])
 
@@ -255,7 +253,7 @@ def used_bytes(driver: Lxd, client: Client, machine: Machine) -> int:
 # Shared limits of the host
 
 
-def test_one_guest_s_inotify_instances_leave_others_theirs(driver: Lxd, red: Machine, blue: Machine) -> None:
+def test_one_guest_cannot_use_up_inotify_instances(driver: Lxd, red: Machine, blue: Machine) -> None:
     hold = """
 import ctypes, resource, sys
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -278,7 +276,7 @@ sys.stdin.read()
     )
 
 
-def test_the_surface_is_a_setting() -> None:
+def test_kernel_surface_follows_the_settings() -> None:
     closed, opened = (
         confinement.denied(confinement.CLOSED),
         confinement.denied(confinement.Surface(user_namespaces=True, io_uring=True, bpf=True)),

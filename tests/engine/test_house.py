@@ -22,7 +22,7 @@ sys.stdin.read()
 """
 
 
-def test_a_killed_run_takes_its_engine_along_and_the_next_removes_its_folder() -> None:
+def test_killed_run_ends_its_engine_and_next_run_removes_its_folder() -> None:
     try:
         houses._check_machine()
     except NoHouse as reason:
@@ -55,7 +55,7 @@ def test_a_killed_run_takes_its_engine_along_and_the_next_removes_its_folder() -
     assert not _processes_of(mine.folder)
 
 
-def test_a_process_that_nobody_reaps_has_ended() -> None:
+def test_unreaped_process_counts_as_ended() -> None:
     """If the first process of a machine does not reap orphans, those of a killed run remain as zombies."""
     with subprocess.Popen(["sleep", "infinity"]) as child:
         assert alive(str(child.pid))

@@ -38,7 +38,7 @@ def jupyter_image() -> Path:
         pytest.skip(f"the jupyter image cannot be built here: {reason}")
 
 
-def test_jupyter_answers_from_outside_to_its_token_alone(
+def test_jupyter_accepts_only_its_token(
     jupyter_image: Path, driver: Lxd, house: House, a_machine: MachineMaker
 ) -> None:
     driver.build_image("img_jupyter", "jupyter")
@@ -62,9 +62,7 @@ def test_jupyter_answers_from_outside_to_its_token_alone(
     driver.delete_image("img_jupyter")
 
 
-def test_processes_that_build_the_same_image_at_once_make_one(
-    driver: Lxd, house: House, client: Client
-) -> None:
+def test_concurrent_builds_create_one_image(driver: Lxd, house: House, client: Client) -> None:
     def build_it(number: int) -> None:
         driver.build_image(f"img_same{number % 2}", "base")
 
@@ -101,7 +99,7 @@ def large_image(request: pytest.FixtureRequest) -> str:
     return name
 
 
-def test_a_large_image_computes(large_image: str, driver: Lxd, a_machine: MachineMaker) -> None:
+def test_large_image_can_compute(large_image: str, driver: Lxd, a_machine: MachineMaker) -> None:
     driver.build_image("img_large", large_image)
     machine = a_machine(image="img_large", ram_bytes=4 * GIB, disk_bytes=12 * GIB)
     launched(driver, machine)

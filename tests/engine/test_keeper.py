@@ -18,7 +18,7 @@ from teraflock.storage.events import newest_of_project
 from teraflock.storage.open import open_database
 
 
-def test_a_killed_engine_is_restarted_and_its_guests_run_on(
+def test_killed_engine_is_restarted_and_its_guests_keep_running(
     driver: Lxd, house: House, a_machine: MachineMaker, tmp_path: Path
 ) -> None:
     machine = a_machine()

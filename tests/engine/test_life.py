@@ -13,7 +13,7 @@ from teraflock.instance.driver import CommandState, Machine, Ran, Seen
 STATE = "/var/lib/teraflock/$(cat /etc/machine-id)"
 
 
-def test_ssh_answers_from_outside_with_the_key_that_was_told(
+def test_ssh_answers_from_outside_with_the_reported_key(
     driver: Lxd, house: House, login: Login, a_machine: MachineMaker
 ) -> None:
     machine = a_machine()
@@ -30,7 +30,7 @@ def test_ssh_answers_from_outside_with_the_key_that_was_told(
     assert "HOST IDENTIFICATION HAS CHANGED" in wrong.stderr
 
 
-def test_every_call_may_be_made_twice(driver: Lxd, a_machine: MachineMaker) -> None:
+def test_every_call_is_idempotent(driver: Lxd, a_machine: MachineMaker) -> None:
     machine = a_machine()
     for _ in range(2):
         driver.prepare(machine)
@@ -106,7 +106,7 @@ def test_a_command_is_a_list_of_words(driver: Lxd, a_machine: MachineMaker) -> N
     assert ran(driver, machine, "no-such-program").exit_code == 127
 
 
-def test_the_machine_s_command_runs_once_and_its_end_is_kept(driver: Lxd, a_machine: MachineMaker) -> None:
+def test_command_runs_once_and_its_result_is_kept(driver: Lxd, a_machine: MachineMaker) -> None:
     program = "import sys; print('said', sys.argv[1]); sys.exit(3)"
     machine = a_machine(command=("python3", "-c", program, "a'b\"c; $x"))
     assert driver_without_command(driver, a_machine) is None
@@ -150,7 +150,9 @@ def test_user_data_runs_once_if_it_is_a_script(driver: Lxd, a_machine: MachineMa
     assert ran(driver, other, "systemctl", "--failed", "--plain", "--no-legend").stdout == b""
 
 
-def test_user_data_that_is_cut_off_ends_with_the_next_start(driver: Lxd, a_machine: MachineMaker) -> None:
+def test_interrupted_user_data_counts_as_ended_at_the_next_start(
+    driver: Lxd, a_machine: MachineMaker
+) -> None:
     machine = a_machine(user_data="#!/bin/sh\necho begun\nsleep 1000\n")
     launched(driver, machine)
     ran(driver, machine, "sh", "-c", "until [ -s /var/log/teraflock/user-data.log ]; do sleep 0.1; done")
@@ -166,7 +168,7 @@ def test_user_data_that_is_cut_off_ends_with_the_next_start(driver: Lxd, a_machi
     assert (state.exit_code, b"cut off" in state.log) == (143, True)
 
 
-def test_a_guest_cannot_confuse_the_look_at_its_command(driver: Lxd, a_machine: MachineMaker) -> None:
+def test_guest_cannot_fake_the_state_of_its_command(driver: Lxd, a_machine: MachineMaker) -> None:
     """The guest writes a folder, a link to a device, or text in place of its exit code and log."""
     machine = a_machine(command=("sleep", "1000"))
     launched(driver, machine)
@@ -183,7 +185,7 @@ def test_a_guest_cannot_confuse_the_look_at_its_command(driver: Lxd, a_machine: 
     assert driver.command_state(machine.handle) == CommandState(exit_code=255, log=b"")
 
 
-def test_a_snapshot_brings_the_disk_back(driver: Lxd, a_machine: MachineMaker) -> None:
+def test_snapshot_restores_the_disk(driver: Lxd, a_machine: MachineMaker) -> None:
     machine = a_machine()
     launched(driver, machine)
     ran(driver, machine, "sh", "-c", "echo first > /root/note; sync")
@@ -206,7 +208,7 @@ def test_a_snapshot_brings_the_disk_back(driver: Lxd, a_machine: MachineMaker) -
         driver.delete_snapshot(machine.handle, "snp_one")
 
 
-def test_an_image_made_from_an_instance_begins_anew(
+def test_image_from_an_instance_boots_as_a_new_guest(
     driver: Lxd, login: Login, a_machine: MachineMaker
 ) -> None:
     machine = a_machine(command=("true",))
@@ -258,7 +260,7 @@ def test_a_guest_sees_its_own_share_of_memory_and_processors(
     assert shares() == (768 * MIB, 2, 2), "guests keep their lxcfs when the daemon dies"
 
 
-def test_an_lxcfs_that_died_is_there_again_for_the_next_start(
+def test_crashed_lxcfs_is_replaced_for_the_next_start(
     driver: Lxd, house: House, a_machine: MachineMaker
 ) -> None:
     lxcfs = house.daemon.lxcfs

@@ -87,7 +87,7 @@ def heard(driver: Lxd, listener: Machine, sender: Machine, *frames: tuple[str, .
     return ran(driver, listener, "sh", "-c", "wait; sleep 3.2; cat /tmp/heard")
 
 
-def test_nobody_sends_in_another_s_name_even_without_the_engine_s_filters(
+def test_guests_cannot_spoof_even_without_the_engine_filters(
     driver: Lxd, house: House, red: Machine, neighbour: Machine
 ) -> None:
     lie, gateway = "02:00:00:aa:bb:cc", NETWORKS[0].gateway
@@ -143,7 +143,7 @@ def reached(driver: Lxd, machine: Machine, *targets: str) -> dict[str, str]:
     return {target.rpartition(":")[0]: said for target, said in found["reach"].items()}
 
 
-def test_guests_reach_the_world_and_neither_the_operator_s_network_nor_credentials(
+def test_guests_reach_the_internet_but_not_operator_networks(
     driver: Lxd, house: House, a_world: str, red: Machine
 ) -> None:
     targets = [f"{each}:8099" for each in (a_world, "169.254.169.254", "192.168.77.7", OUTSIDE_ADDRESS)]
@@ -173,7 +173,7 @@ for name in sys.argv[1:]:
 """
 
 
-def test_names_of_the_project_s_guests_are_served_and_no_others(
+def test_dns_serves_only_names_of_the_same_project(
     driver: Lxd, house: House, red: Machine, neighbour: Machine, blue: Machine
 ) -> None:
     host = Path("/etc/hosts").read_text().split()

@@ -46,7 +46,7 @@ def test_what_a_guest_can_reach(driver: Lxd, house: House, a_machine: MachineMak
     driver.networks.rebuild()
 
 
-def test_from_outside_only_opened_ports_are_reached(
+def test_only_open_ports_are_reachable_from_outside(
     driver: Lxd, house: House, a_machine: MachineMaker
 ) -> None:
     machine = a_machine()
@@ -66,7 +66,7 @@ def test_from_outside_only_opened_ports_are_reached(
     assert reaches(INSIDE_ADDRESS, port) == "refused"
 
 
-def test_nobody_speaks_in_another_s_name(driver: Lxd, a_machine: MachineMaker) -> None:
+def test_guests_cannot_spoof_addresses(driver: Lxd, a_machine: MachineMaker) -> None:
     honest, thief = a_machine(), a_machine()
     launched(driver, thief)
     driver.prepare(honest)

@@ -45,7 +45,7 @@ CHANGES = {
 }
 
 
-def test_what_other_hands_change_is_seen_and_put_back(
+def test_outside_changes_are_detected_and_undone(
     driver: Lxd, client: Client, a_machine: MachineMaker
 ) -> None:
     machine = a_machine()

@@ -73,7 +73,7 @@ def neighbour(house: House) -> Iterator[None]:
     sink.stdout.close()
 
 
-def test_what_leaves_the_house_is_counted_and_what_stays_is_not(
+def test_only_traffic_that_leaves_the_host_is_counted(
     open_driver: Lxd, neighbour: None, a_machine: MachineMaker
 ) -> None:
     driver = open_driver
@@ -91,7 +91,7 @@ def test_what_leaves_the_house_is_counted_and_what_stays_is_not(
     assert count(driver, two) < MIB // 10
 
 
-def test_counters_go_on_over_restarts_and_rebuilt_tables(
+def test_counters_survive_restarts_and_rebuilt_tables(
     open_driver: Lxd, neighbour: None, a_machine: MachineMaker
 ) -> None:
     driver, machine = open_driver, a_machine()
@@ -119,7 +119,7 @@ def test_counters_go_on_over_restarts_and_rebuilt_tables(
     driver.delete(machine.handle)
 
 
-def test_answers_through_an_opened_port_leave_the_house_too(
+def test_responses_through_an_open_port_are_counted(
     driver: Lxd, house: House, a_machine: MachineMaker
 ) -> None:
     machine = a_machine()
@@ -133,7 +133,7 @@ def test_answers_through_an_opened_port_leave_the_house_too(
     assert 8 * MIB <= count(driver, machine) - before <= 8 * MIB * 1.1
 
 
-def test_a_snapshot_keeps_what_was_written_since_the_one_before(driver: Lxd, a_machine: MachineMaker) -> None:
+def test_snapshot_counts_data_since_the_previous_one(driver: Lxd, a_machine: MachineMaker) -> None:
     machine = a_machine()
     launched(driver, machine)
 

@@ -132,7 +132,7 @@ DAMAGE: dict[str, tuple[Callable[[House], object], str]] = {
 }
 
 
-def test_what_runs_on_a_lost_host_is_told(house: House) -> None:
+def test_checker_reports_running_instances_on_lost_hosts(house: House) -> None:
     assert charged_on_lost_hosts(house.database) == []
     in_rows(house, "UPDATE host SET state = 'away'")
     (told,) = charged_on_lost_hosts(house.database)
@@ -140,7 +140,7 @@ def test_what_runs_on_a_lost_host_is_told(house: House) -> None:
 
 
 @pytest.mark.parametrize("kind", DAMAGE)
-def test_damage_is_told(house: House, kind: str) -> None:
+def test_checker_reports_damage(house: House, kind: str) -> None:
     damage, words = DAMAGE[kind]
     damage(house)
     told = faults(house.database, house.world, house.clock.now())

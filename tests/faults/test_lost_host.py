@@ -144,7 +144,7 @@ def lose_at(house: House, point: str) -> str:
 @pytest.mark.parametrize(
     ("operation", "point"), sampled(WALK, every=12, because="every point", id=lambda case: str(case[1]))
 )
-def test_a_host_lost_there_is_not_charged_and_leaves_nothing_wrong(
+def test_lost_host_is_not_charged_and_stays_consistent(
     house: House, operation: Operation, point: str, ending: str
 ) -> None:
     set_up, wish, turn_back = SCENES[operation]
@@ -171,7 +171,7 @@ def test_a_host_lost_there_is_not_charged_and_leaves_nothing_wrong(
 
 
 @pytest.mark.parametrize("point", ["launch.ready:after", "restart.ready:after", "snapshot.snapshot:after"])
-def test_what_ends_while_its_host_is_taken_for_lost_is_away(house: House, point: str) -> None:
+def test_operation_that_ends_on_a_lost_host_is_away(house: House, point: str) -> None:
     """The engine reports no host, but still does what it is asked. Nobody is charged until it reports the
     host again."""
     set_up, wish, _ = SCENES[Operation(point.partition(".")[0])]

@@ -110,7 +110,7 @@ VERBS: dict[Operation, tuple[object, ...]] = {
 @pytest.mark.parametrize(
     "point", sampled((point for each in ENDS for point in points(each)), every=6, because="every point")
 )
-def test_whoever_dies_when_each_byte_is_counted_once(lab: Lab, point: str) -> None:
+def test_each_byte_is_counted_once_when_a_worker_dies(lab: Lab, point: str) -> None:
     """The guest sends data after the last reading; the worker dies at the point; the guest sends again if it
     still runs."""
     lab.send(3 * MB)
@@ -144,7 +144,7 @@ def test_whoever_dies_when_each_byte_is_counted_once(lab: Lab, point: str) -> No
         max_size=14,
     )
 )
-def test_a_life_of_any_kind_is_charged_for_what_it_sent(acts: list[tuple[str, int]]) -> None:
+def test_any_sequence_of_acts_is_charged_for_its_traffic(acts: list[tuple[str, int]]) -> None:
     lab = Lab()
     try:
         for act, count in acts:
@@ -182,7 +182,7 @@ def _do(lab: Lab, act: str, count: int) -> None:
         lab.house.settle()
 
 
-def test_a_launch_that_fails_costs_nothing_though_it_sent_something(lab: Lab) -> None:
+def test_failed_launch_costs_nothing_despite_traffic(lab: Lab) -> None:
     order = Order(name="two", shape=ShapeWish(), access=Access.COMMAND, command=("send", "9GB"))
     lab.ask("launch", order)
     lab.house.workers[0].dies_at = "launch.ready:before"
@@ -196,7 +196,7 @@ def test_a_launch_that_fails_costs_nothing_though_it_sent_something(lab: Lab) ->
     assert lab.read() == lab.charged("egress_bytes") == 0
 
 
-def test_snapshots_cost_what_they_keep_until_they_are_gone(lab: Lab) -> None:
+def test_snapshots_are_charged_until_deleted(lab: Lab) -> None:
     lab.run("fill", "10GB")
     lab.ask("snapshot", "one", "first")
     lab.house.settle()
@@ -234,7 +234,7 @@ def test_a_snapshot_that_fails_keeps_nothing(lab: Lab) -> None:
     assert lab.instance.held.snapshots_bytes == 0
 
 
-def test_the_prices_of_a_region_count_from_when_its_host_is_there(lab: Lab) -> None:
+def test_region_prices_apply_once_its_host_exists(lab: Lab) -> None:
     at = lab.house.clock.now()
     lab.send(GB)
     lab.traffic.turn()
@@ -253,7 +253,7 @@ def test_the_prices_of_a_region_count_from_when_its_host_is_there(lab: Lab) -> N
     assert verify(lab.house.database).faults == ()
 
 
-def test_an_image_made_of_an_instance_is_charged_for_what_it_keeps(lab: Lab) -> None:
+def test_image_from_an_instance_is_charged_for_its_size(lab: Lab) -> None:
     house, tenant = lab.house, lab.house.tenant
     house.images.from_instance(tenant.actor, tenant.project, "mine", "one")
     house.settle()

@@ -35,7 +35,7 @@ def state(asking: Asking, key: str) -> str:
 
 
 @pytest.mark.parametrize("stops", [True, False], ids=["guest stopped too", "guest kept running"])
-def test_a_restart_charges_only_what_ran_on(tmp_path: Path, stops: bool) -> None:
+def test_restart_charges_only_guests_that_kept_running(tmp_path: Path, stops: bool) -> None:
     cloud, asking = started(tmp_path)
     key = cloud.at.operator_key.read_text().strip()
     cloud.start()

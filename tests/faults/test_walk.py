@@ -104,7 +104,7 @@ def site() -> Iterator[Site]:
         site.close()
 
 
-def test_every_operation_is_walked() -> None:
+def test_walk_covers_every_operation() -> None:
     assert set(SCENES) == set(Operation)
     assert len(WALK) >= 2 * len(Operation)
 
@@ -112,7 +112,7 @@ def test_every_operation_is_walked() -> None:
 @pytest.mark.parametrize(
     ("operation", "point"), sampled(WALK, every=16, because="every point", id=lambda case: str(case[1]))
 )
-def test_a_server_killed_there_leaves_nothing_wrong(site: Site, operation: Operation, point: str) -> None:
+def test_server_killed_at_any_point_stays_consistent(site: Site, operation: Operation, point: str) -> None:
     set_up, wish, turn_back = SCENES[operation]
     set_up(site)
     if ":undo:" in point:
@@ -137,7 +137,7 @@ RENTED = [point for operation in (Operation.LAUNCH, Operation.DELETE) for point 
 
 
 @pytest.mark.parametrize("point", RENTED)
-def test_a_server_killed_there_rents_one_machine_and_gives_it_back(site: Site, point: str) -> None:
+def test_killed_server_rents_one_machine_and_gives_it_back(site: Site, point: str) -> None:
     order = Order(name="one", site="sky", type="gpu")
     if point.startswith("delete"):
         site.ask("launch", order)
@@ -159,7 +159,7 @@ def test_a_server_killed_there_rents_one_machine_and_gives_it_back(site: Site, p
 
 @pytest.mark.parametrize("when", When)
 @pytest.mark.parametrize("call", ["create", "delete"])
-def test_a_server_killed_in_the_middle_of_a_call_to_a_cloud(site: Site, call: str, when: When) -> None:
+def test_server_killed_during_a_call_to_a_cloud(site: Site, call: str, when: When) -> None:
     site.ask("launch", Order(name="one", site="sky", type="gpu"))
     if call == "delete":
         site.work()
@@ -172,7 +172,7 @@ def test_a_server_killed_in_the_middle_of_a_call_to_a_cloud(site: Site, call: st
 
 @pytest.mark.parametrize("call", sampled(CALLS, every=4, because="every call"))
 @pytest.mark.parametrize("when", When)
-def test_a_server_killed_in_the_middle_of_a_call(site: Site, call: str, when: When) -> None:
+def test_server_killed_during_a_call(site: Site, call: str, when: When) -> None:
     """The engine has done nothing, half or all of the call, and nothing is recorded."""
     launched(site)
     site.trouble.faults(Fault(call=call, when=when, kind=Kind.KILLED))

@@ -64,7 +64,7 @@ def last_of_a_budget(cloud: Cloud, project: str, micros: int) -> None:
 
 
 @pytest.mark.parametrize("project", ["default", "cny"])
-def test_one_of_many_gets_the_last_of_a_budget(database: Database, project: str) -> None:
+def test_one_concurrent_launch_gets_the_rest_of_a_budget(database: Database, project: str) -> None:
     cloud, minute = with_one_running(database, project)
     last_of_a_budget(cloud, project, 2 * minute + minute // 2)
     assert sorted(racers(cloud, database, project, "first")) == ["launched"] + ["refused"] * (RACERS - 1)

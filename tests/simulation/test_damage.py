@@ -223,7 +223,7 @@ WALKED = pytest.mark.long("up to six walks, seconds each")
 @pytest.mark.parametrize(
     "what", [what if what in SCENES else pytest.param(what, marks=WALKED) for what in DAMAGE]
 )
-def test_damage_is_caught(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damage_is_detected(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lives = {0: SCENES[what]} if what in SCENES else {seed: walked(seed) for seed in SEEDS}
     DAMAGE[what](monkeypatch)
     assert any(caught(monkeypatch, live, seed) for seed, live in lives.items())

@@ -38,7 +38,9 @@ def _current() -> Intake:
 
 
 @pytest.mark.parametrize("seed", sampled(POSTGRES_SEEDS, every=3, because="seconds each"))
-def test_the_same_on_postgres(postgres_address: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_second_is_charged_once_on_postgres(
+    postgres_address: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     database = open_database(postgres_address, FixedClock(START))
     cloud = Cloud(database, seed=seed)
     installed(monkeypatch, lambda: cloud.intake)
@@ -48,7 +50,7 @@ def test_the_same_on_postgres(postgres_address: str, seed: int, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("lives", LIVES)
-def test_whatever_happens_every_second_is_charged_once(monkeypatch: pytest.MonkeyPatch, lives: int) -> None:
+def test_every_second_is_charged_once(monkeypatch: pytest.MonkeyPatch, lives: int) -> None:
     installed(monkeypatch, _current)
     CloudMachine.totals = {}
     run_state_machine_as_test(
@@ -63,7 +65,7 @@ def test_whatever_happens_every_second_is_charged_once(monkeypatch: pytest.Monke
 
 
 @pytest.mark.long("ten lives, seconds each")
-def test_seeded_lives_leave_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seeded_runs_cover_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hypothesis draws different runs each time; these runs are always the same, and cover everything."""
     totals: Counter[str] = Counter()
     for seed in SEEDS:

@@ -36,7 +36,7 @@ def examples(ground: Ground) -> settings:
     return settings(max_examples=60, deadline=None)
 
 
-def test_words_of_a_program(ground: Ground) -> None:
+def test_arguments_survive_unchanged(ground: Ground) -> None:
     machine = ground.up()
 
     @examples(ground)
@@ -47,7 +47,7 @@ def test_words_of_a_program(ground: Ground) -> None:
     come_back()
 
 
-def test_contents_of_files(ground: Ground) -> None:
+def test_file_contents_survive_unchanged(ground: Ground) -> None:
     machine = ground.up()
 
     @examples(ground)
@@ -59,7 +59,7 @@ def test_contents_of_files(ground: Ground) -> None:
     come_back()
 
 
-def test_what_a_machine_is_told_of_itself(ground: Ground) -> None:
+def test_machine_metadata_survives_unchanged(ground: Ground) -> None:
     @examples(ground)
     @given(
         hostname=NAME,

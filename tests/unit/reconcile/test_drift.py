@@ -70,9 +70,7 @@ def test_only_what_differs_is_repaired(
 
 
 @given(kept_rows, sightings)
-def test_limits_and_cards_of_what_runs_at_rest_are_compared_and_of_nothing_else(
-    kept: Kept, sighting: Sighting
-) -> None:
+def test_limits_and_cards_are_compared_only_for_idle_running_guests(kept: Kept, sighting: Sighting) -> None:
     drift = decide([kept], {kept.id: sighting}, frozenset(HOSTS))
     compared = kept.phase == Phase.RUNNING and not kept.busy and sighting.seen == Seen.RUNNING
     cards = sighting.slots is not None and set(sighting.slots) != set(kept.slots)
@@ -90,7 +88,7 @@ def test_limits_and_cards_of_what_runs_at_rest_are_compared_and_of_nothing_else(
 
 
 @given(kept_rows)
-def test_what_is_as_it_was_given_does_not_drift(kept: Kept) -> None:
+def test_unchanged_instance_does_not_drift(kept: Kept) -> None:
     as_given = Sighting(
         instance_id=InstanceId(kept.id),
         host=kept.host,

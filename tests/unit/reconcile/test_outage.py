@@ -44,7 +44,7 @@ class Known:
         "not there",
     ],
 )
-def test_only_the_same_guest_ran_on(
+def test_only_the_same_guest_kept_running(
     sighting: Sighting | None, running_since: datetime | None, expected: bool
 ) -> None:
     assert ran_on(Known(running_since), sighting, LAST) is expected  # type: ignore[arg-type]

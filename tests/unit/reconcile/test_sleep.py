@@ -45,7 +45,7 @@ def asleep_at(house: House, point: str, meanwhile: Callable[[], None]) -> Callab
 
 
 @pytest.mark.parametrize("step", STEPS_OF_LAUNCH)
-def test_who_slept_before_a_call_does_not_make_it(
+def test_worker_suspended_before_a_call_does_not_make_it(
     house: House, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called: list[str] = []
@@ -71,7 +71,7 @@ def test_who_slept_before_a_call_does_not_make_it(
 
 
 @pytest.mark.parametrize("step", STEPS_OF_LAUNCH)
-def test_who_slept_through_the_work_of_another_disturbs_nothing(
+def test_worker_suspended_during_another_s_work_changes_nothing(
     house: House, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another worker started and stopped the instance in the meantime: the pending call could undo that."""
@@ -92,7 +92,7 @@ def test_who_slept_through_the_work_of_another_disturbs_nothing(
     assert faults(house.database, house.world, house.clock.now()) == []
 
 
-def test_a_thread_that_was_overtaken_by_its_own_process_does_nothing(house: House) -> None:
+def test_thread_overtaken_by_its_own_process_does_nothing(house: House) -> None:
     """It was suspended, another worker leased the row and died, and its own process leased it again at the
     same step."""
     sleeper, other = house.workers

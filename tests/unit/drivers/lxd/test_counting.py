@@ -20,7 +20,7 @@ OWNERS = st.sampled_from(["ins_1", "ins_2", "ins_3"])
     found=st.dictionaries(ADDRESSES, OWNERS, max_size=5),
     wanted=st.dictionaries(ADDRESSES, OWNERS, max_size=5),
 )
-def test_brought_to_what_is_wanted(found: dict[str, str], wanted: dict[str, str]) -> None:
+def test_changes_lead_to_the_wanted_counters(found: dict[str, str], wanted: dict[str, str]) -> None:
     there = [Counter(address, owner, "old") for address, owner in found.items()]
     now = {address: (owner, "old") for address, owner in found.items()}
     for line in counting.brought_to(NAME, there, wanted, "new").splitlines():
@@ -37,7 +37,7 @@ def test_brought_to_what_is_wanted(found: dict[str, str], wanted: dict[str, str]
 
 
 @given(word=st.text(min_size=1).filter(lambda word: not word.replace("_", "").replace("-", "").isalnum()))
-def test_no_other_word_gets_in(word: str) -> None:
+def test_invalid_values_are_rejected(word: str) -> None:
     with pytest.raises(ValueError):
         counting.begin(NAME, Counter("10.0.0.1", word, "x"))
     with pytest.raises(ValueError):
@@ -59,7 +59,7 @@ python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).send
 """
 
 
-def test_the_kernel_counts_and_a_rebuilt_table_goes_on() -> None:
+def test_counters_survive_a_rebuilt_table() -> None:
     if shutil.which("nft") is None or shutil.which("unshare") is None:
         pytest.skip("nft is not installed")
     command = ["unshare", "--user", "--map-root-user", "--net", "sh", "-c", PROBE]

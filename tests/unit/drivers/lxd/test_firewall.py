@@ -25,7 +25,7 @@ RULES = st.builds(Rules, bridges=BRIDGES, forwards=FORWARDS, way_out=st.booleans
 
 
 @given(rules=RULES)
-def test_the_table_is_replaced_whole(rules: Rules) -> None:
+def test_table_is_replaced_as_a_whole(rules: Rules) -> None:
     text = firewall.table("tera_test", rules)
     assert text.startswith("table inet tera_test\ndelete table inet tera_test\ntable inet tera_test {\n")
     for bridge in rules.bridges:
@@ -35,7 +35,7 @@ def test_the_table_is_replaced_whole(rules: Rules) -> None:
 
 
 @given(word=st.text(min_size=1).filter(lambda word: not word.isalnum()))
-def test_no_other_word_gets_in(word: str) -> None:
+def test_invalid_values_are_rejected(word: str) -> None:
     with pytest.raises(ValueError):
         firewall.table("tera_test", Rules(bridges=(Bridge(word, "10.0.0.1"),)))
     with pytest.raises(ValueError):
@@ -46,7 +46,7 @@ def test_no_other_word_gets_in(word: str) -> None:
 
 @settings(max_examples=15)
 @given(rules=RULES)
-def test_nft_takes_it(rules: Rules) -> None:
+def test_nft_accepts_the_table(rules: Rules) -> None:
     if shutil.which("nft") is None or shutil.which("unshare") is None:
         pytest.skip("nft is not installed")
     changes = firewall.open_ports("tera_test", [Forward(70, "10.9.9.9", 22)]) if not rules.forwards else ""

@@ -39,7 +39,7 @@ def test_a_card_that_could_not_be_cleaned_is_cleaned_next_time(tmp_path: Path) -
     assert cleaned == [SLOTS[0]]
 
 
-def test_a_card_in_use_by_the_guest_itself_is_left_alone(tmp_path: Path) -> None:
+def test_card_in_use_by_the_same_guest_is_not_cleaned(tmp_path: Path) -> None:
     cleaned = list[str]()
     HandOver(tmp_path, cleaned.append).give([CARDS[SLOTS[0]]], "prj_a", has=[SLOTS[0]])
     HandOver(tmp_path, cleaned.append).give([CARDS[SLOTS[0]]], "prj_a")

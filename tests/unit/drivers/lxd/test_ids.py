@@ -29,11 +29,11 @@ def test_every_id_of_a_range_belongs_to_it(index: int, offset: int) -> None:
 
 
 @given(uid=st.integers(0, ids.FIRST - 1) | st.integers(ids.base(ids.COUNT), 1 << 32))
-def test_other_ids_belong_to_none(uid: int) -> None:
+def test_other_ids_belong_to_no_range(uid: int) -> None:
     assert ids.index_of(uid) is None
 
 
-def test_a_guest_keeps_its_range_and_nobody_else_gets_it(tmp_path: Path) -> None:
+def test_guest_keeps_its_range_exclusively(tmp_path: Path) -> None:
     one, other = Ranges("one", tmp_path, none), Ranges("other", tmp_path, none)
     first = one.take("a", [5])
     assert first == 5
@@ -44,7 +44,7 @@ def test_a_guest_keeps_its_range_and_nobody_else_gets_it(tmp_path: Path) -> None
     assert other.take("b", [5]) == 5
 
 
-def test_a_range_with_traces_is_passed_over(tmp_path: Path) -> None:
+def test_range_with_traces_is_skipped(tmp_path: Path) -> None:
     traces = {5}
     ranges = Ranges("one", tmp_path, lambda: traces)
     assert ranges.take("a", [5, 6]) == 6
@@ -52,7 +52,7 @@ def test_a_range_with_traces_is_passed_over(tmp_path: Path) -> None:
     assert ranges.take("b", [5, 6]) == 5
 
 
-def test_many_at_once_never_get_the_same(tmp_path: Path) -> None:
+def test_concurrent_claims_get_different_ranges(tmp_path: Path) -> None:
     def take(number: int) -> int:
         return Ranges(f"i{number % 3}", tmp_path, none).take(f"guest-{number}", range(32), spare=32)
 
@@ -61,14 +61,14 @@ def test_many_at_once_never_get_the_same(tmp_path: Path) -> None:
     assert len(set(found)) == 200
 
 
-def test_the_last_range_is_the_end(tmp_path: Path) -> None:
+def test_claim_fails_when_all_ranges_are_used(tmp_path: Path) -> None:
     ranges = Ranges("one", tmp_path, lambda: set(range(1, ids.COUNT)))
     assert ranges.take("a") == 0
     with pytest.raises(NoRoom):
         ranges.take("b")
 
 
-def test_claims_without_a_guest_are_dropped_after_a_while(tmp_path: Path) -> None:
+def test_claims_without_a_guest_are_released_after_a_while(tmp_path: Path) -> None:
     ranges = Ranges("one", tmp_path, none)
     for name in ("lives", "crashed"):
         ranges.take(name)
@@ -79,7 +79,7 @@ def test_claims_without_a_guest_are_dropped_after_a_while(tmp_path: Path) -> Non
     assert ranges.of("lives") is not None
 
 
-def test_a_lost_folder_is_made_good_from_what_guests_have(tmp_path: Path) -> None:
+def test_lost_folder_is_rebuilt_from_the_guests(tmp_path: Path) -> None:
     ranges = Ranges("one", tmp_path, none)
     ranges.adopt({"a": str(ids.base(9)), "old": "100000", "older": ""})
     assert ranges.of("a") == 9
@@ -95,7 +95,7 @@ def test_processes_and_keys_are_traces(tmp_path: Path) -> None:
     assert ids.indexes_in_use(tmp_path) == {3}
 
 
-def test_the_grant_is_added_once_and_taken_back(tmp_path: Path) -> None:
+def test_grant_is_added_once_and_revoked(tmp_path: Path) -> None:
     file = tmp_path / "subuid"
     file.write_text("root:100000:10000001")
     for _ in range(2):
@@ -105,7 +105,7 @@ def test_the_grant_is_added_once_and_taken_back(tmp_path: Path) -> None:
     assert file.read_text() == "root:100000:10000001\n"
 
 
-def test_leaving_takes_back_what_nobody_needs(tmp_path: Path) -> None:
+def test_leaving_revokes_what_no_installation_needs(tmp_path: Path) -> None:
     one, other = Ranges("one", tmp_path, none), Ranges("other", tmp_path, none)
     one.take("a")
     other.take("b")

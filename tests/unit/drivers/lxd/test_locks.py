@@ -8,7 +8,7 @@ from teraflock.drivers.lxd.build import alone
 THREADS, TURNS = 8, 50
 
 
-def test_a_lock_holds_though_its_file_is_removed_every_time(tmp_path: Path) -> None:
+def test_lock_holds_although_its_file_is_removed_each_time(tmp_path: Path) -> None:
     lock, inside, most = tmp_path / "image.lock", 0, 0
 
     def work() -> None:

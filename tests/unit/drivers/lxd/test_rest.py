@@ -72,7 +72,7 @@ def client(server: Server, tmp_path: Path) -> Iterator[Client]:
     client.close()
 
 
-def test_an_answer_is_its_metadata_and_names_are_quoted(server: Server, client: Client) -> None:
+def test_response_is_its_metadata_and_names_are_quoted(server: Server, client: Client) -> None:
     server.answer = lambda handler: handler.say({"type": "sync", "metadata": {"a": 1}})
     assert client.get("instances", "../x?y=1", recursion=1) == {"a": 1}
     assert server.asked == ["GET /1.0/instances/..%2Fx%3Fy%3D1?project=ours&recursion=1"]
@@ -122,7 +122,7 @@ def test_an_operation_is_waited_for_by_its_id(server: Server, client: Client) ->
         (400, 'exec: "dnsmasq": executable file not found in $PATH', EngineRefused),
     ],
 )
-def test_an_operation_that_did_not_end_well_is_an_error(
+def test_failed_operation_raises(
     server: Server, client: Client, status_code: int, words: str, error: type[TeraflockError]
 ) -> None:
     operation = {"id": "op-1", "status_code": status_code, "err": words}
@@ -136,19 +136,21 @@ def test_an_operation_that_did_not_end_well_is_an_error(
 @pytest.mark.parametrize(
     ("code", "error"), [(404, EngineMissing), (409, EngineTaken), (503, EngineDown), (400, EngineRefused)]
 )
-def test_codes_are_told(server: Server, client: Client, code: int, error: type[TeraflockError]) -> None:
+def test_status_codes_become_errors(
+    server: Server, client: Client, code: int, error: type[TeraflockError]
+) -> None:
     server.answer = lambda handler: handler.say({"type": "error", "error": "x", "error_code": code}, code)
     for ask in (lambda: client.get("x"), lambda: client.get_bytes("x"), lambda: client.delete("x")):
         with pytest.raises(error):
             ask()
 
 
-def test_nobody_there_is_told(tmp_path: Path) -> None:
+def test_missing_socket_raises_engine_down(tmp_path: Path) -> None:
     with pytest.raises(EngineDown):
         Client(tmp_path / "nothing").get()
 
 
-def test_a_line_that_breaks_is_told_and_nothing_is_asked_twice(server: Server, client: Client) -> None:
+def test_broken_connection_raises_and_does_not_repeat_the_request(server: Server, client: Client) -> None:
     def answer(handler: Handler) -> None:
         handler.close_connection = True
         handler.connection.close()
@@ -161,7 +163,7 @@ def test_a_line_that_breaks_is_told_and_nothing_is_asked_twice(server: Server, c
     assert client.get("x") == 1
 
 
-def test_a_connection_that_the_engine_closed_meanwhile_is_not_used(server: Server, client: Client) -> None:
+def test_closed_connection_is_not_reused(server: Server, client: Client) -> None:
     def answer(handler: Handler) -> None:
         handler.say({"type": "sync", "metadata": 1})
         handler.close_connection = True
@@ -172,7 +174,7 @@ def test_a_connection_that_the_engine_closed_meanwhile_is_not_used(server: Serve
     assert len(server.asked) == 5
 
 
-def test_nonsense_is_told(server: Server, client: Client) -> None:
+def test_invalid_response_raises(server: Server, client: Client) -> None:
     server.answer = lambda handler: handler.say(b"<html>", 200)
     with pytest.raises(EngineRefused):
         client.get("x")
@@ -196,7 +198,7 @@ def test_many_threads_share_a_client(server: Server, client: Client) -> None:
     assert len(server.asked) == 160
 
 
-def test_a_file_is_sent_as_it_is(server: Server, client: Client, tmp_path: Path) -> None:
+def test_file_is_sent_unchanged(server: Server, client: Client, tmp_path: Path) -> None:
     content = bytes(range(256)) * 1000
     (tmp_path / "file").write_bytes(content)
     server.answer = lambda handler: handler.say({"type": "sync", "metadata": handler.body == content})
@@ -204,7 +206,7 @@ def test_a_file_is_sent_as_it_is(server: Server, client: Client, tmp_path: Path)
 
 
 @given(code=st.integers(100, 599), words=st.text(max_size=60))
-def test_whatever_the_engine_says_is_an_error_of_the_house(code: int, words: str) -> None:
+def test_every_engine_error_becomes_a_teraflock_error(code: int, words: str) -> None:
     told = errors.told("GET x", code, words)
     assert isinstance(told, TeraflockError)
     assert told.context["code"] == code if "code" in told.context else isinstance(told, EngineDown)
