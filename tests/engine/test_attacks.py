@@ -213,12 +213,12 @@ def test_lost_disk_limits_are_reported_and_recounted(driver: Lxd, house: House, 
     assigned = house.inside_command("btrfs", "qgroup", "assign", "--no-rescan", subvolume, "1/77", str(pool))
     assert driver.pool.limits() is DiskLimits.LOST, assigned.stderr
     seen = {driver.hosts()[0].disk_limits for _ in range(1)}
-    assert seen == {DiskLimits.LOST}, "told"
+    assert seen == {DiskLimits.LOST}, "reported"
     for _ in range(100):
         if driver.pool.limits() is DiskLimits.HOLD:
             break
         subprocess.run(["sleep", "0.1"], check=True)
-    assert driver.hosts()[0].disk_limits is DiskLimits.HOLD, "counted anew"
+    assert driver.hosts()[0].disk_limits is DiskLimits.HOLD, "counted again"
 
 
 def subvolume_of(house: House, pool: Path, name: str) -> str:

@@ -77,11 +77,11 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     """Runs with other limits or devices than it should have."""
     exchange: tuple[str, ...] = ()
     """Runs with other cards than it holds, perhaps another instance's card."""
-    strange: tuple[Sighting, ...] = ()
+    unknown: tuple[Sighting, ...] = ()
     """Has our label, but is none of our instances at this site."""
 
     def __bool__(self) -> bool:
-        return self.repairs or bool(self.strange)
+        return self.repairs or bool(self.unknown)
 
     @property
     def repairs(self) -> bool:
@@ -123,7 +123,7 @@ def decide(
                 exchange.append(each.id)
             elif not fits(each, sighting):
                 refit.append(each.id)
-    strange = tuple(sighting for id, sighting in seen.items() if id not in known)
+    unknown = tuple(sighting for id, sighting in seen.items() if id not in known)
     return Drift(
         start=tuple(start),
         stop=tuple(stop),
@@ -131,16 +131,16 @@ def decide(
         back=tuple(back),
         refit=tuple(refit),
         exchange=tuple(exchange),
-        strange=strange,
+        unknown=unknown,
     )
 
 
 def fits(kept: Kept, sighting: Sighting) -> bool:
     """Check whether an instance has its limits and nothing else was changed. Values that the engine does not
     report count as correct."""
-    told = (sighting.vcpus, sighting.ram_bytes, sighting.disk_bytes)
+    shown = (sighting.vcpus, sighting.ram_bytes, sighting.disk_bytes)
     given = (kept.vcpus, kept.ram_bytes, kept.disk_bytes)
-    same = all(seen in (None, wanted) for seen, wanted in zip(told, given, strict=True))
+    same = all(seen in (None, wanted) for seen, wanted in zip(shown, given, strict=True))
     return same and not sighting.altered
 
 
@@ -167,7 +167,7 @@ class DriftLoop:
         self._around = around
         self._missing: dict[str, frozenset[str]] = {}
         """What the last listing lacked, by site."""
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._tried: dict[str, tuple[Sighting, datetime]] = {}
         """What the engine showed when an instance was last repaired, and when that was."""
 
@@ -190,7 +190,7 @@ class DriftLoop:
         places = Capability.PLACEMENT in driver.capabilities
         answering = frozenset(report.name for report in driver.hosts()) if places else RENTED
         absent = self._missing_again(driver.site, missing(before, seen, self._around.clock.now()))
-        self._tell_leaving([sighting for sighting in seen.values() if sighting.leaving_at])
+        self._announce_reclaims([sighting for sighting in seen.values() if sighting.leaving_at])
         self._forget_tried(seen)
         if decide(before, seen, answering, absent):
             drift = self._confirmed(driver.site, before, seen, answering, absent)
@@ -300,7 +300,7 @@ class DriftLoop:
         if drift.repairs:
             self._around.database.write(work)
             self._around.wake()
-        self._clear(driver, drift.strange)
+        self._clear(driver, drift.unknown)
 
     def _change(self, tx: Transaction, id: str, reason: str, change: Callable[[Instance], Instance]) -> None:
         before = store.by_id_in_all_projects(tx, InstanceId(id))
@@ -329,11 +329,11 @@ class DriftLoop:
         else:
             store.put(tx, before, after, now=now, random_bytes=random_bytes)
 
-    def _tell_leaving(self, leaving: Sequence[Sighting]) -> None:
+    def _announce_reclaims(self, leaving: Sequence[Sighting]) -> None:
         """Notify a project once that an engine reclaims its instance, as early as the engine announces it."""
         for sighting in leaving:
-            if (id := f"{sighting.instance_id} {sighting.leaving_at}") not in self._told:
-                self._told.add(id)
+            if (id := f"{sighting.instance_id} {sighting.leaving_at}") not in self._reported:
+                self._reported.add(id)
                 self._around.database.write(partial(self._note_leaving, sighting))
 
     def _note_leaving(self, sighting: Sighting, tx: Transaction) -> None:
@@ -356,19 +356,19 @@ class DriftLoop:
             ),
         )
 
-    def _clear(self, driver: ComputeDriver, strange: Sequence[Sighting]) -> None:
-        if not strange:
+    def _clear(self, driver: ComputeDriver, unknown: Sequence[Sighting]) -> None:
+        if not unknown:
             return
         with self._around.database.read() as tx:
-            known = store.ids_known_in_all_projects(tx, [sighting.instance_id for sighting in strange])
-        for sighting in strange:
+            known = store.ids_known_in_all_projects(tx, [sighting.instance_id for sighting in unknown])
+        for sighting in unknown:
             id = sighting.instance_id
             phase, site = known.get(id, ("", ""))
             if phase in (Phase.GONE, Phase.FAILED) or site not in ("", driver.site):
                 LOG.warning("%s is gone or elsewhere, but %s still had it: removed", id, driver.site)
                 remove(driver, sighting)
-            elif id not in known and id not in self._told:
-                self._told.add(id)
+            elif id not in known and id not in self._reported:
+                self._reported.add(id)
                 LOG.warning("%s has %s, which is not in this database: ignored", driver.site, id)
 
 

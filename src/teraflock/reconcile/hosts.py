@@ -249,7 +249,7 @@ class HostLoop:
         to_return: Sequence[InstanceId],
     ) -> None:
         now = self._around.clock.now()
-        self._sound_alarms(tx, driver.site, changed, now)
+        self._record_alarms(tx, driver.site, changed, now)
         for report in {report.name: report for report in (*changed, *(here[name] for name in back))}.values():
             id = HostId(new_id("hst", now, self._around.random_bytes))
             fleet.put_report(tx, driver.site, report, id, simulated=driver.simulated, now=now)
@@ -264,7 +264,9 @@ class HostLoop:
             fleet.set_state(tx, host.id, HostState.AWAY)
             self._leave_unknown(tx, host, now)
 
-    def _sound_alarms(self, tx: Transaction, site: str, changed: Sequence[HostReport], now: datetime) -> None:
+    def _record_alarms(
+        self, tx: Transaction, site: str, changed: Sequence[HostReport], now: datetime
+    ) -> None:
         """Record installation events, which belong to no project, and write log lines."""
         kept = {host.name: host for host in fleet.outlines(tx) if host.site == site} if changed else {}
         for report in changed:

@@ -74,7 +74,7 @@ FAULTS_MAX: Final = 3
 """How often a step is tried after an unexpected error before it is undone."""
 
 
-class _Slept(Exception):
+class _Suspended(Exception):
     """Others may consider this worker dead, or another thread has the row: it must not call the engine."""
 
 
@@ -167,16 +167,16 @@ class InstanceLoop:
         step = _step_of(instance.progress)
         try:
             outcome = self._run_patiently(step, instance) if step else Done()
-        except _Slept:  # another worker may have continued, and must not be disturbed
+        except _Suspended:  # another worker may have continued, and must not be disturbed
             return self._write(instance, _put_off)
         except Exception as error:
             patience = self._patience(instance)
             return self._write(instance, partial(_failed, step=step, error=error, patience=patience))
-        return self._noted(instance, step, outcome) or self._write(
+        return self._record_quickly(instance, step, outcome) or self._write(
             instance, partial(_stepped, step=step, outcome=outcome), outcome
         )
 
-    def _noted(self, instance: Instance, step: Step | None, outcome: Outcome) -> Instance | None:
+    def _record_quickly(self, instance: Instance, step: Step | None, outcome: Outcome) -> Instance | None:
         """Record a step in the middle of an operation on an unchanged row: one statement, no read."""
         progress = instance.progress
         if (
@@ -215,7 +215,7 @@ class InstanceLoop:
         point = f"{progress.operation}.{step.name}{':undo' if progress.undoing else ''}"
         self._fault(f"{point}:before")
         if not (self._alive() and self._hands.hold(instance)):
-            raise _Slept
+            raise _Suspended
         rental = task.machine.rental
         if rental is not None and step.name == "create" and not progress.undoing:
             self._around.database.write(

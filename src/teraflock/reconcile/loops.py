@@ -204,7 +204,7 @@ class Loops:
             self._in_hand.acquire()
             assert self._pool is not None, "started"
             self._waiting.add(instance.id)
-            self._pool.submit(self._advance, instance).add_done_callback(self._put_down)
+            self._pool.submit(self._advance, instance).add_done_callback(self._release)
         if len(leased) < LEASES_PER_TURN:
             self._due.wait(self._seconds_until_due())
 
@@ -220,7 +220,7 @@ class Loops:
             return
         self.instances.advance(instance)
 
-    def _put_down(self, future: Future[None]) -> None:
+    def _release(self, future: Future[None]) -> None:
         self._in_hand.release()
         if error := future.exception():
             LOG.error("a step raised an error that it should have caught", exc_info=error)

@@ -79,7 +79,7 @@ def let_go(tx: Transaction, id: InstanceId, worker: str) -> None:
 
 
 def take_away(tx: Transaction, id: InstanceId) -> None:
-    """Remove the lease, whoever has it: the operation continues at another step, and that worker's result is
+    """Remove the lease of any worker: the operation continues at another step, and that worker's result is
     obsolete."""
     tx.run("UPDATE instance SET lease_owner = '' WHERE id = :id", id=id)
 

@@ -31,7 +31,7 @@ class TimeLimitLoop:
         now = self._around.clock.now()
         with self._around.database.read() as tx:
             near = store.stopping_by_in_all_projects(tx, now + TIME_LIMIT_NOTICE_MAX)
-        due = [each.id for each in near if is_over(each, now) or is_to_be_told(each, now)]
+        due = [each.id for each in near if is_over(each, now) or is_warning_due(each, now)]
         for id in due:
             self._around.database.write(lambda tx, id=id: self._apply(tx, id))  # type: ignore[misc]
         if due:
@@ -52,7 +52,7 @@ class TimeLimitLoop:
         if is_over(before, now):
             kind, after = "instance.time_limit", replace(ended(before, before.stop_at), due_at=now)
             after = settled(after)
-        elif is_to_be_told(before, now):
+        elif is_warning_due(before, now):
             kind, after = "instance.ends_soon", replace(before, stop_told=True)
         else:
             return
@@ -68,7 +68,7 @@ def is_over(instance: Instance, now: datetime) -> bool:
     return now >= instance.stop_at
 
 
-def is_to_be_told(instance: Instance, now: datetime) -> bool:
+def is_warning_due(instance: Instance, now: datetime) -> bool:
     seconds = instance.spec.time_limit_seconds
     if instance.stop_at is None or instance.stop_told or seconds is None:
         return False

@@ -58,7 +58,7 @@ def test_only_what_differs_is_repaired(
     assert all(
         by_id[id].phase == Phase.STOPPED and seen[id] in (Seen.RUNNING, Seen.PENDING) for id in drift.stop
     )
-    assert {sighting.instance_id for sighting in drift.strange} == seen.keys() - by_id.keys()
+    assert {sighting.instance_id for sighting in drift.unknown} == seen.keys() - by_id.keys()
     for each in kept:
         calm = each.phase == Phase.RUNNING and seen.get(each.id) == Seen.RUNNING
         if calm:
@@ -83,7 +83,7 @@ def test_limits_and_cards_are_compared_only_for_idle_running_guests(kept: Kept, 
     assert drift.exchange == ((kept.id,) if compared and cards else ())
     assert drift.refit == ((kept.id,) if compared and not cards and (limits or sighting.altered) else ())
     assert bool(drift) == any(
-        (drift.start, drift.stop, drift.remake, drift.back, drift.refit, drift.exchange, drift.strange)
+        (drift.start, drift.stop, drift.remake, drift.back, drift.refit, drift.exchange, drift.unknown)
     )
 
 

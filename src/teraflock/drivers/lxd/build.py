@@ -35,7 +35,7 @@ ERROR_LINES_MAX: Final = 12
 
 
 class BuildFailed(Refused):
-    """The image could not be built. Teraflock does not retry by itself, because a package missing from a
+    """The image could not be built. Teraflock does not retry automatically, because a package missing from a
     mirror stays missing."""
 
     code = "image_build_failed"

@@ -50,15 +50,15 @@ def table(name: str, bridges: Iterable[str]) -> str:
 
 def begin(name: str, counter: Counter) -> str:
     """Create a counter. Fails if the address already has one."""
-    said = f"{_word(counter.instance_id)} {_word(counter.epoch)}"
-    return f'create element inet {name} {SET} {{ {IPv4Address(counter.address)} comment "{said}" }}\n'
+    comment = f"{_word(counter.instance_id)} {_word(counter.epoch)}"
+    return f'create element inet {name} {SET} {{ {IPv4Address(counter.address)} comment "{comment}" }}\n'
 
 
 def end(name: str, address: str) -> str:
     return f"delete element inet {name} {SET} {{ {IPv4Address(address)} }}\n"
 
 
-def brought_to(name: str, found: Iterable[Counter], wanted: Mapping[str, str], epoch: str) -> str:
+def changes(name: str, found: Iterable[Counter], wanted: Mapping[str, str], epoch: str) -> str:
     """Return the commands that turn the counters found into those wanted, by address. Counters in both are
     kept."""
     there = {counter.address: counter.instance_id for counter in found}
@@ -74,8 +74,8 @@ def listing(name: str) -> list[str]:
 
 def counters_from(answer: bytes) -> list[tuple[Counter, int]]:
     """Parse every counter with its bytes."""
-    said: list[dict[str, Any]] = msgspec.json.decode(answer)["nftables"]
-    elements = [each for part in said if "set" in part for each in part["set"].get("elem", ())]
+    objects: list[dict[str, Any]] = msgspec.json.decode(answer)["nftables"]
+    elements = [each for part in objects if "set" in part for each in part["set"].get("elem", ())]
     found = []
     for element in (each["elem"] for each in elements if isinstance(each, dict)):
         owner, _, epoch = str(element.get("comment", "")).partition(" ")

@@ -27,7 +27,7 @@ KNOWN_SOCKETS: Final = (
     Path("/var/snap/lxd/common/lxd/unix.socket"),
     Path("/var/lib/lxd/unix.socket"),
 )
-_AT_THE_TOP: Final = (
+_IN_ROOT_CGROUP: Final = (
     "sh",
     "-c",
     '[ ! -e "$0/cgroup.controllers" ] || echo $$ >"$0/cgroup.procs"; exec "$@"',
@@ -170,7 +170,7 @@ class Daemon:
             raise NoEngine(f"{title} is not installed", hint="Run as root: `sh scripts/engine-install`")
         self.folder.mkdir(parents=True, exist_ok=True)
         self._kind_file.write_text(f"{program.name}\n", "ascii")
-        command = [*self._enter, *_AT_THE_TOP, path, "--group", "root"]
+        command = [*self._enter, *_IN_ROOT_CGROUP, path, "--group", "root"]
         more = {program.folder_variable: str(self.folder)}
         if shown:
             more[program.templates_variable] = str(self.lxcfs.templates)

@@ -66,12 +66,12 @@ from teraflock.instance.driver import (
 STOP_SECONDS: Final = (4, 20)
 """Timeouts for a clean shutdown. It is tried twice, because a guest that has just started misses the first
 request. After that the guest is killed."""
-PULL_SECONDS_MAX: Final = 30
+KILL_SECONDS_MAX: Final = 30
 READY_SECONDS_MAX: Final = 2.0
 SETTLE_TRIES_MAX: Final = 3
 POOL: Final = setup.PoolWish()
 SWEEP_SECONDS: Final = 300.0
-TELL_SECONDS_MAX: Final = 10.0
+DISK_SIZE_SECONDS_MAX: Final = 10.0
 
 
 class Lxd:
@@ -161,7 +161,7 @@ class Lxd:
 
     def hosts(self) -> Sequence[HostReport]:
         self._host.get()
-        if not self.networks.stands():
+        if not self.networks.is_up_to_date():
             self.networks.rebuild()
         self._sweep()
         report = self._report()
@@ -183,7 +183,7 @@ class Lxd:
     def prepare(self, machine: Machine) -> None:
         self.networks.ensure(machine.network)
 
-    def make_unnamed(self, machine: Machine) -> None:
+    def create_without_id(self, machine: Machine) -> None:
         """Create a guest that the loops do not treat as an instance."""
         body = self._body(machine)
         config: Any = body["config"]
@@ -253,7 +253,7 @@ class Lxd:
             for seconds in () if force else STOP_SECONDS:
                 if self._stopped(name, seconds, force=False):
                     return
-            self._stopped(name, PULL_SECONDS_MAX, force=True)
+            self._stopped(name, KILL_SECONDS_MAX, force=True)
 
     def delete(self, handle: Handle) -> None:
         name = names.guest(handle.instance_id)
@@ -280,9 +280,9 @@ class Lxd:
             "instances", name, body=guest.resized(found, machine, self._ours, self._host_of(machine, index))
         )
         if running and found["config"].get(guest.DISK) != str(machine.disk_bytes):
-            told = ["sh", "-c", "echo $0 > /etc/teraflock/disk-bytes", str(machine.disk_bytes)]
+            command = ["sh", "-c", "echo $0 > /etc/teraflock/disk-bytes", str(machine.disk_bytes)]
             with contextlib.suppress(TeraflockError):  # the next start writes it anyway
-                self.run(machine.handle, told, stdin=b"", seconds_max=TELL_SECONDS_MAX)
+                self.run(machine.handle, command, stdin=b"", seconds_max=DISK_SIZE_SECONDS_MAX)
         for _ in range(SETTLE_TRIES_MAX):
             if processors.settled(self._ours.project, name, machine.vcpus):
                 return

@@ -30,7 +30,7 @@ def down(reason: str, *, hung_up: bool = False) -> EngineDown:
     )
 
 
-def told(what: str, code: int, message: str) -> TeraflockError:
+def error_for(what: str, code: int, message: str) -> TeraflockError:
     """Return the error to raise when the engine answered `what` (method and path) with `code` and `message`."""
     context: dict[str, object] = {"asked": what, "code": code, "engine": message}
     by_code = _BY_CODE.get(code)

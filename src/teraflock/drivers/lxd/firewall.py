@@ -62,7 +62,7 @@ def table(name: str, rules: Rules) -> str:
         *_set("gateways", "ipv4_addr", (str(IPv4Address(bridge.gateway)) for bridge in rules.bridges)),
         *_ranges("closed", rules.closed),
         *_ranges("allowed", rules.allowed),
-        *_map("opened", "inet_service : ipv4_addr . inet_service", map(_leads, rules.forwards)),
+        *_map("opened", "inet_service : ipv4_addr . inet_service", map(_forward_element, rules.forwards)),
         *("  chain out {", *(_WAY_OUT if rules.way_out else ("    drop",)), "  }"),
         *_FIXED,
         "}",
@@ -71,7 +71,7 @@ def table(name: str, rules: Rules) -> str:
 
 
 def open_ports(name: str, forwards: Sequence[Forward]) -> str:
-    return _elements("add", name, "opened", map(_leads, forwards))
+    return _elements("add", name, "opened", map(_forward_element, forwards))
 
 
 def close_ports(name: str, ports: Iterable[int]) -> str:
@@ -152,7 +152,7 @@ def _elements(verb: str, table_name: str, set_name: str, elements: Iterable[str]
     return f"{verb} element inet {table_name} {set_name} {{ {joined} }}\n" if joined else ""
 
 
-def _leads(forward: Forward) -> str:
+def _forward_element(forward: Forward) -> str:
     """Format numbers and addresses from parsed values, so that nothing else can get into the text."""
     return f"{int(forward.host_port)} : {IPv4Address(forward.address)} . {int(forward.guest_port)}"
 

@@ -77,7 +77,7 @@ def settings(machine: Machine, host: Host) -> dict[str, str]:
     """Return all keys except those that a guest, an image or the engine writes."""
     fixed = {"boot.autostart": "false"}  # after a reboot the server decides what runs, not the engine
     given = _gpu_config(machine.gpus, host.driver)
-    return {**fixed, **host.confined, **untold(host.server), **limits(machine), **given}
+    return {**fixed, **host.confined, **no_guest_socket(host.server), **limits(machine), **given}
 
 
 def fingerprint(config: Mapping[str, str], devices: Mapping[str, Mapping[str, str]]) -> str:
@@ -89,7 +89,7 @@ def fingerprint(config: Mapping[str, str], devices: Mapping[str, Mapping[str, st
 _NOT_SETTINGS: Final = ("user.", "volatile.", "image.")
 
 
-def untold(server: str) -> dict[str, str]:
+def no_guest_socket(server: str) -> dict[str, str]:
     """Close the socket on which a guest can query its engine: it would show all keys that templates read."""
     return {"security.guestapi" if server == "incus" else "security.devlxd": "false"}
 
@@ -215,10 +215,11 @@ def sighting(found: Mapping[str, Any], host: str) -> Sighting:
 
 def _started_at(found: Mapping[str, Any]) -> datetime | None:
     """Return when the engine last started the guest, including when the guest rebooted itself."""
-    said = found.get("last_used_at", "")
-    if found["status"] != "Running" or not said or said.startswith(("0001-", "1970-")):  # never started
+    last_used_at = found.get("last_used_at", "")
+    never = not last_used_at or last_used_at.startswith(("0001-", "1970-"))
+    if found["status"] != "Running" or never:
         return None
-    whole, _, rest = said.rstrip("Z").partition(".")
+    whole, _, rest = last_used_at.rstrip("Z").partition(".")
     at = datetime.fromisoformat(f"{whole[:19]}+00:00")
     return at + timedelta(microseconds=int(f"{rest[:6]:0<6}" if rest else 0))
 

@@ -141,7 +141,7 @@ class Moulds:
                 names.TAG: self._ours.installation,
                 "user.machine-id": names.machine_id(name),
                 "boot.autostart": "false",
-                **guest.untold(self._engine.server()),
+                **guest.no_guest_socket(self._engine.server()),
                 **confinement.settings(index),
                 "limits.memory": "1GiB",
                 "limits.processes": str(guest.PROCESSES_MAX),

@@ -60,7 +60,7 @@ class Networks:
             with contextlib.suppress(EngineTaken):  # another thread was faster
                 self._engine.post("networks", body=self._body(bridge, network))
             self.rebuild()
-        ask_soon(bridge.name)
+        retry_soon(bridge.name)
 
     def admit(self, machine: Machine) -> None:
         """Allow a guest to use its address and name, before it first starts."""
@@ -137,7 +137,7 @@ class Networks:
         with self._alone():
             self._rebuild()
 
-    def stands(self) -> bool:
+    def is_up_to_date(self) -> bool:
         """Check whether our tables exist and are up to date. After a reboot or `nft flush ruleset` they are
         not."""
         return attached() == self._attached and _nft(
@@ -203,7 +203,7 @@ class Networks:
 
     def _bring_counters(self, found: list[tuple[counting.Counter, int]], wanted: dict[str, str]) -> None:
         there = [counter for counter, _ in found]
-        text = counting.brought_to(self._ours.counting_table, there, wanted, secrets.token_hex(8))
+        text = counting.changes(self._ours.counting_table, there, wanted, secrets.token_hex(8))
         if text and not _nft(text):
             LOG.error("cannot count what guests send: the firewall rejected the counters")
 
@@ -250,7 +250,7 @@ def attached() -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def ask_soon(bridge: str) -> None:
+def retry_soon(bridge: str) -> None:
     """Repeat requests for a guest that does not answer yet sooner than after one second."""
     for name, value in kernel.bridge_settings(bridge):
         with contextlib.suppress(OSError):  # optional: it only makes launches faster

@@ -39,7 +39,7 @@ class NoDriver(Unavailable):
     remedy = "Ask the operator to install the driver on the host."
 
 
-def engine_brings_it(socket_path: Path) -> bool:
+def engine_provides_it(socket_path: Path) -> bool:
     """Check whether the engine provides the libraries. The LXD snap includes the toolkit."""
     return SNAP in socket_path.parents or (shutil.which(TOOLKIT) is not None and HOOK.exists())
 

@@ -154,10 +154,10 @@ def in_a_child(act: Callable[[], str]) -> str:
         finally:
             os._exit(0)
     os.close(writing)
-    said = os.read(reading, 200).decode()
+    output = os.read(reading, 200).decode()
     os.close(reading)
     _, status = os.waitpid(pid, 0)
-    return said or f"refused: {signal.Signals(os.WTERMSIG(status)).name}"
+    return output or f"refused: {signal.Signals(os.WTERMSIG(status)).name}"
 
 
 if __name__ == "__main__":

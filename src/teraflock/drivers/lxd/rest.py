@@ -78,7 +78,7 @@ class Client:
         """Return the content of a file."""
         status, content = self._request("GET", path, query, None, {}, CALL_SECONDS_MAX)
         if status >= FAILED_FROM:
-            raise errors.told(f"GET {'/'.join(path)}", status, content[:1000].decode("utf-8", "replace"))
+            raise errors.error_for(f"GET {'/'.join(path)}", status, content[:1000].decode("utf-8", "replace"))
         return content
 
     def stream(self, *path: str) -> Iterator[bytes]:
@@ -103,8 +103,8 @@ class Client:
             connection.request("GET", self.target(*path, **query), None, dict(headers or {}))
             response = connection.getresponse()
             if response.status >= FAILED_FROM:
-                said = response.read(ERROR_BYTES_MAX).decode("utf-8", "replace")
-                raise errors.told(f"GET {'/'.join(path)}", response.status, said)
+                message = response.read(ERROR_BYTES_MAX).decode("utf-8", "replace")
+                raise errors.error_for(f"GET {'/'.join(path)}", response.status, message)
             yield response
         except (OSError, http.client.HTTPException) as error:
             raise errors.down(f"{type(error).__name__}: {error}") from error
@@ -193,9 +193,9 @@ class Client:
         try:
             answer = msgspec.json.decode(content, type=Answer)
         except msgspec.DecodeError as error:
-            raise errors.told(f"{method} {'/'.join(path)}", status, str(error)) from error
+            raise errors.error_for(f"{method} {'/'.join(path)}", status, str(error)) from error
         if answer.error or status >= FAILED_FROM:
-            raise errors.told(f"{method} {'/'.join(path)}", answer.error_code or status, answer.error)
+            raise errors.error_for(f"{method} {'/'.join(path)}", answer.error_code or status, answer.error)
         return answer
 
     def _request(
@@ -316,7 +316,7 @@ def _result(operation: Operation, what: str) -> dict[str, Any]:
     if operation.status_code == SUCCESS:
         return operation.metadata or {}
     if operation.status_code >= FAILED_FROM:
-        raise errors.told(what, operation.status_code, operation.err)
+        raise errors.error_for(what, operation.status_code, operation.err)
     raise EngineBusy(
         "The container engine did not finish in time",
         hint="Check again in a moment: the operation is still running",

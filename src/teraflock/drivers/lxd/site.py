@@ -44,7 +44,7 @@ def driver_of(opening: Opening) -> Lxd:
         site=opening.name,
         report=host_report,
         image_cache=folder / IMAGE_FOLDER,
-        driver_folder=None if nvidia.engine_brings_it(socket) else folder / DRIVER_FOLDER,
+        driver_folder=None if nvidia.engine_provides_it(socket) else folder / DRIVER_FOLDER,
         now=lambda: int(opening.clock.now().timestamp()),
         pool=PoolWish(size_bytes=pool_gb * GIB, source=opening.options.get("pool_source", "")),
         way_out=opening.option("guests_reach_out", True, truth),

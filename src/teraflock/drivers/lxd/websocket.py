@@ -32,7 +32,7 @@ class WebSocket:
         except OSError as error:
             raise errors.down(str(error)) from error
         try:
-            self._shake_hands(target)
+            self._handshake(target)
         except OSError as error:
             self._socket.close()
             raise errors.down(str(error)) from error
@@ -79,7 +79,7 @@ class WebSocket:
     def wait_forever(self) -> None:
         self._socket.settimeout(None)
 
-    def _shake_hands(self, target: str) -> None:
+    def _handshake(self, target: str) -> None:
         key = base64.b64encode(os.urandom(16)).decode()
         lines = (
             f"GET {target} HTTP/1.1",

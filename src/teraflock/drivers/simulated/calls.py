@@ -65,7 +65,7 @@ class Calls:
         with self.world.write() as turn:
             yield Call(turn, self._clock.now(), under, half, later)
         if fault is not None and not later:
-            self._befall(fault)
+            self._raise_fault(fault)
 
     @contextmanager
     def _asking(self, call: str, handle: Handle | None = None) -> Iterator[Call]:
@@ -76,7 +76,7 @@ class Calls:
                 return
         fault = self._fault_of(call, handle)
         if fault is not None and fault.kind is not Kind.LATER:
-            self._befall(fault)
+            self._raise_fault(fault)
         with self.world.read() as turn:
             yield Call(turn, self._clock.now(), under, False)
 
@@ -91,7 +91,7 @@ class Calls:
         """Return the fault for this call that takes effect after it begins."""
         fault = self._take(call, "" if handle is None else handle.instance_id)
         if fault is not None and fault.when is When.BEFORE and fault.kind is not Kind.LATER:
-            self._befall(fault)
+            self._raise_fault(fault)
         return fault
 
     def _take(self, call: str, instance: str) -> Fault | None:
@@ -102,7 +102,7 @@ class Calls:
                 turn.put(msgspec.structs.replace(under, faults=left))
         return fault
 
-    def _befall(self, fault: Fault) -> NoReturn:
+    def _raise_fault(self, fault: Fault) -> NoReturn:
         if fault.kind is Kind.KILLED:
             self._kill()
         raise error(fault.kind)

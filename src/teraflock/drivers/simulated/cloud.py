@@ -102,7 +102,7 @@ class SimulatedCloud(SimulatedEngine):
             if found is None or not found.whole:
                 found = self._rented(call, machine, rental, found)
                 call.turn.put(found)
-        return self._told(call.weather, found)
+        return self._rental_of(call.weather, found)
 
     def _already(self, call: Call, machine: Machine, rental: Rental) -> Guest | None:
         """Return the machine with this token. Give back the instance's older machines first."""
@@ -237,9 +237,9 @@ class SimulatedCloud(SimulatedEngine):
         ]
 
     def _sighting(self, call: Call, found: Guest) -> Sighting:
-        return replace(sighting(found, call.now), slots=None, made=self._told(call.weather, found))
+        return replace(sighting(found, call.now), slots=None, made=self._rental_of(call.weather, found))
 
-    def _told(self, under: Weather, found: Guest) -> Made:
+    def _rental_of(self, under: Weather, found: Guest) -> Made:
         rental = found.machine.rental
         return Made(
             remote_id=found.remote_id,

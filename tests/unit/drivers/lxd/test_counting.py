@@ -23,7 +23,7 @@ OWNERS = st.sampled_from(["ins_1", "ins_2", "ins_3"])
 def test_changes_lead_to_the_wanted_counters(found: dict[str, str], wanted: dict[str, str]) -> None:
     there = [Counter(address, owner, "old") for address, owner in found.items()]
     now = {address: (owner, "old") for address, owner in found.items()}
-    for line in counting.brought_to(NAME, there, wanted, "new").splitlines():
+    for line in counting.changes(NAME, there, wanted, "new").splitlines():
         verb, address = line.split()[0], line.split("{ ")[1].split()[0]
         if verb == "delete":
             del now[address]

@@ -17,7 +17,7 @@ def none() -> set[int]:
     return set()
 
 
-def Ranges(installation: str, folder: Path, traces: Traces) -> ids.Ranges:  # noqa: N802 -- stands for the class
+def Ranges(installation: str, folder: Path, traces: Traces) -> ids.Ranges:  # noqa: N802 -- replaces the class
     """Ranges that do not touch this machine's own files."""
     return ids.Ranges(installation, folder / "ids", traces, [folder / "subuid"])
 

@@ -207,7 +207,7 @@ def test_file_is_sent_unchanged(server: Server, client: Client, tmp_path: Path) 
 
 @given(code=st.integers(100, 599), words=st.text(max_size=60))
 def test_every_engine_error_becomes_a_teraflock_error(code: int, words: str) -> None:
-    told = errors.told("GET x", code, words)
+    told = errors.error_for("GET x", code, words)
     assert isinstance(told, TeraflockError)
     assert told.context["code"] == code if "code" in told.context else isinstance(told, EngineDown)
 
