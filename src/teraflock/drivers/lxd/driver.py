@@ -286,10 +286,7 @@ class Lxd:
         for _ in range(SETTLE_TRIES_MAX):
             if processors.settled(self._ours.project, name, machine.vcpus):
                 return
-            for number in (
-                machine.vcpus + 1,
-                machine.vcpus,
-            ):  # the engine reassigns processors only after a change
+            for number in (machine.vcpus + 1, machine.vcpus):  # the engine reassigns only after a change
                 self._engine.patch("instances", name, body={"config": {"limits.cpu": str(number)}})
 
     def look(self, handle: Handle) -> Sighting | None:
@@ -297,10 +294,10 @@ class Lxd:
             found = self._engine.get("instances", names.guest(handle.instance_id))
         except EngineMissing:
             return None
-        return guest.sighting(found, self._name_of_host())
+        return guest.sighting(found, socket.gethostname())
 
     def sightings(self) -> Iterable[Sighting]:
-        host = self._name_of_host()
+        host = socket.gethostname()
         found = self._engine.get("instances", recursion=1)
         return [guest.sighting(each, host) for each in found if guest.ID in each["config"]]
 
@@ -373,7 +370,9 @@ class Lxd:
         return [
             each["config"][guest.ID]
             for each in found
-            if guest.ID in each["config"] and each["status"] == "Running" and not _is_confined(each["config"])
+            if guest.ID in each["config"]
+            and each["status"] == "Running"
+            and not ids.is_confined(each["config"])
         ]
 
     def _disk_limits(self) -> DiskLimits:
@@ -452,11 +451,3 @@ class Lxd:
                 raise
             return False
         return True
-
-    def _name_of_host(self) -> str:
-        return socket.gethostname()
-
-
-def _is_confined(config: Mapping[str, str]) -> bool:
-    """Check the settings that the guest was started with, not those for its next start."""
-    return f'"Maprange":{ids.SIZE}}}' in config.get("volatile.idmap.current", "")

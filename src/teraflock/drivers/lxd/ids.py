@@ -149,6 +149,11 @@ def index_of(first_id: int) -> int | None:
     return index if 0 <= index < COUNT else None
 
 
+def is_confined(config: Mapping[str, str]) -> bool:
+    """Check the settings that a guest was started with, not those for its next start."""
+    return f'"Maprange":{SIZE}}}' in config.get("volatile.idmap.current", "")
+
+
 def indexes_in_use(proc: Path = Path("/proc")) -> set[int]:
     """Return the ranges that have a running process or a kernel key."""
     ids = [*_ids_of_processes(proc), *_ids_of_keys(proc / "key-users")]
