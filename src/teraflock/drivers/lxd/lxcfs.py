@@ -25,7 +25,7 @@ _FAILED: Final = subprocess.CompletedProcess[bytes]((), 1)
 
 HOOK: Final = """\
 #!/bin/sh
-# Run by LXC inside a new guest's mounts, before it starts. A guest without these files is still a guest.
+# LXC runs this inside the mounts of a new guest, before it starts. The files are optional.
 root=$(readlink -f "$LXC_ROOTFS_MOUNT")
 for path in proc sys/devices/system/cpu; do
     for file in "${0%.lxc/show-share}.lxcfs/$path"/*; do

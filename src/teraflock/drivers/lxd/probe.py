@@ -119,7 +119,7 @@ def ioctl(where: int, number: int, what: str) -> str:
 def ioctl_of_32_bits(where: int, number: int, what: str) -> str:
     """Call it as a 32-bit program would. 64-bit programs can also use this entry to the kernel."""
     code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
-    # Int 0x80, which takes its arguments in other registers.
+    # `int 0x80` takes its arguments in other registers.
     code.write(bytes.fromhex("53 89f8 89f3 87d1 cd80 5b c3"))
     function = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_uint] * 4)
     enter = function(ctypes.addressof(ctypes.c_char.from_buffer(code)))
