@@ -394,7 +394,7 @@ def _to_remake(instance: Instance, now: datetime) -> Instance:
     policy = instance.spec.restart_policy
     if policy == RestartPolicy.NEVER:
         return given_up(
-            instance, f"Lost at {now:%Y-%m-%d %H:%M} UTC with its disk: it is no longer on its host"
+            instance, f"It was lost with its disk at {now:%Y-%m-%d %H:%M} UTC: it is no longer on its host"
         )
     notice = (
         f"Its disk and snapshots were lost at {now:%Y-%m-%d %H:%M} UTC. It gets a new disk from the image"
