@@ -1,4 +1,5 @@
-"""An image whose first program ends at once, made in a moment and without a network: nothing else is in it."""
+"""An image whose first program ends at once. It is built in a moment without a network, and contains nothing
+else."""
 
 import io
 import platform
@@ -33,7 +34,7 @@ def write(path: Path) -> Path:
 
 
 def _program(machine: int, code: bytes) -> bytes:
-    """An ELF file of one segment that does what the code says."""
+    """Return an ELF file with one segment that runs the code."""
     size = _HEADERS_BYTES + len(code)
     head = b"\x7fELF" + bytes([2, 1, 1]) + bytes(9)
     head += struct.pack(

@@ -1,4 +1,5 @@
-"""A real engine for all tests of this folder: started once, emptied after each test, skipped where it cannot be."""
+"""A real engine for all tests in this folder. It starts once, is emptied after each test, and is skipped if
+unavailable."""
 
 import itertools
 import os
@@ -21,7 +22,7 @@ from teraflock.tenant.model import ProjectId
 GIB = 1 << 30
 MIB = 1 << 20
 IMAGES = Path(os.environ.get("TERA_IMAGES", "/var/cache/teraflock/images"))
-"""Images outlive the tests: building one takes a minute and a mirror."""
+"""Images outlive the tests: building one takes a minute and needs a mirror."""
 INSTALLATION = f"t{os.getpid()}".ljust(4, "0")
 
 
@@ -38,7 +39,7 @@ def house(request: pytest.FixtureRequest) -> Iterator[House]:
 
 @pytest.fixture(scope="session")
 def base_image() -> Path:
-    """Built where there is a network, before anything moves into the house."""
+    """Build the image where there is a network, before any test enters the namespaces."""
     try:
         return build.build(recipe.read("base"), IMAGES, created_at=1)
     except build.BuildFailed as reason:
@@ -67,7 +68,7 @@ def driver_of_house(house: House, base_image: Path) -> Iterator[Lxd]:
 
 @pytest.fixture
 def driver(house: House, driver_of_house: Lxd) -> Iterator[Lxd]:
-    """The driver, on the guests' host; afterwards nothing is left of what the test made."""
+    """The driver, on the guests' host. Afterwards everything that the test created is removed."""
     with house.inside():
         yield driver_of_house
         for seen in tuple(driver_of_house.sightings()):
@@ -78,7 +79,7 @@ def driver(house: House, driver_of_house: Lxd) -> Iterator[Lxd]:
 
 @pytest.fixture
 def client(house: House) -> Iterator[Client]:
-    """The engine itself, past the driver, within our project."""
+    """A client of the engine for our project, without the driver."""
     client = Client(house.daemon.socket_path, project=f"tera-{INSTALLATION}")
     yield client
     client.close()
@@ -108,7 +109,7 @@ MachineMaker = Callable[..., Machine]
 
 @pytest.fixture
 def a_machine(login: Login) -> MachineMaker:
-    """A machine that boots the base image and lets `login` in; each has its own id, address and port."""
+    """A machine that boots the base image and accepts `login`. Each has its own id, address and port."""
 
     def make(network: Network = NETWORKS[0], **changes: object) -> Machine:
         number = next(_numbers)
@@ -130,7 +131,7 @@ def a_machine(login: Login) -> MachineMaker:
 
 
 def launched(driver: Lxd, machine: Machine) -> str:
-    """Make it and wait until it answers; its host key."""
+    """Create the machine and wait until it answers. Return its host key."""
     driver.prepare(machine)
     driver.create(machine)
     driver.start(machine.handle)
@@ -145,3 +146,17 @@ def launched(driver: Lxd, machine: Machine) -> str:
 def seen_as(driver: Lxd, machine: Machine) -> Seen | None:
     sighting = driver.look(machine.handle)
     return sighting.seen if sighting else None
+
+
+@pytest.fixture
+def red(driver: Lxd, a_machine: MachineMaker) -> Machine:
+    machine = a_machine(NETWORKS[0])
+    launched(driver, machine)
+    return machine
+
+
+@pytest.fixture
+def blue(driver: Lxd, a_machine: MachineMaker) -> Machine:
+    machine = a_machine(NETWORKS[1])
+    launched(driver, machine)
+    return machine

@@ -1,11 +1,11 @@
-"""An engine for tests: LXD or Incus in namespaces of its own, with a folder of its own and no way to any network.
+"""A test engine: LXD or Incus in its own namespaces, with its own folder and no access to any network.
 
-Everything lives in one process namespace whose first process dies with the tests, however they end, and takes daemon,
-guests, mounts, bridges and firewall with it. What a killed run leaves is its folder and empty cgroups; the next run
-finds those by the owner's process id and removes them.
+Everything runs in one process namespace. Its first process dies with the tests, however they end, and takes the daemon,
+guests, mounts, bridges and firewall with it. A killed run leaves only its folder and empty cgroups; the next run finds
+them by the owner's process id and removes them.
 
-    inside      the host of the guests: where the daemon, its bridges and the firewall are; 198.51.100.1 on `uplink`
-    outside     a neighbour on the uplink, 198.51.100.2: the world, as far as guests can tell
+    inside      the guests' host, with the daemon, its bridges and the firewall; 198.51.100.1 on `uplink`
+    outside     a neighbour on the uplink, 198.51.100.2, which represents the internet
 """
 
 import contextlib
@@ -29,7 +29,7 @@ INSIDE_ADDRESS = "198.51.100.1"
 OUTSIDE_ADDRESS = "198.51.100.2"
 NEW_NETWORK = 0x40000000  # CLONE_NEWNET
 
-# `unshare` hides the cgroups behind a new /sys, so they are carried over. Orphans are reaped by being ignored.
+# `unshare` hides the cgroups with a new /sys, so mount them again. Ignoring SIGCHLD reaps orphans.
 FIRST_PROCESS = """
 set -e
 mkdir -p "$1/cgroup"
@@ -53,16 +53,16 @@ exec sleep infinity
 
 
 class NoHouse(Exception):
-    """Why this machine cannot have one."""
+    """Raised with the reason why this machine cannot run a test engine."""
 
 
 class House:
     def __init__(self, name: str = "", program: Program = LXD) -> None:
-        """`name` tells apart two houses of one process."""
+        """`name` distinguishes test engines of one process."""
         _check_machine(program)
         remove_stale()
         self.folder = FOLDERS / f"{PREFIX}{name}{os.getpid()}"
-        new = FOLDERS / f"new-{self.folder.name}"  # others remove a folder that has no owner
+        new = FOLDERS / f"new-{self.folder.name}"  # others remove a folder without an owner
         new.mkdir()
         (new / "owner").write_text(f"{os.getpid()} {started(os.getpid())}")
         new.rename(self.folder)
@@ -80,7 +80,7 @@ class House:
 
     @contextlib.contextmanager
     def inside(self) -> Iterator[None]:
-        """This thread, and all it starts meanwhile, is on the guests' host, as far as networks go."""
+        """Move this thread, and everything it starts, into the network of the guests' host."""
         there_now = Path(f"/proc/{self.inside_pid}/ns/net")
         with Path("/proc/thread-self/ns/net").open() as home, there_now.open() as there:
             _enter_network(there.fileno())
@@ -90,12 +90,12 @@ class House:
                 _enter_network(home.fileno())
 
     def inside_command(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """Run a command on the guests' host, among its processes and mounts."""
+        """Run a command on the guests' host, with its processes and mounts."""
         enter = ["nsenter", f"--target={self.inside_pid}", "--net", "--mount", "--pid", "--"]
         return subprocess.run([*enter, *command], capture_output=True, text=True, check=False)
 
     def outside(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """Run a command as the neighbour."""
+        """Run a command on the neighbour."""
         enter = ["nsenter", f"--target={self.outside_pid}", "--net", "--"]
         return subprocess.run([*enter, *command], capture_output=True, text=True, check=False)
 
@@ -122,13 +122,13 @@ class House:
             first.kill()
             first.wait()
             remove(self.folder)
-            raise NoHouse("namespaces, cgroups or veth links cannot be made here")
+            raise NoHouse("cannot create namespaces, cgroups or veth links here")
         first.stdout.close()
         return first
 
 
 def remove_stale() -> None:
-    """Remove what runs that were killed left behind; those of tests that still run stay."""
+    """Remove what killed runs left. Folders of running tests are kept."""
     for folder in FOLDERS.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError, ValueError):
             pid, began = (folder / "owner").read_text().split()
@@ -138,14 +138,12 @@ def remove_stale() -> None:
 
 
 def remove(folder: Path) -> None:
-    """Everything that runs in the folder, then its cgroups, then itself."""
+    """Remove all processes that use the folder, then its cgroups, then the folder."""
     for pid in _processes_of(folder):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     projects = [path.name.removeprefix(MARK) for path in folder.glob(f"{MARK}*")]
-    for _ in range(
-        100
-    ):  # the last processes are gone a moment after they were killed, and hold on until then
+    for _ in range(100):  # killed processes take a moment to end, and hold the folder until then
         left = [path for project in projects for path in _left_cgroups(project)]
         if not left:
             shutil.rmtree(folder, ignore_errors=True)
@@ -155,12 +153,12 @@ def remove(folder: Path) -> None:
 
 
 def mark_cgroups(folder: Path, project: str) -> None:
-    """Note that guests of this project of the engine may leave cgroups behind."""
+    """Note that guests of this engine project may leave cgroups."""
     (folder / f"{MARK}{project}").touch()
 
 
 def started(pid: int) -> str | None:
-    """When a process began, in the kernel's count: a process id alone may have been given anew."""
+    """Return when a process started, in kernel ticks: a process id alone may have been reused."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:
@@ -168,7 +166,7 @@ def started(pid: int) -> str | None:
 
 
 def _left_cgroups(project: str) -> list[Path]:
-    """Cgroups of the project's guests that could not be removed yet: somebody is in them."""
+    """Return cgroups of the project's guests that cannot be removed yet, because they contain processes."""
     found = list(Path("/sys/fs/cgroup").glob(f"*/lxc.*.{project}_*"))
     found += Path("/sys/fs/cgroup").glob(f"lxc.*.{project}_*")
     for path in found:
@@ -207,7 +205,7 @@ def _check_machine(program: Program = LXD) -> None:
     if missing:
         raise NoHouse(f"not installed: {', '.join(missing)} (scripts/engine-install)")
     if not any(Path("/sys/fs/cgroup").iterdir()):
-        raise NoHouse("no cgroups here")
+        raise NoHouse("cgroups are not available")
 
 
 _PROGRAMS: Sequence[str] = (

@@ -1,16 +1,17 @@
-"""Logging in as a tenant does: the real `ssh`, a key of the test's own, and no host key but the one we were told."""
+"""Log in as a tenant does: with the real `ssh`, a key of the test, and only the host key that the driver
+reported."""
 
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from teraflock.drivers.lxd.driver import new_host_key
+from teraflock.drivers.lxd.ssh import new_host_key
 
 
 class Login:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        key = new_host_key()  # a key pair like any other
+        key = new_host_key()  # any key pair works
         self.public_key = key.public
         self._private = folder / "login"
         self._private.write_text(key.private)

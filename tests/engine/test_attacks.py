@@ -1,20 +1,20 @@
-"""What a hostile tenant tries from inside a guest: against other tenants, the host, and the operator's network.
+"""Attacks of a hostile tenant from inside a guest: against other tenants, the host, and the operator's
+network.
 
-Every test has two guests of different projects, or says why one is enough. Each wall is also seen to be the wall: where
-it can be taken away, the attack succeeds without it.
+Every test has two guests of different projects, or explains why one is enough. Each test also proves which
+protection stops the attack: where the protection can be removed, the attack then succeeds.
 """
 
 import ctypes
 import json
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from msgspec.structs import replace
 from tests.engine.conftest import GIB, MIB, NETWORKS, MachineMaker, launched
-from tests.engine.house import OUTSIDE_ADDRESS, House
+from tests.engine.house import House
+from tests.engine.inside import python, ran
 
 from teraflock.app.installation.health import Verdict
 from teraflock.app.installation.isolation import BY_FILTER, judged
@@ -28,29 +28,6 @@ from teraflock.instance.driver import Machine
 PROBE = Path(probe.__file__).read_bytes()
 
 
-def ran(driver: Lxd, machine: Machine, *command: str, stdin: bytes = b"") -> str:
-    answer = driver.run(machine.handle, command, stdin=stdin, seconds_max=120)
-    return (answer.stdout + answer.stderr).decode().strip()
-
-
-def python(driver: Lxd, machine: Machine, script: str, *words: str) -> str:
-    return ran(driver, machine, "python3", "-", *words, stdin=script.encode())
-
-
-@pytest.fixture
-def red(driver: Lxd, a_machine: MachineMaker) -> Machine:
-    machine = a_machine(NETWORKS[0])
-    launched(driver, machine)
-    return machine
-
-
-@pytest.fixture
-def blue(driver: Lxd, a_machine: MachineMaker) -> Machine:
-    machine = a_machine(NETWORKS[1])
-    launched(driver, machine)
-    return machine
-
-
 # The kernel
 
 ADD_KEY = """
@@ -61,7 +38,7 @@ print(libc.syscall(248, b"user", b"red-secret", b"RED-PASSWORD", 12, ctypes.c_lo
 
 
 def without_filter(client: Client, machine: Machine) -> None:
-    """Take the filter of system calls away, as a new hole in it would."""
+    """Remove the system call filter, as a new hole in it would."""
     name = names.guest(machine.id)
     client.put("instances", name, "state", body={"action": "stop", "timeout": 10, "force": True})
     client.patch("instances", name, body={"config": {"security.syscalls.deny": ""}})
@@ -78,7 +55,7 @@ def test_every_attempt_of_the_probe_is_stopped_by_the_filter(
     without_filter(client, red)
     open_doors = json.loads(ran(driver, red, "python3", "-", stdin=PROBE))
     succeeded = {**open_doors["keys"], **open_doors["disk"], **open_doors["surface"]}
-    assert succeeded["create a subvolume, high bit set"] == "allowed", "the filter was the wall, nothing else"
+    assert succeeded["create a subvolume, high bit set"] == "allowed", "only the filter stopped it"
     assert succeeded["create a subvolume, by the 32-bit door"] in ("allowed", "refused: SIGSEGV")
     assert succeeded["user namespace by unshare"] == succeeded["add a key"] == "allowed"
 
@@ -90,7 +67,7 @@ def test_guests_have_separate_user_ids_and_see_no_key_of_each_other(
     firsts = [int(each[1]) for each in maps]
     assert all(each[0] == "0" and int(each[2]) == ids.SIZE for each in maps)
     assert abs(firsts[0] - firsts[1]) >= ids.SIZE
-    # The ranges must hold without the filter too: one layer does not rest on the other.
+    # The ranges must protect without the filter too: the layers are independent.
     for each in (red, blue):
         without_filter(client, each)
     serial, _ = python(driver, red, ADD_KEY).split()
@@ -110,14 +87,14 @@ print(libc.syscall(250, 11, {serial}, buffer, 64), ctypes.get_errno(), buffer.va
     assert "RED-PASSWORD" not in said
 
 
-def test_a_range_is_given_away_only_when_no_key_or_process_of_it_is_left(
+def test_range_is_reused_only_without_keys_or_processes(
     driver: Lxd, client: Client, a_machine: MachineMaker, red: Machine, tmp_path: Path
 ) -> None:
     first = int(client.get("instances", names.guest(red.id))["config"]["security.idmap.base"])
     index = ids.index_of(first)
     assert index is not None
-    assert index in ids.indexes_in_use(), "its processes are seen from the host"
-    # A key that outlives its guest: a session of the same ids, which the host keeps.
+    assert index in ids.indexes_in_use(), "the host sees its processes"
+    # A key that outlives its guest: the host keeps a session with the same ids.
     pid, let_go = kept_key(first)
     driver.delete(red.handle)
     ranges = ids.Ranges("other", tmp_path, grants=[tmp_path / "subuid"])
@@ -131,7 +108,7 @@ def test_a_range_is_given_away_only_when_no_key_or_process_of_it_is_left(
 
 
 def kept_key(uid: int) -> tuple[int, int]:
-    """A process that has a key in the name of `uid`, and what to close for its end."""
+    """Return a process that holds a key of `uid`, and what to close to end it."""
     told_reading, told = os.pipe()
     until, let_go = os.pipe()
     pid = os.fork()
@@ -154,7 +131,7 @@ def kept_key(uid: int) -> tuple[int, int]:
 
 
 def until_clean(index: int) -> None:
-    """The kernel collects keys that nobody holds a moment later."""
+    """Wait until the kernel has collected unused keys, which takes a moment."""
     for _ in range(600):
         if index not in ids.indexes_in_use():
             return
@@ -162,7 +139,7 @@ def until_clean(index: int) -> None:
     raise AssertionError("the key is still there")
 
 
-def test_doctor_s_probe_sees_the_walls_and_leaves_nothing(driver: Lxd, client: Client, red: Machine) -> None:
+def test_doctor_probe_reports_isolation_and_leaves_nothing(driver: Lxd, client: Client, red: Machine) -> None:
     before = client.get("instances")
     said = driver.probe(["169.254.169.254:80", f"{red.address}:22"])
     findings = judged(said, Settings())
@@ -181,10 +158,10 @@ def test_doctor_s_probe_sees_the_walls_and_leaves_nothing(driver: Lxd, client: C
 # Disks
 
 
-def test_no_way_of_writing_passes_the_disk_limit(
+def test_no_kind_of_write_exceeds_the_disk_limit(
     driver: Lxd, client: Client, a_machine: MachineMaker
 ) -> None:
-    """One guest is enough: what its limit does not hold, all others pay for."""
+    """One guest is enough: data beyond its limit uses up the space of all others."""
     machine = a_machine(NETWORKS[0], disk_bytes=GIB)
     launched(driver, machine)
     ways = {
@@ -199,7 +176,7 @@ def test_no_way_of_writing_passes_the_disk_limit(
         if way == "after a snapshot":
             driver.snapshot(machine.handle, "snp_walk")
         said = ran(driver, machine, "sh", "-c", script)
-        # What is copied by reference takes no room, and is let through.
+        # Copies by reference take no space, and are allowed.
         assert way == "reflink" or "quota" in said.lower() or "No space" in said, (way, said)
         assert used_bytes(driver, client, machine) <= GIB + 64 * MIB, way
         ran(driver, machine, "sh", "-c", "rm -f /root/a /root/b*; sync")
@@ -228,9 +205,7 @@ except OSError as error:
     assert used_bytes(driver, client, machine) <= 464 * MIB
 
 
-def test_limits_that_the_kernel_lost_are_noticed_counted_anew_and_told(
-    driver: Lxd, house: House, red: Machine
-) -> None:
+def test_lost_disk_limits_are_reported_and_recounted(driver: Lxd, house: House, red: Machine) -> None:
     assert driver.hosts()[0].disk_limits is DiskLimits.HOLD
     pool = house.folder / "engine" / "storage-pools" / driver._ours.pool
     house.inside_command("btrfs", "qgroup", "create", "1/77", str(pool))
@@ -238,12 +213,12 @@ def test_limits_that_the_kernel_lost_are_noticed_counted_anew_and_told(
     assigned = house.inside_command("btrfs", "qgroup", "assign", "--no-rescan", subvolume, "1/77", str(pool))
     assert driver.pool.limits() is DiskLimits.LOST, assigned.stderr
     seen = {driver.hosts()[0].disk_limits for _ in range(1)}
-    assert seen == {DiskLimits.LOST}, "told"
+    assert seen == {DiskLimits.LOST}, "reported"
     for _ in range(100):
         if driver.pool.limits() is DiskLimits.HOLD:
             break
         subprocess.run(["sleep", "0.1"], check=True)
-    assert driver.hosts()[0].disk_limits is DiskLimits.HOLD, "counted anew"
+    assert driver.hosts()[0].disk_limits is DiskLimits.HOLD, "counted again"
 
 
 def subvolume_of(house: House, pool: Path, name: str) -> str:
@@ -251,7 +226,7 @@ def subvolume_of(house: House, pool: Path, name: str) -> str:
     return next(line.split()[1] for line in listed if line.endswith(name))
 
 
-def test_a_host_tells_the_pool_s_size_and_fill_and_not_the_file_system_s(driver: Lxd, red: Machine) -> None:
+def test_host_reports_size_and_usage_of_the_pool(driver: Lxd, red: Machine) -> None:
     before = driver.hosts()[0]
     assert 39 * GIB <= before.disk_bytes <= 41 * GIB, "the pool's 40 GiB, whatever the machine has"
     ran(driver, red, "sh", "-c", "dd if=/dev/urandom of=/root/a bs=1M count=300; sync")
@@ -259,7 +234,7 @@ def test_a_host_tells_the_pool_s_size_and_fill_and_not_the_file_system_s(driver:
     assert driver.hosts()[0].disk_used_bytes >= before.disk_used_bytes + 200 * MIB
 
 
-def test_df_shows_the_instance_s_own_disk(driver: Lxd, red: Machine) -> None:
+def test_df_shows_the_size_of_the_instance_disk(driver: Lxd, red: Machine) -> None:
     def size(*words: str) -> int:
         return int(ran(driver, red, "df", "-B1", *words).splitlines()[-1].split()[1])
 
@@ -275,202 +250,10 @@ def used_bytes(driver: Lxd, client: Client, machine: Machine) -> int:
     return int(state["disk"]["root"]["usage"])
 
 
-# The network
-
-SEND = """
-import socket, struct, sys
-def mac(text): return bytes.fromhex(text.replace(":", ""))
-own = open("/sys/class/net/eth0/address").read().strip()
-kind, source_mac, source_ip, target_ip = sys.argv[1:5]
-source = mac(own if source_mac == "own" else source_mac)
-link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
-link.bind(("eth0", 0))
-broadcast = b"\\xff" * 6
-if kind == "arp":
-    body = struct.pack("!HHBBH6s4s6s4s", 1, 0x0800, 6, 4, 2, source, socket.inet_aton(source_ip), broadcast,
-                       socket.inet_aton(target_ip))
-    frame = broadcast + mac(own) + struct.pack("!H", 0x0806) + body
-elif kind == "udp":
-    data = b"tera-spoof"
-    udp = struct.pack("!HHHH", 4444, 4444, 8 + len(data), 0) + data
-    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 1, 0, 64, 17, 0, socket.inet_aton(source_ip),
-                     socket.inet_aton(target_ip))
-    total = sum(struct.unpack("!10H", ip)); total = (total >> 16) + (total & 0xffff); total += total >> 16
-    ip = ip[:10] + struct.pack("!H", ~total & 0xffff) + ip[12:]
-    frame = broadcast + source + struct.pack("!H", 0x0800) + ip + udp
-elif kind == "ra":
-    ends = "fe80" + "00" * 13 + "01" + "ff02" + "00" * 13 + "01"
-    advertisement = bytes.fromhex("6000000000103aff" + ends + "86000000400007080000000000000000")
-    frame = mac("33:33:00:00:00:01") + source + struct.pack("!H", 0x86dd) + advertisement
-elif kind == "vlan":
-    frame = broadcast + source + struct.pack("!HHH", 0x8100, 7, 0x0800) + b"\\x45" + b"\\0" * 40
-for _ in range(3):
-    link.send(frame)
-"""
-LISTEN = """
-import socket, sys, time
-link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-link.bind(("eth0", 0))
-print("listening", flush=True)
-until, seen = time.monotonic() + float(sys.argv[1]), set()
-while (left := until - time.monotonic()) > 0:
-    link.settimeout(left)
-    try:
-        frame, place = link.recvfrom(2048)
-    except OSError:
-        break
-    if place[2] == socket.PACKET_OUTGOING:
-        continue
-    seen.add(frame[6:12].hex(":") + " " + frame[12:14].hex() + (" spoof" if b"tera-spoof" in frame else ""))
-print("\\n".join(sorted(seen)))
-"""
-
-
-@pytest.fixture
-def neighbour(driver: Lxd, a_machine: MachineMaker) -> Machine:
-    """In red's own project: on one bridge nothing but the guard stands between two guests."""
-    machine = a_machine(NETWORKS[0])
-    launched(driver, machine)
-    return machine
-
-
-def heard(driver: Lxd, listener: Machine, sender: Machine, *frames: tuple[str, ...]) -> str:
-    ran(driver, listener, "sh", "-c", "cat > /tmp/listen.py", stdin=LISTEN.encode())
-    ran(driver, sender, "sh", "-c", "cat > /tmp/send.py", stdin=SEND.encode())
-    ran(driver, listener, "sh", "-c", "rm -f /tmp/heard; python3 /tmp/listen.py 3 > /tmp/heard 2>&1 &")
-    ran(driver, listener, "sh", "-c", "until grep -q listening /tmp/heard; do sleep 0.05; done")
-    for frame in frames:
-        ran(driver, sender, "python3", "/tmp/send.py", *frame)
-    return ran(driver, listener, "sh", "-c", "wait; sleep 3.2; cat /tmp/heard")
-
-
-def test_nobody_sends_in_another_s_name_even_without_the_engine_s_filters(
-    driver: Lxd, house: House, red: Machine, neighbour: Machine
-) -> None:
-    lie, gateway = "02:00:00:aa:bb:cc", NETWORKS[0].gateway
-    house.inside_command("nft", "delete", "table", "bridge", "lxd")  # the engine's, where it has one
-    own = names.hardware_address(driver.networks._ours.installation, red.address)
-    frames = (
-        ("udp", "own", "8.8.8.8", neighbour.address),
-        ("udp", "own", gateway, neighbour.address),
-        ("udp", lie, red.address, neighbour.address),
-        ("arp", "own", gateway, neighbour.address),
-        ("arp", lie, red.address, neighbour.address),
-        ("ra", "own", "0.0.0.0", "0.0.0.0"),
-        ("vlan", "own", "0.0.0.0", "0.0.0.0"),
-    )
-    said = heard(driver, neighbour, red, *frames)
-    assert "spoof" not in said
-    assert lie not in said
-    assert "86dd" not in said
-    assert "8100" not in said
-    honest = heard(driver, neighbour, red, ("udp", "own", red.address, neighbour.address))
-    assert f"{own} 0800 spoof" in honest, "what it says in its own name arrives"
-    house.inside_command("nft", "delete", "table", "bridge", driver.networks._ours.guard_table)
-    assert "spoof" in heard(driver, neighbour, red, frames[0]), "our table was the wall, nothing else"
-    driver.hosts()
-    assert "spoof" not in heard(driver, neighbour, red, frames[0]), "it comes back by itself"
-
-
-@pytest.fixture
-def a_world(house: House, driver: Lxd) -> Iterator[str]:
-    """A way out through the neighbour, who also plays a cloud's credentials service and the operator's network."""
-    world, inner = "203.0.113.7", "192.168.77.7"
-    for address in (f"{world}/32", "169.254.169.254/32", f"{inner}/32"):
-        house.outside("ip", "address", "add", address, "dev", "lo")
-    house.inside_command("ip", "route", "replace", "default", "via", OUTSIDE_ADDRESS)
-    server = subprocess.Popen(
-        ["nsenter", f"--target={house.outside_pid}", "--net", "--", "python3", "-m", "http.server", "8099"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    driver.networks._way_out = True
-    driver.networks.rebuild()
-    yield world
-    driver.networks._way_out = False
-    driver.networks.allow_out(())
-    server.kill()
-    server.wait()
-    house.inside_command("ip", "route", "delete", "default")
-
-
-def reached(driver: Lxd, machine: Machine, *targets: str) -> dict[str, str]:
-    found = json.loads(ran(driver, machine, "python3", "-", *targets, stdin=PROBE))
-    return {target.rpartition(":")[0]: said for target, said in found["reach"].items()}
-
-
-def test_guests_reach_the_world_and_neither_the_operator_s_network_nor_credentials(
-    driver: Lxd, house: House, a_world: str, red: Machine
-) -> None:
-    targets = [f"{each}:8099" for each in (a_world, "169.254.169.254", "192.168.77.7", OUTSIDE_ADDRESS)]
-    closed = "refused: EHOSTUNREACH"
-    said = reached(driver, red, *targets)
-    assert said == {
-        a_world: "allowed", "169.254.169.254": closed, "192.168.77.7": closed, OUTSIDE_ADDRESS: closed,
-    }  # fmt: skip
-    driver.networks.allow_out(("192.168.77.0/24",))
-    said = reached(driver, red, *targets)
-    assert said["192.168.77.7"] == "allowed"
-    assert said["169.254.169.254"] == said[OUTSIDE_ADDRESS] == closed
-    driver.networks.drop_firewall()
-    assert reached(driver, red, targets[1])["169.254.169.254"] == "allowed", "our table was the wall"
-    driver.hosts()
-    assert driver.networks.allowed_out() == ("192.168.77.0/24",), "what was allowed is kept with the engine"
-    assert reached(driver, red, *targets[1:3]) == {"169.254.169.254": closed, "192.168.77.7": "allowed"}
-
-
-LOOK_UP = """
-import socket, sys
-for name in sys.argv[1:]:
-    try:
-        print(name, socket.gethostbyname(name))
-    except OSError:
-        print(name, "unknown")
-"""
-
-
-def test_names_of_the_project_s_guests_are_served_and_no_others(
-    driver: Lxd, house: House, red: Machine, neighbour: Machine, blue: Machine
-) -> None:
-    host = Path("/etc/hosts").read_text().split()
-    name_of_host = next((word for word in host if word.isalpha() and word != "localhost"), "vm")
-    asked = (
-        neighbour.hostname,
-        f"{neighbour.hostname}.alpha.internal",
-        blue.hostname,
-        f"{blue.hostname}.beta.internal",
-    )
-    said = dict(line.split() for line in python(driver, red, LOOK_UP, *asked, name_of_host).splitlines())
-    assert said[asked[0]] == said[asked[1]] == neighbour.address
-    assert said[asked[2]] == said[asked[3]] == said[name_of_host] == "unknown"
-    driver.networks.drop_firewall()  # as after a reboot
-    driver.hosts()
-    assert python(driver, red, LOOK_UP, asked[0]) == f"{asked[0]} {neighbour.address}"
-    driver.delete(neighbour.handle)
-    assert python(driver, red, LOOK_UP, asked[0]) == f"{asked[0]} unknown"
-    outside = house.outside("python3", "-c", DIG, NETWORKS[0].gateway, red.hostname)
-    assert outside.stdout.strip() == "silent", "the name server answers guests alone"
-
-
-DIG = """
-import socket, struct, sys
-name = sys.argv[2].encode()
-query = struct.pack("!6H", 1, 256, 1, 0, 0, 0) + bytes([len(name)]) + name + b"\\0" + struct.pack("!2H", 1, 1)
-asking = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-asking.settimeout(1)
-asking.sendto(query, (sys.argv[1], 53))
-try:
-    asking.recv(512)
-    print("answered")
-except OSError:
-    print("silent")
-"""
-
-
 # Shared limits of the host
 
 
-def test_one_guest_s_inotify_instances_leave_others_theirs(driver: Lxd, red: Machine, blue: Machine) -> None:
+def test_one_guest_cannot_use_up_inotify_instances(driver: Lxd, red: Machine, blue: Machine) -> None:
     hold = """
 import ctypes, resource, sys
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -493,11 +276,11 @@ sys.stdin.read()
     )
 
 
-def test_the_surface_is_a_setting() -> None:
+def test_kernel_surface_follows_the_settings() -> None:
     closed, opened = (
         confinement.denied(confinement.CLOSED),
         confinement.denied(confinement.Surface(user_namespaces=True, io_uring=True, bpf=True)),
     )
     assert set(opened) < set(closed)
     assert not any(word in line for line in opened for word in ("unshare", "clone", "io_uring", "bpf"))
-    assert any(line.startswith("ioctl") for line in opened), "disk limits are no matter of taste"
+    assert any(line.startswith("ioctl") for line in opened), "disk limits cannot be turned off by a setting"

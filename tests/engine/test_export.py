@@ -1,4 +1,4 @@
-"""A disk leaves a real engine as a file and comes back with all that was on it."""
+"""An instance exported from a real engine is imported with all its data."""
 
 from pathlib import Path
 
@@ -33,8 +33,8 @@ def test_an_exported_instance_comes_back_with_its_data(
     with file.open("wb") as target:
         target.writelines(pieces)
     assert file.stat().st_size > 1 << 20
-    assert engine.get("instances", name, "backups") in ([], None), "the engine's own copy is gone"
-    assert not export.imported(engine, ours, name, file), "one that is there is left as it is"
+    assert engine.get("instances", name, "backups") in ([], None), "the engine's temporary copy is removed"
+    assert not export.imported(engine, ours, name, file), "an existing instance is not changed"
     driver.stop(machine.handle, force=True)
     driver.delete(machine.handle)
     assert export.exported(engine, name) is None

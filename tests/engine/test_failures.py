@@ -1,4 +1,4 @@
-"""What breaks, and what is left of it."""
+"""Failures of the engine, and what they leave."""
 
 import contextlib
 import subprocess
@@ -12,11 +12,12 @@ from tests.engine.house import House
 from tests.long import sampled
 
 from teraflock.drivers.lxd import confinement, guest, names
-from teraflock.drivers.lxd.driver import Lxd, new_host_key
+from teraflock.drivers.lxd.driver import Lxd
 from teraflock.drivers.lxd.errors import EngineMissing
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.rest import Client
 from teraflock.drivers.lxd.setup import NotOurs, PoolWish
+from teraflock.drivers.lxd.ssh import new_host_key
 from teraflock.fleet.model import HostReport
 from teraflock.instance.driver import (
     DoesNotBoot,
@@ -29,7 +30,7 @@ from teraflock.instance.driver import (
 )
 
 
-def test_guests_outlive_a_daemon_that_is_killed(driver: Lxd, house: House, a_machine: MachineMaker) -> None:
+def test_guests_survive_a_killed_daemon(driver: Lxd, house: House, a_machine: MachineMaker) -> None:
     machine = a_machine()
     key = launched(driver, machine)
     before = driver.look(machine.handle)
@@ -41,15 +42,13 @@ def test_guests_outlive_a_daemon_that_is_killed(driver: Lxd, house: House, a_mac
     after = driver.look(machine.handle)
     assert before
     assert after
-    assert after.started_at == before.started_at, "it ran on, and is charged for that time"
+    assert after.started_at == before.started_at, "it kept running, and is charged for that time"
     assert launched(driver, machine) == key
     other = a_machine()
     launched(driver, other)
 
 
-def test_after_a_reboot_guests_stand_still_until_they_are_wanted(
-    driver: Lxd, house: House, a_machine: MachineMaker
-) -> None:
+def test_guests_stay_stopped_after_a_reboot(driver: Lxd, house: House, a_machine: MachineMaker) -> None:
     machine = a_machine()
     key = launched(driver, machine)
     house.daemon.stop()
@@ -62,9 +61,7 @@ def test_after_a_reboot_guests_stand_still_until_they_are_wanted(
     assert launched(driver, machine) == key
 
 
-def test_a_make_that_nobody_waits_for_any_more_is_made_whole(
-    driver: Lxd, client: Client, a_machine: MachineMaker
-) -> None:
+def test_abandoned_create_is_completed(driver: Lxd, client: Client, a_machine: MachineMaker) -> None:
     machine = a_machine()
     driver.prepare(machine)
     begin_making(client, machine)  # the server that asked for it is dead
@@ -75,15 +72,13 @@ def test_a_make_that_nobody_waits_for_any_more_is_made_whole(
 @pytest.mark.parametrize(
     "milliseconds", sampled([0, 20, 40, 70, 110, 160, 230], every=4, because="kills a daemon again and again")
 )
-def test_a_daemon_killed_in_the_middle_of_a_make_or_an_end(
+def test_daemon_killed_during_create_or_delete(
     driver: Lxd, client: Client, house: House, a_machine: MachineMaker, milliseconds: int
 ) -> None:
     machine = a_machine()
     driver.prepare(machine)
     begin_making(client, machine)
-    time.sleep(
-        milliseconds / 1000
-    )  # where in its work this hits is up to the machine: more moments than one are tried
+    time.sleep(milliseconds / 1000)  # the moment is random, so several are tried
     house.daemon.kill()
     house.daemon.ensure()
     until_done(lambda: driver.create(machine))
@@ -111,7 +106,7 @@ def begin_making(client: Client, machine: Machine) -> None:
 
 
 def until_done(act: Callable[[], None]) -> None:
-    """Busy is no failure: the loops of the server come back too."""
+    """Repeat while the engine is busy, as the server's loops do."""
     for _ in range(200):
         try:
             return act()
@@ -131,7 +126,7 @@ def test_drift_is_seen(driver: Lxd, client: Client, a_machine: MachineMaker) -> 
     assert driver.look(machine.handle) is None
 
 
-def test_an_image_that_does_not_boot_is_told(driver: Lxd, a_machine: MachineMaker) -> None:
+def test_image_that_does_not_boot_is_reported(driver: Lxd, a_machine: MachineMaker) -> None:
     machine = a_machine()
     launched(driver, machine)
     driver.run(machine.handle, ("ln", "-sf", "/bin/true", "/sbin/init"), stdin=b"", seconds_max=10)
@@ -146,7 +141,7 @@ def test_an_image_that_does_not_boot_is_told(driver: Lxd, a_machine: MachineMake
     driver.delete_image("img_broken")
 
 
-def test_an_image_that_is_not_there_is_refused(driver: Lxd, a_machine: MachineMaker) -> None:
+def test_missing_image_is_refused(driver: Lxd, a_machine: MachineMaker) -> None:
     machine = a_machine(image="img_nowhere")
     driver.prepare(machine)
     with pytest.raises(EngineRefused, match="img_nowhere"):
@@ -154,7 +149,7 @@ def test_an_image_that_is_not_there_is_refused(driver: Lxd, a_machine: MachineMa
     assert driver.look(machine.handle) is None
 
 
-def test_a_full_pool_is_told_and_nothing_is_left(house: House, base_image: Path) -> None:
+def test_full_pool_is_reported_and_nothing_is_left(house: House, base_image: Path) -> None:
     report = HostReport(name="here", address="198.51.100.1", vcpus=2, ram_bytes=1, disk_bytes=1)
     small = Lxd(
         house.daemon.socket_path,
@@ -196,7 +191,7 @@ def test_purge_removes_ours_and_only_ours(house: House, base_image: Path, a_mach
     host.close()
 
 
-def test_what_is_not_ours_is_not_touched(
+def test_foreign_objects_are_not_changed(
     driver: Lxd, client: Client, house: House, a_machine: MachineMaker
 ) -> None:
     host = Client(house.daemon.socket_path)
@@ -216,7 +211,7 @@ def test_what_is_not_ours_is_not_touched(
 
 
 def everything(host: Client) -> list[str]:
-    """All there is in the engine, and all tables of installations; its own ones the engine keeps for itself."""
+    """Return everything in the engine, and all tables of installations except the engine's own."""
     kinds = ("projects", "storage-pools", "networks", "images", "instances", "profiles")
     found = [address for kind in kinds for address in host.get(kind) if "uplink" not in address]
     listed = subprocess.run(["nft", "list", "tables"], capture_output=True, text=True, check=True)

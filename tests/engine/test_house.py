@@ -1,4 +1,4 @@
-"""The engine for tests leaves nothing behind, even when the tests are killed."""
+"""The test engine leaves nothing behind, even when the tests are killed."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ import pytest
 from tests.engine import house as houses
 from tests.engine.house import FOLDERS, House, NoHouse, _processes_of
 
-SECONDS_MAX = 60  # a test that fails should end
+SECONDS_MAX = 60  # a failing test must end
 OWNER = """
 import sys
 from tests.engine.house import House
@@ -22,7 +22,7 @@ sys.stdin.read()
 """
 
 
-def test_a_killed_run_takes_its_engine_along_and_the_next_removes_its_folder() -> None:
+def test_killed_run_ends_its_engine_and_next_run_removes_its_folder() -> None:
     try:
         houses._check_machine()
     except NoHouse as reason:
@@ -55,8 +55,8 @@ def test_a_killed_run_takes_its_engine_along_and_the_next_removes_its_folder() -
     assert not _processes_of(mine.folder)
 
 
-def test_a_process_that_nobody_reaps_has_ended() -> None:
-    """Where the first process of a machine reaps no orphans, those of a killed run remain as zombies."""
+def test_unreaped_process_counts_as_ended() -> None:
+    """If the first process of a machine does not reap orphans, those of a killed run remain as zombies."""
     with subprocess.Popen(["sleep", "infinity"]) as child:
         assert alive(str(child.pid))
         os.kill(child.pid, signal.SIGKILL)
@@ -64,10 +64,10 @@ def test_a_process_that_nobody_reaps_has_ended() -> None:
 
 
 def ended(pids: Sequence[str]) -> None:
-    """Wait until none of them runs."""
+    """Wait until none of the processes runs."""
     until = time.monotonic() + SECONDS_MAX
     while any(alive(pid) for pid in pids):
-        assert time.monotonic() < until, "a process goes on running"
+        assert time.monotonic() < until, "a process is still running"
         time.sleep(0.01)
 
 

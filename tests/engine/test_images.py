@@ -1,4 +1,4 @@
-"""Images other than the base, booted for real."""
+"""Images other than the base image, booted on a real engine."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def jupyter_image() -> Path:
         pytest.skip(f"the jupyter image cannot be built here: {reason}")
 
 
-def test_jupyter_answers_from_outside_to_its_token_alone(
+def test_jupyter_accepts_only_its_token(
     jupyter_image: Path, driver: Lxd, house: House, a_machine: MachineMaker
 ) -> None:
     driver.build_image("img_jupyter", "jupyter")
@@ -58,18 +58,17 @@ def test_jupyter_answers_from_outside_to_its_token_alone(
     asked = driver.run(
         plain.handle, ("systemctl", "is-active", "teraflock-jupyter"), stdin=b"", seconds_max=10
     )
-    assert asked.stdout == b"inactive\n", "without a token there is no Jupyter"
+    assert asked.stdout == b"inactive\n", "Jupyter needs a token"
     driver.delete_image("img_jupyter")
 
 
-def test_processes_that_build_the_same_image_at_once_make_one(
-    driver: Lxd, house: House, client: Client
-) -> None:
+def test_concurrent_builds_create_one_image(driver: Lxd, house: House, client: Client) -> None:
     def build_it(number: int) -> None:
         driver.build_image(f"img_same{number % 2}", "base")
 
     driver.delete_image("img_base")
-    with ThreadPoolExecutor(4) as pool:  # its threads start inside the house, as their maker is
+    # Threads inherit the network namespace of the thread that starts them.
+    with ThreadPoolExecutor(4) as pool:
         list(pool.map(build_it, range(4)))
     try:
         assert set(driver.images()) == {"img_same0", "img_same1"}
@@ -92,15 +91,15 @@ LARGE = {
 
 @pytest.fixture(params=LARGE)
 def large_image(request: pytest.FixtureRequest) -> str:
-    """Several gigabytes and minutes each, so only where it is asked for."""
+    """Build a large image. Each takes several gigabytes and minutes, so only on request."""
     name: str = request.param
     if name not in os.environ.get("TERA_LARGE_IMAGES", "").split(","):
-        pytest.skip("large images are built only where TERA_LARGE_IMAGES names them (pytorch,tensorflow)")
+        pytest.skip("set TERA_LARGE_IMAGES to build large images (pytorch,tensorflow)")
     build.build(recipe.read(name), IMAGES, created_at=1)
     return name
 
 
-def test_a_large_image_computes(large_image: str, driver: Lxd, a_machine: MachineMaker) -> None:
+def test_large_image_can_compute(large_image: str, driver: Lxd, a_machine: MachineMaker) -> None:
     driver.build_image("img_large", large_image)
     machine = a_machine(image="img_large", ram_bytes=4 * GIB, disk_bytes=12 * GIB)
     launched(driver, machine)

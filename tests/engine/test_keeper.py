@@ -1,4 +1,4 @@
-"""A real engine, killed, is back without anybody asking; the network cards it left behind are gone."""
+"""A killed engine is restarted automatically, and the network links it left are removed."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from teraflock.storage.events import newest_of_project
 from teraflock.storage.open import open_database
 
 
-def test_a_killed_engine_is_restarted_and_its_guests_run_on(
+def test_killed_engine_is_restarted_and_its_guests_keep_running(
     driver: Lxd, house: House, a_machine: MachineMaker, tmp_path: Path
 ) -> None:
     machine = a_machine()
@@ -33,7 +33,7 @@ def test_a_killed_engine_is_restarted_and_its_guests_run_on(
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     house.inside_command("ip", "link", "add", "vethdeadbeef", "type", "veth", "peer", "name", "vethdeadbeee")
-    for _ in range(200):  # the process goes in its own time
+    for _ in range(200):  # the process takes a moment to end
         if house.daemon.pid() is None:
             break
     keeper.turn()

@@ -1,4 +1,4 @@
-"""The life of one instance on the real engine."""
+"""The life cycle of one instance on the real engine."""
 
 import msgspec
 import pytest
@@ -13,7 +13,7 @@ from teraflock.instance.driver import CommandState, Machine, Ran, Seen
 STATE = "/var/lib/teraflock/$(cat /etc/machine-id)"
 
 
-def test_ssh_answers_from_outside_with_the_key_that_was_told(
+def test_ssh_answers_from_outside_with_the_reported_key(
     driver: Lxd, house: House, login: Login, a_machine: MachineMaker
 ) -> None:
     machine = a_machine()
@@ -30,7 +30,7 @@ def test_ssh_answers_from_outside_with_the_key_that_was_told(
     assert "HOST IDENTIFICATION HAS CHANGED" in wrong.stderr
 
 
-def test_every_call_may_be_made_twice(driver: Lxd, a_machine: MachineMaker) -> None:
+def test_every_call_is_idempotent(driver: Lxd, a_machine: MachineMaker) -> None:
     machine = a_machine()
     for _ in range(2):
         driver.prepare(machine)
@@ -66,7 +66,7 @@ def test_limits_hold_and_change_while_the_guest_runs(driver: Lxd, a_machine: Mac
     grown = msgspec.structs.replace(machine, vcpus=2, ram_bytes=768 * MIB, disk_bytes=3 * GIB)
     eat = "x = bytearray(600 << 20); print(len(x))"
     fill = "import os; f = open('/fill', 'wb')\nwhile True: f.write(os.urandom(1 << 22))"
-    assert ran(driver, machine, "python3", "-c", eat).exit_code == 137, "512 MiB are no room for 600"
+    assert ran(driver, machine, "python3", "-c", eat).exit_code == 137, "600 MiB must not fit into 512"
     assert ran(driver, machine, "nproc").stdout == b"1\n"
     assert b"No space left" in ran(driver, machine, "python3", "-c", fill).stderr or (
         b"quota exceeded" in ran(driver, machine, "python3", "-c", fill).stderr
@@ -106,7 +106,7 @@ def test_a_command_is_a_list_of_words(driver: Lxd, a_machine: MachineMaker) -> N
     assert ran(driver, machine, "no-such-program").exit_code == 127
 
 
-def test_the_machine_s_command_runs_once_and_its_end_is_kept(driver: Lxd, a_machine: MachineMaker) -> None:
+def test_command_runs_once_and_its_result_is_kept(driver: Lxd, a_machine: MachineMaker) -> None:
     program = "import sys; print('said', sys.argv[1]); sys.exit(3)"
     machine = a_machine(command=("python3", "-c", program, "a'b\"c; $x"))
     assert driver_without_command(driver, a_machine) is None
@@ -120,7 +120,7 @@ def test_the_machine_s_command_runs_once_and_its_end_is_kept(driver: Lxd, a_mach
     driver.start(machine.handle)
     launched(driver, machine)
     ran(driver, machine, "systemctl", "start", "teraflock-command")
-    assert driver.command_state(machine.handle) == state, "what ended does not run again"
+    assert driver.command_state(machine.handle) == state, "a command that ended does not run again"
 
 
 def driver_without_command(driver: Lxd, a_machine: MachineMaker) -> object:
@@ -139,7 +139,7 @@ def test_user_data_runs_once_if_it_is_a_script(driver: Lxd, a_machine: MachineMa
     ran(driver, other, "sh", "-c", f"until [ -e {STATE}/first-boot.begun ]; do sleep 0.1; done")
     once = ran(driver, machine, "cat", "/root/done").stdout
     assert once == b"ran {{ config_get('user.host-key', '') }} {% if %} $HOME\n", (
-        "the user's braces are no template"
+        "braces in user data are not a template"
     )
     driver.stop(machine.handle, force=False)
     driver.start(machine.handle)
@@ -150,7 +150,9 @@ def test_user_data_runs_once_if_it_is_a_script(driver: Lxd, a_machine: MachineMa
     assert ran(driver, other, "systemctl", "--failed", "--plain", "--no-legend").stdout == b""
 
 
-def test_user_data_that_is_cut_off_ends_with_the_next_start(driver: Lxd, a_machine: MachineMaker) -> None:
+def test_interrupted_user_data_counts_as_ended_at_the_next_start(
+    driver: Lxd, a_machine: MachineMaker
+) -> None:
     machine = a_machine(user_data="#!/bin/sh\necho begun\nsleep 1000\n")
     launched(driver, machine)
     ran(driver, machine, "sh", "-c", "until [ -s /var/log/teraflock/user-data.log ]; do sleep 0.1; done")
@@ -166,8 +168,8 @@ def test_user_data_that_is_cut_off_ends_with_the_next_start(driver: Lxd, a_machi
     assert (state.exit_code, b"cut off" in state.log) == (143, True)
 
 
-def test_a_guest_cannot_confuse_the_look_at_its_command(driver: Lxd, a_machine: MachineMaker) -> None:
-    """Whatever it writes in place of its exit code and log: a folder, a link to a device, no number."""
+def test_guest_cannot_fake_the_state_of_its_command(driver: Lxd, a_machine: MachineMaker) -> None:
+    """The guest writes a folder, a link to a device, or text in place of its exit code and log."""
     machine = a_machine(command=("sleep", "1000"))
     launched(driver, machine)
     exit_code = f"/var/lib/teraflock/{names.machine_id(machine.id)}/command.exit"
@@ -183,7 +185,7 @@ def test_a_guest_cannot_confuse_the_look_at_its_command(driver: Lxd, a_machine: 
     assert driver.command_state(machine.handle) == CommandState(exit_code=255, log=b"")
 
 
-def test_a_snapshot_brings_the_disk_back(driver: Lxd, a_machine: MachineMaker) -> None:
+def test_snapshot_restores_the_disk(driver: Lxd, a_machine: MachineMaker) -> None:
     machine = a_machine()
     launched(driver, machine)
     ran(driver, machine, "sh", "-c", "echo first > /root/note; sync")
@@ -199,12 +201,14 @@ def test_a_snapshot_brings_the_disk_back(driver: Lxd, a_machine: MachineMaker) -
     assert ran(driver, machine, "cat", "/root/note").stdout == b"first\n"
     seen = driver.look(machine.handle)
     assert seen is not None
-    assert (seen.vcpus, seen.ram_bytes) == (2, 600 * MIB), "the disk comes back, not what it was given then"
+    assert (seen.vcpus, seen.ram_bytes) == (2, 600 * MIB), (
+        "the disk is restored, but not the settings of that time"
+    )
     for _ in range(2):
         driver.delete_snapshot(machine.handle, "snp_one")
 
 
-def test_an_image_made_from_an_instance_begins_anew(
+def test_image_from_an_instance_boots_as_a_new_guest(
     driver: Lxd, login: Login, a_machine: MachineMaker
 ) -> None:
     machine = a_machine(command=("true",))
@@ -227,16 +231,14 @@ def test_an_image_made_from_an_instance_begins_anew(
     for _ in range(2):
         driver.delete_image("img_mine")
     assert set(driver.images()) == {"img_base"}
-    assert ran(driver, other, "cat", "/root/note").stdout == b"kept\n", (
-        "instances live on without their image"
-    )
+    assert ran(driver, other, "cat", "/root/note").stdout == b"kept\n", "instances do not need their image"
 
 
 def test_a_guest_sees_its_own_share_of_memory_and_processors(
     driver: Lxd, house: House, a_machine: MachineMaker
 ) -> None:
     if not house.daemon.lxcfs.answers():
-        pytest.skip("no lxcfs here: guests see all of the host")
+        pytest.skip("lxcfs is not installed: guests see the whole host")
     machine = a_machine()
     launched(driver, machine)
 
@@ -255,15 +257,15 @@ def test_a_guest_sees_its_own_share_of_memory_and_processors(
     assert shares() == (768 * MIB, 2, 2)
     house.daemon.kill()
     house.daemon.ensure()
-    assert shares() == (768 * MIB, 2, 2), "a daemon that dies takes nothing from its guests"
+    assert shares() == (768 * MIB, 2, 2), "guests keep their lxcfs when the daemon dies"
 
 
-def test_an_lxcfs_that_died_is_there_again_for_the_next_start(
+def test_crashed_lxcfs_is_replaced_for_the_next_start(
     driver: Lxd, house: House, a_machine: MachineMaker
 ) -> None:
     lxcfs = house.daemon.lxcfs
     if not lxcfs.answers():
-        pytest.skip("no lxcfs here: guests see all of the host")
+        pytest.skip("lxcfs is not installed: guests see the whole host")
     machine = a_machine()
     launched(driver, machine)
     house.inside_command("sh", "-c", f"kill -9 $(cat {house.folder}/{ENGINE}.lxcfs.pid)")

@@ -1,4 +1,4 @@
-"""Tenants cannot reach each other, the host, or the world beyond what was opened."""
+"""Tenants cannot reach each other, the host, or the internet, except through what was opened."""
 
 from tests.engine.conftest import NETWORKS, MachineMaker, launched
 from tests.engine.house import INSIDE_ADDRESS, OUTSIDE_ADDRESS, House
@@ -26,25 +26,27 @@ def test_what_a_guest_can_reach(driver: Lxd, house: House, a_machine: MachineMak
     def reaches(address: str, port: int) -> str:
         return ran(driver, one, "python3", "-c", CONNECT, address, str(port))
 
-    assert reaches(two.address, 22) == "open", "one project's guests share a network"
+    assert reaches(two.address, 22) == "open", "guests of one project share a network"
     assert reaches(stranger.address, 22) == "silent"
-    assert reaches(INSIDE_ADDRESS, stranger.ports[0].host_port) == "silent", "not by its opened port either"
-    assert reaches(INSIDE_ADDRESS, 8000) == "silent", "the host's own ports are not for guests"
+    assert reaches(INSIDE_ADDRESS, stranger.ports[0].host_port) == "silent", (
+        "not through its open port either"
+    )
+    assert reaches(INSIDE_ADDRESS, 8000) == "silent", "guests cannot reach the host's own ports"
     assert reaches(NETWORKS[1].gateway, 53) == "silent"
     assert reaches(NETWORKS[0].gateway, 53) == "open"
-    assert reaches(OUTSIDE_ADDRESS, 22) == "silent", "there is no way out"
+    assert reaches(OUTSIDE_ADDRESS, 22) == "silent", "there is no route out"
     ping = ("ping", "-c", "1", "-W", "1")
     assert "1 received" in ran(driver, one, *ping, two.address)
     assert "1 received" in ran(driver, one, *ping, NETWORKS[0].gateway)
     assert "0 received" in ran(driver, one, *ping, stranger.address)
     assert "0 received" in ran(driver, one, *ping, OUTSIDE_ADDRESS)
     driver.networks.drop_firewall()
-    assert reaches(stranger.address, 22) == "open", "it was our table that stood between them, nothing else"
+    assert reaches(stranger.address, 22) == "open", "only our table stopped it"
     assert reaches(OUTSIDE_ADDRESS, 22) == "refused"
     driver.networks.rebuild()
 
 
-def test_from_outside_only_opened_ports_are_reached(
+def test_only_open_ports_are_reachable_from_outside(
     driver: Lxd, house: House, a_machine: MachineMaker
 ) -> None:
     machine = a_machine()
@@ -55,16 +57,16 @@ def test_from_outside_only_opened_ports_are_reached(
         return house.outside("python3", "-c", CONNECT, address, str(to)).stdout.strip()
 
     assert reaches(INSIDE_ADDRESS, port) == "open"
-    assert reaches(machine.address, 22) == "silent", "though the world knows the way"
+    assert reaches(machine.address, 22) == "silent", "although the neighbour has a route"
     driver.networks.drop_firewall()  # as after a reboot
     assert reaches(INSIDE_ADDRESS, port) == "refused"
     driver.hosts()
-    assert reaches(INSIDE_ADDRESS, port) == "open", "the whole table comes back from what the engine holds"
+    assert reaches(INSIDE_ADDRESS, port) == "open", "the whole table is rebuilt from the engine's data"
     driver.hide(machine.handle)
     assert reaches(INSIDE_ADDRESS, port) == "refused"
 
 
-def test_nobody_speaks_in_another_s_name(driver: Lxd, a_machine: MachineMaker) -> None:
+def test_guests_cannot_spoof_addresses(driver: Lxd, a_machine: MachineMaker) -> None:
     honest, thief = a_machine(), a_machine()
     launched(driver, thief)
     driver.prepare(honest)
@@ -80,7 +82,7 @@ def test_guests_are_not_root_on_the_host(driver: Lxd, a_machine: MachineMaker) -
     inside, outside, _ = ran(driver, machine, "head", "-n1", "/proc/self/uid_map").split()
     assert inside == "0"
     assert int(outside) >= 100_000
-    assert ran(driver, machine, "ls", "/dev/lxd") == "", "the engine tells the guest nothing"
+    assert ran(driver, machine, "ls", "/dev/lxd") == "", "the engine does not answer guests"
 
 
 def ran(driver: Lxd, machine: Machine, *command: str) -> str:

@@ -1,4 +1,4 @@
-"""What other hands change on the engine is seen, whatever it is, and a resize to what was given puts it back."""
+"""Every change made outside Teraflock is detected, and a resize to the wanted values undoes it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,9 +15,7 @@ Devices = dict[str, dict[str, str]]
 
 
 def unfiltered(config: Config, devices: Devices) -> None:
-    devices["eth0"]["security.mac_filtering"] = (
-        "false"  # the other filter engines keep on where there is no DHCP
-    )
+    devices["eth0"]["security.mac_filtering"] = "false"  # the other filter stays on in engines without DHCP
 
 
 def a_device_more(config: Config, devices: Devices) -> None:
@@ -47,7 +45,7 @@ CHANGES = {
 }
 
 
-def test_what_other_hands_change_is_seen_and_put_back(
+def test_outside_changes_are_detected_and_undone(
     driver: Lxd, client: Client, a_machine: MachineMaker
 ) -> None:
     machine = a_machine()

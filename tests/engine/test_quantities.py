@@ -1,4 +1,4 @@
-"""What leaves the house and what snapshots keep, on a real engine: the kernel's counters, the pool's sizes."""
+"""Traffic and snapshot sizes on a real engine: the kernel's counters, the pool's sizes."""
 
 import subprocess
 import sys
@@ -51,11 +51,10 @@ for _ in range(8):
 
 @pytest.fixture
 def open_driver(driver: Lxd) -> Iterator[Lxd]:
-    """The world begins and ends at the neighbour: there is no route beyond."""
+    """Allow guests to reach the neighbour. There is no route beyond it."""
     driver.networks._way_out = True
-    driver.networks.allow_out(
-        (f"{OUTSIDE_ADDRESS}/32",)
-    )  # the host is attached to its network, so it is closed
+    # The host is attached to this network, so it is closed by default.
+    driver.networks.allow_out((f"{OUTSIDE_ADDRESS}/32",))
     yield driver
     driver.networks._way_out = False
     driver.networks.allow_out(())
@@ -63,7 +62,7 @@ def open_driver(driver: Lxd) -> Iterator[Lxd]:
 
 @pytest.fixture
 def neighbour(house: House) -> Iterator[None]:
-    """Somebody outside who takes whatever is sent."""
+    """Start a server outside that accepts whatever is sent."""
     enter = ["nsenter", f"--target={house.outside_pid}", "--net", "--"]
     sink = subprocess.Popen([*enter, sys.executable, "-c", SINK], stdout=subprocess.PIPE, text=True)
     assert sink.stdout
@@ -74,7 +73,7 @@ def neighbour(house: House) -> Iterator[None]:
     sink.stdout.close()
 
 
-def test_what_leaves_the_house_is_counted_and_what_stays_is_not(
+def test_only_traffic_that_leaves_the_host_is_counted(
     open_driver: Lxd, neighbour: None, a_machine: MachineMaker
 ) -> None:
     driver = open_driver
@@ -84,15 +83,15 @@ def test_what_leaves_the_house_is_counted_and_what_stays_is_not(
     assert ran(driver, two, "sh", "-c", f"python3 -c '{SINK}' >/dev/null 2>&1 & sleep 1") == ""
     before = count(driver, one)
     assert ran(driver, one, "python3", "-c", SEND, two.address, "32") == "sent"
-    assert count(driver, one) - before < MIB // 10, "what guests of a project say to each other is free"
+    assert count(driver, one) - before < MIB // 10, "traffic between guests of a project is free"
     before = count(driver, one)
     assert ran(driver, one, "python3", "-c", SEND, OUTSIDE_ADDRESS, "32") == "sent"
     sent = count(driver, one) - before
-    assert 32 * MIB <= sent <= 32 * MIB * 1.02 + 32 * MIB * 60 / 1448, "within 2 %, and headers"
+    assert 32 * MIB <= sent <= 32 * MIB * 1.02 + 32 * MIB * 60 / 1448, "within 2 %, including headers"
     assert count(driver, two) < MIB // 10
 
 
-def test_counters_go_on_over_restarts_and_rebuilt_tables(
+def test_counters_survive_restarts_and_rebuilt_tables(
     open_driver: Lxd, neighbour: None, a_machine: MachineMaker
 ) -> None:
     driver, machine = open_driver, a_machine()
@@ -120,7 +119,7 @@ def test_counters_go_on_over_restarts_and_rebuilt_tables(
     driver.delete(machine.handle)
 
 
-def test_answers_through_an_opened_port_leave_the_house_too(
+def test_responses_through_an_open_port_are_counted(
     driver: Lxd, house: House, a_machine: MachineMaker
 ) -> None:
     machine = a_machine()
@@ -134,7 +133,7 @@ def test_answers_through_an_opened_port_leave_the_house_too(
     assert 8 * MIB <= count(driver, machine) - before <= 8 * MIB * 1.1
 
 
-def test_a_snapshot_keeps_what_was_written_since_the_one_before(driver: Lxd, a_machine: MachineMaker) -> None:
+def test_snapshot_counts_data_since_the_previous_one(driver: Lxd, a_machine: MachineMaker) -> None:
     machine = a_machine()
     launched(driver, machine)
 
@@ -144,14 +143,14 @@ def test_a_snapshot_keeps_what_was_written_since_the_one_before(driver: Lxd, a_m
     write("a", 64)
     first = driver.snapshot(machine.handle, "snp_one")
     assert 64 * MIB <= first <= 72 * MIB
-    assert driver.snapshot(machine.handle, "snp_one") == first, "asked again, it says the same"
+    assert driver.snapshot(machine.handle, "snp_one") == first, "a repeated call returns the same size"
     write("b", 16)
     second = driver.snapshot(machine.handle, "snp_two")
     assert 16 * MIB <= second <= 24 * MIB
     assert driver.snapshot(machine.handle, "snp_one") == first
     driver.restore(machine.handle, "snp_one")
     assert driver.snapshot(machine.handle, "snp_three") <= 2 * MIB, (
-        "a disk just put back has nothing of its own"
+        "a disk that was just restored has no data of its own"
     )
 
 

@@ -1,6 +1,6 @@
-"""What must hold of a house at rest, told by looking at its tables and at the simulated world, not by asking its code.
+"""Checks an idle installation by reading its tables and the simulated world, without calling its code.
 
-`faults` returns a sentence for everything that is wrong: something left over, something missing, something held by two.
+`faults` returns a sentence for each problem: something left over, something missing, or something held twice.
 """
 
 from collections import Counter, defaultdict
@@ -18,7 +18,7 @@ AT_REST = {"running", "stopped", "failed", "gone"}
 
 
 class Books(msgspec.Struct, kw_only=True):
-    """The rows as they stand."""
+    """The rows of the database."""
 
     instances: dict[str, Row]
     cards: dict[str, set[tuple[str, str]]]
@@ -28,7 +28,7 @@ class Books(msgspec.Struct, kw_only=True):
     snapshots: dict[str, dict[str, str]]
     """By instance: the states of its snapshots."""
     kept: dict[str, int]
-    """By instance: what it is said to hold for them."""
+    """By instance: the snapshot bytes recorded in its row."""
     images: dict[str, str]
     hosts: dict[str, Row]
     remote_ids: dict[str, str]
@@ -37,7 +37,7 @@ class Books(msgspec.Struct, kw_only=True):
 
 
 def faults(database: Database, world: World, now: datetime, sky: World | None = None) -> list[str]:
-    """`sky` is the world of a cloud, where there is one: its machines are kept under ids of their own."""
+    """`sky` is the world of a cloud, if there is one. Its machines have their own ids."""
     with database.read() as tx:
         books = _books(tx)
     with world.read() as turn:
@@ -47,23 +47,27 @@ def faults(database: Database, world: World, now: datetime, sky: World | None = 
         images = {image.key for image in turn.every(Image)}
         networks = turn.every(NetworkThere)
     if sky is not None:
-        with sky.read() as turn:  # images that were made from rented machines are there
+        with sky.read() as turn:  # contains images made from rented machines
             images |= {image.key for image in turn.every(Image)}
     rented = _machines(sky, now) if sky else []
     counts = Counter(each.machine.handle.instance_id for each in rented)
     guests |= {each.machine.handle.instance_id: each for each in rented}
     found = [*_of_instances(books, guests, now), *_of_hosts(books), *_of_images(books, images)]
-    found += [f"{id}: on the engine, and in no row" for id in guests if id not in books.instances]
+    found += [f"{id}: on the engine, but in no row" for id in guests if id not in books.instances]
     held = {
         f"{guest.mark}/{guest.machine.network.project_id}/{guest.machine.address}"
         for guest in guests.values()
     }
-    found += [f"{id}: {count} machines are rented for it" for id, count in counts.items() if count > 1]
+    found += [f"{id}: has {count} rented machines" for id, count in counts.items() if count > 1]
     found += [
-        f"{key}: an address taken by nobody" for key, id in addresses if key not in held or id not in guests
+        f"{key}: an address in use by no instance"
+        for key, id in addresses
+        if key not in held or id not in guests
     ]
     found += [
-        f"{there.key}: half a network" for there in networks if not there.whole and _peopled(there, guests)
+        f"{there.key}: an incomplete network"
+        for there in networks
+        if not there.whole and _peopled(there, guests)
     ]
     return found
 
@@ -75,13 +79,14 @@ def _machines(sky: World, now: datetime) -> list[Guest]:
 
 
 def charged_on_lost_hosts(database: Database) -> list[str]:
-    """At any time, not only at rest: nothing is told to run, and so charged, on a host that is away in the books."""
+    """Check at any time, not only when idle: nothing runs, and is charged, on a host that is recorded as
+    away."""
     with database.read() as tx:
         rows = tx.all(
             "SELECT i.id, i.phase, i.operation FROM instance i JOIN host h ON h.id = i.host_id"
             " WHERE h.state = 'away' AND i.phase IN ('running', 'changing') ORDER BY i.id"
         )
-    return [f"{id} ({phase}, {operation or 'at rest'}): its host is away" for id, phase, operation in rows]
+    return [f"{id} ({phase}, {operation or 'idle'}): its host is away" for id, phase, operation in rows]
 
 
 def _books(tx: Transaction) -> Books:
@@ -130,20 +135,20 @@ def _of_instances(books: Books, guests: dict[str, Guest], now: datetime) -> Iter
             yield f"{id} ({row[2]}, wanted {row[1]}): {wrong}"
     for id in {*books.cards, *books.ports}:
         if id not in books.instances:
-            yield f"{id}: holds cards or ports, and is in no row"
+            yield f"{id}: holds cards or ports, but is in no row"
 
 
 def _of_instance(books: Books, row: Row, guest: Guest | None, now: datetime) -> Iterator[str]:
     id, wanted, phase = row[0], row[1], row[2]
     operation, request, lease, settled, sequence = row[13:18]
     if phase not in AT_REST:
-        yield "not at rest"
+        yield "not idle"
     if operation or lease or not settled:
-        yield f"in work still: {operation!r}, {lease!r}"
+        yield f"still has an operation: {operation!r}, {lease!r}"
     if wanted != phase and phase != "failed":
         yield "not what is wanted"
     if sorted(books.events[id]) != list(range(1, sequence + 1)):
-        yield f"its events are {books.events[id]}, and its row counts {sequence}"
+        yield f"has the events {books.events[id]}, but its row counts {sequence}"
     if phase in ("gone", "failed"):
         yield from _of_nothing(books, row, guest)
     elif phase == "stopped":
@@ -153,10 +158,10 @@ def _of_instance(books: Books, row: Row, guest: Guest | None, now: datetime) -> 
     if guest is not None and phase in ("stopped", "running"):
         ready = {name for name, state in books.snapshots[id].items() if state == "ready"}
         if set(guest.snapshots) != ready:
-            yield f"its snapshots are {sorted(guest.snapshots)} on the engine and {books.snapshots[id]} in the rows"
+            yield f"its snapshots are {sorted(guest.snapshots)} on the engine but {books.snapshots[id]} in the rows"
         kept_bytes = sum(disk.own_bytes for disk in guest.snapshots.values())
         if books.kept[id] != kept_bytes:
-            yield f"its snapshots keep {kept_bytes} bytes, and it holds {books.kept[id]} for them"
+            yield f"its snapshots keep {kept_bytes} bytes, but its row has {books.kept[id]}"
 
 
 def _of_nothing(books: Books, row: Row, guest: Guest | None) -> Iterator[str]:
@@ -176,7 +181,7 @@ def _of_stopped(books: Books, row: Row, guest: Guest | None, *, lost: bool) -> I
     if guest is None and not lost:
         yield "its disk is not on the engine"
     if guest is not None and (guest.running or not guest.whole):
-        yield "runs, or is half made"
+        yield "is running or incomplete"
     if guest is not None and guest.ports:
         yield f"its ports are open: {guest.ports}"
     if books.cards[row[0]] or row[8] or row[9]:
@@ -200,19 +205,20 @@ def _of_running(books: Books, row: Row, guest: Guest | None, now: datetime) -> I
         yield from _of_rented(books, row, guest)
         return
     if {(guest.host, gpu.slot) for gpu in machine.gpus} != books.cards[row[0]] or len(machine.gpus) != row[4]:
-        yield f"has the cards {machine.gpus} and holds {books.cards[row[0]]}, {row[4]} are wanted"
+        yield f"has the cards {machine.gpus} and holds {books.cards[row[0]]}, but should have {row[4]}"
     if {(guest.host, port.host_port, port.guest_port) for port in guest.ports} != books.ports[row[0]]:
-        yield f"its open ports are {guest.ports}, it holds {books.ports[row[0]]}"
+        yield f"its open ports are {guest.ports}, but it holds {books.ports[row[0]]}"
     if (guest.host, machine.address) != (row[11], row[12]):
         yield f"is at {(guest.host, machine.address)} instead of {row[11:13]}"
 
 
 def _of_rented(books: Books, row: Row, guest: Guest) -> Iterator[str]:
-    """Of a rented machine cards and addresses are the cloud's: we count the cards and remember the machine."""
+    """Check a rented machine: the cloud owns cards and addresses, so only the number of cards and the
+    machine's id count."""
     if len(books.cards[row[0]]) != row[4]:
-        yield f"holds {books.cards[row[0]]}, {row[4]} are wanted"
+        yield f"holds {books.cards[row[0]]}, but should have {row[4]}"
     if guest.remote_id != books.remote_ids.get(row[0]):
-        yield f"its machine is {guest.remote_id}, and {books.remote_ids.get(row[0])} is recorded"
+        yield f"its machine is {guest.remote_id}, but {books.remote_ids.get(row[0])} is recorded"
 
 
 def _of_hosts(books: Books) -> Iterator[str]:
@@ -221,14 +227,16 @@ def _of_hosts(books: Books) -> Iterator[str]:
     for name, row in books.hosts.items():
         held = sum(each[9] for each in books.instances.values() if each[11] == name)
         if held > row[1]:
-            yield f"{name}: {held} of memory promised, {row[1]} there"
+            yield f"{name}: {held} of memory reserved, but only {row[1]} available"
 
 
 def _of_images(books: Books, held: set[str]) -> Iterator[str]:
     ready = {id for id, state in books.images.items() if state == "ready"}
     yield from (f"{id}: an image in no row" for id in held - books.images.keys())
-    yield from (f"{id}: an image that failed, and is held" for id in held & books.images.keys() - ready)
-    yield from (f"{id}: an image that is ready, and not held" for id in ready - held)
+    yield from (
+        f"{id}: a failed image that is still on the engine" for id in held & books.images.keys() - ready
+    )
+    yield from (f"{id}: a ready image that is not on the engine" for id in ready - held)
 
 
 def _peopled(there: NetworkThere, guests: dict[str, Guest]) -> bool:

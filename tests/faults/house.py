@@ -1,6 +1,7 @@
-"""A whole house in one process: a database, a simulated world, workers that can die, and a clock that is moved.
+"""A whole installation in one process: a database, a simulated world, workers that can die, and a clock to
+move.
 
-Nothing runs by itself: a test says whose turn it is. So whatever happens, happens again with the same seed.
+Nothing runs by itself: a test decides what runs next. The same seed therefore repeats the same run.
 """
 
 from collections.abc import Callable
@@ -42,7 +43,7 @@ BOOT_SECONDS = 0.4
 
 
 class Tenant:
-    """The first project of a house, and whoever acts in it."""
+    """The first project of an installation, and its actor."""
 
     def __init__(self, database: Database, clock: Clock, random_bytes: Callable[[int], bytes]) -> None:
         tenants = TenantService(database, clock, random_bytes)
@@ -53,7 +54,7 @@ class Tenant:
 
 
 class Worker:
-    """The loops of one process. It dies where `dies_in` steps more have been begun or ended."""
+    """The loops of one process. It dies after `dies_in` more beginnings or ends of steps."""
 
     def __init__(self, house: "House", name: str) -> None:
         self._house = house
@@ -62,7 +63,7 @@ class Worker:
         self.dies_in: int | None = None
         self.dies_at = ""
         self.befalls: Callable[[str], None] = lambda point: None
-        """Told of every point of every operation that is reached."""
+        """Called at every point of every operation."""
         self._alive_until = house.clock.now()
         self.around = around = Surroundings(
             database=house.database,
@@ -93,7 +94,7 @@ class Worker:
         self.in_hand += self.instances.lease()
 
     def advance(self) -> None:
-        """One of those in hand, as far as it goes."""
+        """Advance one leased instance as far as it goes."""
         if self.in_hand:
             self.instances.advance(self.in_hand.pop(0))
 
@@ -116,7 +117,7 @@ class Worker:
 
 
 class House:
-    """Own hosts and, where a world for it is given, a simulated cloud called `sky`."""
+    """An installation with own hosts and, if a world is given for it, a simulated cloud named `sky`."""
 
     def __init__(
         self,
@@ -172,7 +173,7 @@ class House:
         self.clock.move(timedelta(seconds=seconds))
 
     def survive(self, work: Callable[[], None], worker: int) -> bool:
-        """Do it; a worker that dies over it is replaced by one that knows nothing."""
+        """Run it. If a worker dies, replace it with a new one without any state."""
         try:
             work()
         except Killed:
@@ -181,7 +182,7 @@ class House:
         return True
 
     def settle(self) -> None:
-        """No more trouble, and time: until nothing is due and nothing drifts any more."""
+        """Remove all faults and pass time until nothing is due and nothing drifts."""
         self.trouble.no_more_faults()
         self.trouble.engine_comes_back()
         self.sky_trouble.all_is_well()
@@ -202,7 +203,7 @@ class House:
             if quiet == 3:  # two readings of hosts, and one of what they have
                 return
             self.wait(1)
-        raise AssertionError("the house does not come to rest")
+        raise AssertionError("the installation does not become idle")
 
     def _idle(self) -> bool:
         with self.database.read() as tx:

@@ -1,6 +1,7 @@
-"""A tenant's random wishes against a random run of trouble, with two workers that take turns and die.
+"""Random requests of a tenant together with random faults, with two workers that take turns and die.
 
-However it went, a house that is left in peace comes to rest with its books and the engine in line (`checker.py`).
+In every case, an undisturbed installation becomes idle with its database and the engine in agreement
+(`checker.py`).
 """
 
 from collections.abc import Callable
@@ -52,7 +53,7 @@ PICK = st.integers(0, 7)
 
 
 class HouseMachine(RuleBasedStateMachine):
-    """`open_fresh` gives an empty database."""
+    """`open_fresh` returns an empty database."""
 
     open_fresh: Callable[[FixedClock], Database]
 
@@ -136,7 +137,7 @@ class HouseMachine(RuleBasedStateMachine):
             use = service.restore if what == "restore" else service.delete_snapshot
             self._ask(lambda: use(tenant.actor, tenant.project, name, there[0].id))
 
-    # What the house does
+    # What the loops do
 
     @rule(worker=WORKERS, rounds=st.integers(1, 3))
     def work(self, worker: int, rounds: int) -> None:
@@ -153,7 +154,7 @@ class HouseMachine(RuleBasedStateMachine):
 
     @rule(worker=WORKERS, what=st.sampled_from(["lease", "advance", "look", "turn"]))
     def work_a_little(self, worker: int, what: str) -> None:
-        """Leases stay in hand: the other worker may have its turn before they are worked on."""
+        """Keep the leases: the other worker may run before the leased instances are advanced."""
         at = self.house.workers[worker]
         at.beat()
         self.house.survive(getattr(at, what), worker)
@@ -166,7 +167,7 @@ class HouseMachine(RuleBasedStateMachine):
 
     @rule(worker=WORKERS, seconds=st.sampled_from([7.0, 20.0]))
     def sleep_through(self, worker: int, seconds: float) -> None:
-        """A worker that is thought dead wakes up, and lets go of what it had in hand before it is heard of again."""
+        """A worker that is considered dead wakes up, and releases its leases before its next heartbeat."""
         sleeper, other = self.house.workers[worker], self.house.workers[1 - worker]
         sleeper.lease()
         self.house.wait(seconds)
@@ -179,7 +180,7 @@ class HouseMachine(RuleBasedStateMachine):
 
     @rule(worker=WORKERS, steps=st.integers(0, 12))
     def die(self, worker: int, steps: int) -> None:
-        """At once, or when so many steps more were begun or ended."""
+        """End the worker at once, or after this many more beginnings or ends of steps."""
         if steps:
             self.house.workers[worker].dies_in = steps
         else:
@@ -258,7 +259,7 @@ class HouseMachine(RuleBasedStateMachine):
 
     @rule(pick=PICK, points=st.integers(1, 8))
     def lose_host_in_the_middle(self, pick: int, points: int) -> None:
-        """Of whatever is worked on then; and it is noticed."""
+        """Lose the host of the current operation, and let the loops notice it."""
         host, left = f"simulated-{pick % 3 + 1:04d}", [points]
 
         def befalls(point: str) -> None:
@@ -292,7 +293,7 @@ class HouseMachine(RuleBasedStateMachine):
             house.database.close()
 
     def _leave(self) -> None:
-        """All is deleted, and nothing is left anywhere."""
+        """Delete everything, and check that nothing is left."""
         house = self.house
         for view in house.service.page(house.tenant.project.id, limit=200):
             house.service.delete(house.tenant.actor, house.tenant.project, view.instance.id)
@@ -306,7 +307,7 @@ class HouseMachine(RuleBasedStateMachine):
             assert tx.all("SELECT id FROM instance WHERE phase <> 'gone'") == []
 
     def _settle(self) -> None:
-        """Twice: a machine that is lost is taken for lost only after a while."""
+        """Settle twice: a missing machine counts as lost only after a while."""
         self.house.settle()
         self.house.wait(GRACE.total_seconds())
         self.house.settle()
@@ -323,7 +324,7 @@ class HouseMachine(RuleBasedStateMachine):
         return found[pick % len(found)].id if found else None
 
     def _ask(self, call: Callable[[], "tuple[str, ...] | object"]) -> tuple[str, ...] | None:
-        """A tenant may be refused, in a sentence; anything else is a fault of ours."""
+        """A tenant may get an error with a sentence; anything else is a bug."""
         try:
             made = call()
         except TeraflockError as refusal:

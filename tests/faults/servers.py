@@ -1,6 +1,7 @@
-"""Real server processes, without their sockets, over one home: they end by `kill -9`, at a point named or at once.
+"""Real server processes without sockets, which share one home. They end with `kill -9`, at a given point or
+at once.
 
-They are forked from a server of forks that has everything loaded: a walk starts a hundred of them.
+They are forked from a fork server that has everything loaded, because a walk starts a hundred of them.
 """
 
 import multiprocessing
@@ -26,12 +27,12 @@ FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.faults.servers", "teraflock.drivers.simulated.site"])
 DEATH_SECONDS_MAX = 60.0
 REST_SECONDS_MAX = 10.0
-"""What the house promises: so long after a restart all is in line again."""
+"""The documented limit: everything must be consistent again this long after a restart."""
 LOOK_AGAIN_SECONDS = 0.02
 HOSTS = "1x3xV100"
 MEMORY = Path("/dev/shm")
 HOMES = str(MEMORY) if os.access(MEMORY, os.W_OK) else None
-"""Where homes lie: in memory if possible, for it is processes that are killed here and not the machine."""
+"""Folder for homes: in memory if possible, because only processes are killed here and not the machine."""
 
 
 SKY = {
@@ -52,14 +53,14 @@ def settings(database: str = "", dies_at: str = "") -> Settings:
 
 
 def run(home: str, with_settings: Settings) -> None:
-    """The life of a server process."""
+    """Run a server process."""
     cloud = Cloud(Place(Path(home)), with_settings)
     cloud.start()
     signal.pause()
 
 
 class Site:
-    """A home on disk, and the tests' own view of it: wishes, looks, and processes that work on it."""
+    """A home on disk, with the tests' own access to it: requests, checks, and server processes."""
 
     def __init__(self, home: Path, database: str = "") -> None:
         self.home = home
@@ -85,7 +86,7 @@ class Site:
         return call(self.tenant.actor, self.tenant.project, *words)
 
     def launch_once(self, key: str, request: LaunchRequest) -> str:
-        """Over the API, as a client does that does not know whether it was heard: the id of what was launched."""
+        """Launch over the API like a client that retries after a lost response. Return the instance id."""
         headers = {"Idempotency-Key": key}
         answer = self._asking.ask("POST", "/v1/instances", self.tenant.secret, body=request, headers=headers)
         assert answer.status in (200, 201, 202), answer.body
@@ -93,7 +94,7 @@ class Site:
         return str(made["id"])
 
     def work(self) -> None:
-        """In this process, step by step, until nothing is left to do."""
+        """Run the loops in this process, step by step, until nothing is left to do."""
         loops = self.cloud.loops
         loops.hosts.turn()
         loops.images.turn()
@@ -113,11 +114,12 @@ class Site:
         return process.exitcode
 
     def seconds_to_rest(self) -> float:
-        """How long it takes until all is in line; an error that says what is not, where it takes too long."""
+        """Return how long it takes until everything is consistent. Raise with the problems if it takes too
+        long."""
         began = time.monotonic()
         while not (self._at_rest() and not self.wrong()):
             if time.monotonic() - began > REST_SECONDS_MAX:
-                raise AssertionError("\n".join(["not at rest in time", *self.wrong()]))
+                raise AssertionError("\n".join(["not idle in time", *self.wrong()]))
             time.sleep(LOOK_AGAIN_SECONDS)
         return time.monotonic() - began
 

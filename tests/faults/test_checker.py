@@ -1,4 +1,4 @@
-"""The checker sees what it is there for: every kind of damage to a house in order is told, and nothing before it."""
+"""The checker reports every kind of damage to a consistent installation, and nothing without damage."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ from teraflock.instance.orders import Order, ShapeWish
 
 @pytest.fixture
 def house() -> Iterator[House]:
-    """With one instance running, one stopped, one gone."""
+    """An installation with one running, one stopped and one deleted instance."""
     clock = FixedClock(datetime(2026, 11, 15, tzinfo=UTC))
     house = House(fresh_sqlite(clock), MemoryWorld(), clock)
     tenant = house.tenant
@@ -71,56 +71,68 @@ DAMAGE: dict[str, tuple[Callable[[House], object], str]] = {
     "a guest lost": (lambda h: h.trouble.deleted_by_hand(by_name(h, "runs")), "does not run"),
     "a disk lost": (lambda h: h.trouble.deleted_by_hand(by_name(h, "rests")), "disk is not on the engine"),
     "a guest stopped": (lambda h: h.trouble.stopped_by_hand(by_name(h, "runs")), "does not run"),
-    "a guest half made": (lambda h: on_engine(h, "rests", whole=False), "half made"),
-    "a guest that runs": (lambda h: on_engine(h, "rests", running=True), "runs, or"),
+    "an incomplete guest": (lambda h: on_engine(h, "rests", whole=False), "incomplete"),
+    "a running guest": (lambda h: on_engine(h, "rests", running=True), "is running or"),
     "a stray guest": (stray, "in no row"),
     "ports closed": (lambda h: on_engine(h, "runs", ports=()), "open ports"),
     "a snapshot lost": (lambda h: on_engine(h, "runs", snapshots={}), "its snapshots are"),
-    "what snapshots keep": (
+    "snapshot bytes": (
         lambda h: in_rows(h, "UPDATE instance SET held_snapshots_bytes = 1 WHERE name = 'runs'"),
         "its snapshots keep",
     ),
-    "what snapshots of one gone keep": (
+    "snapshot bytes of a deleted instance": (
         lambda h: in_rows(h, "UPDATE instance SET held_snapshots_bytes = 1 WHERE name = 'gone'"),
         "still has snapshots",
     ),
     "other limits": (other_limits, "has the limits"),
-    "an address": (lambda h: put(h, AddressTaken(key="x/y/10.0.0.1", instance_id="i")), "taken by nobody"),
+    "an address": (
+        lambda h: put(h, AddressTaken(key="x/y/10.0.0.1", instance_id="i")),
+        "in use by no instance",
+    ),
     "an image": (lambda h: put(h, Image(key="i", mark="m", recipe="", size_bytes=1)), "image in no row"),
-    "an image lost": (lambda h: in_rows(h, "UPDATE image SET state = 'failed'"), "that failed, and is held"),
-    "a card given twice": (
+    "an image lost": (
+        lambda h: in_rows(h, "UPDATE image SET state = 'failed'"),
+        "that is still on the engine",
+    ),
+    "a card assigned twice": (
         lambda h: in_rows(h, "UPDATE host_gpu SET instance_id = :id", id=by_name(h, "runs")),
         "has the cards",
     ),
-    "a card of one gone": (
+    "a card of a deleted instance": (
         lambda h: in_rows(
             h, "UPDATE host_gpu SET instance_id = :id WHERE instance_id IS NULL", id=by_name(h, "gone")
         ),
         "still holds",
     ),
-    "a port of nobody": (lambda h: in_rows(h, "UPDATE host_port SET instance_id = 'ins_x'"), "in no row"),
+    "a port of no instance": (
+        lambda h: in_rows(h, "UPDATE host_port SET instance_id = 'ins_x'"),
+        "in no row",
+    ),
     "a phase": (
         lambda h: in_rows(h, "UPDATE instance SET phase = 'starting' WHERE name = 'runs'"),
-        "at rest",
+        "not idle",
     ),
     "a wish": (lambda h: in_rows(h, "UPDATE instance SET wanted = 'gone' WHERE name = 'runs'"), "is wanted"),
     "a lease": (
         lambda h: in_rows(h, "UPDATE instance SET lease_owner = 'w' WHERE name = 'rests'"),
-        "in work",
+        "still has an operation",
     ),
     "memory held": (
         lambda h: in_rows(h, "UPDATE instance SET held_ram_bytes = 1 WHERE name = 'rests'"),
         "holds cards, processors or memory",
     ),
-    "too much promised": (
+    "too much memory reserved": (
         lambda h: in_rows(h, "UPDATE instance SET held_ram_bytes = 1000000000000000 WHERE name = 'runs'"),
-        "of memory promised",
+        "of memory reserved",
     ),
-    "an event": (lambda h: in_rows(h, "DELETE FROM event WHERE kind = 'instance.moved'"), "its events are"),
+    "an event": (
+        lambda h: in_rows(h, "DELETE FROM event WHERE kind = 'instance.moved'"),
+        "but its row counts",
+    ),
 }
 
 
-def test_what_runs_on_a_lost_host_is_told(house: House) -> None:
+def test_checker_reports_running_instances_on_lost_hosts(house: House) -> None:
     assert charged_on_lost_hosts(house.database) == []
     in_rows(house, "UPDATE host SET state = 'away'")
     (told,) = charged_on_lost_hosts(house.database)
@@ -128,7 +140,7 @@ def test_what_runs_on_a_lost_host_is_told(house: House) -> None:
 
 
 @pytest.mark.parametrize("kind", DAMAGE)
-def test_damage_is_told(house: House, kind: str) -> None:
+def test_checker_reports_damage(house: House, kind: str) -> None:
     damage, words = DAMAGE[kind]
     damage(house)
     told = faults(house.database, house.world, house.clock.now())

@@ -1,4 +1,5 @@
-"""Commands, time limits and user-data from start to end: run once, charged exactly, kept readable, whoever dies."""
+"""Commands, time limits and user data from start to end: each runs once, is charged exactly and keeps its
+log, even if workers die."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -34,7 +35,7 @@ def view(lab: Lab, name: str) -> Instance:
 
 
 def written_bytes(lab: Lab, name: str) -> int:
-    """How much a guest has written: each run of `JOB` adds 100."""
+    """Return how much a guest has written: each run of `JOB` adds 100."""
     with lab.house.world.read() as turn:
         found = turn.get(Guest, view(lab, name).id)
     assert found is not None
@@ -48,7 +49,7 @@ def kinds(lab: Lab) -> list[str]:
 
 
 @pytest.mark.parametrize("point", FORWARD)
-def test_a_finished_command_runs_once_more_wherever_the_worker_dies(lab: Lab, point: str) -> None:
+def test_restarted_command_runs_once_when_a_worker_dies(lab: Lab, point: str) -> None:
     lab.ask("launch", JOB)
     lab.house.settle()
     done = view(lab, "job")
@@ -65,11 +66,11 @@ def test_a_finished_command_runs_once_more_wherever_the_worker_dies(lab: Lab, po
     lab.house.settle()
     done = view(lab, "job")
     assert (done.phase, done.exit_code, done.command_run) == (Phase.STOPPED, 0, 1)
-    assert written_bytes(lab, "job") == 200, "it ran once more, not twice and not never"
+    assert written_bytes(lab, "job") == 200, "the command must run exactly once more"
     assert verify(lab.house.database).is_sound
 
 
-def test_a_command_that_was_cut_off_begins_anew(lab: Lab) -> None:
+def test_interrupted_command_runs_again(lab: Lab) -> None:
     lab.ask("launch", replace(JOB, command=("sleep", "1000")))
     lab.house.settle()
     lab.ask("stop", "job")
@@ -83,7 +84,7 @@ def test_a_command_that_was_cut_off_begins_anew(lab: Lab) -> None:
     assert (view(lab, "job").exit_code, view(lab, "job").phase) == (0, Phase.STOPPED)
 
 
-def test_an_instance_deletes_itself_and_its_log_stays_for_a_week(lab: Lab) -> None:
+def test_self_deleted_instance_keeps_its_log_for_a_week(lab: Lab) -> None:
     project = lab.house.tenant.project.id
     lab.ask("launch", replace(JOB, command=("echo", "it is done"), delete_when_done=True))
     lab.house.settle()
@@ -94,21 +95,21 @@ def test_an_instance_deletes_itself_and_its_log_stays_for_a_week(lab: Lab) -> No
     with pytest.raises(NotFound):
         lab.ask("delete", "job")
     lab.ask("launch", Order(name="job"))
-    assert view(lab, "job").id != gone.id, "a name belongs to the living first"
+    assert view(lab, "job").id != gone.id, "a name refers to a living instance first"
     lab.ask("delete", "job")
     lab.house.settle()
     with pytest.raises(NotFound):
         view(lab, "job")
     lab.house.wait(timedelta(days=8).total_seconds())
     lab.house.settle()
-    assert lab.house.service.log(project, gone.id).text == "", "the log is kept no longer"
+    assert lab.house.service.log(project, gone.id).text == "", "the log has expired"
     assert view(lab, gone.id).exit_code == 0
 
 
 @pytest.mark.parametrize("deleted", [False, True])
 @pytest.mark.parametrize("late_seconds", [0, 7200])
 def test_a_time_limit_ends_an_instance_and_its_charge(lab: Lab, late_seconds: int, deleted: bool) -> None:
-    """Also where nobody looked for two hours: it is charged until the limit."""
+    """An instance is charged until its limit, even if the server was down for two hours."""
     order = Order(name="job", shape=ShapeWish(gpu="V100"), time_limit_seconds=3600, delete_when_done=deleted)
     lab.ask("launch", order)
     lab.house.settle()
@@ -135,7 +136,7 @@ def test_a_time_limit_ends_an_instance_and_its_charge(lab: Lab, late_seconds: in
     assert verify(lab.house.database).is_sound
 
 
-def test_a_restart_keeps_the_limit_and_a_start_begins_it_anew(lab: Lab) -> None:
+def test_restart_keeps_the_time_limit_and_start_resets_it(lab: Lab) -> None:
     lab.ask("launch", Order(name="job", time_limit_seconds=3600))
     lab.house.settle()
     first = view(lab, "job").stop_at
@@ -157,7 +158,7 @@ def test_rm_without_an_end_and_a_limit_out_of_range_are_refused(lab: Lab) -> Non
             lab.ask("launch", order)
 
 
-def test_the_end_of_user_data_is_kept_and_told(lab: Lab) -> None:
+def test_exit_code_of_user_data_is_kept_and_recorded(lab: Lab) -> None:
     project = lab.house.tenant.project.id
     lab.ask("launch", Order(name="web", user_data="#!/bin/sh\necho hello\nexit 5\n"))
     lab.house.settle()
@@ -173,6 +174,6 @@ def test_the_end_of_user_data_is_kept_and_told(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("data", ["#cloud-config\npackages: [git]\n", "echo hello\n", " #!/bin/sh\n"])
-def test_user_data_that_is_no_script_is_refused(lab: Lab, data: str) -> None:
+def test_user_data_that_is_not_a_script_is_refused(lab: Lab, data: str) -> None:
     with pytest.raises(BadInput, match="must start with `#!`"):
         lab.ask("launch", Order(user_data=data))

@@ -1,4 +1,4 @@
-"""Labels that change: the bill counts by the labels of the time, and its proof holds."""
+"""Changing labels: the bill uses the labels at the time of use, and its verification succeeds."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def by_team(lab: Lab) -> dict[str, int]:
     return {group.name: group.micros for group in bill.groups if group.micros}
 
 
-def test_each_team_pays_for_the_time_the_label_was_its_own(lab: Lab) -> None:
+def test_each_team_pays_for_the_time_of_its_label(lab: Lab) -> None:
     lab.ask("label", "one", {"team": "red"})
     lab.house.wait(3600)
     lab.ask("label", "one", {"team": "blue", "run": "7"})
@@ -78,7 +78,7 @@ MOVES = st.one_of(
 
 @given(st.lists(MOVES, max_size=12))
 @settings(max_examples=25, deadline=None)
-def test_the_proof_holds_whatever_happens_to_labels(moves: list[tuple[str, object]]) -> None:
+def test_verification_succeeds_after_any_label_changes(moves: list[tuple[str, object]]) -> None:
     lab = Lab()
     try:
         for verb, word in moves:

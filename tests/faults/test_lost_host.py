@@ -1,8 +1,9 @@
-"""A walk over hosts that are lost at every point of every operation, and come back, or do not before all is deleted.
+"""Loses a host at every point of every operation. The host comes back, or not before everything is deleted.
 
-While a host is away in the books nothing on it runs as far as anybody can tell, so nothing is charged; the operation
-waits with all it holds. When the host is back, as it was or rebooted, what was asked for is done after all, and no
-card, port, snapshot or image is left over. A delete is taken at any time, and ends with the host's return.
+While a host is recorded as away, nothing on it counts as running, so nothing is charged, and the operation
+waits with everything it holds. When the host is back, with or without a reboot, the operation is completed,
+and no card, port, snapshot or image is left over. A delete is accepted at any time, and ends when the host
+returns.
 """
 
 from collections.abc import Callable, Iterator
@@ -122,7 +123,8 @@ def turn(house: House) -> None:
 
 
 def lose_at(house: House, point: str) -> str:
-    """Work until the point is reached, where the host is lost; and on, until that is noticed. The host."""
+    """Work until the point is reached, lose the host there, and go on until the loops notice it. Return the
+    host."""
     (view,) = house.service.page(house.tenant.project.id, limit=9)
     host, reached = view.host_name or "", []
 
@@ -142,7 +144,7 @@ def lose_at(house: House, point: str) -> str:
 @pytest.mark.parametrize(
     ("operation", "point"), sampled(WALK, every=12, because="every point", id=lambda case: str(case[1]))
 )
-def test_a_host_lost_there_is_not_charged_and_leaves_nothing_wrong(
+def test_lost_host_is_not_charged_and_stays_consistent(
     house: House, operation: Operation, point: str, ending: str
 ) -> None:
     set_up, wish, turn_back = SCENES[operation]
@@ -169,8 +171,9 @@ def test_a_host_lost_there_is_not_charged_and_leaves_nothing_wrong(
 
 
 @pytest.mark.parametrize("point", ["launch.ready:after", "restart.ready:after", "snapshot.snapshot:after"])
-def test_what_ends_while_its_host_is_taken_for_lost_is_away(house: House, point: str) -> None:
-    """The engine tells of no host, and yet does what it is asked: nobody is charged before it tells of them again."""
+def test_operation_that_ends_on_a_lost_host_is_away(house: House, point: str) -> None:
+    """The engine reports no host, but still does what it is asked. Nobody is charged until it reports the
+    host again."""
     set_up, wish, _ = SCENES[Operation(point.partition(".")[0])]
     set_up(house)
     wish(house)
@@ -185,7 +188,7 @@ def test_what_ends_while_its_host_is_taken_for_lost_is_away(house: House, point:
     for _ in range(9):
         turn(house)
     assert one(house).phase == Phase.AWAY
-    assert one(house).progress is None, "it was done all the same"
+    assert one(house).progress is None, "the engine did it anyway"
     house.settle()
     assert one(house).phase == Phase.RUNNING
     assert faults(house.database, house.world, house.clock.now()) == []

@@ -1,4 +1,4 @@
-"""Random lives of a house, on both databases."""
+"""Random runs of an installation, on both databases."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -30,12 +30,12 @@ def live(open_fresh: Callable[[FixedClock], Database], *, lives: int, steps: int
 
 
 @pytest.mark.parametrize("lives", counted(6, 40, because="many lives"))
-def test_random_lives_on_sqlite(lives: int) -> None:
+def test_random_runs_on_sqlite(lives: int) -> None:
     live(fresh_sqlite, lives=lives, steps=40)
 
 
 @pytest.mark.parametrize("lives", counted(2, 10, because="many lives"))
-def test_random_lives_on_postgres(postgres_server: PostgresServer, lives: int) -> None:
+def test_random_runs_on_postgres(postgres_server: PostgresServer, lives: int) -> None:
     with ExitStack() as databases:
 
         def fresh(clock: FixedClock) -> Database:

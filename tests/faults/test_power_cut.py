@@ -1,6 +1,7 @@
-"""Server and guests go down together, at every point of every operation: nobody is charged until they are back.
+"""Server and guests go down together, at every point of every operation. Nobody is charged until they are
+back.
 
-A guest that ran on while only the server was down is charged for that time. `verify` proves both.
+A guest that kept running while only the server was down is charged for that time. `verify` proves both.
 """
 
 from collections.abc import Iterator
@@ -61,7 +62,7 @@ def power_cut(house: House) -> None:
 
 
 def restart(house: House, outage: timedelta = OUTAGE) -> Worker:
-    """A new process, after the outage: nobody else watches."""
+    """Start a new process after the outage. No other process watches."""
     house.wait(outage.total_seconds())
     house.database.write(leases.let_go_all)
     house.workers[:] = [house.hire()]
@@ -92,9 +93,7 @@ def is_sound(house: House) -> bool:
 
 
 @pytest.mark.parametrize("outage", [timedelta(seconds=3), timedelta(hours=60)], ids=["short", "long"])
-def test_charges_end_at_the_last_sign_of_life_and_begin_when_it_runs_again(
-    house: House, outage: timedelta
-) -> None:
+def test_charges_end_at_the_last_reading_and_resume_with_the_guest(house: House, outage: timedelta) -> None:
     launched(house)
     for _ in range(3):
         turn(house)
@@ -116,7 +115,7 @@ def test_charges_end_at_the_last_sign_of_life_and_begin_when_it_runs_again(
     assert is_sound(house)
 
 
-def test_a_guest_that_ran_on_is_charged_without_a_break(house: House) -> None:
+def test_guest_that_kept_running_is_charged_without_a_gap(house: House) -> None:
     launched(house)
     began_us = microseconds(one(house).running_since or house.clock.now())
     restart(house)
@@ -132,7 +131,7 @@ def test_a_guest_that_ran_on_is_charged_without_a_break(house: House) -> None:
     assert is_sound(house)
 
 
-def test_a_guest_that_restarted_meanwhile_is_not_charged_for_the_outage(house: House) -> None:
+def test_guest_that_restarted_is_not_charged_for_the_outage(house: House) -> None:
     launched(house)
     turn(house)
     last_us = seen_us(house)
@@ -208,10 +207,8 @@ def test_verify_finds_a_guest_charged_for_an_outage_without_proof(house: House, 
     assert not is_sound(house)
 
 
-def test_verify_finds_an_outage_that_events_do_not_tell_of(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The books trust events; the signs of life do not."""
+def test_verify_finds_an_outage_missing_from_events(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The charges rely on events; heartbeats do not."""
     launched(house)
     turn(house)
     power_cut(house)
@@ -225,7 +222,7 @@ def test_verify_finds_an_outage_that_events_do_not_tell_of(
 def test_a_guest_launched_after_the_clock_was_set_back_into_an_outage_is_charged(
     house: House, back: timedelta
 ) -> None:
-    """The time of the outage comes again, and this time the site is watched."""
+    """The time of the outage repeats, and this time the site is watched."""
     restart(house)
     turn(house)
     set_clock_back(house, back)
@@ -250,7 +247,8 @@ def test_a_guest_launched_after_the_clock_was_set_back_into_an_outage_is_charged
 def test_a_guest_charged_for_an_outage_is_found_after_the_clock_was_set_back(
     house: House, back: timedelta, wish: tuple[Any, ...]
 ) -> None:
-    """Its run began before the outage, so watching that time later proves nothing. Nor does a change made then."""
+    """Its run began before the outage, so watching that time later proves nothing, and neither does a change
+    made then."""
     launched(house)
     work(house)
     restart(house)
@@ -280,7 +278,7 @@ def test_the_next_outage_after_the_clock_was_set_back_is_not_charged(house: Hous
 @pytest.mark.parametrize(
     ("operation", "point"), sampled(WALK, every=12, because="every point", id=lambda case: str(case[1]))
 )
-def test_a_power_cut_there_is_not_charged_and_leaves_nothing_wrong(
+def test_power_cut_is_not_charged_and_stays_consistent(
     house: House, operation: Operation, point: str
 ) -> None:
     set_up, wish, turn_back = SCENES[operation]

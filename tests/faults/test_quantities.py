@@ -1,6 +1,6 @@
-"""What snapshots keep, what leaves the house and where it was: measured exactly, whoever dies when.
+"""Snapshot sizes, traffic and regions are measured exactly, whenever a worker dies.
 
-The whole way: the service, the loops, the simulated engine, the meter, the biller and the proof.
+Covers the whole path: the service, the loops, the simulated engine, the meter, billing and verification.
 """
 
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ BOOK = """\
 
 
 class Lab:
-    """A house with a price book, and one instance."""
+    """An installation with a price book and one instance."""
 
     def __init__(self) -> None:
         clock = FixedClock(datetime(2026, 3, 5, 9, 0, tzinfo=UTC))
@@ -72,7 +72,7 @@ class Lab:
         self.sent += count
 
     def read(self) -> int:
-        """What all readings come to."""
+        """Return the sum of all readings."""
         with self.house.database.read() as tx:
             row = tx.one("SELECT COALESCE(SUM(bytes - bytes_before), 0) FROM meter_reading")
         return int(row[0]) if row else 0
@@ -110,8 +110,9 @@ VERBS: dict[Operation, tuple[object, ...]] = {
 @pytest.mark.parametrize(
     "point", sampled((point for each in ENDS for point in points(each)), every=6, because="every point")
 )
-def test_whoever_dies_when_each_byte_is_counted_once(lab: Lab, point: str) -> None:
-    """Sent before the end, after the last reading; killed at the point; and once more where it runs again."""
+def test_each_byte_is_counted_once_when_a_worker_dies(lab: Lab, point: str) -> None:
+    """The guest sends data after the last reading; the worker dies at the point; the guest sends again if it
+    still runs."""
     lab.send(3 * MB)
     lab.traffic.turn()
     lab.send(5 * MB + 1)
@@ -143,7 +144,7 @@ def test_whoever_dies_when_each_byte_is_counted_once(lab: Lab, point: str) -> No
         max_size=14,
     )
 )
-def test_a_life_of_any_kind_is_charged_for_what_it_sent(acts: list[tuple[str, int]]) -> None:
+def test_any_sequence_of_acts_is_charged_for_its_traffic(acts: list[tuple[str, int]]) -> None:
     lab = Lab()
     try:
         for act, count in acts:
@@ -154,7 +155,7 @@ def test_a_life_of_any_kind_is_charged_for_what_it_sent(acts: list[tuple[str, in
         so_far = lab.cost()
         lab.day_over()
         assert lab.charged("egress_bytes") == lab.read() == lab.sent
-        assert lab.cost() == so_far, "what was known before is what is booked"
+        assert lab.cost() == so_far, "only what was read before is charged"
         assert verify(lab.house.database).faults == ()
     finally:
         lab.house.database.close()
@@ -173,7 +174,7 @@ def _do(lab: Lab, act: str, count: int) -> None:
         host = lab.instance.host_id or ""
         region = "north" if lab.house.clock.now().second % 2 else "home"
         lab.house.service.set_region(lab.house.tenant.actor, host, region)
-    elif act == "down" and running:  # the guest goes down by itself, and is started again
+    elif act == "down" and running:  # the guest stops by itself, and is started again
         lab.house.trouble.dies(lab.instance.id)
         lab.house.settle()
     elif (act in ("stop", "restart") and running) or (act == "start" and not running):
@@ -181,13 +182,13 @@ def _do(lab: Lab, act: str, count: int) -> None:
         lab.house.settle()
 
 
-def test_a_launch_that_fails_costs_nothing_though_it_sent_something(lab: Lab) -> None:
+def test_failed_launch_costs_nothing_despite_traffic(lab: Lab) -> None:
     order = Order(name="two", shape=ShapeWish(), access=Access.COMMAND, command=("send", "9GB"))
     lab.ask("launch", order)
     lab.house.workers[0].dies_at = "launch.ready:before"
     assert not lab.house.survive(lab.house.workers[0].turn, 0)
     lab.house.wait(5)
-    assert max(each.bytes for each in lab.house.engine.all_sent()) == 9 * GB, "it came up, and sent"
+    assert max(each.bytes for each in lab.house.engine.all_sent()) == 9 * GB, "it started, and sent data"
     lab.traffic.turn()
     lab.ask("delete", "two")
     lab.house.settle()
@@ -195,7 +196,7 @@ def test_a_launch_that_fails_costs_nothing_though_it_sent_something(lab: Lab) ->
     assert lab.read() == lab.charged("egress_bytes") == 0
 
 
-def test_snapshots_cost_what_they_keep_until_they_are_gone(lab: Lab) -> None:
+def test_snapshots_are_charged_until_deleted(lab: Lab) -> None:
     lab.run("fill", "10GB")
     lab.ask("snapshot", "one", "first")
     lab.house.settle()
@@ -203,7 +204,7 @@ def test_snapshots_cost_what_they_keep_until_they_are_gone(lab: Lab) -> None:
     lab.run("fill", "2GB")
     lab.ask("snapshot", "one", "second")
     lab.house.settle()
-    assert lab.instance.held.snapshots_bytes == 12 * GB, "what the first has is not kept twice"
+    assert lab.instance.held.snapshots_bytes == 12 * GB, "data of the first snapshot is not counted twice"
     lab.ask("stop", "one")
     lab.house.settle()
     lab.day_over()
@@ -233,7 +234,7 @@ def test_a_snapshot_that_fails_keeps_nothing(lab: Lab) -> None:
     assert lab.instance.held.snapshots_bytes == 0
 
 
-def test_the_prices_of_a_region_count_from_when_its_host_is_there(lab: Lab) -> None:
+def test_region_prices_apply_once_its_host_exists(lab: Lab) -> None:
     at = lab.house.clock.now()
     lab.send(GB)
     lab.traffic.turn()
@@ -252,7 +253,7 @@ def test_the_prices_of_a_region_count_from_when_its_host_is_there(lab: Lab) -> N
     assert verify(lab.house.database).faults == ()
 
 
-def test_an_image_made_of_an_instance_is_charged_for_what_it_keeps(lab: Lab) -> None:
+def test_image_from_an_instance_is_charged_for_its_size(lab: Lab) -> None:
     house, tenant = lab.house, lab.house.tenant
     house.images.from_instance(tenant.actor, tenant.project, "mine", "one")
     house.settle()

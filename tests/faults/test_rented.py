@@ -1,7 +1,7 @@
-"""A walk over workers that die at every point of every operation on a rented machine, and over what clouds do.
+"""Ends workers at every point of every operation on a rented machine, and tests the failures of clouds.
 
-However it went: an instance has one machine at most, nothing is rented that nobody has, and nothing that is rented is
-forgotten. Clouds with and without launch tokens, with listings that lag and that do not.
+In every case, an instance has at most one machine, every rented machine belongs to an instance, and no rented
+machine is forgotten. Covers clouds with and without launch tokens, with and without listing delays.
 """
 
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def one(house: House) -> Instance:
 
 
 def settle(house: House) -> None:
-    """Until listings show all there is, and strays are gone."""
+    """Settle until listings show everything and extra machines are gone."""
     house.settle()
     house.wait(GRACE.total_seconds())
     house.settle()
@@ -68,14 +68,14 @@ def machines(house: House) -> list[Guest]:
 
 
 def wrong(house: House) -> list[str]:
-    """What is wrong with the rented machines, told by the tables and the cloud's own world."""
+    """Return the problems of rented machines, from the tables and the cloud's world."""
     found = faults(house.database, house.world, house.clock.now(), house.sky_world)
     with house.database.read() as tx:
         forgotten = tx.all(
             "SELECT name FROM host WHERE kind = 'rented' AND gone_at_us IS NULL"
             " AND id NOT IN (SELECT host_id FROM instance WHERE host_id IS NOT NULL)"
         )
-    return [*found, *(f"{row[0]}: a rented host that nobody has" for row in forgotten)]
+    return [*found, *(f"{row[0]}: a rented host without an instance" for row in forgotten)]
 
 
 def launched(house: House) -> None:
@@ -107,9 +107,7 @@ WALK = [
 
 
 @pytest.mark.parametrize(("cloud", "operation", "point"), WALK, ids=[f"{each[0]}-{each[2]}" for each in WALK])
-def test_a_worker_that_dies_there_leaves_one_machine_or_none(
-    cloud: str, operation: Operation, point: str
-) -> None:
+def test_dead_worker_leaves_at_most_one_machine(cloud: str, operation: Operation, point: str) -> None:
     house = built(cloud)
     set_up, act = SCENES[operation]
     set_up(house)
@@ -137,7 +135,7 @@ def test_a_worker_that_dies_there_leaves_one_machine_or_none(
 @pytest.mark.parametrize("call", ["create", "stop", "delete"])
 @pytest.mark.parametrize("when", [When.HALF, When.AFTER])
 @pytest.mark.parametrize("kind", [Kind.ENGINE_DOWN, Kind.KILLED])
-def test_a_lost_answer_rents_nothing_twice(cloud: str, call: str, when: When, kind: Kind) -> None:
+def test_lost_response_does_not_rent_twice(cloud: str, call: str, when: When, kind: Kind) -> None:
     house = built(cloud)
     house.sky_trouble.faults(Fault(call=call, when=when, kind=kind, times=2))
     ask(house, "launch", ORDER)
@@ -156,7 +154,8 @@ def test_a_lost_answer_rents_nothing_twice(cloud: str, call: str, when: When, ki
 
 
 def test_a_launch_undone_before_its_machine_is_listed_leaves_nothing() -> None:
-    """The answer is lost, the launch is given up, and the machine shows only later: it is found and given back."""
+    """The response is lost, the launch fails, and the machine is listed only later: it is found and given
+    back."""
     house = built("late-without-tokens")
     house.sky_trouble.faults(
         Fault(call="create", when=When.AFTER, kind=Kind.REFUSED), Fault(call="create", kind=Kind.REFUSED)
@@ -164,14 +163,14 @@ def test_a_launch_undone_before_its_machine_is_listed_leaves_nothing() -> None:
     ask(house, "launch", ORDER)
     house.workers[0].turn()
     assert one(house).phase == Phase.FAILED
-    assert len(machines(house)) == 1, "nobody can have seen it yet"
+    assert len(machines(house)) == 1, "no listing can show it yet"
     settle(house)
     assert machines(house) == []
     assert wrong(house) == []
 
 
 def test_a_second_machine_is_given_back() -> None:
-    """As if somebody had launched it with our mark, or a cloud had made two."""
+    """As if someone launched it with our label, or a cloud created two."""
     house = built("prompt")
     launched(house)
     (first,) = machines(house)
@@ -182,10 +181,10 @@ def test_a_second_machine_is_given_back() -> None:
     assert one(house).phase == Phase.RUNNING
 
 
-# Room, quota, money, keys
+# Capacity, quota, money, credentials
 
 
-def test_a_region_without_room_is_passed_over() -> None:
+def test_region_without_capacity_is_skipped() -> None:
     house = built("prompt")
     house.sky_trouble.sold_out("east")
     ask(house, "launch", ORDER)
@@ -205,7 +204,7 @@ def test_a_launch_that_fails_later_tries_the_next_region_and_pays_for_one() -> N
     assert len(machines(house)) == 1
 
 
-def test_no_room_anywhere_fails_with_a_reason() -> None:
+def test_launch_without_capacity_fails_with_a_reason() -> None:
     house = built("prompt")
     house.sky_trouble.sold_out("east", "west")
     ask(house, "launch", ORDER)
@@ -220,7 +219,7 @@ def test_no_room_anywhere_fails_with_a_reason() -> None:
     [("quota", "has reached its limit"), ("money", "cannot pay")],
 )
 def test_quota_and_money_end_a_launch_at_once(trouble: str, words: str) -> None:
-    """No other region is tried: it is the same account there."""
+    """No other region is tried: the account is the same there."""
     house = built("prompt")
     if trouble == "quota":
         house.sky_trouble.quota(0)
@@ -233,7 +232,7 @@ def test_quota_and_money_end_a_launch_at_once(trouble: str, words: str) -> None:
     assert one(house).candidate == 0
 
 
-def test_bad_credentials_make_nothing_gone() -> None:
+def test_bad_credentials_do_not_mark_machines_as_gone() -> None:
     house = built("prompt")
     launched(house)
     house.sky_trouble.locked_out()
@@ -251,10 +250,12 @@ def test_bad_credentials_make_nothing_gone() -> None:
     assert wrong(house) == []
     with house.database.read() as tx:
         assert tx.all("SELECT problem FROM site_state WHERE site = 'sky'") == [("",)]
-        assert tx.all("SELECT COUNT(*) FROM ran_unwatched")[0][0] >= 1, "that it ran on is on record"
+        assert tx.all("SELECT COUNT(*) FROM ran_unwatched")[0][0] >= 1, (
+            "the record shows that it kept running"
+        )
 
 
-def test_a_listing_that_lacks_a_machine_once_means_nothing() -> None:
+def test_one_incomplete_listing_changes_nothing() -> None:
     house = built("prompt")
     launched(house)
     house.wait(GRACE.total_seconds() + 1)
@@ -274,8 +275,10 @@ def test_a_listing_that_lacks_a_machine_once_means_nothing() -> None:
 
 @pytest.mark.parametrize("notice", [timedelta(0), timedelta(minutes=2)])
 @pytest.mark.parametrize("policy", [None, *RestartPolicy])
-def test_a_machine_that_is_taken_back(policy: RestartPolicy | None, notice: timedelta) -> None:
-    """Only a policy that says so rents another one; without one, none is."""
+def test_reclaimed_machine_follows_the_restart_policy(
+    policy: RestartPolicy | None, notice: timedelta
+) -> None:
+    """Only the restart policy allows renting another machine."""
     house = built("prompt")
     ask(house, "launch", Order(name="one", site=SKY, type="gpu", mode="spot", restart_policy=policy))
     settle(house)
@@ -313,7 +316,7 @@ def test_same_host_does_not_move_to_another_region() -> None:
     assert machines(house) == []
 
 
-def test_a_bid_that_is_outbid_is_lost() -> None:
+def test_outbid_machine_is_lost() -> None:
     house = built("prompt")
     ask(house, "launch", Order(name="one", site=SKY, type="gpu", mode="bid", bid_micros_per_hour=350_000))
     settle(house)
@@ -323,7 +326,7 @@ def test_a_bid_that_is_outbid_is_lost() -> None:
     assert (one(house).phase, machines(house)) == (Phase.FAILED, [])
 
 
-def test_what_a_machine_costs_follows_its_price() -> None:
+def test_machine_cost_follows_its_price() -> None:
     house = built("prompt")
     launched(house)
     house.sky_trouble.price_changes("gpu", "east", "on-demand", 1_100_000, house.clock.now())
@@ -395,7 +398,7 @@ def test_an_engine_that_is_away_for_long_undoes_a_launch_and_leaves_nothing() ->
 
 
 def _work(house: House) -> None:
-    """As `settle`, without mending the trouble."""
+    """Like `settle`, without removing the faults."""
     for _ in range(60):
         house.workers[0].turn()
         house.workers[0].look()
@@ -407,7 +410,7 @@ def _kinds(house: House) -> list[str]:
         return [row[0] for row in tx.all("SELECT kind FROM event ORDER BY id")]
 
 
-def test_an_instance_that_may_not_restart_is_charged_until_it_was_found_stopped() -> None:
+def test_instance_without_restart_is_charged_until_found_stopped() -> None:
     house = built("prompt")
     launched(house)
     began = one(house).running_since
@@ -424,7 +427,7 @@ def test_an_instance_that_may_not_restart_is_charged_until_it_was_found_stopped(
     assert [tuple(row) for row in rows] == [(microseconds(began or found), microseconds(found))]
 
 
-def test_a_disk_that_was_lost_while_nobody_watched_is_charged_until_it_was_last_listed() -> None:
+def test_disk_lost_during_an_outage_is_charged_until_last_listed() -> None:
     house = built("prompt")
     stopped(house)
     listed = house.clock.now()
@@ -439,7 +442,7 @@ def test_a_disk_that_was_lost_while_nobody_watched_is_charged_until_it_was_last_
     assert [row[0] for row in rows] == [microseconds(listed)]
 
 
-def test_a_site_that_cannot_look_into_guests_runs_no_commands_and_waits_for_no_script() -> None:
+def test_site_without_exec_runs_no_commands_and_awaits_no_user_data() -> None:
     clock, database = FixedClock(START), MemoryDatabase()
     migrate(database, clock)
     house = House(database, MemoryWorld(), clock, sky=MemoryWorld(), capabilities=CLOUD - {Capability.EXEC})

@@ -1,4 +1,4 @@
-"""A whole server is stopped and started again with its real loops: it looks at its guests before anything else."""
+"""A server with its real loops is stopped and started again: it checks its guests before anything else."""
 
 import time
 from collections.abc import Callable
@@ -20,7 +20,7 @@ SECONDS_MAX = 60.0
 def wait_until(holds: Callable[[], object]) -> None:
     end = time.monotonic() + SECONDS_MAX
     while not holds():
-        assert time.monotonic() < end, "it never came true"
+        assert time.monotonic() < end, "the condition was never met"
         time.sleep(0.05)
 
 
@@ -34,8 +34,8 @@ def state(asking: Asking, key: str) -> str:
     return str(answer.json["state"]) if answer.status == 200 else ""
 
 
-@pytest.mark.parametrize("stops", [True, False], ids=["guest stopped too", "guest ran on"])
-def test_a_restart_charges_only_what_ran_on(tmp_path: Path, stops: bool) -> None:
+@pytest.mark.parametrize("stops", [True, False], ids=["guest stopped too", "guest kept running"])
+def test_restart_charges_only_guests_that_kept_running(tmp_path: Path, stops: bool) -> None:
     cloud, asking = started(tmp_path)
     key = cloud.at.operator_key.read_text().strip()
     cloud.start()

@@ -1,4 +1,4 @@
-"""Two server processes on one PostgreSQL share the work; one that is killed is taken over by the other."""
+"""Two server processes on one PostgreSQL share the work. If one is killed, the other takes over."""
 
 import signal
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
-"""A walk over `kill -9` of a server at every point of every operation, and on the way back.
+"""Kills a server with `kill -9` at every point of every operation, forwards and while undoing.
 
-The points come from the step lists of the code itself: a new step is walked without a change here. After the restart
-the books and the engine are in line within the time that is promised, and nothing is left over.
+The points come from the step lists of the code, so new steps are covered without a change here. After the
+restart, the database and the engine agree within the documented time, and nothing is left over.
 """
 
 import signal
@@ -56,7 +56,7 @@ def launch(site: Site) -> str:
 
 
 def limits_changed(site: Site) -> None:
-    """By hand; and looked at, so that it is noticed before the server is there that dies over it."""
+    """Change limits manually, and let a loop notice it before the server that will die starts."""
     (sighting,) = site.engine.sightings()
     site.trouble.limits_changed_by_hand(sighting.instance_id, vcpus=7, ram_bytes=1 << 30)
     site.cloud.loops.drift.turn()
@@ -90,7 +90,7 @@ SCENES: dict[Operation, tuple[Callable[[Site], None], Callable[[Site], object], 
     Operation.PUBLISH: (launched, publish, Fault(call="publish", when=When.HALF, kind=Kind.REFUSED)),
     Operation.DELETE: (kept, lambda site: site.ask("delete", "one"), None),
 }
-"""For each operation: what is there before, what is asked for, and the fault that makes it turn back."""
+"""For each operation: the initial state, the request, and the fault that makes it undo."""
 
 CALLS = ("prepare", "create", "start", "expose", "ready", "stop", "resize", "delete")
 WALK = [(operation, point) for operation in Operation for point in points(operation)]
@@ -104,7 +104,7 @@ def site() -> Iterator[Site]:
         site.close()
 
 
-def test_every_operation_is_walked() -> None:
+def test_walk_covers_every_operation() -> None:
     assert set(SCENES) == set(Operation)
     assert len(WALK) >= 2 * len(Operation)
 
@@ -112,11 +112,11 @@ def test_every_operation_is_walked() -> None:
 @pytest.mark.parametrize(
     ("operation", "point"), sampled(WALK, every=16, because="every point", id=lambda case: str(case[1]))
 )
-def test_a_server_killed_there_leaves_nothing_wrong(site: Site, operation: Operation, point: str) -> None:
+def test_server_killed_at_any_point_stays_consistent(site: Site, operation: Operation, point: str) -> None:
     set_up, wish, turn_back = SCENES[operation]
     set_up(site)
     if ":undo:" in point:
-        assert turn_back is not None, f"{operation} has a way back: say what makes it turn"
+        assert turn_back is not None, f"{operation} can be undone: define a fault for it"
         site.trouble.faults(turn_back)
     wish(site)
     assert site.death(site.serve(dies_at=point)) == -signal.SIGKILL, f"{point} was never reached"
@@ -124,9 +124,9 @@ def test_a_server_killed_there_leaves_nothing_wrong(site: Site, operation: Opera
     site.seconds_to_rest()
     if operation == Operation.LAUNCH:
         before = [view.instance.id for view in site.service.page(site.tenant.project.id, limit=9, gone=True)]
-        assert [launch(site)] == before, "the same key gives the same instance"
+        assert [launch(site)] == before, "the same key returns the same instance"
         after = [view.instance.id for view in site.service.page(site.tenant.project.id, limit=9, gone=True)]
-        assert before == after, "and makes no other"
+        assert before == after, "no second instance is created"
     for view in site.service.page(site.tenant.project.id, limit=9):
         site.ask("delete", view.instance.id)
     site.seconds_to_rest()
@@ -137,7 +137,7 @@ RENTED = [point for operation in (Operation.LAUNCH, Operation.DELETE) for point 
 
 
 @pytest.mark.parametrize("point", RENTED)
-def test_a_server_killed_there_rents_one_machine_and_gives_it_back(site: Site, point: str) -> None:
+def test_killed_server_rents_one_machine_and_gives_it_back(site: Site, point: str) -> None:
     order = Order(name="one", site="sky", type="gpu")
     if point.startswith("delete"):
         site.ask("launch", order)
@@ -159,7 +159,7 @@ def test_a_server_killed_there_rents_one_machine_and_gives_it_back(site: Site, p
 
 @pytest.mark.parametrize("when", When)
 @pytest.mark.parametrize("call", ["create", "delete"])
-def test_a_server_killed_in_the_middle_of_a_call_to_a_cloud(site: Site, call: str, when: When) -> None:
+def test_server_killed_during_a_call_to_a_cloud(site: Site, call: str, when: When) -> None:
     site.ask("launch", Order(name="one", site="sky", type="gpu"))
     if call == "delete":
         site.work()
@@ -172,8 +172,8 @@ def test_a_server_killed_in_the_middle_of_a_call_to_a_cloud(site: Site, call: st
 
 @pytest.mark.parametrize("call", sampled(CALLS, every=4, because="every call"))
 @pytest.mark.parametrize("when", When)
-def test_a_server_killed_in_the_middle_of_a_call(site: Site, call: str, when: When) -> None:
-    """The engine has done nothing, half or all of it, and nobody wrote down which."""
+def test_server_killed_during_a_call(site: Site, call: str, when: When) -> None:
+    """The engine has done nothing, half or all of the call, and nothing is recorded."""
     launched(site)
     site.trouble.faults(Fault(call=call, when=when, kind=Kind.KILLED))
     if call == "resize":

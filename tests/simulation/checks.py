@@ -1,4 +1,4 @@
-"""What must hold of the books, told by the oracle and by adding up in every way there is."""
+"""Checks the accounts against the oracle, and by adding them up in every possible way."""
 
 from collections import defaultdict
 from fractions import Fraction
@@ -36,7 +36,7 @@ TOTALS = {
 
 
 def check(cloud: Cloud) -> None:
-    """Let the loops catch up with all there is, and compare: before what is late has arrived, and after."""
+    """Let the loops catch up and compare, before delayed events arrive and after."""
     cloud.database.live()
     if cloud.intake.late:
         check_while_late(cloud)
@@ -51,9 +51,11 @@ def check(cloud: Cloud) -> None:
 
 
 def check_while_late(cloud: Cloud) -> None:
-    """What is late stays late: what was told of costs holds all the same, for it is read from the events themselves.
+    """Compare while delayed events stay delayed: reported costs must still hold, because they are read from
+    the events.
 
-    But for what is gone: of that only events behind the meter's cursor are looked for, else all that ever was would be.
+    Deleted instances are an exception: for them only events after the meter's cursor are read, to limit the
+    search.
     """
     cloud.database.live()
     _catch_up(cloud)
@@ -94,7 +96,8 @@ def balance(cloud: Cloud) -> None:
 
 
 def costs(cloud: Cloud, *, late: bool = False) -> None:
-    """Every life costs what the oracle says, to the micro-unit, and every GPU-microsecond is charged once."""
+    """Every instance costs what the oracle says, to the micro-unit, and every GPU microsecond is charged
+    once."""
     by_project: dict[str, list[str]] = defaultdict(list)
     for id, life in cloud.oracle.lives.items():
         if not (late and life.phase == "gone"):
@@ -114,7 +117,7 @@ def costs(cloud: Cloud, *, late: bool = False) -> None:
                 charged = sum(sign[kind] * gpus * us for kind, gpus, us in rows)
                 assert charged == cloud.oracle.gpu_us(id, cloud.now_us), (id, life)
             if not life.stretches:
-                assert booked[id].micros == 0, "what never ran costs nothing"
+                assert booked[id].micros == 0, "an instance that never ran costs nothing"
 
 
 def slicings(cloud: Cloud) -> None:
@@ -147,7 +150,7 @@ def slicings(cloud: Cloud) -> None:
 
 
 def hours(cloud: Cloud) -> None:
-    """Intervals cut at every hour cost no more and no less than whole; no hour takes an earlier one back."""
+    """Intervals cut at every hour cost the same as whole ones, and no hour changes an earlier one."""
     with cloud.database.read() as tx:
         desk = Desk(tx)
         for id in list(cloud.oracle.lives)[-3:]:
@@ -168,7 +171,7 @@ def hours(cloud: Cloud) -> None:
 
 
 def fees(cloud: Cloud) -> None:
-    """Every month costs what the prices of its day say; terms follow each other without a hole."""
+    """Every month costs what the prices of its day say, and terms follow each other without a gap."""
     with cloud.database.read() as tx:
         rows = tx.all(
             "SELECT p.project_id, p.years, p.upfront, t.purchase_id, t.kind, t.from_us, t.until_us, c.region, t.gpu,"
@@ -186,11 +189,9 @@ def fees(cloud: Cloud) -> None:
     for project, years, upfront, id, kind, from_us, until_us, region, gpu, *amounts, month, fee in rows:
         paid[id] += fee
         if kind in ("renewed", "continued"):
-            assert from_us == until[id], "a term begins where the one before ended"
+            assert from_us == until[id], "a term begins where the previous one ended"
         if kind in ("bought", "renewed", "upgraded"):
-            places = (
-                ("home", "north") if region is None else (region,)
-            )  # what costs nothing does not say where
+            places = ("home", "north") if region is None else (region,)  # a charge of zero has no region
             expected = [
                 each
                 for place in places
@@ -203,7 +204,7 @@ def fees(cloud: Cloud) -> None:
         if kind in ("bought", "renewed", "continued"):
             whole[id] = from_us
             assert fee == (round(Fraction(month * 12 * years * 95, 100)) if upfront else month)
-        else:  # by the microsecond, of what is left of what was last paid for whole
+        else:  # by the microsecond, from the rest of the last fee that was paid in full
             left = Fraction(max(0, until[id] - from_us), until[id] - whole[id])
             more = (month - months[id]) * (12 * years if upfront else 1)
             assert fee == round(more * left if kind == "upgraded" else -months[id] * left / 2), (id, kind)
@@ -214,7 +215,8 @@ def fees(cloud: Cloud) -> None:
 def _months(
     cloud: Cloud, project: str, us: int, region: str, gpu: str, amounts: list[int], years: int
 ) -> list[int]:
-    """What a month costs that is bought at a time. A book that was taken at that very moment may count or not."""
+    """Return the possible prices of a month bought at a time. A price book imported at that moment may or may
+    not apply."""
     before = [price for price in cloud.oracle.prices if price.from_us < us][-1:]
     made = []
     for price in before + [price for price in cloud.oracle.prices if price.from_us == us]:
@@ -226,7 +228,7 @@ def _months(
 
 
 def balances(cloud: Cloud) -> None:
-    """What a project owes, less what it has paid in advance: all charges and tax, less credits used and payments."""
+    """A project owes all charges and tax, less credits used and payments."""
     with cloud.database.read() as tx:
         accounts = {account.name: account.owed for account in ledger_store.accounts(tx)}
         charged: dict[str, int] = dict(
@@ -248,7 +250,7 @@ def balances(cloud: Cloud) -> None:
 
 
 def traffic(cloud: Cloud) -> None:
-    """Nothing is read that was not sent."""
+    """No more traffic is read than was sent."""
     for id, life in cloud.oracle.lives.items():
         read = sum(each.sent_bytes for each in life.sent)
         assert read <= cloud.sent_bytes[id], (id, read, cloud.sent_bytes[id])

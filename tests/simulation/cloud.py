@@ -1,7 +1,8 @@
-"""A whole cloud in one process: real services and loops, the simulated engine, a clock that is moved, an oracle beside.
+"""A whole installation in one process: real services and loops, the simulated engine, a clock to move, and an
+oracle.
 
-Nothing runs by itself: `turn` is one turn of every loop. When the process dies, all that was in memory is dropped and
-made anew on the same database and the same world, as a restart would.
+Nothing runs by itself: `turn` is one turn of every loop. When the process dies, everything in memory is
+dropped and created again on the same database and world, as in a restart.
 """
 
 from collections import Counter
@@ -13,10 +14,11 @@ from random import Random
 from typing import Any
 
 import msgspec
+from tests.simulation import price_book
 from tests.simulation.crashing_database import CrashingDatabase
 from tests.simulation.intake import Intake
 from tests.simulation.observer import Observer, WatchedCloud, WatchedEngine
-from tests.simulation.oracle import Cover, Oracle, Price
+from tests.simulation.oracle import Cover, Oracle
 from tests.simulation.watch import Watch
 from tests.unit.bill.world import RATES, START
 
@@ -62,7 +64,7 @@ SKY_TYPES = "gpu=1xV100@north:0.90/0.30,home:1.00/0.40"
 PROJECTS = ("default", "cny", "ahead")
 DAY_S = 86_400
 FAR_S = 20 * 3600
-"""So long at most passes without a turn of the loops, where nothing is near."""
+"""The longest time without a turn of the loops, when no limit is near."""
 
 
 class Cloud:
@@ -76,19 +78,19 @@ class Cloud:
         self.sky_trouble = Trouble(self.sky_world)
         self.oracle = Oracle()
         self.names: dict[str, str] = {}
-        """Of projects, by their ids."""
+        """Project names by id."""
         self.intake = Intake()
         self.observer = Observer(self.oracle, self.names, lambda: self.now_us, self.intake.arrive_of)
         self.count = self.observer.count
         self.sent_bytes: Counter[str] = Counter()
-        """By instance: what its guest was told to send out of the house."""
+        """By instance: the bytes that its guest was told to send."""
         self.paid: Counter[str] = Counter()
         self.given: Counter[str] = Counter()
-        """By project: what was paid in advance, and given as credits."""
+        """By project: prepayments and credits."""
         self.watch = Watch()
         self._first = True
         self._standing: dict[str, int] = {}
-        """What stood still when a new process first looked: instances, and the number of their last event."""
+        """Instances that were stopped when a new process first checked, and the number of their last event."""
         inner = database or MemoryDatabase()
         migrate(inner, self.clock)
         self.database = CrashingDatabase(inner, self.observer.look, self.observer.saw)
@@ -112,7 +114,7 @@ class Cloud:
         )
         images.build(actor, self.projects["default"], "base", "base")
         for project in (self.projects["cny"], self.projects["ahead"]):
-            with suppress(TeraflockError):  # of the whole house already
+            with suppress(TeraflockError):  # already a member of the organisation
                 images.build(actor, project, "base", "base")
         self.turn()
 
@@ -126,7 +128,7 @@ class Cloud:
     # -- the process -------------------------------------------------------------------------------------------
 
     def boot(self) -> None:
-        """Everything that lives in memory, new. SQLite's one process takes over whatever was in hand."""
+        """Create everything that lives in memory. On SQLite the only process takes over all leases."""
         self.database.live()
         around = (self.database, self.clock)
         self.observer.began()
@@ -166,7 +168,7 @@ class Cloud:
         self.database.write(leases.let_go_all)
 
     def survives(self, act: Callable[[], object]) -> bool:
-        """Do it; where the process dies over it, start another."""
+        """Run it. If the process dies, start another."""
         try:
             act()
         except Killed:
@@ -176,7 +178,8 @@ class Cloud:
         return True
 
     def ask(self, act: Callable[[], object]) -> object:
-        """A wish of a tenant: it may be refused, in a sentence. If the server dies over it, he does not ask again."""
+        """Make a request of a tenant. It may get an error with a sentence. If the server dies, it is not
+        repeated."""
         try:
             return act()
         except TeraflockError:
@@ -187,7 +190,7 @@ class Cloud:
         return None
 
     def turn(self) -> None:
-        """One turn of every loop."""
+        """Run one turn of every loop."""
         for act in (self._beat, self._read_hosts, self.image_loop.turn, self.drift.turn, self.commands.turn,
                     self.time_limits.turn, self._serve, self.traffic.turn, self.loop.turn):  # fmt: skip
             if not self.survives(act) or (act == self._read_hosts and not self.hosts.has_looked):
@@ -217,7 +220,7 @@ class Cloud:
             self._check_standing()
 
     def _note_standing(self) -> None:
-        """A new process looks for the first time: what does not run now must not be charged until now."""
+        """Note what does not run when a new process first checks: it must not be charged up to now."""
         with self.world.read() as turn:
             running = {guest.key for guest in turn.every(Guest) if guest.running}
         rows = [each for each in self.instances_there() if each.phase in BILLABLE and not each.spec.rental]
@@ -226,12 +229,13 @@ class Cloud:
         self.count["stood still"] += len(self._standing)
 
     def _check_standing(self) -> None:
-        """Told by the world alone: whatever stood still was charged up to a reading of its host before."""
+        """Check with the world alone that stopped instances are charged only up to an earlier reading of
+        their host."""
         for id, sequence in self._standing.items():
             with self.database.read() as tx:
                 row = tx.one("SELECT sequence FROM instance WHERE id = :id", id=id)
             assert row, id
-            assert row[0] > sequence, f"{id} stood still while nobody watched, and is charged"
+            assert row[0] > sequence, f"{id} was stopped while the server did not watch, but is charged"
         self._standing = {}
 
     def _serve(self) -> None:
@@ -249,7 +253,7 @@ class Cloud:
         self.clock.move(timedelta(seconds=seconds))
 
     def pass_time(self, seconds: float) -> None:
-        """Time with the loops at work: in long strides, but look by look where a purse nears its end."""
+        """Pass time with the loops running: in long steps, but in short ones when a budget is nearly used up."""
         end_us = self.now_us + int(seconds * 10**6)
         while self.now_us < end_us:
             stride_us = min(end_us - self.now_us, self._stride_us())
@@ -280,7 +284,7 @@ class Cloud:
     # -- what is watched ---------------------------------------------------------------------------------------
 
     def spent(self, project: str) -> int:
-        """By the oracle: of the present month where there is a budget, of all time for what was paid ahead."""
+        """Return the oracle's cost: of this month with a budget, of all time with prepayment."""
         month = f"{self.clock.now():%Y-%m}"
         from_us, until_us = month_bounds(month)
         usage = sum(
@@ -297,7 +301,7 @@ class Cloud:
         return usage + int(fees[0] if fees else 0)
 
     def instalments_since(self, project: str, us: int) -> int:
-        """Of reservations: they are owed, whatever a budget says."""
+        """Return the instalments of reservations, which are due whatever the budget."""
         with self.database.read() as tx:
             row = tx.one(
                 "SELECT COALESCE(SUM(t.fee_micros), 0) FROM purchase_term t JOIN purchase p ON p.id = t.purchase_id"
@@ -307,7 +311,7 @@ class Cloud:
         return int(row[0]) if row else 0
 
     def limits(self) -> dict[str, int]:
-        """Of the projects with a hard budget."""
+        """Return the hard budgets by project."""
         with self.database.read() as tx:
             rows = tx.all("SELECT project_id, micros FROM budget WHERE hard_stop = 1")
         return {self.names[row[0]]: int(row[1]) for row in rows}
@@ -334,7 +338,7 @@ class Cloud:
     def rent(
         self, project: str, mode: str, policy: RestartPolicy | None, time_limit_seconds: int | None
     ) -> None:
-        """On a machine of the simulated cloud."""
+        """Launch on a machine of the simulated cloud."""
         self._named += 1
         order = Order(
             name=f"one-{self._named}", site=SKY, type="gpu", mode=mode, labels={"team": "sky"}, restart_policy=policy,
@@ -361,7 +365,8 @@ class Cloud:
         self.ask(lambda: self.service.snapshot(self.actors[0], project, instance.id, f"kept-{self._named}"))
 
     def send(self, instance: Instance, size: int) -> None:
-        """At the most so much was sent: an engine may fail, or the server die, before the guest did it or after."""
+        """Send at most this much: the engine may fail or the server may die before or after the guest sent
+        it."""
         self.sent_bytes[instance.id] += size
         self.ask(lambda: self.service.run(instance.project_id, instance.id, ("send", str(size))))
 
@@ -378,7 +383,7 @@ class Cloud:
             self.given[project] += micros
 
     def _is_done(self, act: Callable[[], object]) -> bool:
-        """Whether it was, of something done in one write: a process that dies after its commit has done it."""
+        """Check whether a single write was done: a process that dies after its commit has done it."""
         try:
             act()
         except Killed:
@@ -400,19 +405,14 @@ class Cloud:
         ]
 
     def set_prices(self, gpu: int, part: int, minimum: int, off: int) -> None:
-        text = _book(gpu, part, minimum, off)
+        text = price_book.text(gpu, part, minimum, off)
         periods: Any = self.ask(partial(self.bills.prices.take, text, name="book", member="mem_1"))
         with self.database.read() as tx:
             row = tx.one("SELECT from_us, version FROM price_period ORDER BY version DESC LIMIT 1")
-        if row and int(row[1]) > len(self.oracle.prices):  # taken, though the process may have died after it
+        # Imported, although the process may have died afterwards.
+        if row and int(row[1]) > len(self.oracle.prices):
             self.count["price changes"] += 1
-            units = {"V100": 730 * gpu, "A100": 10 * gpu, "vcpu": 730 * part, "ram": part, "disk": 10 * part,
-                     "snapshot": part, "egress": 3 * part, "north/V100": 730 * (gpu // 2), "north/disk": 7 * part,
-                     "north/egress": part}  # fmt: skip
-            discounts = ((2, off * 100), (5, min(100, off + 9) * 100))
-            self.oracle.prices.append(
-                Price(from_us=int(row[0]), units=units, minimum_us=minimum * 10**6, long_term=discounts)
-            )
+            self.oracle.prices.append(price_book.price(int(row[0]), gpu, part, minimum, off))
         assert periods is None or periods[0].from_us == self.oracle.prices[-1].from_us
 
     def buy(self, instance: Instance, *, reserved: bool, upfront: bool) -> None:
@@ -442,7 +442,7 @@ class Cloud:
         self.watch.forget(project)
 
     def learn_covers(self) -> None:
-        """What purchases pay for, from their terms: the fees of which are checked apart."""
+        """Read what purchases cover from their terms. Their fees are checked separately."""
         with self.database.read() as tx:
             rows = tx.all(
                 "SELECT instance_id, purchase_id, kind, from_us, until_us, gpu, gpus, vcpus, ram_bytes, disk_bytes"
@@ -456,29 +456,3 @@ class Cloud:
             if kind != "ended" and until_us > from_us:
                 cover = Cover(from_us=from_us, until_us=until_us, held=tuple(held))
                 self.oracle.covers.setdefault(id, []).append(cover)
-
-
-def _book(gpu: int, part: int, minimum: int, off: int) -> str:
-    return f"""
-- from: 2020-01-01
-  currency: USD
-  gpu: {{V100: {gpu / 10**6:.6f}/hour, A100: {gpu / 10**5:.6f}/month}}
-  vcpu: {part / 10**6:.6f}/hour
-  ram: {part / 10**6:.6f}/month
-  disk: {part / 10**5:.6f}/month
-  snapshot: {part / 10**6:.6f}/month
-  egress: {3 * part / 10**6:.6f}
-  regions:
-    north:
-      gpu: {{V100: {gpu // 2 / 10**6:.6f}/hour}}
-      disk: {7 * part / 10**6:.6f}/month
-      egress: {part / 10**6:.6f}
-  minimum: {minimum} s
-  spot: 60%
-  monthly: 30%
-  refund: 50%
-  reserved: {{1 year: 25%}}
-  upfront: 5%
-  long-term: {{2 days: {off}%, 5 days: {min(100, off + 9)}%}}
-  tax: {{VAT: 20%}}
-"""

@@ -1,4 +1,4 @@
-"""A database whose process may die over it: at the n-th write from now, just before its commit or just after."""
+"""A database that ends its process at the n-th write from now, just before the commit or just after."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class CrashingDatabase:
-    """`look` reads inside each write, at its end; what it read is handed to `saw` once that is committed."""
+    """`look` reads at the end of each write. The result goes to `saw` after the commit."""
 
     def __init__(
         self, inner: Database, look: Callable[[Transaction], Any], saw: Callable[[Any], None]

@@ -1,9 +1,9 @@
-"""Events on their way to the meter: some come late, some twice, in any order.
+"""Delivers events to the meter: some late, some twice, in any order.
 
-The event table itself delivers each event once and never loses one: it is written in the transaction of the change it
-tells of. But it is read by the ids of events, and a transaction may take long or a clock step back: so an event may
-show behind others that follow it. And whoever reads the overlap reads it again. Here all of that happens more often,
-at each of the meter's ways to an event: on from its cursor, behind its cursor, and by its instance.
+The event table delivers each event once and never loses one, because it is written in the transaction of the
+change. But it is read by event id, and a transaction may take long or a clock may be set back, so an event
+may appear after later ones. Readers also read an overlap again. This module makes all of that more frequent,
+on each path from the meter to an event: after its cursor, before its cursor, and by instance.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,8 +17,9 @@ Found = list[tuple[str, Any]]
 
 
 class Intake:
-    """Stands between the meter's loop and the event table while it is `installed`. Who decides by what is committed
-    (`meter/ahead.py`) reads the table itself: a meter that is days behind must not let a budget be passed."""
+    """Sits between the meter's loop and the event table while it is `installed`. Code that decides by
+    committed events (`meter/ahead.py`) reads the table itself: a meter that is days late must not let a
+    project exceed its budget."""
 
     def __init__(self) -> None:
         self.late: set[tuple[str, int]] = set()
@@ -32,13 +33,14 @@ class Intake:
         self._punctual: set[str] = set()
 
     def arrive_of(self, instance_id: str) -> None:
-        """All of one instance is there, and will be: it is gone, and who decides by what is committed does not look for
-        what is late of those (`store.instances_unmetered`); the sweep finds that, within minutes."""
+        """Deliver all events of one deleted instance. Code that decides by committed events does not search
+        for late events of deleted instances (`store.instances_unmetered`); the sweep finds them within
+        minutes."""
         self._punctual.add(instance_id)
         self.late = {key for key in self.late if key[0] != instance_id}
 
     def arrive(self) -> None:
-        """All that was late is there."""
+        """Deliver all late events."""
         self.late.clear()
 
     def changes_after(self, plain: Callable[..., Found], *args: Any, **more: Any) -> Found:
@@ -48,7 +50,7 @@ class Intake:
         return self._delivered(found)
 
     def changes_with(self, plain: Callable[..., Any], *args: Any, **more: Any) -> Iterator[tuple[str, Any]]:
-        """What lies behind the cursor. One that is late is not there: neither told, nor noted as seen."""
+        """Return the changes before the cursor. A late event is neither returned nor recorded as seen."""
         found = list(plain(*args, **more))
         return iter(self._delivered(found) if self.metering else found)
 
@@ -79,7 +81,7 @@ class Intake:
 
 
 def installed(monkeypatch: Any, intake: Callable[[], Intake]) -> None:
-    """From now on, the meter reads through the intake that is current."""
+    """Let the meter read through the current intake from now on."""
     after, of, turn, sweep = store.changes_after, store.changes_of, MeterService.turn, MeterService.sweep
     behind = store.changes_with
     monkeypatch.setattr(

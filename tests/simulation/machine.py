@@ -1,4 +1,5 @@
-"""Random lives of a cloud, as hypothesis draws and shrinks them: each step is a move and the seed it decides by."""
+"""Random runs of an installation, drawn and shrunk by Hypothesis. Each step is a move and a seed for its
+decisions."""
 
 from random import Random
 from typing import ClassVar
@@ -16,7 +17,7 @@ from tests.simulation.walk import CHECK_EVERY, begin, checks
 class CloudMachine(RuleBasedStateMachine):
     cloud: Cloud | None = None
     current = Intake()
-    """What the meter of the cloud of the present life reads through."""
+    """The intake of the current run."""
     totals: ClassVar[dict[str, int]] = {}
 
     @initialize(seed=st.integers(0, 1 << 16))

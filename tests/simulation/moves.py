@@ -1,4 +1,5 @@
-"""All that may happen to a cloud, one function each: what tenants do, operators, the clock, the engine, and fate."""
+"""Everything that can happen to an installation, one function each: tenants, operators, the clock, the
+engine, failures."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -75,21 +76,21 @@ def pass_time(cloud: Cloud, chance: Random) -> None:
 
 
 def step_clock(cloud: Cloud, chance: Random) -> None:
-    """Forward or back, at once: no loop has its turn meanwhile."""
+    """Set the clock forward or back at once, without a turn of any loop."""
     cloud.watch.forget()
     cloud.count["clock steps"] += 1
     cloud.wait(chance.choice([-1, 1]) * chance.choice([0.5, 40, 7200 * chance.random()]))
 
 
 def outage(cloud: Cloud, chance: Random) -> None:
-    """The server is down, and guests run on."""
+    """The server is down while guests keep running."""
     cloud.wait(chance.uniform(1, 20_000))
     cloud.boot()
     cloud.count["kills"] += 1
 
 
 def power_cut(cloud: Cloud, chance: Random) -> None:
-    """Server and guests go down together, of some hosts or of all; only the server comes back by itself."""
+    """Server and guests go down together, on some hosts or on all. Only the server comes back by itself."""
     chosen = HOST_NAMES if chance.random() < 0.5 else chance.sample(HOST_NAMES, 2)
     for host in chosen:
         cloud.trouble.host_comes_back(host, rebooted=True)
@@ -114,7 +115,7 @@ def buy(cloud: Cloud, chance: Random) -> None:
 
 
 def months(cloud: Cloud, chance: Random) -> None:
-    """Something is bought, and months go by: what was bought is renewed, if there is money."""
+    """Buy something and let months pass: it is renewed if there is money."""
     launch(cloud, chance)
     for _ in range(3):
         buy(cloud, chance)
@@ -166,7 +167,7 @@ def fault(cloud: Cloud, chance: Random) -> None:
 
 
 def hang(cloud: Cloud, chance: Random) -> None:
-    """Something is asked for, and the engine does not get on with it, while more is asked for and time passes."""
+    """Request something that the engine does not finish, then send more requests and let time pass."""
     call, kind = (
         chance.choice(["stop", "start", "ready", "snapshot", "resize", "delete"]),
         chance.choice(KINDS[:2]),
@@ -198,7 +199,7 @@ def trouble_host(cloud: Cloud, chance: Random) -> None:
 
 
 def lose_in_work(cloud: Cloud, chance: Random) -> None:
-    """A host is lost while something is done on it that does not come to an end; time passes, and it returns or not."""
+    """Lose a host during an operation that does not end. Time passes, and the host returns or not."""
     one = _one(cloud, chance, "running")
     if one is None:
         return
@@ -250,7 +251,7 @@ def rent(cloud: Cloud, chance: Random) -> None:
 
 
 def trouble_sky(cloud: Cloud, chance: Random) -> None:
-    """What clouds do to their customers: for a while, or until something else happens."""
+    """Failures of clouds: for a while, or until something else happens."""
     sky, now = cloud.sky_trouble, cloud.clock.now()
     kinds = (Kind.ENGINE_DOWN, Kind.BUSY, Kind.NO_ROOM, Kind.OVER_QUOTA, Kind.LATER, Kind.KILLED)
     chance.choice([
@@ -273,7 +274,7 @@ def trouble_sky(cloud: Cloud, chance: Random) -> None:
 
 
 def interrupt(cloud: Cloud, chance: Random) -> None:
-    """A rented machine is taken back, with or without notice, or stops."""
+    """A rented machine is reclaimed, with or without notice, or stops."""
     with cloud.sky_world.read() as turn:
         ids = [guest.machine.handle.instance_id for guest in turn.every(Guest)]
     if not ids:
@@ -290,7 +291,7 @@ def interrupt(cloud: Cloud, chance: Random) -> None:
 
 
 def _one(cloud: Cloud, chance: Random, phase: str = "") -> Instance | None:
-    """Any there is; rather one in this phase, if there is one."""
+    """Return any instance, preferably one in this phase."""
     found = cloud.instances_there()
     found = [each for each in found if each.phase == phase] or found
     return chance.choice(found) if found else None

@@ -1,9 +1,9 @@
-"""What a bystander sees of a cloud at every commit, told to the oracle.
+"""Observes the database at every commit, and reports to the oracle.
 
-Of an instance: its row, what is set aside for it, where its host stands. Of a host: whether readings find it, and
-whether the books say so: once two readings in a row did not find it, it must be away in the books, and all that is on
-it is lost since the last one that did, whatever the rows of instances say. Of traffic: what was read of counters; that
-no more was read than guests sent is checked apart.
+For an instance: its row, its reservations, and the state of its host. For a host: whether readings find it,
+and whether the database says so. If two readings in a row did not find it, it must be recorded as away, and
+everything on it counts as lost since the last successful reading, whatever the rows of instances say. For
+traffic: the readings of counters. Another check ensures that no more was read than guests sent.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ STRIKES = 2
 
 
 class WatchedEngine(SimulatedEngine):
-    """Says which hosts it told of; None: it could not be asked."""
+    """Records which hosts it reported, or None if it did not answer."""
 
     read: Sequence[str] | None = None
 
@@ -41,7 +41,8 @@ class WatchedEngine(SimulatedEngine):
         return there
 
     def sightings(self) -> Iterable[Sighting]:
-        """A reading after an outage needs these as well. Without an answer it has no effect and does not count."""
+        """A reading after an outage needs these as well. Without an answer it has no effect and does not
+        count."""
         try:
             return super().sightings()
         except BaseException:
@@ -50,7 +51,7 @@ class WatchedEngine(SimulatedEngine):
 
 
 class WatchedCloud(SimulatedCloud):
-    """Says which instances it listed; None: it could not be asked."""
+    """Records which instances it listed, or None if it did not answer."""
 
     read: Sequence[str] | None = None
 
@@ -72,7 +73,7 @@ class Observer:
         now_us: Callable[[], int],
         gone: Callable[[str], None],
     ) -> None:
-        """`names` are those of projects, by their ids; `gone` is told of every instance that is."""
+        """`names` are project names by id; `gone` is called for every deleted instance."""
         self._gone = gone
         self.count: Counter[str] = Counter()
         self._oracle = oracle
@@ -88,14 +89,14 @@ class Observer:
     # -- hosts -------------------------------------------------------------------------------------------------
 
     def began(self) -> None:
-        """A process began, and remembers no reading of the one before."""
+        """A new process started, which remembers no earlier reading."""
         self._strikes.clear()
 
     def found_hosts(self, names: Sequence[str]) -> None:
         self._seen_us.update(dict.fromkeys(names, self._now_us()))
 
     def read_hosts(self, found: Sequence[str] | None, database: Database) -> None:
-        """A reading of the hosts, and what it led to, is done."""
+        """Process a completed reading of the hosts and its results."""
         if found is None:
             return
         with database.read() as tx:
@@ -111,7 +112,7 @@ class Observer:
     # -- commits -----------------------------------------------------------------------------------------------
 
     def look(self, tx: Transaction) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-        """What a transaction will leave, if it is committed."""
+        """Return what a transaction will leave if it is committed."""
         cards: dict[str, int] = dict(
             tx.all(
                 "SELECT instance_id, COUNT(*) FROM host_gpu WHERE instance_id IS NOT NULL GROUP BY instance_id"
@@ -142,12 +143,12 @@ class Observer:
         for number, id, sent_bytes, at_us in readings:
             self._readings = number
             held = self._oracle.lives[id].held
-            assert held is not None, "what was never seen sends nothing"
+            assert held is not None, "an instance that was never seen sends nothing"
             self._oracle.lives[id].sent.append(Sent(held=held, sent_bytes=int(sent_bytes), at_us=at_us))
             self.count["readings"] += 1
 
     def _saw_row(self, row: tuple[Any, ...]) -> bool:
-        """Whether its phase is another than before."""
+        """Return whether the phase changed."""
         id, project, phase, wanted, gpu, gpus, vcpus, ram, disk, kept, spec, host, host_name, region, told = (
             row[:15]
         )
@@ -156,17 +157,17 @@ class Observer:
         if before == row:
             return False
         self._rows[id] = row
-        if host is None:  # what is gone was on its last
+        if host is None:  # a deleted instance was on its last host
             host, host_name, region = self._places.get(id, ("", "", ""))
         self._places[id] = (host, host_name, region)
         if phase == "gone":
             self._gone(id)
-        is_spot = '"mode":"spot"' in spec or '"mode":"bid"' in spec  # a bid is charged as spot is
+        is_spot = '"mode":"spot"' in spec or '"mode":"bid"' in spec  # a bid is charged like spot
         mode = "spot" if is_spot else "on-demand"
         held = Held(gpu, gpus, vcpus, ram, disk, kept, mode, host, region, labels)
         is_rented = '"rental":{' in spec
         if is_rented and phase == "running" and (before is None or before[2] != "running"):
-            self.found_hosts([host_name])  # it was just asked, and answered
+            self.found_hosts([host_name])  # it has just answered
         is_lost = phase == "away" or (phase == "failed" and is_rented)
         lost_us = self._seen_us.get(host_name) if is_lost and before else None
         is_told = before is None or before[14] != told

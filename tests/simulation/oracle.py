@@ -1,7 +1,8 @@
-"""What everything must cost, told by watching: what each instance was, at every commit, and when its tenant asked.
+"""Computes what everything must cost from observation: each instance at every commit, and when its tenant
+made requests.
 
-It reads no event, no interval and no charge. What it knows is what a bystander sees: the phase of a row, what is set
-aside for it, when somebody wished it otherwise, when its host last answered; and the rules of docs/bill.md.
+It reads no event, interval or charge. It knows only what an observer sees: the phase of a row, its
+reservations, when someone asked for a change, when its host last answered; and the rules of docs/bill.md.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,7 +40,7 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class Stretch(msgspec.Struct, kw_only=True):
-    """One holding, from when until when."""
+    """A holding from one time to another."""
 
     held: Held
     from_us: int
@@ -47,11 +48,11 @@ class Stretch(msgspec.Struct, kw_only=True):
     run_us: int | None = None
     run: int = 0
     short_us: int | None = None
-    """The run ended here, when it had lasted so long; None: it did not, or the house is to blame."""
+    """The length of the run, if it ended here; None if it did not end, or ended through our fault."""
 
 
 class Sent(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read of a counter of traffic since the reading before."""
+    """Traffic since the previous reading of a counter."""
 
     held: Held
     sent_bytes: int
@@ -64,7 +65,7 @@ class Life(msgspec.Struct, kw_only=True):
     wanted: str = "running"
     since_us: int = 0
     asked_us: int | None = None
-    """When its tenant asked for the end of what it does now."""
+    """When the tenant asked to end the current state."""
     runs: int = 0
     stretches: list[Stretch] = []
     held: Held | None = None
@@ -79,9 +80,8 @@ class Life(msgspec.Struct, kw_only=True):
 class Price(msgspec.Struct, kw_only=True):
     from_us: int
     units: dict[str, int]
-    """Micro-units a month: of a card by the beginning of its name, `vcpu`, `ram`, `disk`, `snapshot`; `egress` of a GB.
-    With the name of a region and a slash before it, what counts there instead.
-    """
+    """Micro-units per month: of a card by the beginning of its name, `vcpu`, `ram`, `disk`, `snapshot`;
+    `egress` per GB. With a region and a slash as prefix, the price in that region."""
     minimum_us: int
     long_term: tuple[tuple[int, int], ...]
 
@@ -114,10 +114,10 @@ class Oracle:
         self, id: str, project: str, phase: str, wanted: str, held: Held, now_us: int, lost_us: int | None, *,
         is_told: bool, limit_us: int | None = None,
     ) -> None:  # fmt: skip
-        """A row as it stands after a commit. Of wishes for an end, what was asked first counts until it is reached.
+        """Record a row after a commit. Of several requests to end, the first counts until it is done.
 
-        What ran past its time limit, `limit_us`, was asked to end then. `is_told` is whether this is a change that all
-        are told of: nothing counts before the last of those.
+        An instance that ran past its time limit, `limit_us`, counts as asked to end then. `is_told` is
+        whether this change has an event: nothing before the last such change counts.
         """
         life = self.lives.setdefault(id, Life(project=project, stretches=[], sent=[]))
         life.held = held
@@ -184,7 +184,8 @@ class Oracle:
         )
 
     def cost(self, id: str, now_us: int, from_us: int = 0, until_us: int = 1 << 62) -> int:
-        """To the micro-unit, of the time between two: floored once a part, from the beginning of each stretch."""
+        """Return the cost between two times to the micro-unit, rounded down once per part from the beginning
+        of each stretch."""
         life, total = self.lives[id], 0
         for each in life.stretches:
             end_us = now_us if each.until_us is None else each.until_us
@@ -196,7 +197,7 @@ class Oracle:
         return total + self._traffic(life, from_us, until_us)
 
     def traffic_since(self, id: str, from_us: int) -> int:
-        """At the most: what was read since, each reading for itself, and a micro-unit for what floors may add."""
+        """Return an upper bound: the traffic read since then, plus a micro-unit per reading for rounding."""
         life = self.lives[id]
         return sum(
             each.sent_bytes * self._egress(life, each) // GB + 1
@@ -205,7 +206,7 @@ class Oracle:
         )
 
     def _traffic(self, life: Life, from_us: int, until_us: int) -> int:
-        """Floored once for a day, a price and a sender; of the time between two, as it begins."""
+        """Return the traffic cost between two times, rounded down once per day, price and sender."""
         lines: dict[tuple[object, ...], list[int]] = {}
         for each in life.sent:
             day_us = each.at_us - each.at_us % DAY_US
@@ -222,7 +223,7 @@ class Oracle:
         return price.unit("egress", "", each.held.mode, life.project, each.held.region) if price else 0
 
     def rate(self, project: str, now_us: int) -> Fraction:
-        """Micro-units a microsecond, of all that is held now."""
+        """Return the micro-units per microsecond of everything held now."""
         found = Fraction(0)
         for id, life in self.lives.items():
             price = self.price(now_us)
@@ -232,7 +233,7 @@ class Oracle:
         return found
 
     def committed(self, id: str, now_us: int) -> int:
-        """What a run that goes on will cost beyond its time, if it stops now."""
+        """Return what a current run will cost beyond its time if it stops now."""
         now = self.lives[id].open
         if now is None or now.run_us is None or now_us <= now.run_us:
             return 0
@@ -284,7 +285,7 @@ class Oracle:
         return pairwise(edges)
 
     def lacking(self, id: str, each: Stretch) -> int:
-        """What a run that was too short costs beyond its time."""
+        """Return what a run that was too short costs beyond its time."""
         life = self.lives[id]
         assert each.run_us is not None
         assert each.short_us is not None

@@ -1,4 +1,4 @@
-"""Launches that race for the last of a budget on both databases: one of them gets it."""
+"""Concurrent launches compete for the rest of a budget, on both databases: exactly one succeeds."""
 
 import threading
 from random import Random
@@ -17,7 +17,7 @@ SHAPE = ShapeWish(vcpus=2, ram_bytes=3 << 30)
 
 
 def racers(cloud: Cloud, database: Database, project: str, name: str) -> list[str]:
-    """All ask at once, each as a server of its own would; how it went for each."""
+    """Launch concurrently, each as a separate server would. Return the result of each."""
     start, ends = threading.Barrier(RACERS), ["" for _ in range(RACERS)]
 
     def race(number: int) -> None:
@@ -46,7 +46,7 @@ def racers(cloud: Cloud, database: Database, project: str, name: str) -> list[st
 
 
 def with_one_running(database: Database, project: str) -> tuple[Cloud, int]:
-    """A cloud with one of the shape running for longer than the minimum, and what a minute of it costs."""
+    """Return an installation with one instance running for longer than the minimum, and its cost per minute."""
     cloud = Cloud(database)
     begin(cloud)
     cloud.launch(project, SHAPE, 1, "on-demand", "a", 0)
@@ -64,11 +64,11 @@ def last_of_a_budget(cloud: Cloud, project: str, micros: int) -> None:
 
 
 @pytest.mark.parametrize("project", ["default", "cny"])
-def test_one_of_many_gets_the_last_of_a_budget(database: Database, project: str) -> None:
+def test_one_concurrent_launch_gets_the_rest_of_a_budget(database: Database, project: str) -> None:
     cloud, minute = with_one_running(database, project)
     last_of_a_budget(cloud, project, 2 * minute + minute // 2)
     assert sorted(racers(cloud, database, project, "first")) == ["launched"] + ["refused"] * (RACERS - 1)
     last_of_a_budget(cloud, project, 2 * minute + minute // 2)
     assert racers(cloud, database, project, "second") == ["refused"] * RACERS, (
-        "what was launched counts before it runs"
+        "a launched instance counts before it runs"
     )

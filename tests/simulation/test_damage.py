@@ -1,4 +1,4 @@
-"""The simulation sees what it is there for: a meter, a biller or a budget that is wrong in a known way is caught."""
+"""The simulation detects a meter, billing or a budget that is wrong in a known way."""
 
 from collections.abc import Callable
 from typing import Any
@@ -142,7 +142,7 @@ DAMAGE: dict[str, Damage] = {
 
 
 def grown(cloud: Cloud) -> None:
-    """A month is bought, what it is for grows, and it is ended early."""
+    """Buy a month, resize its instance, and end it early."""
     _launch(cloud)
     cloud.buy(cloud.instances_there()[0], reserved=False, upfront=False)
     cloud.resize(cloud.instances_there()[0], ShapeWish(vcpus=20))
@@ -163,7 +163,7 @@ def moved_north(cloud: Cloud) -> None:
 
 
 def stopped_in_a_change(cloud: Cloud) -> None:
-    """Asked for while cards are given back: that they are comes later."""
+    """Stop while cards are being released, which completes later."""
     _launch(cloud, gpus=2)
     cloud.trouble.faults(Fault(call="ready", kind=Kind.BUSY, times=FOREVER))
     cloud.resize(cloud.instances_there()[0], ShapeWish(gpus=1))
@@ -211,7 +211,7 @@ SCENES: dict[str, Callable[[Cloud], None]] = {
     "to grow is free": grown,
     "a run that ended before is not cut back": stopped_in_a_change,
 }
-"""What happens seldom is brought about; all other damage must be caught in one of the walks."""
+"""Scenes for damage that random runs rarely reach. All other damage must be detected in one of the walks."""
 SEEDS = (1, 2, 3, 4, 5, 6)
 
 
@@ -234,7 +234,7 @@ WALKED = pytest.mark.long("up to six walks, seconds each")
 @pytest.mark.parametrize(
     "what", [what if what in SCENES else pytest.param(what, marks=WALKED) for what in DAMAGE]
 )
-def test_damage_is_caught(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damage_is_detected(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lives = {0: SCENES[what]} if what in SCENES else {seed: walked(seed) for seed in SEEDS}
     DAMAGE[what](monkeypatch)
     assert any(caught(monkeypatch, live, seed) for seed, live in lives.items())

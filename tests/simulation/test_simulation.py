@@ -1,4 +1,5 @@
-"""Seeded lives of a whole cloud, billed to the micro-unit. `TERA_SIMULATIONS` says how many the long part tries."""
+"""Seeded runs of a whole installation, billed to the micro-unit. `TERA_SIMULATIONS` sets the number in the
+long part."""
 
 import os
 from collections import Counter
@@ -37,7 +38,9 @@ def _current() -> Intake:
 
 
 @pytest.mark.parametrize("seed", sampled(POSTGRES_SEEDS, every=3, because="seconds each"))
-def test_the_same_on_postgres(postgres_address: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_second_is_charged_once_on_postgres(
+    postgres_address: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     database = open_database(postgres_address, FixedClock(START))
     cloud = Cloud(database, seed=seed)
     installed(monkeypatch, lambda: cloud.intake)
@@ -47,7 +50,7 @@ def test_the_same_on_postgres(postgres_address: str, seed: int, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("lives", LIVES)
-def test_whatever_happens_every_second_is_charged_once(monkeypatch: pytest.MonkeyPatch, lives: int) -> None:
+def test_every_second_is_charged_once(monkeypatch: pytest.MonkeyPatch, lives: int) -> None:
     installed(monkeypatch, _current)
     CloudMachine.totals = {}
     run_state_machine_as_test(
@@ -62,8 +65,8 @@ def test_whatever_happens_every_second_is_charged_once(monkeypatch: pytest.Monke
 
 
 @pytest.mark.long("ten lives, seconds each")
-def test_seeded_lives_leave_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What hypothesis draws is its own affair; these lives are always the same, and try all there is."""
+def test_seeded_runs_cover_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hypothesis draws different runs each time; these runs are always the same, and cover everything."""
     totals: Counter[str] = Counter()
     for seed in SEEDS:
         cloud = Cloud(seed=seed)
@@ -75,7 +78,7 @@ def test_seeded_lives_leave_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None
         cloud.database.close()
     _print(totals)
     for what in TRIED:
-        assert totals[what], f"nothing was tried of: {what}"
+        assert totals[what], f"not covered: {what}"
     assert totals["late"] >= LATE_MIN
     assert totals["doubled"] >= LATE_MIN
 

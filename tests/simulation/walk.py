@@ -1,4 +1,4 @@
-"""A seeded walk: so many moves, checked on the way and at the end."""
+"""A seeded walk: a number of moves, checked on the way and at the end."""
 
 from collections.abc import Callable
 from random import Random
@@ -13,7 +13,7 @@ CHECK_EVERY = 25
 
 
 def checks(moves: int) -> Callable[[Cloud], None]:
-    """Which check is due: every second time what is late stays late."""
+    """Return which check is due: every second one keeps late events late."""
     return check if moves // CHECK_EVERY % 2 == 0 else check_while_late
 
 

@@ -1,7 +1,7 @@
-"""Whether budgets hold, told by the oracle at every look.
+"""Checks with the oracle at every look whether budgets hold.
 
-A budget with a hard stop is passed by no more than what runs costs between the look before it was passed and the second
-look after: one metering step, where the loops have their turns. From that second look on, nothing is to run.
+A hard budget is exceeded by at most the cost of what runs between the look before it was exceeded and the
+second look after: one metering step, if the loops run. From that second look on, nothing may run.
 """
 
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ class Look(msgspec.Struct, kw_only=True):
     committed: int
     """What was spent, and what short runs will be charged for in any case."""
     over: int = 0
-    """How many looks have found the budget passed."""
+    """How many looks have found the budget exceeded."""
 
 
 class Watch:
@@ -27,7 +27,7 @@ class Watch:
         self._last: dict[str, Look] = {}
 
     def forget(self, project: str = "") -> None:
-        """The clock stepped, or the budget is another: begin anew."""
+        """Start again after the clock was set or the budget changed."""
         for name in [project] if project else list(self._last):
             self._last.pop(name, None)
 
@@ -51,7 +51,7 @@ class Watch:
                     if life.project == project and life.wanted == "running" and life.phase != "failed"
                 ]
                 assert not running, (
-                    f"the budget of {project} is passed since two looks, and there runs {running}"
+                    f"the budget of {project} was exceeded two looks ago, but {running} is running"
                 )
             if before.over == 2:
                 self._amount(cloud, project, before, spent)
@@ -70,10 +70,13 @@ class Watch:
             spent - max(before.limit, before.committed),
             self._cost_since(cloud, project, before.at_us),
         )
-        assert passed <= allowed, f"the budget of {project} is passed by {passed}, a step costs {allowed}"
+        assert passed <= allowed, (
+            f"the budget of {project} is exceeded by {passed}, but a step costs {allowed}"
+        )
 
     def _cost_since(self, cloud: "Cloud", project: str, from_us: int) -> int:
-        """What was held since costs by its time; of runs that came back by themselves, their minimum too."""
+        """Return the cost of everything held since then, and the minimum of runs that restarted by
+        themselves."""
         lives = [(id, life) for id, life in cloud.oracle.lives.items() if life.project == project]
         total = sum(cloud.oracle.cost(id, cloud.now_us, from_us) for id, _ in lives)
         total += sum(cloud.oracle.traffic_since(id, from_us) for id, _ in lives)

@@ -1,5 +1,5 @@
-"""What runs instances: one folder for each kind of engine or cloud, all behind the protocol in `instance/driver.py`.
+"""Drivers: one folder for each kind of engine or cloud. All implement the protocol in `instance/driver.py`.
 
-Every folder declares itself in its `site.py` (`DRIVER`), and `registry.py` finds it there. To add one, copy
-`_template/`. A driver knows its engine and the domain, never another driver.
+Each folder declares its driver in `site.py` (`DRIVER`), where `registry.py` finds it. To add a driver, copy
+`_template/`. A driver knows its engine and the domain, but no other driver.
 """

@@ -1,4 +1,4 @@
-"""Finds drivers: every folder beside this file that has a `site.py`, except those whose names begin with `_`."""
+"""Finds drivers: every folder next to this file that has a `site.py` and whose name does not begin with `_`."""
 
 import importlib
 import os
@@ -13,17 +13,17 @@ DECLARED_IN: Final = "site"
 
 
 def kinds() -> tuple[str, ...]:
-    """The names of all kinds of sites, without loading them."""
+    """List the kinds of sites without loading their drivers."""
     names = (entry.name for entry in os.scandir(FOLDER) if entry.is_dir() and not entry.name.startswith("_"))
     return tuple(sorted(name for name in names if os.path.exists(f"{FOLDER}/{name}/{DECLARED_IN}.py")))  # noqa: PTH110
 
 
 def kind(name: str) -> DriverKind:
-    """The declaration of one kind; loads its driver."""
+    """Load the driver of one kind of site and return its declaration."""
     if name not in kinds():
         raise unknown_name("kind of site", name, kinds())
     declared = importlib.import_module(f"teraflock.drivers.{name}.{DECLARED_IN}").DRIVER
-    assert isinstance(declared, DriverKind), f"drivers/{name}/{DECLARED_IN}.py declares no DRIVER"
+    assert isinstance(declared, DriverKind), f"drivers/{name}/{DECLARED_IN}.py does not define DRIVER"
     return declared
 
 

@@ -1,10 +1,11 @@
-"""What all drivers of clouds that rent out machines have in common. A driver of one cloud adds its own calls.
+"""Base class for drivers of clouds that rent out machines. A driver adds the API calls of one cloud.
 
-What holds for each of them:
-- nothing is rented before the cloud was asked whether the machine is there (by the instance's mark);
-- a machine of an older launch token is given back before another one is rented;
-- where the cloud ignores tokens, a launch that may have been heard is not repeated before `GRACE` has passed;
-- `delete` gives back the machine that is named, or all of the instance; what is not there is deleted.
+Invariants:
+- before it rents a machine, the driver asks the cloud whether the instance already has one (by its label);
+- before it rents another machine, it gives back any machine with an older launch token;
+- if the cloud ignores tokens, a launch that may have succeeded is not repeated until `GRACE` has passed;
+- `delete` gives back the named machine, or all machines of the instance. A machine that does not exist counts
+  as deleted.
 """
 
 from abc import ABC, abstractmethod
@@ -42,21 +43,21 @@ from teraflock.instance.model import InstanceId
 
 
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
-    """A machine as the cloud lists it. Only those that bear our mark are of interest."""
+    """A machine in the cloud's listing. Only machines with our label matter."""
 
     remote_id: str
     instance_id: str
-    """From the mark."""
+    """Read from the label."""
     token: str
-    """The launch token, from the mark."""
+    """The launch token, read from the label."""
     seen: Seen
     doing: str = ""
-    """What it waits for, in the cloud's words."""
+    """What the machine is waiting for, in the cloud's words."""
     zone: str = ""
     price_micros_per_hour: int | None = None
     currency: str = ""
     endpoints: Mapping[int, Endpoint] = {}
-    """By port of the guest, once they are known."""
+    """Endpoints by guest port, once they are known."""
     user: str = "root"
     host_key: str = ""
     started_at: datetime | None = None
@@ -64,37 +65,39 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RentedDriver(ABC):
-    """Subclasses say what they can do in `capabilities`, and override the calls for it."""
+    """Subclasses list what they support in `capabilities` and override the matching calls."""
 
     simulated = False
     patience = timedelta(minutes=10)
     capabilities: frozenset[Capability] = frozenset()
     honours_tokens = False
-    """Whether the cloud gives the same machine for the same token."""
+    """Whether the cloud returns the same machine for the same token."""
 
     def __init__(self, site: str, mark: str, clock: Clock) -> None:
         self.site = site
         self._mark = mark
         self._clock = clock
 
-    # What a driver of one cloud says
+    # Calls that each driver implements
 
     @abstractmethod
     def types(self) -> Sequence[MachineType]: ...
 
     @abstractmethod
     def _machines(self) -> Iterable[Remote]:
-        """All that bear our mark, in every region. `BadCredentials` where the account may not ask."""
+        """List all machines with our label, in every region. Raise `BadCredentials` if the account lacks
+        access."""
 
     @abstractmethod
     def _rent(self, machine: Machine) -> Remote:
-        """Launch it with our mark. `NoRoom`, `OverQuota` and `NoMoney` where the cloud says so."""
+        """Launch a machine with our label. Raise `NoRoom`, `OverQuota` or `NoMoney` when the cloud reports
+        it."""
 
     @abstractmethod
     def _give_back(self, remote: Remote) -> None:
-        """End it. No error where it is gone already."""
+        """Terminate a machine. Succeed if it no longer exists."""
 
-    # What follows from it
+    # Calls that this class derives from them
 
     def boot_time_max(self, machine: Machine) -> timedelta:
         return timedelta(minutes=20)
@@ -105,7 +108,7 @@ class RentedDriver(ABC):
     def create(self, machine: Machine) -> Made:
         rental = machine.rental
         if rental is None:
-            raise EngineRefused(f"The site `{self.site}` rents out machine types, and none was named")
+            raise EngineRefused(f"The site `{self.site}` needs a machine type, and none was given")
         for found in self._of(machine.handle):
             if found.token == rental.token:
                 return _made(found)
@@ -114,12 +117,12 @@ class RentedDriver(ABC):
         if asked and not self.honours_tokens:
             raise EngineBusy(
                 f"The site `{self.site}` may have launched this machine already",
-                hint="It is looked for again",
+                hint="Teraflock checks again before it retries",
             )
         return _made(self._rent(machine))
 
     def start(self, handle: Handle) -> None:
-        """A rented machine starts by itself."""
+        """Do nothing: a rented machine starts by itself."""
         return
 
     def ready(self, machine: Machine) -> Readiness:
@@ -130,7 +133,7 @@ class RentedDriver(ABC):
                 return Readiness(ready=False, doing="waiting for the machine to be listed")
             raise EngineMissing(f"The site `{self.site}` does not have this machine")
         if found.seen in (Seen.BROKEN, Seen.STOPPED):
-            raise DoesNotBoot("The rented machine did not come up", hint="Launch another one")
+            raise DoesNotBoot("The rented machine did not start", hint="Launch another instance")
         wanted = {port.guest_port for port in machine.ports}
         if found.seen == Seen.PENDING or not wanted <= found.endpoints.keys():
             return Readiness(ready=False, doing=found.doing)
@@ -148,11 +151,11 @@ class RentedDriver(ABC):
         return [_sighting(each) for each in self._machines()]
 
     def _of(self, handle: Handle) -> list[Remote]:
-        """The machine that is named, or all of the instance."""
+        """Return the named machine, or all machines of the instance."""
         found = [each for each in self._machines() if each.instance_id == handle.instance_id]
         return [each for each in found if handle.remote_id in ("", each.remote_id)]
 
-    # What these clouds have nothing to do for
+    # Calls that need no action at these clouds
 
     def prepare(self, machine: Machine) -> None:
         return None
@@ -184,7 +187,7 @@ class RentedDriver(ABC):
     def console(self, handle: Handle) -> bytes:
         return b""
 
-    # What needs a capability
+    # Calls that need a capability
 
     def allow_out(self, host: str, networks: tuple[str, ...]) -> None:
         self._lacks(Capability.PLACEMENT)
@@ -222,7 +225,7 @@ class RentedDriver(ABC):
     def _lacks(self, capability: Capability) -> NoReturn:
         raise EngineRefused(
             f"The site `{self.site}` does not support `{capability}`",
-            hint="A driver that names this capability has to override the call",
+            hint="A driver that lists this capability must override the call",
         )
 
 

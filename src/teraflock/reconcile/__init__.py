@@ -1,1 +1,1 @@
-"""What moves by itself: one file per loop, each load → decide → apply."""
+"""The server's loops: one module per loop, each load → decide → apply."""

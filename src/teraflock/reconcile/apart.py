@@ -1,4 +1,5 @@
-"""Runs a turn for every site in a thread of its own, so that one that is slow or hangs delays no other."""
+"""Runs a turn for every site in its own thread, so that a site that is slow or hangs does not delay the
+others."""
 
 import threading
 import time
@@ -9,7 +10,8 @@ from teraflock.instance.driver import ComputeDriver
 from teraflock.instance.engines import Engines
 
 SITE_SECONDS_MAX: Final = 2.0
-"""How long a turn waits for its sites. A slower one goes on by itself, and is left out until it is done."""
+"""How long a turn waits for its sites. A slower site continues in the background and is skipped until it is
+done."""
 
 
 class Apart:
@@ -39,7 +41,7 @@ class Apart:
         self.join(self._seconds_max)
 
     def join(self, seconds_max: float) -> None:
-        """Wait for the sites that are still being looked at, but no longer than this."""
+        """Wait for the sites that are still busy, up to `seconds_max`."""
         until = time.monotonic() + seconds_max
         for thread in tuple(self._threads.values()):
             thread.join(max(0.0, until - time.monotonic()))

@@ -1,6 +1,6 @@
-"""The loop of the books: meter what happened, charge it, begin terms that are due, watch budgets, issue invoices.
+"""The billing loop: meter usage, charge it, begin purchases that are due, check budgets, issue invoices.
 
-Everything it calls reads what is wanted and can be run again; so it may be run by any number of processes.
+Every step reads what is wanted and is idempotent, so any number of processes may run it.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ class BillLoop:
             bills.meter.sweep()
         bills.purchases.turn()
         bills.biller.turn()
-        if taken < CHANGES_PER_TURN:  # else a day would be closed without what is still to be metered of it
+        if taken < CHANGES_PER_TURN:  # otherwise a day would be closed before all of it is metered
             bills.biller.close_days()
         if self._is_due("costs", COSTS_EVERY):
             bills.host_costs.turn()
@@ -46,7 +46,7 @@ class BillLoop:
             bills.invoices.issue_all()
 
     def _is_due(self, what: str, every: timedelta) -> bool:
-        """A clock that stepped back makes nothing wait longer than `every`."""
+        """Check whether it is time. A clock that is set back never delays it by more than `every`."""
         now = self._clock.now()
         due = self._next.get(what)
         if due is not None and now < due <= now + every:
@@ -56,14 +56,15 @@ class BillLoop:
 
 
 def stopper(database: Database, instances: InstanceService) -> Callable[[str], None]:
-    """Asks all of a project that runs or is to run to stop, in the name of the house; what is away, when it is back."""
+    """Return a function that stops a project's running and queued instances as the installation; those away,
+    when they are back."""
 
     def stop(project_id: str) -> None:
         with database.read() as tx:
             project = project_of_any_organisation(tx, project_id)
         if project is None:
             return
-        house = Actor(
+        installation = Actor(
             key_id=KeyId(""), member_id=MemberId(""), member_name="budget", organisation_id=project.organisation_id,
             is_operator=True, roles={},
         )  # fmt: skip
@@ -73,8 +74,8 @@ def stopper(database: Database, instances: InstanceService) -> Callable[[str], N
             for view in views:
                 if view.instance.wanted == Wanted.RUNNING and view.instance.phase != Phase.FAILED:
                     try:
-                        instances.end(house, project, view.instance.id)
+                        instances.end(installation, project, view.instance.id)
                     except (Conflict, NotFound):
-                        continue  # on its way already, or to be asked again in the next step
+                        continue  # already stopping, or retried in the next turn
 
     return stop

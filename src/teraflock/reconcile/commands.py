@@ -1,7 +1,7 @@
-"""The loop that watches what instances run by themselves: their command and their user-data.
+"""The loop that watches programs that instances run by themselves: their command and their user data.
 
-When a command ends, its log and exit code are kept, and the instance stops, or is deleted if that was asked for: a
-card that waits for nobody costs as much as one that computes. When user-data ends, its exit code is kept.
+When a command ends, its log and exit code are stored, and the instance is stopped, or deleted if the tenant
+asked for that: an idle card costs as much as a busy one. When user data ends, its exit code is stored.
 """
 
 import logging
@@ -47,9 +47,9 @@ class CommandLoop:
         try:
             self._look(instance, state, keep)
         except TeraflockError as error:
-            LOG.warning("%s: its command cannot be looked at: %s", instance.id, error.sentence)
+            LOG.warning("%s: cannot check its command: %s", instance.id, error.sentence)
         except Exception:
-            LOG.exception("%s: looking at its command failed", instance.id)
+            LOG.exception("%s: checking its command failed", instance.id)
 
     def _look(self, instance: Instance, state: State, keep: Keep) -> None:
         with self._around.database.read() as tx:
@@ -62,7 +62,8 @@ class CommandLoop:
             self._around.wake()
 
     def _fresh(self, tx: Transaction, seen: Instance) -> Instance | None:
-        """The instance as it is now; None where it was started anew meanwhile, and this was another run's end."""
+        """Return the instance as it is now, or None if it was restarted in the meantime and this was the end
+        of another run."""
         before = store.by_id_in_all_projects(tx, seen.id)
         if before is None or before.phase != Phase.RUNNING or before.generation != seen.generation:
             return None

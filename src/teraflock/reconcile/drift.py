@@ -1,14 +1,15 @@
-"""The loop that compares what engines have with what we think they have, and orders repairs.
+"""The loop that compares what engines have with what the database says, and orders repairs.
 
-    load    all that bears our mark, and all our instances
-    decide  `decide`, a pure function: which stand still, are lost, or not as they were made, and which nobody knows
-    apply   a repair is a request on the row; the instances' loop carries it out
+    load    everything with our label, and all our instances
+    decide  `decide`, a pure function: which instances are stopped, lost or changed, and which guests are unknown
+    apply   a repair is a request in the row; the instance loop carries it out
 
-A thing that bears our mark and has no row here was made by another database, perhaps a newer one than a restored
-backup: it is told, never removed. One whose instance is gone is removed.
+A guest with our label and without a row was created by another database, perhaps one newer than a restored
+backup: it is reported, but never removed. A guest whose instance is gone is removed.
 
-Limits and devices are compared only of what runs and is at rest: what stands still is fitted at its next start, and
-what is being worked on is its operation's. What an engine will not put back is told, and tried again after a while.
+Limits and devices are compared only for instances that run and have no operation. A stopped instance is
+adjusted at its next start, and an operation handles its own instance. If an engine cannot undo a change, it
+is reported and tried again later.
 """
 
 import logging
@@ -39,13 +40,13 @@ from teraflock.storage.events import record_event
 LOG: Final = logging.getLogger("teraflock.reconcile")
 Detail = str | int | float | bool | None
 RENTED: Final = frozenset({""})
-"""The one host of a site that places by itself: it answers when the site does."""
+"""The only host of a site that chooses hosts itself. It answers when the site does."""
 REFIT_AGAIN: Final = timedelta(minutes=10)
-"""How long what did not help is not tried again, as long as the engine shows the same."""
+"""How long to wait before a repair without effect is repeated, as long as the engine shows the same."""
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """What we think an engine has."""
+    """What the database says about a guest."""
 
     id: str
     phase: str
@@ -56,31 +57,31 @@ class Kept(msgspec.Struct, frozen=True):
     ram_bytes: int
     disk_bytes: int
     slots: tuple[str, ...] = ()
-    """Of the cards it holds, sorted."""
+    """Slots of the cards it holds, sorted."""
     is_rented: bool = False
     made_at: datetime | None = None
-    """When its rented machine was made."""
+    """When its rented machine was created."""
     remote_id: str = ""
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
     start: tuple[str, ...] = ()
-    """Wanted running, and stands still."""
+    """Should run, but is stopped."""
     stop: tuple[str, ...] = ()
-    """Wanted standing still, and runs."""
+    """Should be stopped, but runs."""
     remake: tuple[str, ...] = ()
-    """Not on its engine any more, disk and all."""
+    """No longer on its engine, and its disk is lost."""
     back: tuple[str, ...] = ()
-    """Its host was away, and has it running."""
+    """Its host was away, but it runs."""
     refit: tuple[str, ...] = ()
-    """Runs with other limits or devices than it was given."""
+    """Runs with other limits or devices than it should have."""
     exchange: tuple[str, ...] = ()
-    """Runs with other cards than it holds: one of them may be another's."""
-    strange: tuple[Sighting, ...] = ()
-    """Bears our mark; none of our instances on this site."""
+    """Runs with other cards than it holds, perhaps another instance's card."""
+    unknown: tuple[Sighting, ...] = ()
+    """Has our label, but is none of our instances at this site."""
 
     def __bool__(self) -> bool:
-        return self.repairs or bool(self.strange)
+        return self.repairs or bool(self.unknown)
 
     @property
     def repairs(self) -> bool:
@@ -93,9 +94,9 @@ def decide(
     hosts_answering: frozenset[str],
     absent: frozenset[str] = frozenset(),
 ) -> Drift:
-    """Say what differs. Busy instances are left to their operation, and hosts that do not answer, or are recorded as
-    away, to `hosts.py`. `absent` are the rented instances that may be taken for lost, should they not be seen again.
-    """
+    """Return all differences. Skip instances with an operation, and hosts that do not answer or are away,
+    which `hosts.py` handles. `absent` are the rented instances that count as lost if they are missing from
+    `seen`."""
     start, stop, remake, back, refit, exchange, known = [], [], [], [], [], [], set()
     for each in kept:
         known.add(each.id)
@@ -103,9 +104,9 @@ def decide(
             continue
         sighting = seen.get(each.id)
         if each.is_rented and sighting is None and each.id not in absent:
-            continue  # listings lag: it is looked for once more
+            continue  # listings lag: check again
         if each.is_rented and sighting is not None and sighting.seen == Seen.BROKEN:
-            sighting = None  # no start helps it: it is given back
+            sighting = None  # a start cannot repair it: give the machine back
         runs = sighting is not None and sighting.seen in (Seen.RUNNING, Seen.PENDING)
         if each.phase == Phase.AWAY and runs:
             back.append(each.id)
@@ -122,7 +123,7 @@ def decide(
                 exchange.append(each.id)
             elif not fits(each, sighting):
                 refit.append(each.id)
-    strange = tuple(sighting for id, sighting in seen.items() if id not in known)
+    unknown = tuple(sighting for id, sighting in seen.items() if id not in known)
     return Drift(
         start=tuple(start),
         stop=tuple(stop),
@@ -130,20 +131,21 @@ def decide(
         back=tuple(back),
         refit=tuple(refit),
         exchange=tuple(exchange),
-        strange=strange,
+        unknown=unknown,
     )
 
 
 def fits(kept: Kept, sighting: Sighting) -> bool:
-    """Whether an instance has the limits it was given, and nothing else was changed. What is not told, fits."""
-    told = (sighting.vcpus, sighting.ram_bytes, sighting.disk_bytes)
+    """Check whether an instance has its limits and nothing else was changed. Values that the engine does not
+    report count as correct."""
+    shown = (sighting.vcpus, sighting.ram_bytes, sighting.disk_bytes)
     given = (kept.vcpus, kept.ram_bytes, kept.disk_bytes)
-    same = all(seen in (None, wanted) for seen, wanted in zip(told, given, strict=True))
+    same = all(seen in (None, wanted) for seen, wanted in zip(shown, given, strict=True))
     return same and not sighting.altered
 
 
 def _as_made(sighting: Sighting) -> Sighting:
-    """Without its start: a restart alone changes nothing about how a guest is made."""
+    """Drop the start time: a restart does not change how a guest is configured."""
     return replace(sighting, started_at=None)
 
 
@@ -152,7 +154,7 @@ def has_other_cards(kept: Kept, sighting: Sighting) -> bool:
 
 
 def missing(kept: Iterable[Kept], seen: Mapping[str, Sighting], now: datetime) -> frozenset[str]:
-    """The rented instances that a listing lacks, though their machines are old enough to be in it."""
+    """Return the rented instances missing from a listing, although their machines are old enough to be in it."""
     return frozenset(
         each.id
         for each in kept
@@ -164,23 +166,23 @@ class DriftLoop:
     def __init__(self, around: Surroundings) -> None:
         self._around = around
         self._missing: dict[str, frozenset[str]] = {}
-        """By site: what the last listing lacked."""
-        self._told: set[str] = set()
+        """What the last listing lacked, by site."""
+        self._reported: set[str] = set()
         self._tried: dict[str, tuple[Sighting, datetime]] = {}
-        """What the engine showed of an instance when it was last put right, and when that was."""
+        """What the engine showed when an instance was last repaired, and when that was."""
 
     def turn(self) -> None:
         for driver in self._around.engines:
             self.turn_of(driver)
 
     def turn_of(self, driver: ComputeDriver) -> None:
-        """Look at one site. What goes wrong there concerns no other."""
+        """Check one site. Errors do not affect other sites."""
         try:
             self._turn(driver)
         except TeraflockError as error:
-            LOG.warning("%s cannot be looked at: %s", driver.site, error.sentence)
+            LOG.warning("%s cannot be checked: %s", driver.site, error.sentence)
         except Exception:
-            LOG.exception("looking at %s failed", driver.site)
+            LOG.exception("checking %s failed", driver.site)
 
     def _turn(self, driver: ComputeDriver) -> None:
         before = self._kept(driver.site)
@@ -188,7 +190,7 @@ class DriftLoop:
         places = Capability.PLACEMENT in driver.capabilities
         answering = frozenset(report.name for report in driver.hosts()) if places else RENTED
         absent = self._missing_again(driver.site, missing(before, seen, self._around.clock.now()))
-        self._tell_leaving([sighting for sighting in seen.values() if sighting.leaving_at])
+        self._announce_reclaims([sighting for sighting in seen.values() if sighting.leaving_at])
         self._forget_tried(seen)
         if decide(before, seen, answering, absent):
             drift = self._confirmed(driver.site, before, seen, answering, absent)
@@ -198,16 +200,16 @@ class DriftLoop:
             self._give_back(driver, before, spare)
 
     def _give_back(self, driver: ComputeDriver, before: Sequence[Kept], spare: Sequence[Sighting]) -> None:
-        """Machines that were rented for an instance that has another one. What is being made is left alone."""
+        """Give back extra machines of instances that have another one. Instances in creation are skipped."""
         idle = {each.id for each in before if not each.busy}
         same = {each.id for each in self._kept(driver.site) if each in before}
         for sighting in spare:
             if sighting.instance_id in idle & same:
-                LOG.warning("%s: %s has a machine too many: given back", driver.site, sighting.instance_id)
+                LOG.warning("%s: %s has an extra machine: given back", driver.site, sighting.instance_id)
                 remove(driver, sighting)
 
     def _missing_again(self, site: str, now_missing: frozenset[str]) -> frozenset[str]:
-        """What two listings in a row lacked."""
+        """Return what two listings in a row lacked."""
         before = self._missing.get(site, frozenset())
         self._missing[site] = now_missing
         return before & now_missing
@@ -220,14 +222,15 @@ class DriftLoop:
         answering: frozenset[str],
         absent: frozenset[str],
     ) -> Drift:
-        """What holds of a second reading too: what was made or finished while the engine was asked is no drift."""
+        """Compare with a second reading of the database: what was created or finished while the engine
+        answered is not drift."""
         after = {each.id: each for each in self._kept(site)}
         kept = [each for each in before if after.get(each.id) == each]
         changed = (after.keys() | {each.id for each in before}) - {each.id for each in kept}
         return decide(kept, {id: one for id, one in seen.items() if id not in changed}, answering, absent)
 
     def _worth_trying(self, driver: ComputeDriver, drift: Drift, seen: Mapping[str, Sighting]) -> Drift:
-        """Without limits that this engine cannot change while a guest runs, and what it did not put back just now."""
+        """Drop limits that this engine cannot change while a guest runs, and recent repairs without effect."""
         now = self._around.clock.now()
         live = drift.refit if Capability.LIVE_RESIZE in driver.capabilities else ()
         refit = tuple(id for id in live if id not in self._tried)
@@ -236,7 +239,7 @@ class DriftLoop:
         return replace(drift, refit=refit, exchange=exchange)
 
     def _forget_tried(self, seen: Mapping[str, Sighting]) -> None:
-        """What looks otherwise by now was put right, or changed anew."""
+        """Forget instances that look different now: they were repaired, or changed again."""
         now = self._around.clock.now()
         self._tried = {
             id: (sighting, at)
@@ -264,41 +267,57 @@ class DriftLoop:
             for id in drift.back:
                 self._change(tx, id, "", partial(returned, now=now))
             for id in drift.start:
-                self._change(tx, id, "It stopped, though nobody asked for it", partial(_to_start, now=now))
+                self._change(tx, id, "The instance stopped unexpectedly", partial(_to_start, now=now))
             for id in drift.remake:
                 self._change(
-                    tx, id, "It is no longer on its host, and its disk is lost", partial(_to_remake, now=now)
+                    tx,
+                    id,
+                    "The instance is no longer on its host, and its disk is lost",
+                    partial(_to_remake, now=now),
                 )
             for id in drift.stop:
-                self._change(tx, id, "It ran, though it was stopped; stopped again", _to_stop)
+                self._change(
+                    tx,
+                    id,
+                    "The instance was running although it should be stopped. Teraflock stopped it again",
+                    _to_stop,
+                )
             for id in drift.refit:
-                self._change(tx, id, "Its limits or devices were changed by other hands; put back", _to_refit)
+                self._change(
+                    tx,
+                    id,
+                    "Its limits or devices were changed outside Teraflock. Teraflock restored them",
+                    _to_refit,
+                )
             for id in drift.exchange:
                 self._change(
-                    tx, id, "Its cards were changed by other hands; put back, with a restart", _to_exchange
+                    tx,
+                    id,
+                    "Its cards were changed outside Teraflock. Teraflock restored them with a restart",
+                    _to_exchange,
                 )
 
         if drift.repairs:
             self._around.database.write(work)
             self._around.wake()
-        self._clear(driver, drift.strange)
+        self._clear(driver, drift.unknown)
 
     def _change(self, tx: Transaction, id: str, reason: str, change: Callable[[Instance], Instance]) -> None:
         before = store.by_id_in_all_projects(tx, InstanceId(id))
         if before is None or before.progress or not before.settled:
-            return  # somebody works on it meanwhile
+            return  # an operation started in the meantime
         now = self._around.clock.now()
         if fleet.is_away(tx, before.host_id or "", unseen_since=now - UNWATCHED):
-            return  # nothing runs there, as far as the books go, until `hosts.py` has found it again
+            return  # counts as not running until `hosts.py` has found the host again
         after = replace(settled(change(before)), due_at=now)
         if after.settled and reason and after.request == before.request and after.phase == before.phase:
-            return  # told already, and nothing to be done until it is wanted running
+            return  # already recorded, and nothing to do until it should run
         self._put(tx, before, after, now)
         if reason:
             self._tell(tx, before, "instance.drifted", {"name": before.name, "reason": reason})
 
     def _put(self, tx: Transaction, before: Instance, after: Instance, now: datetime) -> None:
-        """Write a repair. A rented machine that is lost costs nobody anything since it was last listed."""
+        """Write a repair. A lost rented machine costs nothing since it was last listed."""
         random_bytes = self._around.random_bytes
         host = fleet.host(tx, before.host_id or "") if before.spec.rental else None
         is_lost = after.phase == Phase.FAILED or _is_remade(after)
@@ -310,11 +329,11 @@ class DriftLoop:
         else:
             store.put(tx, before, after, now=now, random_bytes=random_bytes)
 
-    def _tell_leaving(self, leaving: Sequence[Sighting]) -> None:
-        """An engine takes something back: its project is told once, as long before as the engine says so."""
+    def _announce_reclaims(self, leaving: Sequence[Sighting]) -> None:
+        """Notify a project once that an engine reclaims its instance, as early as the engine announces it."""
         for sighting in leaving:
-            if (id := f"{sighting.instance_id} {sighting.leaving_at}") not in self._told:
-                self._told.add(id)
+            if (id := f"{sighting.instance_id} {sighting.leaving_at}") not in self._reported:
+                self._reported.add(id)
                 self._around.database.write(partial(self._note_leaving, sighting))
 
     def _note_leaving(self, sighting: Sighting, tx: Transaction) -> None:
@@ -337,24 +356,24 @@ class DriftLoop:
             ),
         )
 
-    def _clear(self, driver: ComputeDriver, strange: Sequence[Sighting]) -> None:
-        if not strange:
+    def _clear(self, driver: ComputeDriver, unknown: Sequence[Sighting]) -> None:
+        if not unknown:
             return
         with self._around.database.read() as tx:
-            known = store.ids_known_in_all_projects(tx, [sighting.instance_id for sighting in strange])
-        for sighting in strange:
+            known = store.ids_known_in_all_projects(tx, [sighting.instance_id for sighting in unknown])
+        for sighting in unknown:
             id = sighting.instance_id
             phase, site = known.get(id, ("", ""))
             if phase in (Phase.GONE, Phase.FAILED) or site not in ("", driver.site):
                 LOG.warning("%s is gone or elsewhere, but %s still had it: removed", id, driver.site)
                 remove(driver, sighting)
-            elif id not in known and id not in self._told:
-                self._told.add(id)
-                LOG.warning("%s has %s, which this database does not know: left alone", driver.site, id)
+            elif id not in known and id not in self._reported:
+                self._reported.add(id)
+                LOG.warning("%s has %s, which is not in this database: ignored", driver.site, id)
 
 
 def remove(driver: ComputeDriver, sighting: Sighting) -> None:
-    """Remove something from an engine that belongs to no instance any more."""
+    """Remove a guest that no longer belongs to an instance from its engine."""
     handle = Handle(sighting.instance_id, sighting.host, sighting.made.remote_id if sighting.made else "")
     driver.hide(handle)
     if Capability.STOP in driver.capabilities:
@@ -363,22 +382,22 @@ def remove(driver: ComputeDriver, sighting: Sighting) -> None:
 
 
 def _to_start(instance: Instance, now: datetime) -> Instance:
-    """Start it again, or leave it stopped where its policy says so."""
+    """Start it again, or leave it stopped if its restart policy says so."""
     if instance.spec.restart_policy != RestartPolicy.NEVER:
         return replace(instance, request=Request(operation=Operation.START))
     return replace(instance, wanted=end_of(instance), wanted_at=now)
 
 
 def _to_remake(instance: Instance, now: datetime) -> Instance:
-    """With a new disk: the old one is lost. A stopped instance is made when it is wanted running. Where its policy does
-    not allow that, it has failed."""
+    """Create it again with a new disk, because the old one is lost. A stopped instance is created when it
+    should run. If its restart policy forbids this, it fails."""
     policy = instance.spec.restart_policy
     if policy == RestartPolicy.NEVER:
         return given_up(
-            instance, f"It was lost at {now:%Y-%m-%d %H:%M} UTC with its disk: its host has it no more"
+            instance, f"It was lost with its disk at {now:%Y-%m-%d %H:%M} UTC: it is no longer on its host"
         )
     notice = (
-        f"Its disk was lost at {now:%Y-%m-%d %H:%M} UTC, with its snapshots. It gets a new disk from the image"
+        f"Its disk and snapshots were lost at {now:%Y-%m-%d %H:%M} UTC. It gets a new disk from the image"
         f" `{instance.image}`"
     )
     moves = (
@@ -397,7 +416,7 @@ def _to_refit(instance: Instance) -> Instance:
 
 
 def _to_exchange(instance: Instance) -> Instance:
-    """The cards it holds, in place of those it has."""
+    """Replace the cards it has with those it holds."""
     return replace(instance, request=Request(operation=Operation.RESIZE_RESTART))
 
 

@@ -1,7 +1,8 @@
-"""What the threads of one process have in hand. The lease in the row tells processes apart, this tells their threads.
+"""Tracks which instances the threads of one process work on. Leases in the rows separate processes; this
+separates threads.
 
-A process that slept may have lost a row and leased it again while one of its threads still works on it as it was. That
-thread holds an older value than the one noted here: it was overtaken, and may neither call an engine nor write.
+A process that was suspended may lose a row and lease it again while one of its threads still works on the old
+version. That thread holds an older object than the one stored here: it must not call an engine or write.
 """
 
 import threading
@@ -13,7 +14,7 @@ from teraflock.instance.model import Instance
 class Hands:
     def __init__(self) -> None:
         self._held: dict[str, Instance] = {}
-        """Each as whoever works on it last wrote or leased it; the very object, not one like it."""
+        """Each instance as its current thread last wrote or leased it. Compared by identity, not by value."""
         self._lock = threading.Lock()
 
     def take(self, leased: Iterable[Instance]) -> None:
@@ -25,7 +26,8 @@ class Hands:
             return self._held.get(instance.id) is instance
 
     def pass_on(self, before: Instance, after: Instance | None) -> Instance | None:
-        """What a thread goes on with after a step; None: nothing, or another thread has it."""
+        """Return what a thread continues with after a step, or None if it is done or another thread has the
+        instance."""
         with self._lock:
             if self._held.get(before.id) is not before:
                 return None

@@ -1,14 +1,15 @@
-"""The loop that keeps the books on hosts: what they have, and whether they answer.
+"""The loop that keeps the records of hosts: what they have, and whether they answer.
 
-A host is away when two readings in a row did not find it: one may be a hiccup, and an engine that has just come back
-shows healthy hosts as lost. What runs there is then nobody's to tell, and is not charged from the last reading on.
+A host is away when two readings in a row did not find it. One failure may be temporary, and an engine that
+has just restarted reports healthy hosts as lost. The state of its instances is then unknown, and they are not
+charged since the last reading.
 
-What holds after every commit: nothing on a host that is away in the books is running or changing, whatever was being
-done on it. An operation waits with its journal, cards and ports, and begins anew when the host is back; an instance at
-rest comes back by `drift.py`, when its engine has shown what became of it; a stop or a delete waits as stopping or
-deleting. What stands still keeps its disk, as far as anybody knows, and stays as it is.
+Invariant after every commit: no instance on a host that is away is running or changing. An operation waits
+with its journal, cards and ports, and starts again when the host is back. An idle instance comes back through
+`drift.py`, when its engine has reported its state. A stop or a delete waits as stopping or deleting. A
+stopped instance stays as it is, and is assumed to keep its disk.
 
-A host that nobody watched for a while, because the server was down, is settled by `outage.py` before anything else.
+If hosts were not watched for a while because the server was down, `outage.py` settles that first.
 """
 
 import logging
@@ -37,7 +38,7 @@ from teraflock.storage.events import record_event
 LOG: Final = logging.getLogger("teraflock.reconcile")
 STRIKES_MAX: Final = 2
 LOOKS_MAX: Final = 4
-"""An engine that cannot be asked what it runs delays the other loops by so many turns at most."""
+"""An engine that does not report what it runs delays the other loops by at most this many turns."""
 
 
 class HostLoop:
@@ -47,17 +48,18 @@ class HostLoop:
         self._turns = 0
         self._strikes: dict[tuple[str, str], int] = {}
         self._known: dict[str, Mapping[str, HostReport]] = {}
-        """The last reports written, by site: what did not change is not written again."""
+        """The last reports written, by site. Unchanged reports are not written again."""
         self._problems: dict[str, str] = {}
-        """By site, as recorded."""
+        """The recorded problem of each site."""
 
     def take_over(self) -> None:
-        """Nobody watched before its first turn, however short that time was."""
+        """Treat the time before the first turn as not watched, however short it was."""
         self._takes_over = True
 
     @property
     def has_looked(self) -> bool:
-        """Whether it is known what ran on before this process began; or it is in vain to wait for that."""
+        """Check whether it is known what kept running before this process started, or waiting for that is
+        pointless."""
         return self._turns >= LOOKS_MAX or all(each.site in self._known for each in self._around.engines)
 
     def turn(self) -> None:
@@ -66,18 +68,18 @@ class HostLoop:
             self.turn_of(driver)
 
     def count_turn(self) -> None:
-        """A turn begins, at whatever sites it looks."""
+        """Count a turn, whichever sites it reads."""
         self._turns += 1
 
     def turn_of(self, driver: ComputeDriver) -> None:
-        """Read one site. What goes wrong there concerns no other."""
+        """Read one site. Errors do not affect other sites."""
         try:
             if Capability.PLACEMENT in driver.capabilities:
                 self._read_own(driver)
             else:
                 self._read_rented(driver)
         except (TeraflockError, outage.Changed) as error:
-            LOG.warning("%s: what ran while nobody watched is not known yet: %s", driver.site, error)
+            LOG.warning("%s: unknown what ran while the server did not watch: %s", driver.site, error)
         except Exception:
             LOG.exception("%s cannot be read", driver.site)
 
@@ -93,8 +95,9 @@ class HostLoop:
         self._keep(driver, reports)
 
     def _read_rented(self, driver: ComputeDriver) -> None:
-        """A site that places by itself answers when it lists its machines. One that does not answer says nothing about
-        them: they are neither away nor gone, and what ran meanwhile is settled when it answers again."""
+        """Read a site that chooses hosts itself: it answers if it lists its machines. If it does not answer,
+        nothing is known about them: they are neither away nor gone, and the time is settled when it answers
+        again."""
         try:
             sightings = tuple(driver.sightings())
         except Unavailable as error:
@@ -132,7 +135,7 @@ class HostLoop:
         for host in kept:
             made = seen[host.name].made if host.name in seen else None
             if made is None or not host.remote_id or made.remote_id != host.remote_id:
-                continue  # it is being made: what `create` returns is recorded then
+                continue  # in creation: the result of `create` is recorded then
             instance = store.by_id_in_all_projects(tx, InstanceId(host.name))
             if instance is not None and instance.host_id == host.id:
                 rentals.note_machine(tx, instance, host.id, made, now, random_bytes)
@@ -140,7 +143,7 @@ class HostLoop:
             self._return(tx, instance_id, now)
 
     def _note_state(self, site: str, problem: str) -> None:
-        """Record whether a site answers, where that changed."""
+        """Record whether a site answers, if that changed."""
         if self._problems.get(site) == problem:
             return
         now = self._around.clock.now()
@@ -170,22 +173,23 @@ class HostLoop:
         self._known[driver.site] = here
 
     def _allow_out(self, driver: ComputeDriver, kept: Sequence[Host], here: Mapping[str, HostReport]) -> None:
-        """Bring hosts to the networks that the operator wants open; one that refuses is asked again next turn."""
+        """Set the networks that the operator allows on each host. A host that refuses is asked again in the
+        next turn."""
         for host in kept:
             if host.name in here and here[host.name].allow_out != host.allow_out:
                 try:
                     driver.allow_out(host.name, host.allow_out)
                 except TeraflockError as error:
-                    LOG.warning("%s: its open networks cannot be set: %s", host.name, error.sentence)
+                    LOG.warning("%s: cannot set its allowed networks: %s", host.name, error.sentence)
 
     def _unwatched(self, site: str, kept: Sequence[Host]) -> list[Host]:
-        """Hosts that are there in the books, and that nobody watched for a while."""
+        """Return hosts that are recorded as present, but were not watched for a while."""
         seen_min = self._around.clock.now() - outage.UNWATCHED
         first = self._takes_over and site not in self._known
         return [host for host in kept if host.state != HostState.AWAY and (first or host.seen_at < seen_min)]
 
     def _settle(self, driver: ComputeDriver, unwatched: Sequence[Host], is_here: bool) -> None:
-        """Settle what was charged while nobody watched, and begin a new stretch of watching."""
+        """End charges for the time that was not watched, and start a new period of watching."""
         for _ in range(outage.LOOKS_MAX):
             try:
                 self._settle_once(driver, unwatched, is_here)
@@ -216,14 +220,15 @@ class HostLoop:
     def _settle_found(self, tx: Transaction, site: str, found: outage.Look, from_at: datetime) -> None:
         now, random_bytes = self._around.clock.now(), self._around.random_bytes
         if count := outage.settle(tx, found, from_at, now, random_bytes):
-            LOG.warning("%s: %d guests did not run on while nobody watched", site, count)
+            LOG.warning("%s: %d guests did not keep running while the server did not watch", site, count)
         names = [host.name for host in found.hosts if host.kind == HostKind.OWN or host.name in found.seen]
         fleet.mark_seen(tx, site, names, found.at, all_of_site=False)
 
     def _lost(
         self, site: str, kept: Sequence[Host], here: Mapping[str, HostReport], unwatched: Sequence[Host]
     ) -> list[Host]:
-        """Hosts that two readings in a row did not find, or one after a time in which nobody watched."""
+        """Return hosts that two readings in a row did not find, or one reading after a time that was not
+        watched."""
         found, unseen = [], {host.name for host in unwatched}
         for host in kept:
             key = (site, host.name)
@@ -244,7 +249,7 @@ class HostLoop:
         to_return: Sequence[InstanceId],
     ) -> None:
         now = self._around.clock.now()
-        self._sound_alarms(tx, driver.site, changed, now)
+        self._record_alarms(tx, driver.site, changed, now)
         for report in {report.name: report for report in (*changed, *(here[name] for name in back))}.values():
             id = HostId(new_id("hst", now, self._around.random_bytes))
             fleet.put_report(tx, driver.site, report, id, simulated=driver.simulated, now=now)
@@ -259,8 +264,10 @@ class HostLoop:
             fleet.set_state(tx, host.id, HostState.AWAY)
             self._leave_unknown(tx, host, now)
 
-    def _sound_alarms(self, tx: Transaction, site: str, changed: Sequence[HostReport], now: datetime) -> None:
-        """Events of the installation, of no project, and lines in the log."""
+    def _record_alarms(
+        self, tx: Transaction, site: str, changed: Sequence[HostReport], now: datetime
+    ) -> None:
+        """Record installation events, which belong to no project, and write log lines."""
         kept = {host.name: host for host in fleet.outlines(tx) if host.site == site} if changed else {}
         for report in changed:
             for alarm in alarms(kept[report.name], report) if report.name in kept else ():
@@ -273,7 +280,7 @@ class HostLoop:
                 )
 
     def _leave_unknown(self, tx: Transaction, host: Host, now: datetime) -> None:
-        """Nobody knows whether what ran there runs."""
+        """Mark what ran there as unknown."""
         for instance in store.on_host_in_all_projects(tx, host.id):
             if lost(instance) is not instance:
                 outage.leave_unknown(tx, instance, host, now, self._around.random_bytes)
@@ -281,6 +288,6 @@ class HostLoop:
     def _return(self, tx: Transaction, id: InstanceId, now: datetime) -> None:
         instance = store.by_id_in_all_projects(tx, id)
         if instance is None or instance.phase != Phase.AWAY or instance.progress is None:
-            return  # it was finished or overtaken meanwhile
+            return  # finished or overtaken in the meantime
         store.put(tx, instance, returned(instance, now), now=now, random_bytes=self._around.random_bytes)
         leases.take_away(tx, id)

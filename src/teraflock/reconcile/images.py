@@ -1,4 +1,4 @@
-"""The loop that builds images on every engine, and removes those that are not wanted any more."""
+"""The loop that builds images on every engine, and removes images that are no longer wanted."""
 
 import logging
 from functools import partial
@@ -31,22 +31,20 @@ class ImageLoop:
                 else:
                     self._build(image)
             except Unavailable as error:
-                LOG.warning("the image %s waits: %s", image.name, error.sentence)
+                LOG.warning("the image %s has to wait: %s", image.name, error.sentence)
             except TeraflockError as error:
                 LOG.warning("the image %s failed: %s %s", image.name, error.sentence, dict(error.context))
                 self._set(image, ImageState.FAILED, problem=error.sentence)
             except Exception:
                 LOG.exception("the image %s failed", image.name)
-                self._set(
-                    image, ImageState.FAILED, problem="Something went wrong inside Teraflock; see the log"
-                )
+                self._set(image, ImageState.FAILED, problem="Internal error; see the server's log")
         for driver in self._around.engines:
             if Capability.BUILDS in driver.capabilities and driver.site not in self._complete:
                 self._complete_site(driver)
         self._measure()
 
     def _measure(self) -> None:
-        """Ask engines how much images made of instances keep: from then on they are charged."""
+        """Ask engines for the size of images made from instances. They are charged from then on."""
         with self._around.database.read() as tx:
             unknown = store.to_measure_in_all_projects(tx)
         if not unknown:
@@ -56,7 +54,7 @@ class ImageLoop:
             try:
                 held = driver.images()
             except TeraflockError as error:
-                LOG.warning("%s: sizes of images cannot be read: %s", driver.site, error.sentence)
+                LOG.warning("%s: cannot read the sizes of images: %s", driver.site, error.sentence)
                 continue
             for id, size_bytes in held.items():
                 sizes[id] = max(size_bytes, sizes.get(id, 0))
@@ -67,15 +65,15 @@ class ImageLoop:
     def _note_kept(self, image: Image, size_bytes: int, tx: Transaction) -> None:
         fresh = store.by_id_in_all_projects(tx, image.id)
         if fresh is None or fresh.state != ImageState.READY or fresh.sequence:
-            return  # it was deleted or measured meanwhile
+            return  # deleted or measured in the meantime
         if fresh.is_metered:
             record_size(tx, fresh, size_bytes, self._around.clock.now(), self._around.random_bytes)
         else:
             store.set_metered(tx, fresh.id, size_bytes, 1)
 
     def _build(self, image: Image) -> None:
-        """The same recipe built twice is built once: engines keep what they have. A site that does not answer gets the
-        image when it does, unless none answers."""
+        """Build an image at every site. Engines keep what they have, so a repeated build costs nothing. A
+        site that does not answer gets the image later, unless no site answers."""
         size, away = 0, []
         builders = [each for each in self._around.engines if Capability.BUILDS in each.capabilities]
         for driver in builders:
@@ -90,7 +88,7 @@ class ImageLoop:
         self._set(image, ImageState.READY, size_bytes=size)
 
     def _complete_site(self, driver: ComputeDriver) -> None:
-        """Build the images that a site lacks because it was added, or away, when they were built."""
+        """Build the images that a site lacks because it was added later, or was away."""
         with self._around.database.read() as tx:
             wanted = store.built_in_all_projects(tx)
         try:
@@ -99,7 +97,7 @@ class ImageLoop:
                 if image.id not in held:
                     driver.build_image(image.id, image.recipe)
         except TeraflockError as error:
-            LOG.warning("%s: its images are not complete yet: %s", driver.site, error.sentence)
+            LOG.warning("%s: cannot complete its images yet: %s", driver.site, error.sentence)
             return
         self._complete.add(driver.site)
 

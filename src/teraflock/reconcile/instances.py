@@ -1,18 +1,19 @@
-"""The loop that brings instances from where they are to where they are wanted.
+"""The loop that brings each instance from its state to what is wanted.
 
-    load    what is due and in nobody's hands is leased to this worker
-    decide  `instance/rules.py` says which operation closes the gap, `instance/steps.py` which step is next
-    apply   the step is done on the engine, then written down; a step that fails is undone, and those before it
+    load    lease due instances that no living worker has to this worker
+    decide  `instance/rules.py` selects the operation, `instance/steps.py` the next step
+    apply   run the step on the engine, then record it; if a step fails, undo it and those before it
 
-What holds:
-- the journal names the last step done before the next one begins, so a worker that dies loses one step at most, and
-  whoever takes over runs that one again;
-- whatever is written is written onto the row as it is then, and only while the lease holds: the tenant may change his
-  mind meanwhile, and a worker thought dead may come back;
-- directly before an engine is called the worker asks its own clocks whether others still take it for alive, and whether
-  it has taken the row in hand anew since: one that slept calls nobody. What is left is a sleep within the call itself:
-  it may repeat what another did, which engines promise to bear, or do what nobody wants now, which `drift.py` repairs;
-- an engine that is away delays; only an engine that refuses, or a guest that does not come up, undoes.
+Invariants:
+- the journal names the last completed step before the next one begins. A worker that dies loses at most one
+  step, and the next worker runs that step again;
+- every write applies to the current row, and only while the lease is valid: the tenant may change what is
+  wanted, and a worker that was considered dead may come back;
+- directly before it calls an engine, the worker checks with its own clocks that others still consider it
+  alive, and that it has not leased the row again since. A worker that was suspended calls no engine. It can
+  still be suspended within the call: then it may repeat what another worker did, which engines must tolerate,
+  or do what is no longer wanted, which `drift.py` repairs;
+- if an engine is away, the operation waits. It is undone only if an engine refuses, or a guest does not boot.
 """
 
 import logging
@@ -67,17 +68,18 @@ from teraflock.storage.database import Transaction
 LOG: Final = logging.getLogger("teraflock.reconcile")
 LEASES_PER_TURN: Final = 200
 STAY_SECONDS_MAX: Final = 1.0
-"""A step that says to wait is run again by the same thread for this long, unless others need it; then the row waits."""
+"""The same thread repeats a waiting step for this long, unless other instances need it. Then the row waits.
+"""
 FAULTS_MAX: Final = 3
-"""Errors nobody foresaw: tried so often, then undone."""
+"""How often a step is tried after an unexpected error before it is undone."""
 
 
-class _Slept(Exception):
-    """This worker may not be taken for alive any more, or has the row in another hand: it must not call the engine."""
+class _Suspended(Exception):
+    """Others may consider this worker dead, or another thread has the row: it must not call the engine."""
 
 
 def no_faults(point: str) -> None:
-    """Where tests let the process die: `launch.create:before`, `launch.create:after` …"""
+    """Hook where tests end the process: `launch.create:before`, `launch.create:after` …"""
 
 
 class InstanceLoop:
@@ -91,7 +93,8 @@ class InstanceLoop:
         crowded: Callable[[], bool] = lambda: False,
         alive: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`crowded` says whether others wait for a thread, `alive` whether this worker is still taken for alive."""
+        """`crowded` is whether others wait for a thread, `alive` whether this worker is still considered
+        alive."""
         self._around = around
         self._worker = worker
         self._fault = fault
@@ -100,21 +103,21 @@ class InstanceLoop:
         self._alive = alive
         self._hands = Hands()
         self._hosts: dict[str, Host] = {}
-        """Own hosts by id: their sites and names never change."""
+        """Own hosts by id. Their sites and names never change."""
         self._networks: dict[str, Network] = {}
-        """By project; they never change."""
+        """Networks by project. They never change."""
 
     # Load
 
     def lease(self) -> tuple[Instance, ...]:
-        """Take what is due in hand, and begin on it what should be done."""
+        """Lease what is due, and begin the operation that each instance needs."""
 
         def work(tx: Transaction) -> tuple[Instance, ...]:
             now = self._around.clock.now()
             due = leases.lease_due_in_all_projects(tx, self._worker, now=now, limit=LEASES_PER_TURN)
             return tuple(begun for each in due if (begun := self._begin_alone(tx, each, now)))
 
-        with self._around.database.read() as tx:  # most turns find nothing, and a read disturbs nobody
+        with self._around.database.read() as tx:  # most turns find nothing, and a read blocks nobody
             if not leases.is_any_due_in_all_projects(tx, self._around.clock.now()):
                 return ()
         leased = self._around.database.write_with_locks(work)
@@ -128,15 +131,16 @@ class InstanceLoop:
     # Decide
 
     def _begin_alone(self, tx: Transaction, instance: Instance, now: datetime) -> Instance | None:
-        """As below; one that cannot be begun for a fault of ours stays in hand, and keeps no other from its turn."""
+        """Like `_begin`. After an internal error the instance stays leased, so that it does not block the
+        others."""
         try:
             return self._begin(tx, instance, now)
         except IllegalMove:
-            LOG.exception("%s cannot be brought on", instance.id)
+            LOG.exception("cannot begin the operation of %s", instance.id)
             return None
 
     def _begin(self, tx: Transaction, instance: Instance, now: datetime) -> Instance | None:
-        """The instance with its operation under way; None where there is nothing to do, and it is let go."""
+        """Return the instance with its operation begun, or None if there is nothing to do and it is released."""
         after = instance
         if overtaken(instance):
             after = begun(replace(instance, progress=None, request=None), Operation.DELETE, now)
@@ -153,27 +157,27 @@ class InstanceLoop:
     # Apply
 
     def advance(self, instance: Instance) -> None:
-        """Run the steps of a leased instance until it is where it is wanted, or must wait."""
+        """Run the steps of a leased instance until it is as wanted, or must wait."""
         current: Instance | None = instance
         while current is not None:
             current = self._hands.pass_on(current, self._advanced(current))
 
     def _advanced(self, instance: Instance) -> Instance | None:
-        assert instance.progress is not None, "what is leased has an operation under way"
+        assert instance.progress is not None, "a leased instance has an operation"
         step = _step_of(instance.progress)
         try:
             outcome = self._run_patiently(step, instance) if step else Done()
-        except _Slept:  # another may have gone on with this, and must not be disturbed
+        except _Suspended:  # another worker may have continued, and must not be disturbed
             return self._write(instance, _put_off)
         except Exception as error:
             patience = self._patience(instance)
             return self._write(instance, partial(_failed, step=step, error=error, patience=patience))
-        return self._noted(instance, step, outcome) or self._write(
+        return self._record_quickly(instance, step, outcome) or self._write(
             instance, partial(_stepped, step=step, outcome=outcome), outcome
         )
 
-    def _noted(self, instance: Instance, step: Step | None, outcome: Outcome) -> Instance | None:
-        """The quick way for a step in the middle, on a row that nobody changed meanwhile: one statement, no reading."""
+    def _record_quickly(self, instance: Instance, step: Step | None, outcome: Outcome) -> Instance | None:
+        """Record a step in the middle of an operation on an unchanged row: one statement, no read."""
         progress = instance.progress
         if (
             step is None
@@ -205,13 +209,13 @@ class InstanceLoop:
         progress = instance.progress
         assert progress is not None, "a step belongs to an operation"
         act = step.undo if progress.undoing else step.do
-        if act is None or instance.host_id is None:  # what failed at launch is on no engine
+        if act is None or instance.host_id is None:  # an instance that failed at launch is on no engine
             return Done()
         driver, task = self._task(instance, progress)
         point = f"{progress.operation}.{step.name}{':undo' if progress.undoing else ''}"
         self._fault(f"{point}:before")
         if not (self._alive() and self._hands.hold(instance)):
-            raise _Slept
+            raise _Suspended
         rental = task.machine.rental
         if rental is not None and step.name == "create" and not progress.undoing:
             self._around.database.write(
@@ -240,14 +244,14 @@ class InstanceLoop:
         change: Callable[[Instance, datetime], Instance],
         outcome: Outcome | None = None,
     ) -> Instance | None:
-        """Write a change onto the row as it is now; None where the row is no longer ours, or has to wait.
+        """Write a change to the current row. Return None if the row is no longer ours or has to wait.
 
-        A worker that slept may have lost a row and got it again since: then the row is at another point, and this
-        thread's work on it is of the past.
+        A worker that was suspended may have lost a row and leased it again. Then the row is at another step,
+        and this thread's work on it is obsolete.
         """
 
         done = outcome if isinstance(outcome, Done) else Done()
-        # what was sent is money: it is kept only by a write that is serialisable with those of the biller
+        # traffic is money: record it only in a transaction that is serialisable with those of billing
         database = self._around.database
         locks = done.sent is None
         find, write = (
@@ -266,7 +270,7 @@ class InstanceLoop:
             if fresh.progress is not None and after.progress is None:
                 _close_books(tx, fresh, fresh.progress, done)
                 after = _with_snapshots(after, snapshots.kept_bytes(tx, after.id))
-                if fleet.is_away(tx, after.host_id or ""):  # it was lost while this was done
+                if fleet.is_away(tx, after.host_id or ""):  # the host was lost during this step
                     after = lost(after)
             stored = store.put(tx, fresh, after, now=now, random_bytes=self._around.random_bytes)
             if after.due_at > now:
@@ -281,7 +285,7 @@ class InstanceLoop:
         if known is None:
             with self._around.database.read() as tx:
                 known = fleet.host(tx, instance.host_id or "")
-            assert known is not None, "an instance in work has a host, own or rented"
+            assert known is not None, "an instance with an operation has a host"
             if known.kind == HostKind.OWN:
                 self._hosts[known.id] = known
         return known
@@ -299,13 +303,13 @@ def _put_off(fresh: Instance, now: datetime) -> Instance:
 
 
 def _point(instance: Instance) -> tuple[object, ...]:
-    """How far the work on an instance is."""
+    """Return the position of an instance in its operation."""
     progress = instance.progress
     return (instance.generation, progress and progress.step, progress and progress.undoing)
 
 
 def _step_of(progress: Progress) -> Step | None:
-    """The step to do, or to undo; None where all are."""
+    """Return the step to do or to undo, or None if all are done."""
     if progress.undoing:
         return step_to_undo(progress.operation, progress.step)
     return next_step(progress.operation, progress.step)
@@ -314,7 +318,7 @@ def _step_of(progress: Progress) -> Step | None:
 def _failed(
     fresh: Instance, now: datetime, *, step: Step | None, error: Exception, patience: timedelta
 ) -> Instance:
-    """What follows from a step that raised: wait and try again, or begin to undo."""
+    """Handle a step that raised: wait and try again, or begin to undo."""
     progress = fresh.progress
     assert progress is not None, "a step belongs to an operation"
     if not isinstance(error, TeraflockError):
@@ -330,7 +334,7 @@ def _failed(
 
 
 def _stepped(fresh: Instance, now: datetime, *, step: Step | None, outcome: Outcome) -> Instance:
-    """The instance after a step, or after the last one."""
+    """Return the instance after a step, or after the last one."""
     progress = fresh.progress
     assert progress is not None, "a step belongs to an operation"
     if isinstance(outcome, Wait):
@@ -365,7 +369,7 @@ def _with_snapshots(instance: Instance, kept_bytes: int) -> Instance:
 
 
 def _close_books(tx: Transaction, instance: Instance, progress: Progress, done: Done) -> None:
-    """What else is true once an operation ended."""
+    """Record what else changes when an operation ends."""
     subject = instance.request.subject if instance.request else ""
     if progress.operation == Operation.SNAPSHOT:
         state = "failed" if progress.undoing else "ready"
@@ -377,5 +381,6 @@ def _close_books(tx: Transaction, instance: Instance, progress: Progress, done: 
     elif progress.operation == Operation.DELETE:
         snapshots.remove_all_of(tx, instance.id)
         images.fail_unmade(tx, instance.id)
-    elif progress.operation == Operation.LAUNCH:  # again, after its disk was lost, and its snapshots with it
+    # a repeated launch after its disk was lost, together with its snapshots
+    elif progress.operation == Operation.LAUNCH:
         snapshots.remove_all_of(tx, instance.id)

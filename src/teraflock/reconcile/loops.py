@@ -1,7 +1,8 @@
-"""All loops of one process: a thread each, and a pool of threads for the instances' steps.
+"""All loops of one process: one thread each, and a thread pool for the instances' steps.
 
-Any number of processes may run these on one PostgreSQL: what is due is leased by row, and a process that has not been
-heard of for some seconds loses its leases. On SQLite there is one process; it takes everything over when it starts.
+Any number of processes may run these loops on one PostgreSQL: due work is leased by row, and a process
+without a heartbeat for some seconds loses its leases. On SQLite there is one process, which takes over
+everything when it starts.
 """
 
 import logging
@@ -33,28 +34,29 @@ from teraflock.storage.database import Database
 LOG: Final = logging.getLogger("teraflock.reconcile")
 STEPS_AT_ONCE: Final = 32
 WORKER_TIME: Final = timedelta(seconds=6)
-"""How long a worker that is not heard of keeps its leases."""
+"""How long a worker keeps its leases without a heartbeat."""
 WORKER_MARGIN: Final = timedelta(seconds=1)
-"""So long before that it begins nothing on an engine any more: a call must have arrived by then."""
+"""A worker starts no engine call in this time before its leases end, so that the call arrives in time."""
 HEARTBEAT_SECONDS: Final = 2.0
 DUE_SECONDS_MAX: Final = 0.5
-"""How long the instances' loop sleeps at most: another process may have made something due."""
+"""How long the instance loop sleeps at most: another process may have made something due."""
 FAILED_SECONDS: Final = 2.0
-"""How long a loop rests after a turn that failed: what is broken stays so for a while, and the log has an end."""
+"""How long a loop pauses after a failed turn, so that a lasting error does not flood the log."""
 HOSTS_SECONDS: Final = 5.0
 DRIFT_SECONDS: Final = 3.0
 COMMANDS_SECONDS: Final = 1.0
 TIME_LIMITS_SECONDS: Final = 1.0
 IMAGES_SECONDS: Final = 1.0
 FIRST: Final = ("heartbeat", "hosts")
-"""These begin at once; all others when the hosts were read once."""
+"""These loops start at once. All others start when the hosts were read once."""
 DRIFT_REST_PARTS: Final = 9
-"""Looking at all there is rests so many times as long as it took: in a large house too it is a tenth of the work."""
+"""The drift loop pauses for this many times the duration of its turn, so that it takes a tenth of the time at
+any size."""
 REST_SECONDS_MAX: Final = 15.0
 NETWORKS_SECONDS: Final = 5.0
 MOVES_SECONDS: Final = 5.0
 STOP_SECONDS_MAX: Final = 5.0
-"""How long the end waits for a site that does not answer."""
+"""How long `stop` waits for a site that does not answer."""
 
 
 class Loop(Protocol):
@@ -80,17 +82,17 @@ class Loops:
         self._due = threading.Event()
         self._ending = threading.Event()
         self._looked = threading.Event()
-        """Set once hosts were read: before, nobody knows what ran on while there was no server."""
+        """Set once hosts were read. Before that, it is unknown what kept running without a server."""
         self._threads: list[threading.Thread] = []
         self._more: list[tuple[str, Callable[[], None], float]] = []
         self._in_hand = threading.Semaphore(LEASES_PER_TURN)
         self._pool: ThreadPoolExecutor | None = None
         self.turns: dict[str, int] = {}
-        """Turns done so far, by loop; for the metrics."""
+        """Completed turns by loop, for the metrics."""
         self._alive_until = (clock.now(), time.monotonic())
-        """As far as others know; also by a clock that nobody sets back."""
+        """When our leases end for other workers; also on a clock that cannot be set back."""
         self._waiting: set[str] = set()
-        """The instances in hand for which there is no thread yet."""
+        """Leased instances that wait for a thread."""
         self.around = around = Surroundings(
             database=database,
             clock=clock,
@@ -117,11 +119,11 @@ class Loops:
         self.moves = MoveLoop(around)
 
     def also(self, name: str, turn: Callable[[], None], seconds: float) -> None:
-        """One more loop, to be started with the others."""
+        """Add a loop, which starts with the others."""
         self._more.append((name, turn, seconds))
 
     def wake(self) -> None:
-        """Something is due now."""
+        """Wake the instance loop: something is due now."""
         self._due.set()
 
     def start(self) -> None:
@@ -147,7 +149,7 @@ class Loops:
         self._threads.append(thread)
 
     def stop(self) -> None:
-        """End after the steps under way; what is not done goes on where it is taken up again."""
+        """Stop after the current steps. Unfinished operations continue at the next start."""
         self._ending.set()
         self._due.set()
         self._looked.set()
@@ -174,7 +176,7 @@ class Loops:
         self._threads.append(thread)
 
     def _guarded(self, name: str, turn: Callable[[], None]) -> None:
-        """No error ends a loop: after a pause, the next turn reads anew what is wanted."""
+        """Run a turn. No error ends a loop: after a pause, the next turn reads again what is wanted."""
         try:
             turn()
         except Exception:
@@ -202,7 +204,7 @@ class Loops:
             self._in_hand.acquire()
             assert self._pool is not None, "started"
             self._waiting.add(instance.id)
-            self._pool.submit(self._advance, instance).add_done_callback(self._put_down)
+            self._pool.submit(self._advance, instance).add_done_callback(self._release)
         if len(leased) < LEASES_PER_TURN:
             self._due.wait(self._seconds_until_due())
 
@@ -218,10 +220,10 @@ class Loops:
             return
         self.instances.advance(instance)
 
-    def _put_down(self, future: Future[None]) -> None:
+    def _release(self, future: Future[None]) -> None:
         self._in_hand.release()
         if error := future.exception():
-            LOG.error("a step ended in an error that should have been caught", exc_info=error)
+            LOG.error("a step raised an error that it should have caught", exc_info=error)
 
     def beat(self) -> None:
         now, passed = self._clock.now(), time.monotonic()

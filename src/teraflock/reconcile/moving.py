@@ -1,8 +1,8 @@
-"""The loop that makes instances anew elsewhere when their host does not come back.
+"""The loop that creates instances again elsewhere when their host does not come back.
 
-Only those whose restart policy is `elsewhere`, whose host has been away for `MOVE_AFTER`, and only at another site: an
-engine may still have the old copy and refuse a second one. The disk is given up. When the old site answers again,
-`drift.py` removes the copy it still has.
+It moves only instances with the restart policy `elsewhere` whose host has been away for `MOVE_AFTER`, and
+only to another site: an engine may still have the old copy and refuse a second one. The disk is lost. When
+the old site answers again, `drift.py` removes its copy.
 """
 
 import logging
@@ -37,11 +37,11 @@ class MoveLoop:
             found = store.on_lost_hosts_in_all_projects(tx, now - MOVE_AFTER)
         for instance in found:
             if may_move(instance) and self._around.database.write(partial(self._move, id=instance.id)):
-                LOG.warning("%s is made anew elsewhere: its host is lost", instance.id)
+                LOG.warning("%s is created again elsewhere: its host is lost", instance.id)
                 self._around.wake()
 
     def _move(self, tx: Transaction, id: InstanceId) -> bool:
-        """On the row as it is now; whether there was room."""
+        """Move the current row. Return whether there was room."""
         now = self._around.clock.now()
         lost = {each.id: each for each in store.on_lost_hosts_in_all_projects(tx, now - MOVE_AFTER)}
         if id not in lost or not may_move(lost[id]):
@@ -60,7 +60,7 @@ class MoveLoop:
 
 
 def may_move(instance: Instance) -> bool:
-    """An image that was made from an instance is at its own site alone."""
+    """Check the image: one made from an instance exists only at its own site."""
     is_asked = instance.spec.restart_policy == RestartPolicy.ELSEWHERE and instance.wanted == Wanted.RUNNING
     at_rest = instance.phase == Phase.AWAY and instance.progress is None
     return is_asked and at_rest and bool(instance.spec.recipe) and instance.spec.rental is None
@@ -68,7 +68,7 @@ def may_move(instance: Instance) -> bool:
 
 def moved(instance: Instance, now: datetime) -> Instance:
     notice = (
-        f"Its host was lost, with its disk and snapshots. At {now:%Y-%m-%d %H:%M} UTC it was made anew elsewhere from"
-        f" the image `{instance.image}`"
+        f"Its host was lost, with its disk and snapshots. At {now:%Y-%m-%d %H:%M} UTC it was created again elsewhere"
+        f" from the image `{instance.image}`"
     )
     return settled(replace(instance, request=Request(operation=Operation.LAUNCH), notice=notice, due_at=now))

@@ -1,4 +1,4 @@
-"""The loop that takes down the networks of projects that are no more. Until then nobody gets their addresses."""
+"""The loop that removes the networks of deleted projects. Their addresses are reused only after that."""
 
 import logging
 from typing import Final
@@ -23,7 +23,7 @@ class NetworkLoop:
             try:
                 self._retire(project, number)
             except TeraflockError as error:
-                LOG.warning("the network of %s stays for now: %s", project, error.sentence)
+                LOG.warning("the network of %s cannot be removed yet: %s", project, error.sentence)
 
     def _retire(self, project: ProjectId, number: int) -> None:
         for driver in self._around.engines:

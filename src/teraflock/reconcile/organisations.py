@@ -1,11 +1,12 @@
-"""The loop that stops what suspended organisations run, and deletes what organisations that are to be deleted have.
+"""The loop that stops the instances of suspended organisations, and deletes everything of organisations
+marked for deletion.
 
-    load    organisations in these states, and their instances that are not on the way yet
-    decide  the state says which: stop, or delete
-    apply   as the operator; when nothing is left of an organisation that is to be deleted, it is closed
+    load    organisations in these states, and their instances that are not stopping or deleting yet
+    decide  the state selects stop or delete
+    apply   as the operator; when a deleted organisation has nothing left, it is closed
 
-The state stands in the row. So a crash loses nothing, and an instance that a launch made at the same moment is stopped
-in the next turn.
+The state is in the row. A crash loses nothing, and an instance launched at the same moment is stopped in the
+next turn.
 """
 
 import logging
@@ -53,7 +54,7 @@ class OrganisationLoop:
         with self._database.read() as tx:
             instances, left = organisations.contents(tx, organisation.id)
         if instances:
-            return  # an image may be in use until they are gone
+            return  # instances may still use an image until they are gone
         if left:
             self._database.write(lambda tx: images.delete_all_of_organisation(tx, organisation.id))
         elif self._acts.close(organisation.id):

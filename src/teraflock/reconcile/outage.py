@@ -1,11 +1,11 @@
-"""What ran while nobody watched: the server was down, or could not read its hosts for a while.
+"""Settles what ran while the server was down, or could not read its hosts for a while.
 
-A guest is charged for such a time only where it ran on: the engine shows that the guest which runs now was started
-before it was last known to run. All other guests are charged up to the last reading that found their host, as on a host
-that was lost; they are away until `drift.py` finds them running, or starts them again.
+A guest is charged for that time only if it kept running: the engine shows that the guest that runs now was
+started before it was last known to run. All other guests are charged up to the last reading that found their
+host, as on a lost host. They are away until `drift.py` finds them running, or starts them again.
 
-Both are on record: when each site was watched (`site_watch`), and which guests ran on (`ran_unwatched`). From these two
-tables `tera bill verify` proves that nobody pays for an outage.
+Both facts are recorded: when each site was watched (`site_watch`), and which guests kept running
+(`ran_unwatched`). From these two tables `tera bill verify` proves that nobody pays for an outage.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,15 +25,15 @@ from teraflock.reconcile.rentals import matched
 from teraflock.storage.database import Database, Transaction
 
 UNWATCHED: Final = timedelta(seconds=20)
-"""So long after the last reading of a host, nobody has watched it. Four readings fit into it."""
+"""A host counts as not watched this long after its last reading. Four readings fit into it."""
 LOOKS_MAX: Final = 5
-"""A look is repeated where something changed meanwhile; after so many the next turn tries again."""
+"""A look is repeated if something changed in the meantime. After this many, the next turn tries again."""
 
 RandomBytes = Callable[[int], bytes]
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
-    """What an engine shows after a time in which nobody watched these hosts."""
+    """What an engine shows after a time in which these hosts were not watched."""
 
     at: datetime
     hosts: tuple[Host, ...]
@@ -54,14 +54,15 @@ def look(database: Database, driver: ComputeDriver, hosts: Sequence[Host], now: 
 
 
 def ran_on(instance: Instance, sighting: Sighting | None, last_seen: datetime) -> bool:
-    """Whether the guest that runs now is the one that was last known to run."""
+    """Check whether the guest that runs now is the one last known to run."""
     if sighting is None or sighting.seen != Seen.RUNNING or sighting.started_at is None:
         return False
     return sighting.started_at <= max(last_seen, instance.running_since or last_seen)
 
 
 def settle(tx: Transaction, found: Look, from_at: datetime, now: datetime, random_bytes: RandomBytes) -> int:
-    """Record who ran on, and end the charges of all others at the last reading; how many those were."""
+    """Record which guests kept running, and end the charges of all others at the last reading. Return how
+    many those were."""
     count = 0
     for host in found.hosts:
         for instance in store.on_host_in_all_projects(tx, host.id):
@@ -81,7 +82,7 @@ def settle(tx: Transaction, found: Look, from_at: datetime, now: datetime, rando
 def leave_unknown(
     tx: Transaction, instance: Instance, host: Host, now: datetime, random_bytes: RandomBytes
 ) -> None:
-    """Charges end at the last reading, or when the tenant asked for the end if that was before."""
+    """End charges at the last reading, or when the tenant asked for the end if that was earlier."""
     is_asked = instance.wanted != Wanted.RUNNING
     last_seen = min(host.seen_at, instance.wanted_at) if is_asked else host.seen_at
     away = settled(lost(instance))
@@ -89,6 +90,6 @@ def leave_unknown(
 
 
 def _began_after(instance: Instance, found: Look) -> bool:
-    """It was not charged yet when the engine was asked."""
+    """Check whether the instance was not charged yet when the engine was asked."""
     before = found.before.get(instance.id)
     return before is None or before.phase not in BILLABLE

@@ -1,6 +1,7 @@
-"""The end of the process on demand, as by `kill -9`: to see that whatever it left is taken up again.
+"""Ends the process on demand, as `kill -9` would, to test that the next one continues its work.
 
-A point is an operation, a step and a side of it, such as `launch.create:after`; undone, `launch.create:undo:after`.
+A point is an operation, a step and a side of it, such as `launch.create:after`; while undoing,
+`launch.create:undo:after`.
 """
 
 import os
@@ -13,7 +14,7 @@ from teraflock.instance.steps import STEPS
 
 
 def points(operation: Operation) -> tuple[str, ...]:
-    """Every point of an operation at which a process may end."""
+    """Return every point of an operation at which a process can end."""
     found: list[str] = []
     for step in STEPS[operation]:
         sides = ("before", "after", *(("undo:before", "undo:after") if step.undo else ()))
@@ -22,11 +23,12 @@ def points(operation: Operation) -> tuple[str, ...]:
 
 
 def dies_at(words: str) -> Callable[[str], None]:
-    """What the loops call at every point: at those named, separated by commas, it does not return."""
+    """Return the hook that the loops call at every point. It ends the process at the named points, separated
+    by commas."""
     named = frozenset(word.strip() for word in words.split(",") if word.strip())
     if unknown := named - {point for operation in STEPS for point in points(operation)}:
         raise BadInput(
-            f"`{min(unknown)}` is no point at which the server could end",
+            f"Unknown point `{min(unknown)}`",
             hint="Write it as `launch.create:after`: an operation, a step, `before` or `after`",
         )
 

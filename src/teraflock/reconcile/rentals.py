@@ -1,7 +1,7 @@
-"""What is recorded about rented hosts: the machine, where it is reached, and what it costs us.
+"""Records rented hosts: the machine, its endpoints, and what it costs the operator.
 
-The cost is in the host's row, and every change of it is an `instance.cost` event of the installation, which no tenant
-sees. Nothing here decides; `drift.py` and `instances.py` do.
+The cost is in the host's row. Every change is an `instance.cost` event of the installation, which tenants do
+not see. `drift.py` and `instances.py` decide; this module only records.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -28,9 +28,9 @@ RandomBytes = Callable[[int], bytes]
 def matched(
     sightings: Iterable[Sighting], remote_ids: Mapping[str, str]
 ) -> tuple[dict[str, Sighting], list[Sighting]]:
-    """One sighting for each instance, and the machines that are too many.
+    """Return one sighting for each instance, and the extra machines.
 
-    An answer that was lost may leave a second machine for an instance. `remote_ids` names the right one, by instance.
+    A lost response may leave a second machine for an instance. `remote_ids` has the right one by instance.
     """
     seen: dict[str, Sighting] = {}
     spare: list[Sighting] = []
@@ -46,7 +46,7 @@ def matched(
 def note(
     tx: Transaction, before: Instance, after: Instance, done: Done, now: datetime, random_bytes: RandomBytes
 ) -> None:
-    """Record what a step found out about the rented host of an instance."""
+    """Record what a step learned about the rented host of an instance."""
     if before.spec.rental is None or before.host_id is None:
         return
     if done.made is not None:
@@ -62,7 +62,7 @@ def note(
 def note_machine(
     tx: Transaction, instance: Instance, host_id: HostId, made: Made, now: datetime, random_bytes: RandomBytes
 ) -> None:
-    """Record which machine a rented host is and what it costs us, where that is new."""
+    """Record which machine a rented host is and what it costs, if that is new."""
     host = fleet.host(tx, host_id)
     assert host is not None, "a host's row outlives its instance"
     is_new = host.remote_id != made.remote_id
@@ -79,7 +79,7 @@ def note_machine(
 def note_end(
     tx: Transaction, instance: Instance, host_id: HostId, now: datetime, random_bytes: RandomBytes
 ) -> None:
-    """Record that a machine is gone and costs nothing from now on; nothing where none was ever known."""
+    """Record that a machine is gone and costs nothing from now on. Do nothing if none was ever known."""
     host = fleet.host(tx, host_id)
     if host is not None and host.remote_id and host.cost is not None:
         over = replace(host.cost, micros_per_hour=0)

@@ -1,8 +1,8 @@
-"""What must be true of the rows of a backup before the loops of a server see them.
+"""Prepares the rows of a restored backup before the loops of a server read them.
 
-Nobody knows what happened since the backup was made. So what ran is away, and is not charged since its host was last
-seen; the loops find out what became of it. A guest that the engine has and the rows do not know is told, never
-removed. Images are built again from their recipes where the engine lacks them.
+What happened after the backup is unknown. Instances that ran become away, and are not charged since their
+host was last seen; the loops find out their state. A guest that the engine has and the database does not know
+is reported, but never removed. Images that the engine lacks are built again from their recipes.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
-"""All SQL about workers, what they have in hand, and when sites were watched.
+"""All SQL about workers, their leases, and when sites were watched.
 
-What is leased to a worker is its own as long as it says that it lives; a worker nobody has heard of loses all it had.
+A worker keeps its leases as long as it sends heartbeats. A worker without a heartbeat loses all of them.
 """
 
 from datetime import datetime
@@ -14,7 +14,7 @@ from teraflock.storage.database import Transaction
 def lease_due_in_all_projects(
     tx: Transaction, worker: str, *, now: datetime, limit: int
 ) -> tuple[Instance, ...]:
-    """Take in hand what is due and nobody living has in hand. Passes over what somebody is changing right now."""
+    """Lease what is due and not leased to a living worker. Skip rows that another transaction is changing."""
     rows = tx.lock_free(
         f"SELECT {COLUMNS} FROM instance WHERE settled = 0 AND due_at_us <= :now AND (lease_owner = '' OR"
         " lease_owner NOT IN (SELECT id FROM worker WHERE until_us > :now)) ORDER BY due_at_us, id LIMIT :limit",
@@ -40,7 +40,7 @@ def next_due_in_all_projects(tx: Transaction) -> datetime | None:
 
 
 def held_by(tx: Transaction, id: InstanceId, worker: str) -> Instance | None:
-    """The instance as it is now, if the worker still has it in hand."""
+    """Return the current instance if the worker still has its lease."""
     rows = tx.all(
         f"SELECT {COLUMNS} FROM instance WHERE id = :id AND lease_owner = :worker", id=id, worker=worker
     )
@@ -48,7 +48,7 @@ def held_by(tx: Transaction, id: InstanceId, worker: str) -> Instance | None:
 
 
 def lock_held_by(tx: Transaction, id: InstanceId, worker: str) -> Instance | None:
-    """As `held_by`; until the transaction ends nobody else changes it."""
+    """Like `held_by`, but lock the row until the transaction ends."""
     rows = tx.lock(
         f"SELECT {COLUMNS} FROM instance WHERE id = :id AND lease_owner = :worker", id=id, worker=worker
     )
@@ -56,7 +56,7 @@ def lock_held_by(tx: Transaction, id: InstanceId, worker: str) -> Instance | Non
 
 
 def note_step(tx: Transaction, instance: Instance, worker: str, step: str, now: datetime) -> bool:
-    """Write down that a step is done. False, and nothing is written, where the row is not as it was: read it anew."""
+    """Record a completed step. Return False, and write nothing, if the row has changed: read it again."""
     changed = tx.run(
         "UPDATE instance SET step = :step, attempts = 0, operation_since_us = :now, version = version + 1"
         " WHERE id = :id AND lease_owner = :worker AND generation = :generation AND wanted = :wanted"
@@ -79,12 +79,13 @@ def let_go(tx: Transaction, id: InstanceId, worker: str) -> None:
 
 
 def take_away(tx: Transaction, id: InstanceId) -> None:
-    """From whoever has it in hand: the work on it begins at another point, and what he did is of the past."""
+    """Remove the lease of any worker: the operation continues at another step, and that worker's result is
+    obsolete."""
     tx.run("UPDATE instance SET lease_owner = '' WHERE id = :id", id=id)
 
 
 def let_go_all(tx: Transaction) -> None:
-    """For the only worker there is, when it starts: nobody has anything in hand."""
+    """Remove all leases. For a single worker at its start."""
     tx.run("UPDATE instance SET lease_owner = '' WHERE lease_owner <> ''")
     tx.run("DELETE FROM worker")
 
@@ -110,17 +111,17 @@ def is_another_alive(tx: Transaction, worker: str, now: datetime) -> bool:
     return row is not None
 
 
-# Signs of life
+# Heartbeats
 
 
 def watched_until(tx: Transaction, site: str) -> datetime | None:
-    """When a site's hosts were last read; None: never."""
+    """Return when a site's hosts were last read, or None if never."""
     row = tx.one("SELECT MAX(until_us) FROM site_watch WHERE site = :site", site=site)
     return at_microseconds(row[0]) if row and row[0] is not None else None
 
 
 def begin_watch(tx: Transaction, site: str, at: datetime) -> None:
-    """A stretch of watching begins: before it, nobody did."""
+    """Begin a period of watching: the site was not watched before it."""
     tx.run(
         "INSERT INTO site_watch (site, from_us, until_us) VALUES (:site, :us, :us)"
         " ON CONFLICT (site, from_us) DO NOTHING",

@@ -1,4 +1,4 @@
-"""What every loop works with, and all it is given: what there is to do, it reads."""
+"""The dependencies of every loop. Everything else a loop reads from the database."""
 
 from collections.abc import Callable
 
@@ -17,4 +17,4 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     random_bytes: Callable[[int], bytes]
     policy: Policy = Policy()
     wake: Callable[[], None] = lambda: None
-    """Called by a loop that made something due for the instances' loop."""
+    """A loop calls this when it made something due for the instance loop."""

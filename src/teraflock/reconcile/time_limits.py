@@ -1,7 +1,7 @@
-"""The loop that ends instances whose time limit is reached, and records an event some time before.
+"""The loop that ends instances at their time limit, and records an event some time before.
 
-The limit is a time in the row, so a server that was down ends what is overdue when it is back. It is charged until
-the limit, not until the server noticed.
+The limit is a time in the row. A server that was down ends overdue instances when it is back. They are
+charged until the limit, not until the server noticed.
 """
 
 from datetime import datetime, timedelta
@@ -31,7 +31,7 @@ class TimeLimitLoop:
         now = self._around.clock.now()
         with self._around.database.read() as tx:
             near = store.stopping_by_in_all_projects(tx, now + TIME_LIMIT_NOTICE_MAX)
-        due = [each.id for each in near if is_over(each, now) or is_to_be_told(each, now)]
+        due = [each.id for each in near if is_over(each, now) or is_warning_due(each, now)]
         for id in due:
             self._around.database.write(lambda tx, id=id: self._apply(tx, id))  # type: ignore[misc]
         if due:
@@ -43,7 +43,8 @@ class TimeLimitLoop:
             )
 
     def _apply(self, tx: Transaction, id: InstanceId) -> None:
-        """On the row as it is now: it may have been stopped or started anew meanwhile."""
+        """Apply the limit to the current row: the instance may have been stopped or restarted in the
+        meantime."""
         before = store.by_id_in_all_projects(tx, id)
         if before is None or before.wanted != Wanted.RUNNING or before.stop_at is None:
             return
@@ -51,7 +52,7 @@ class TimeLimitLoop:
         if is_over(before, now):
             kind, after = "instance.time_limit", replace(ended(before, before.stop_at), due_at=now)
             after = settled(after)
-        elif is_to_be_told(before, now):
+        elif is_warning_due(before, now):
             kind, after = "instance.ends_soon", replace(before, stop_told=True)
         else:
             return
@@ -67,7 +68,7 @@ def is_over(instance: Instance, now: datetime) -> bool:
     return now >= instance.stop_at
 
 
-def is_to_be_told(instance: Instance, now: datetime) -> bool:
+def is_warning_due(instance: Instance, now: datetime) -> bool:
     seconds = instance.spec.time_limit_seconds
     if instance.stop_at is None or instance.stop_told or seconds is None:
         return False

@@ -1,8 +1,8 @@
-"""The loop that reads the counters of what guests send out of the house.
+"""The loop that reads the counters of what guests send out of their host.
 
-State comes by events; a counter has to be read. How often is a matter of how soon a bill and a budget know: nothing is
-lost between two readings, for the counters are the engine's, and a stop and a delete read them once more (see
-`instance/steps.py`). Any number of processes may read: what tells nothing new is not kept.
+The interval decides only how soon bills and budgets know. Nothing is lost between two readings: the engine
+keeps the counters, and a stop and a delete read them once more (see `instance/steps.py`). Any number of
+processes may read, because a reading without news is not stored.
 """
 
 import logging
@@ -21,7 +21,8 @@ from teraflock.storage.database import Transaction
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
 BYTES_MIN: Final = 1 << 20
-"""Below, it waits for the next reading: the chatter of an idle guest is a row a day, not one a minute."""
+"""A smaller change waits for the next reading, so that an idle guest adds a row a day instead of one a
+minute."""
 
 
 class TrafficLoop:
@@ -35,7 +36,7 @@ class TrafficLoop:
             try:
                 counters = [each for each in driver.all_sent() if each.bytes]
             except TeraflockError as error:
-                LOG.warning("%s: its counters cannot be read: %s", driver.site, error.sentence)
+                LOG.warning("%s: cannot read its counters: %s", driver.site, error.sentence)
                 continue
             if counters:
                 now = self._around.clock.now()
@@ -43,6 +44,6 @@ class TrafficLoop:
 
 
 def keep(tx: Transaction, counters: Sequence[Sent], now: datetime, *, bytes_min: int = 1) -> int:
-    """Keep readings, never in a day that is closed: the clock may have stepped back."""
+    """Store readings, but never in a closed day: the clock may have been set back."""
     closed_us = bill_store.cursor(tx).booked_until_us
     return readings.keep(tx, counters, max(microseconds(now), closed_us), bytes_min=bytes_min)

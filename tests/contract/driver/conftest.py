@@ -1,4 +1,4 @@
-"""One suite for all engines. The real ones run where they are installed."""
+"""One suite for all engines. Real engines are tested if they are installed."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""The ground a contract test stands on: a driver, and what a test must know of its surroundings to be fair to it.
+"""The test ground of a contract test: a driver, and what differs between engines.
 
-Every machine that a ground hands out has an id, an address and ports of its own, and is deleted when the test ends:
-on a real engine tests share it, one after the other.
+Every machine from a ground has its own id, address and ports, and is deleted when the test ends: tests share
+a real engine, one after the other.
 """
 
 import itertools
@@ -27,11 +27,11 @@ from teraflock.tenant.model import ProjectId
 LOOKS_MAX = 600
 STAGES = ("prepare", "create", "start", "expose", "ready")
 BROKEN_OFF = tuple(STAGES[:length] for length in range(len(STAGES) + 1))
-"""A launch broken off after each of its calls."""
+"""Launches interrupted after each of their calls."""
 
 
 def network(number: int) -> Network:
-    """The network of the project with this number."""
+    """Return the network of the project with this number."""
     return Network(
         project_id=ProjectId(f"prj_contract{number:08d}"),
         number=number,
@@ -46,14 +46,14 @@ class Surroundings(Protocol):
     name: str
     real: bool
     image: str
-    """An image that the engine holds, and that boots."""
+    """An image that the engine has and that boots."""
     image_broken: str
-    """One that does not boot."""
+    """An image that does not boot."""
 
     def pass_time(self, seconds: float) -> None: ...
 
     def port_answers(self, machine: Machine, port: Port) -> bool:
-        """Whether the port of the host leads into the guest."""
+        """Check whether the host's port leads to the guest."""
         ...
 
 
@@ -91,7 +91,7 @@ class Ground:
         return made
 
     def advance(self, machine: Machine, stage: str) -> None:
-        """One call of a launch; the last of them waits until the guest answers."""
+        """Make one call of a launch. The last call waits until the guest answers."""
         if stage == "create":
             self.create(machine)
         elif stage == "start":
@@ -103,16 +103,16 @@ class Ground:
             call(machine)
 
     def create(self, machine: Machine) -> None:
-        """Make it, and wait until a listing shows it: a test looks at machines by their marks alone."""
+        """Create a machine and wait until a listing shows it: tests find machines only by their labels."""
         self.driver.create(machine)
         for _ in range(LOOKS_MAX):
             if machine.id in self.sighted():
                 return
             self.around.pass_time(0.5)
-        raise AssertionError("the machine does not appear")
+        raise AssertionError("the machine is not listed")
 
     def up(self, **changes: object) -> Machine:
-        """A machine that runs and answers."""
+        """Return a machine that runs and answers."""
         machine = self.machine(**changes)  # type: ignore[arg-type]
         for stage in STAGES:
             self.advance(machine, stage)
@@ -140,9 +140,9 @@ class Ground:
 
 
 def refused(call: Callable[[], object]) -> str:
-    """The code with which a call is refused."""
+    """Return the error code with which a call is refused."""
     try:
         call()
     except EngineRefused as error:
         return error.code
-    raise AssertionError("it was not refused")
+    raise AssertionError("the call was not refused")

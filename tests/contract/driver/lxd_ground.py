@@ -1,4 +1,4 @@
-"""Real LXD or Incus as a ground: in namespaces of its own, see `tests/engine/house.py`."""
+"""Real LXD or Incus as a test ground, in its own namespaces; see `tests/engine/house.py`."""
 
 import os
 import socket
@@ -37,7 +37,7 @@ class LxdSurroundings:
         time.sleep(seconds)
 
     def port_answers(self, machine: Machine, port: Port) -> bool:
-        """Asked from outside: the guest's SSH server says its name through the host's port."""
+        """Check from outside: the guest's SSH server must answer on the host's port."""
         said = self.house.outside(sys.executable, "-c", KNOCK, INSIDE_ADDRESS, str(port.host_port))
         return said.returncode == 0 and "SSH-" in said.stdout
 

@@ -1,4 +1,4 @@
-"""The simulated engine as a ground, in all its forms."""
+"""The simulated engine as a test ground, in all its forms."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,5 @@
-"""Words of every kind go to an engine and come back as they were: many on the simulated one, a few on a real one."""
+"""Text of every kind passes through an engine unchanged: many examples on the simulated engine, a few on a
+real one."""
 
 import string
 
@@ -29,13 +30,13 @@ VARIABLES = st.dictionaries(
 
 
 def examples(ground: Ground) -> settings:
-    """A real engine takes seconds for each, so its failures are not made smaller either."""
+    """Limit the examples: a real engine takes seconds for each, so failures are not shrunk either."""
     if ground.around.real:
         return settings(max_examples=3, deadline=None, phases=[Phase.generate])
     return settings(max_examples=60, deadline=None)
 
 
-def test_words_of_a_program(ground: Ground) -> None:
+def test_arguments_survive_unchanged(ground: Ground) -> None:
     machine = ground.up()
 
     @examples(ground)
@@ -46,7 +47,7 @@ def test_words_of_a_program(ground: Ground) -> None:
     come_back()
 
 
-def test_contents_of_files(ground: Ground) -> None:
+def test_file_contents_survive_unchanged(ground: Ground) -> None:
     machine = ground.up()
 
     @examples(ground)
@@ -58,7 +59,7 @@ def test_contents_of_files(ground: Ground) -> None:
     come_back()
 
 
-def test_what_a_machine_is_told_of_itself(ground: Ground) -> None:
+def test_machine_metadata_survives_unchanged(ground: Ground) -> None:
     @examples(ground)
     @given(
         hostname=NAME,

@@ -1,4 +1,5 @@
-"""What is inside a guest, on every engine: programs, the instance's own command, snapshots, images made of it."""
+"""The inside of a guest, on every engine: programs, the instance's command, snapshots, and images made from
+it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -32,19 +33,19 @@ def test_programs_run_with_input_output_and_exit_code(ground: Ground) -> None:
     assert b"No such file" in ran.stderr
 
 
-def test_words_reach_a_program_as_they_are(ground: Ground) -> None:
+def test_arguments_reach_a_program_unchanged(ground: Ground) -> None:
     machine = ground.up()
     words = ("$HOME", "a b", ";", "`id`", "$(id)", "'", '"', "*", "\n", "\\", "é", "--", "|", ">x")
     assert ground.words(machine, "echo", *words).decode() == " ".join(words) + "\n"
 
 
-def test_a_program_that_is_not_there(ground: Ground) -> None:
+def test_missing_program_exits_with_127(ground: Ground) -> None:
     machine = ground.up()
     ran = ground.driver.run(machine.handle, ("no-such-program",), stdin=b"", seconds_max=30)
     assert ran.exit_code != 0
 
 
-def test_a_program_that_takes_too_long_is_cut_off(ground: Ground) -> None:
+def test_program_over_its_time_limit_is_killed(ground: Ground) -> None:
     machine = ground.up()
     ran = ground.driver.run(machine.handle, ("sleep", "1000"), stdin=b"", seconds_max=0.5)
     assert ran.exit_code != 0
@@ -62,7 +63,7 @@ def test_an_instance_without_a_command_has_no_state_of_it(ground: Ground) -> Non
 @pytest.mark.parametrize(
     ("command", "exit_code", "log"), [(("echo", "it is", "done"), 0, b"it is done\n"), (("false",), 1, b"")]
 )
-def test_a_command_runs_and_its_end_is_kept(
+def test_command_runs_and_its_result_is_kept(
     ground: Ground, command: tuple[str, ...], exit_code: int, log: bytes
 ) -> None:
     machine = ground.up(command=command)
@@ -71,17 +72,17 @@ def test_a_command_runs_and_its_end_is_kept(
     ground.driver.start(machine.handle)
     ground.answers(machine)
     again = ground.driver.command_state(machine.handle)
-    assert again == CommandState(exit_code=exit_code, log=log), "what ended does not begin again"
+    assert again == CommandState(exit_code=exit_code, log=log), "a command that ended does not run again"
 
 
-def test_a_command_under_way_has_no_exit_code(ground: Ground) -> None:
+def test_running_command_has_no_exit_code(ground: Ground) -> None:
     machine = ground.up(command=("sleep", "100000"))
     state = ground.driver.command_state(machine.handle)
     assert state is not None
     assert state.exit_code is None
 
 
-def test_snapshots_bring_a_disk_back(ground: Ground) -> None:
+def test_snapshot_restores_the_disk(ground: Ground) -> None:
     _needs(ground, Capability.SNAPSHOTS)
     machine = ground.up()
     handle = machine.handle
@@ -104,7 +105,7 @@ def test_snapshots_bring_a_disk_back(ground: Ground) -> None:
     ground.driver.restore(handle, SECOND)
 
 
-def test_a_snapshot_says_the_same_size_whenever_it_is_asked_for(ground: Ground) -> None:
+def test_repeated_snapshot_returns_the_same_size(ground: Ground) -> None:
     _needs(ground, Capability.SNAPSHOTS)
     machine = ground.up()
     ground.words(machine, "tee", "/root/file", stdin=bytes(100_000))
@@ -116,7 +117,7 @@ def test_a_snapshot_says_the_same_size_whenever_it_is_asked_for(ground: Ground) 
     assert ground.driver.snapshot(machine.handle, FIRST) == size
 
 
-def test_a_counter_of_what_was_sent_outlives_a_stop_and_ends_with_its_instance(ground: Ground) -> None:
+def test_traffic_counter_survives_a_stop_and_ends_with_its_instance(ground: Ground) -> None:
     _needs(ground, Capability.TRAFFIC)
     machine = ground.up()
     before = ground.driver.sent(machine.handle)
@@ -131,13 +132,15 @@ def test_a_counter_of_what_was_sent_outlives_a_stop_and_ends_with_its_instance(g
     ground.answers(machine)
     again = ground.driver.sent(machine.handle)
     assert again is not None
-    assert again.epoch != after.epoch or again.bytes >= after.bytes, "what begins anew says so"
+    assert again.epoch != after.epoch or again.bytes >= after.bytes, (
+        "a counter that starts again has a new epoch"
+    )
     ground.driver.delete(machine.handle)
     assert ground.driver.sent(machine.handle) is None
     assert machine.id not in {each.instance_id for each in ground.driver.all_sent()}
 
 
-def test_a_deleted_instance_takes_its_snapshots_along(ground: Ground) -> None:
+def test_delete_removes_snapshots(ground: Ground) -> None:
     _needs(ground, Capability.SNAPSHOTS)
     machine = ground.up()
     ground.driver.snapshot(machine.handle, FIRST)
@@ -148,7 +151,7 @@ def test_a_deleted_instance_takes_its_snapshots_along(ground: Ground) -> None:
         ground.driver.restore(machine.handle, FIRST)
 
 
-def test_images_are_made_of_instances(ground: Ground) -> None:
+def test_images_can_be_made_from_instances(ground: Ground) -> None:
     _needs(ground, Capability.IMAGES_FROM_INSTANCES)
     machine = ground.up()
     ground.words(machine, "tee", "/root/file", stdin=b"mine")
@@ -161,7 +164,7 @@ def test_images_are_made_of_instances(ground: Ground) -> None:
         made = ground.up(image=PUBLISHED)
         assert ground.words(made, "cat", "/root/file") == b"mine"
         assert ground.words(made, "hostname").decode().strip() == made.hostname
-        assert ground.answers(made).host_key != first, "a key that two guests have is nobody's"
+        assert ground.answers(made).host_key != first, "two guests must not share a host key"
         ground.driver.delete(made.handle)
     finally:
         for _ in range(2):
@@ -169,7 +172,7 @@ def test_images_are_made_of_instances(ground: Ground) -> None:
     assert PUBLISHED not in ground.driver.images()
 
 
-def test_an_image_that_is_held_is_not_built_again(ground: Ground) -> None:
+def test_image_on_the_engine_is_not_built_again(ground: Ground) -> None:
     _needs(ground, Capability.BUILDS)
     before = ground.driver.images()
     ground.driver.build_image(ground.around.image, "base")
@@ -177,7 +180,7 @@ def test_an_image_that_is_held_is_not_built_again(ground: Ground) -> None:
     assert before[ground.around.image] > 0
 
 
-def test_what_was_given_is_inside(ground: Ground) -> None:
+def test_guest_contains_its_configuration(ground: Ground) -> None:
     keys = ("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ one", "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABAQ two")
     machine = ground.up(
         authorized_keys=keys, user_data="not a script: $(id) {{ x }}\n", environment={"WORD": "a b;c"}
@@ -205,10 +208,10 @@ def _ended(
 
 def _needs(ground: Ground, capability: Capability) -> None:
     if not ground.can(capability):
-        pytest.skip(f"this engine has no {capability}")
+        pytest.skip(f"this engine does not support {capability}")
 
 
-def test_a_command_of_a_new_run_begins_anew_with_an_empty_log(ground: Ground) -> None:
+def test_new_run_starts_the_command_with_an_empty_log(ground: Ground) -> None:
     machine = ground.up(command=("echo", "done"))
     assert _ended(ground, machine) == CommandState(exit_code=0, log=b"done\n")
     ground.driver.stop(machine.handle, force=False)
@@ -220,11 +223,11 @@ def test_a_command_of_a_new_run_begins_anew_with_an_empty_log(ground: Ground) ->
     ground.answers(again)
     assert _ended(ground, again) == CommandState(exit_code=0, log=b"done\n")
     ground.driver.stop(machine.handle, force=True)
-    ground.driver.resize(again)  # the same run: what it left stays
+    ground.driver.resize(again)  # the same run: its results stay
     assert ground.driver.command_state(machine.handle) == CommandState(exit_code=0, log=b"done\n")
 
 
-def test_the_end_of_user_data_can_be_read(ground: Ground) -> None:
+def test_exit_code_of_user_data_can_be_read(ground: Ground) -> None:
     script = "#!/bin/sh\necho it is done\nexit 5\n"
     machine = ground.up(user_data=script)
     assert _ended(ground, machine, ground.driver.user_data_state) == CommandState(
@@ -232,7 +235,7 @@ def test_the_end_of_user_data_can_be_read(ground: Ground) -> None:
     )
     ground.driver.stop(machine.handle, force=True)
     state = ground.driver.user_data_state(machine.handle)
-    assert state == CommandState(exit_code=5, log=b"it is done\n"), "also of one that is stopped"
+    assert state == CommandState(exit_code=5, log=b"it is done\n"), "also for a stopped instance"
     assert ground.driver.user_data_state(ground.up().handle) is None
 
 
@@ -254,7 +257,7 @@ def test_files_can_be_read_running_and_stopped(ground: Ground) -> None:
             pass
 
 
-def test_links_of_a_guest_do_not_lead_to_the_host(ground: Ground, tmp_path: Path) -> None:
+def test_links_in_a_guest_do_not_reach_the_host(ground: Ground, tmp_path: Path) -> None:
     if not ground.around.real:
         pytest.skip("a simulated guest has no links")
     secret = tmp_path / "secret"

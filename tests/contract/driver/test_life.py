@@ -1,4 +1,4 @@
-"""An instance from nothing to nothing, on every engine: each call, each call twice, and broken off anywhere."""
+"""The life cycle of an instance, on every engine: each call, each call twice, and interrupted at any point."""
 
 import pytest
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from teraflock.instance.model import InstanceId
 UNKNOWN = InstanceId("ins_zzzzzzzzzzzzzzzz")
 
 
-def test_hosts_tell_what_they_have(ground: Ground) -> None:
+def test_hosts_report_what_they_have(ground: Ground) -> None:
     driver: ComputeDriver = ground.driver
     hosts = driver.hosts()
     assert bool(hosts) == ground.can(Capability.PLACEMENT)
@@ -44,7 +44,9 @@ def test_a_launch_ends_with_a_guest_that_answers(ground: Ground) -> None:
     assert (seen.slots or (), seen.altered) == ((), False)
     assert (seen.made is not None) == (not ground.can(Capability.PLACEMENT))
     assert seen in list(ground.driver.sightings())
-    assert seen.started_at is not None, "by this it is told whether a guest ran on while nobody watched"
+    assert seen.started_at is not None, (
+        "the start time shows whether a guest kept running while the server did not watch"
+    )
     ground.driver.stop(machine.handle, force=True)
     stopped = ground.driver.look(machine.handle)
     assert stopped is not None
@@ -58,7 +60,7 @@ def test_a_launch_ends_with_a_guest_that_answers(ground: Ground) -> None:
     assert ground.words(machine, "hostname").decode().strip() == machine.hostname
 
 
-def test_every_call_of_a_life_may_be_made_twice(ground: Ground) -> None:
+def test_every_call_is_idempotent(ground: Ground) -> None:
     machine = ground.machine()
     driver = ground.driver
     keys = set()
@@ -80,7 +82,7 @@ def test_every_call_of_a_life_may_be_made_twice(ground: Ground) -> None:
     assert machine.id not in ground.sighted()
 
 
-def test_what_was_made_is_not_made_anew(ground: Ground) -> None:
+def test_existing_machine_is_not_created_again(ground: Ground) -> None:
     machine = ground.up()
     ground.words(machine, "tee", "/root/kept", stdin=b"mine")
     for stage in ("prepare", "create", "start", "expose", "ready"):
@@ -97,14 +99,15 @@ def test_a_delete_after_any_call_leaves_nothing(ground: Ground, done: tuple[str,
     assert ground.driver.look(machine.handle) is None
     assert machine.id not in ground.sighted()
     assert not any(ground.around.port_answers(machine, port) for port in machine.ports)
-    again = replace(ground.machine(), address=machine.address, ports=machine.ports)  # all it had is free
+    # Everything it had is free.
+    again = replace(ground.machine(), address=machine.address, ports=machine.ports)
     for stage in STAGES:
         ground.advance(again, stage)
     assert _seen(ground, again.handle) == Seen.RUNNING
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_a_stop_right_after_the_start_holds(ground: Ground, force: bool) -> None:
+def test_stop_right_after_start_is_effective(ground: Ground, force: bool) -> None:
     machine = ground.machine()
     for stage in ("prepare", "create", "start"):
         ground.advance(machine, stage)
@@ -119,7 +122,7 @@ def test_a_stop_keeps_the_disk(ground: Ground) -> None:
     ground.driver.stop(machine.handle, force=False)
     ground.driver.start(machine.handle)
     assert ground.answers(machine).host_key == first, (
-        "the guest is the same: no client may be warned of another"
+        "the guest keeps its host key, so that SSH clients do not warn"
     )
     assert ground.words(machine, "cat", "/root/kept") == b"\x00\xffmine"
 
@@ -148,7 +151,7 @@ def test_limits_change(ground: Ground) -> None:
     assert seen.seen == (Seen.RUNNING if ground.can(Capability.LIVE_RESIZE) else Seen.STOPPED)
 
 
-def test_limits_become_smaller_at_rest(ground: Ground) -> None:
+def test_limits_can_shrink_while_stopped(ground: Ground) -> None:
     machine = ground.up(vcpus=2, ram_bytes=512 * MIB)
     ground.driver.stop(machine.handle, force=True)
     ground.driver.resize(replace(machine, vcpus=1, ram_bytes=256 * MIB))
@@ -159,8 +162,8 @@ def test_limits_become_smaller_at_rest(ground: Ground) -> None:
     assert (seen.vcpus, seen.ram_bytes) == (1, 256 * MIB)
 
 
-def test_what_is_not_there(ground: Ground) -> None:
-    """What ends something has nothing to do; what needs something says that it is missing."""
+def test_calls_on_a_missing_instance(ground: Ground) -> None:
+    """Calls that end something succeed; calls that need something report that it is missing."""
     driver, machine = ground.driver, ground.machine(handle=Handle(UNKNOWN, ground.host))
     handle = machine.handle
     driver.stop(handle, force=False)
@@ -186,7 +189,7 @@ def test_what_is_not_there(ground: Ground) -> None:
     assert UNKNOWN not in ground.sighted()
 
 
-def test_what_comes_too_early_is_refused(ground: Ground) -> None:
+def test_calls_before_create_are_refused(ground: Ground) -> None:
     machine = ground.machine(project=7)
     ground.driver.prepare(machine)
     with pytest.raises(EngineRefused):
@@ -203,7 +206,7 @@ def test_what_comes_too_early_is_refused(ground: Ground) -> None:
     assert _seen(ground, machine.handle) == Seen.STOPPED
 
 
-def test_a_guest_that_does_not_boot_says_so_in_the_end(ground: Ground) -> None:
+def test_guest_that_does_not_boot_is_reported(ground: Ground) -> None:
     machine = ground.machine(image=ground.around.image_broken)
     for stage in ("prepare", "create", "start", "expose"):
         ground.advance(machine, stage)
@@ -223,7 +226,7 @@ def test_sightings_are_complete(ground: Ground) -> None:
     assert ground.sighted() == before | {machine.id for machine in machines}
 
 
-def test_a_network_goes_with_its_last_instance(ground: Ground) -> None:
+def test_network_can_be_removed_after_its_last_instance(ground: Ground) -> None:
     machine = ground.machine(project=9)
     ground.driver.prepare(machine)
     ground.create(machine)

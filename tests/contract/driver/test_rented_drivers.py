@@ -1,6 +1,6 @@
-"""What every driver of a cloud that rents out machines promises, tried on the template over a fake cloud.
+"""The contract of drivers for clouds that rent out machines, tested on the template with a fake cloud.
 
-A driver copied from the template is added to `drivers` below, over a fake of its own cloud.
+Add a driver copied from the template to `drivers` below, with a fake of its own cloud.
 """
 
 from collections.abc import Iterable, Sequence
@@ -49,7 +49,7 @@ TYPE = MachineType(
 
 
 class FilledIn(TemplateDriver):
-    """The template with its four methods filled in, over machines in a dictionary."""
+    """The template with its four methods implemented, over machines in a dictionary."""
 
     def __init__(self, clock: FixedClock) -> None:
         super().__init__("sky", "mark", clock, url="", key="")
@@ -96,7 +96,7 @@ def machine(token: str = "ins_1.1.0", asked_at: datetime | None = None) -> Machi
     )  # fmt: skip
 
 
-def test_the_template_is_a_driver_and_says_what_to_fill_in(tmp_path: Path, clock: FixedClock) -> None:
+def test_template_is_a_driver_and_names_missing_methods(tmp_path: Path, clock: FixedClock) -> None:
     assert "_template" not in registry.kinds()
     key = tmp_path / "key"
     key.write_text("secret\n")
@@ -119,9 +119,7 @@ def test_a_machine_is_rented_once(driver: FilledIn) -> None:
     assert len(driver.there) == 1
 
 
-def test_a_lost_answer_is_looked_for_before_anything_is_rented_again(
-    driver: FilledIn, clock: FixedClock
-) -> None:
+def test_lost_response_does_not_rent_twice(driver: FilledIn, clock: FixedClock) -> None:
     driver.loses_answers = True
     with pytest.raises(EngineDown):
         driver.create(machine())
@@ -135,7 +133,7 @@ def test_a_lost_answer_is_looked_for_before_anything_is_rented_again(
     driver.there.clear()
     clock.move(GRACE)
     assert driver.create(machine(asked_at=START)).remote_id == "m-1", (
-        "it must have shown by now: there is none"
+        "it must be listed by now, so there is none"
     )
 
 
@@ -145,7 +143,7 @@ def test_a_machine_of_an_older_launch_is_given_back_first(driver: FilledIn) -> N
     assert [each.token for each in driver.there.values()] == ["ins_1.4.0"]
 
 
-def test_ready_says_where_it_is_reached(driver: FilledIn, clock: FixedClock) -> None:
+def test_ready_returns_endpoints(driver: FilledIn, clock: FixedClock) -> None:
     with pytest.raises(EngineMissing):
         driver.ready(machine())
     assert "listed" in driver.ready(machine(asked_at=START)).doing
@@ -166,7 +164,7 @@ def test_ready_says_where_it_is_reached(driver: FilledIn, clock: FixedClock) -> 
         driver.ready(machine())
 
 
-def test_a_delete_gives_back_the_one_that_is_named_or_all(driver: FilledIn) -> None:
+def test_delete_gives_back_the_named_machine_or_all(driver: FilledIn) -> None:
     driver.create(machine())
     driver.there["m-9"] = replace(driver.there["m-1"], remote_id="m-9")
     driver.delete(Handle(InstanceId("ins_1"), "", "m-9"))
@@ -176,7 +174,7 @@ def test_a_delete_gives_back_the_one_that_is_named_or_all(driver: FilledIn) -> N
     assert (driver.there, list(driver.sightings()), driver.look(machine().handle)) == ({}, [], None)
 
 
-def test_what_the_cloud_cannot_do_is_refused(driver: FilledIn) -> None:
+def test_unsupported_calls_are_refused(driver: FilledIn) -> None:
     handle = machine().handle
     calls = (
         lambda: driver.stop(handle, force=True),

@@ -95,7 +95,7 @@ def test_a_lost_disk_is_shown_until_it_is_acknowledged(house: House) -> None:
     house.trouble.deleted_by_hand(instance.id)
     house.settle()
     assert seen(house).phase == Phase.RUNNING
-    assert seen(house).notice.startswith("Its disk was lost at 2026-11-15")
+    assert seen(house).notice.startswith("Its disk and snapshots were lost at 2026-11-15")
     house.service.stop(house.tenant.actor, house.tenant.project, "web")
     house.settle()
     assert seen(house).notice

@@ -1,4 +1,4 @@
-"""Archives of images nobody has any more are removed, the shipped base stays."""
+"""Archives of unused images are removed; the archive of the base image is kept."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from teraflock.drivers.lxd.images import forget_archive
 DIGEST = "0123456789abcdef0123"
 
 
-def test_an_archive_goes_with_its_last_image_and_the_base_stays(tmp_path: Path) -> None:
+def test_archive_is_removed_with_its_last_image_except_base(tmp_path: Path) -> None:
     names = (
         "pytorch-0123456789abcdef.tar.zst",
         "base-0123456789abcdef.tar.zst",

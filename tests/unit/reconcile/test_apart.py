@@ -1,4 +1,4 @@
-"""A site that hangs delays no other, and is not asked again before it has answered."""
+"""A site that hangs does not delay others, and gets no new request until it has answered."""
 
 import threading
 from collections import Counter
@@ -19,7 +19,7 @@ def engine(site: str) -> SimulatedEngine:
     )
 
 
-def test_a_site_that_hangs_delays_no_other() -> None:
+def test_hanging_site_does_not_delay_others() -> None:
     answered, turns = threading.Event(), Counter[str]()
 
     def turn_of(driver: ComputeDriver) -> None:
@@ -38,7 +38,7 @@ def test_a_site_that_hangs_delays_no_other() -> None:
     assert turns == {"slow": 2, "quick": 4}
 
 
-def test_one_site_alone_needs_no_thread() -> None:
+def test_single_site_needs_no_thread() -> None:
     threads = []
     Apart(Engines([engine("only")]), lambda driver: threads.append(threading.current_thread()), "test").turn()
     assert threads == [threading.current_thread()]

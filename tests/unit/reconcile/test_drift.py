@@ -1,4 +1,4 @@
-"""What differs between an engine and our books is found, and nothing else is touched."""
+"""Drift finds every difference between an engine and the database, and changes nothing else."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,7 +58,7 @@ def test_only_what_differs_is_repaired(
     assert all(
         by_id[id].phase == Phase.STOPPED and seen[id] in (Seen.RUNNING, Seen.PENDING) for id in drift.stop
     )
-    assert {sighting.instance_id for sighting in drift.strange} == seen.keys() - by_id.keys()
+    assert {sighting.instance_id for sighting in drift.unknown} == seen.keys() - by_id.keys()
     for each in kept:
         calm = each.phase == Phase.RUNNING and seen.get(each.id) == Seen.RUNNING
         if calm:
@@ -70,9 +70,7 @@ def test_only_what_differs_is_repaired(
 
 
 @given(kept_rows, sightings)
-def test_limits_and_cards_of_what_runs_at_rest_are_compared_and_of_nothing_else(
-    kept: Kept, sighting: Sighting
-) -> None:
+def test_limits_and_cards_are_compared_only_for_idle_running_guests(kept: Kept, sighting: Sighting) -> None:
     drift = decide([kept], {kept.id: sighting}, frozenset(HOSTS))
     compared = kept.phase == Phase.RUNNING and not kept.busy and sighting.seen == Seen.RUNNING
     cards = sighting.slots is not None and set(sighting.slots) != set(kept.slots)
@@ -85,12 +83,12 @@ def test_limits_and_cards_of_what_runs_at_rest_are_compared_and_of_nothing_else(
     assert drift.exchange == ((kept.id,) if compared and cards else ())
     assert drift.refit == ((kept.id,) if compared and not cards and (limits or sighting.altered) else ())
     assert bool(drift) == any(
-        (drift.start, drift.stop, drift.remake, drift.back, drift.refit, drift.exchange, drift.strange)
+        (drift.start, drift.stop, drift.remake, drift.back, drift.refit, drift.exchange, drift.unknown)
     )
 
 
 @given(kept_rows)
-def test_what_is_as_it_was_given_does_not_drift(kept: Kept) -> None:
+def test_unchanged_instance_does_not_drift(kept: Kept) -> None:
     as_given = Sighting(
         instance_id=InstanceId(kept.id),
         host=kept.host,

@@ -1,4 +1,4 @@
-"""When a guest counts as having run on while nobody watched."""
+"""When a guest counts as having kept running while the server did not watch."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -15,7 +15,7 @@ RUNS = Sighting(instance_id=InstanceId("ins_1"), host="h", seen=Seen.RUNNING, st
 
 
 class Known:
-    """As much of an instance as is asked for."""
+    """The fields of an instance that these rules read."""
 
     def __init__(self, running_since: datetime | None) -> None:
         self.running_since = running_since
@@ -36,15 +36,15 @@ class Known:
     ids=[
         "started before the last reading",
         "started at the last reading",
-        "started since: it is another boot",
-        "started since, and known to run since then",
-        "the engine does not tell",
+        "started after it: another boot",
+        "started after it, and known to run since then",
+        "the engine does not report the start",
         "stands still",
-        "on its way",
+        "still starting",
         "not there",
     ],
 )
-def test_only_the_same_guest_ran_on(
+def test_only_the_same_guest_kept_running(
     sighting: Sighting | None, running_since: datetime | None, expected: bool
 ) -> None:
     assert ran_on(Known(running_since), sighting, LAST) is expected  # type: ignore[arg-type]

@@ -1,4 +1,5 @@
-"""A worker that slept longer than its lease calls no engine and writes nothing, wherever it fell asleep."""
+"""A worker that was suspended longer than its lease calls no engine and writes nothing, wherever it was
+suspended."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -31,7 +32,7 @@ def house(tmp_path: Path) -> Iterator[House]:
 
 
 def asleep_at(house: House, point: str, meanwhile: Callable[[], None]) -> Callable[[str], None]:
-    """What a worker calls at every point: at this one it sleeps once, while others work."""
+    """Return a hook that suspends the worker once, at this point, while others work."""
     left = [point]
 
     def reach(here: str) -> None:
@@ -44,7 +45,7 @@ def asleep_at(house: House, point: str, meanwhile: Callable[[], None]) -> Callab
 
 
 @pytest.mark.parametrize("step", STEPS_OF_LAUNCH)
-def test_who_slept_before_a_call_does_not_make_it(
+def test_worker_suspended_before_a_call_does_not_make_it(
     house: House, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called: list[str] = []
@@ -64,16 +65,16 @@ def test_who_slept_before_a_call_does_not_make_it(
     assert called == []
     house.wait(1)
     other.turn()
-    assert step in called, "whoever takes over makes it"
+    assert step in called, "the next worker creates it"
     house.settle()
     assert faults(house.database, house.world, house.clock.now()) == []
 
 
 @pytest.mark.parametrize("step", STEPS_OF_LAUNCH)
-def test_who_slept_through_the_work_of_another_disturbs_nothing(
+def test_worker_suspended_during_another_s_work_changes_nothing(
     house: House, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Meanwhile it was brought up by the other, and stopped: the call that was about to be made could undo that."""
+    """Another worker started and stopped the instance in the meantime: the pending call could undo that."""
     sleeper, other = house.workers
 
     def brought_up_and_stopped() -> None:
@@ -91,8 +92,9 @@ def test_who_slept_through_the_work_of_another_disturbs_nothing(
     assert faults(house.database, house.world, house.clock.now()) == []
 
 
-def test_a_thread_that_was_overtaken_by_its_own_process_does_nothing(house: House) -> None:
-    """It slept, another took the row and died, and its own process leased it again, at the very same point."""
+def test_thread_overtaken_by_its_own_process_does_nothing(house: House) -> None:
+    """It was suspended, another worker leased the row and died, and its own process leased it again at the
+    same step."""
     sleeper, other = house.workers
     sleeper.lease()
     (old,) = sleeper.in_hand

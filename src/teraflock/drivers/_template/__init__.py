@@ -1,11 +1,12 @@
-"""A driver to copy: what a cloud that rents out machines needs, with the calls left open.
+"""A driver to copy: what a cloud that rents out machines needs, without the API calls.
 
-1. Copy this folder to `drivers/<kind>/`, and rename the class. The name of the folder is the `kind` of its sites.
-2. In `driver.py`, fill in `types`, `_machines`, `_rent` and `_give_back`. Every error of the cloud becomes one of those
-   in `instance/driver.py`: that decides whether a launch is repeated, tried elsewhere or given up.
+1. Copy this folder to `drivers/<kind>/`, and rename the class. The folder name is the `kind` of its sites.
+2. In `driver.py`, implement `types`, `_machines`, `_rent` and `_give_back`. Map every error of the cloud to
+   one in `instance/driver.py`: the error decides whether a launch is retried, tried elsewhere or abandoned.
 3. In `site.py`, declare the options and which of them are secrets.
-4. Name more capabilities only together with the calls they promise.
-5. Run `tests/contract/driver/test_rented_drivers.py` against a fake of the cloud, as it does with this template.
+4. Add a capability only together with the calls that it needs.
+5. Run `tests/contract/driver/test_rented_drivers.py` against a fake of the cloud, as it does with this
+   template.
 
-As it is, every call ends in an error that says which method to fill in.
+Until then, every call raises an error that names the method to implement.
 """

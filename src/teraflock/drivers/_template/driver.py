@@ -1,4 +1,4 @@
-"""The driver of a cloud that rents out machines, with the calls left open."""
+"""The driver of a cloud that rents out machines, without the API calls."""
 
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
@@ -15,24 +15,25 @@ class TemplateDriver(RentedDriver):
         self._key = key
 
     def types(self) -> Sequence[MachineType]:
-        """From a table of your own, or from the last answer of the cloud. Must not call it."""
+        """Return the types from your own table, or from the cloud's last response. Must not call the cloud."""
         return ()
 
     def _machines(self) -> Iterable[Remote]:
-        """List all machines with our mark (`self._mark`) in a tag, label or name, page by page."""
+        """List all machines with our label (`self._mark`) in a tag, label or name. Read every page."""
         _fill_in("_machines")
 
     def _rent(self, machine: Machine) -> Remote:
-        """Launch `machine.rental` with the mark, `machine.id` and `machine.rental.token` in a tag, label or name."""
+        """Launch `machine.rental`. Put the label, `machine.id` and `machine.rental.token` in a tag, label or
+        name."""
         _fill_in("_rent")
 
     def _give_back(self, remote: Remote) -> None:
-        """End the machine. `not found` is success; an error of authentication is not."""
+        """Terminate the machine. Treat `not found` as success, but not an authentication error."""
         _fill_in("_give_back")
 
 
 def _fill_in(method: str) -> NoReturn:
     raise EngineRefused(
-        f"This driver is the template: `{method}` calls no cloud",
-        hint="drivers/_template/__init__.py says what to do",
+        f"This driver is a template: `{method}` is not implemented",
+        hint="See drivers/_template/__init__.py",
     )

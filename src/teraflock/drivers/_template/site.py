@@ -18,7 +18,7 @@ def _open(opening: Opening) -> TemplateDriver:
 
 DRIVER: Final = DriverKind(
     summary="A cloud that rents out machines",
-    options={"url": "Where its API answers", "key": "The account's API key"},
+    options={"url": "URL of the cloud's API", "key": "The account's API key"},
     secrets=frozenset({"key"}),
     open=_open,
 )

@@ -1,7 +1,8 @@
-"""Builds an image from a recipe: Debian's packages by mmdebstrap, Python's by pip, packed as the engine takes it.
+"""Builds an image from a recipe: Debian packages with mmdebstrap, Python packages with pip, packed for the
+engine.
 
-An image is kept on disk under its recipe's digest and built once; a build that was cut off leaves only a folder that
-the next build removes. Packages come from where this machine's own apt and pip get theirs.
+Each image is built once and cached on disk under the digest of its recipe. An interrupted build leaves only a
+folder, which the next build removes. Packages come from the apt and pip sources of this machine.
 """
 
 import contextlib
@@ -21,9 +22,9 @@ from teraflock.drivers.lxd import recipe as recipes
 from teraflock.drivers.lxd.recipe import Python, Recipe
 
 LEFT_OUT: Final = ("doc", "man", "info", "locale", "lintian", "bug")
-"""Parts of /usr/share that a guest does without."""
+"""Parts of /usr/share that guests do not need."""
 PYTHON_VERSION: Final = "3.11"
-"""Of the suite, not of this machine: wheels are fetched here and installed there."""
+"""The suite's version, not this machine's: wheels are downloaded here and installed in the image."""
 PLATFORMS: Final = (
     *(f"manylinux_2_{minor}_x86_64" for minor in range(36, 4, -1)),
     "manylinux2014_x86_64",
@@ -34,14 +35,15 @@ ERROR_LINES_MAX: Final = 12
 
 
 class BuildFailed(Refused):
-    """An image could not be built. It is not retried automatically: a package that a mirror lacks stays missing."""
+    """The image could not be built. Teraflock does not retry automatically, because a package missing from a
+    mirror stays missing."""
 
     code = "image_build_failed"
     remedy = "Read the reason in `tera image show`, then build the image again."
 
 
 def build(recipe: Recipe, cache: Path, *, created_at: int) -> Path:
-    """The image's file, built unless it is there. A second process that wants the same waits for the first."""
+    """Return the image file, and build it first if needed. A second process that needs the same image waits."""
     target = cache / f"{recipe.name}-{recipes.digest(recipe)[:16]}.tar.zst"
     if target.exists():
         return target
@@ -70,7 +72,7 @@ def _build(recipe: Recipe, target: Path, created_at: int) -> None:
 
 
 def _bootstrapped(recipe: Recipe, cache: Path) -> Path:
-    """Debian alone, kept as well: recipes with the same packages, and one whose files changed, share it."""
+    """Return a plain Debian archive. Recipes with the same packages share it, so changed files reuse it."""
     kept = Recipe(name="", title="", suite=recipe.suite, packages=recipe.packages)
     target = cache / f"{recipe.suite}-{recipes.digest(kept)[:16]}.tar"
     with alone(cache / f"{target.name}.lock"):
@@ -88,7 +90,7 @@ def _unpack(archive: Path, root: Path) -> None:
 
 
 def bootstrap_command(recipe: Recipe, target: Path, sources: Sequence[str]) -> list[str]:
-    """Unsafe writing is safe here: a build that a crash cuts off is thrown away."""
+    """Disable fsync: an interrupted build is thrown away anyway."""
     left_out = [f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in LEFT_OUT]
     return [
         "mmdebstrap",
@@ -107,7 +109,8 @@ def bootstrap_command(recipe: Recipe, target: Path, sources: Sequence[str]) -> l
 
 
 def apt_sources(suite: str, folder: Path = Path("/etc/apt")) -> list[str]:
-    """This machine's own sources where they have the suite; none, and so Debian's, where not (on Ubuntu)."""
+    """Return this machine's sources if they have the suite. Otherwise (on Ubuntu) return none, which means
+    Debian's own."""
     listed = [folder / "sources.list", *sorted((folder / "sources.list.d").glob("*"))]
     return [
         str(path)
@@ -117,7 +120,7 @@ def apt_sources(suite: str, folder: Path = Path("/etc/apt")) -> list[str]:
 
 
 def apt_options() -> list[str]:
-    """How this machine reaches its sources: proxies and the like."""
+    """Return how this machine reaches its sources, such as proxies."""
     dumped = subprocess.run(["apt-config", "dump", "Acquire"], capture_output=True, text=True, check=False)
     kept = ("::proxy", "check-valid-until", "verify-", "cainfo")
     return [
@@ -128,7 +131,7 @@ def apt_options() -> list[str]:
 
 
 def _install_python(python: Python, root: Path, wheels: Path) -> None:
-    """Fetched with this machine's pip and its settings, installed inside without a network."""
+    """Download with this machine's pip and its settings, then install inside the image without a network."""
     fetch = ["download", "--quiet", "--only-binary=:all:", f"--python-version={PYTHON_VERSION}"]
     fetch += [f"--platform={name}" for name in PLATFORMS]
     fetch += ["--implementation=cp", "--abi=cp311", "--abi=abi3", "--abi=none", f"--dest={wheels}"]
@@ -146,7 +149,7 @@ def _install_python(python: Python, root: Path, wheels: Path) -> None:
 
 
 def _tidy(root: Path) -> None:
-    """What must differ between guests, and what the engine writes, is not in the image."""
+    """Remove what must differ between guests and what the engine writes itself."""
     for key in (root / "etc/ssh").glob("ssh_host_*"):
         key.unlink()
     for name in ("etc/machine-id", "etc/hostname", "etc/resolv.conf", "etc/fstab"):
@@ -156,9 +159,9 @@ def _tidy(root: Path) -> None:
 
 
 def write_files(recipe: Recipe, root: Path) -> None:
-    """The recipe's own files, its units enabled and masked, and an empty file for each template.
+    """Write the recipe's files, enable and mask its units, and create an empty file for each template.
 
-    The empty file carries the mode: the engine writes into it and leaves owner and mode as they are.
+    The empty file carries the mode: the engine writes into it and keeps owner and mode.
     """
     for file in recipe.file:
         _write(root, file.path, file.content.lstrip("\n"), file.mode)
@@ -196,7 +199,7 @@ def _link(path: Path, target: str) -> None:
 
 
 def write_metadata(recipe: Recipe, work: Path, created_at: int) -> None:
-    """What the engine reads of an image: JSON is YAML enough for it."""
+    """Write the image metadata for the engine. JSON is valid YAML."""
     folder = work / "templates"
     folder.mkdir()
     entries = {}
@@ -229,26 +232,27 @@ def _run(command: Sequence[str], what: str, environment: Mapping[str, str] | Non
         )
     except FileNotFoundError as error:
         raise BuildFailed(
-            f"`{command[0]}` is needed to build images and is not installed",
-            hint="As root: `sh scripts/engine-install`",
+            f"`{command[0]}` is not installed, but building images needs it",
+            hint="Run as root: `sh scripts/engine-install`",
         ) from error
     if done.returncode != 0:
         last = "\n".join((done.stderr or done.stdout).strip().splitlines()[-ERROR_LINES_MAX:])
         raise BuildFailed(
-            f"`{what}` failed while an image was built",
-            hint="The server's log has its last lines; packages need a reachable mirror",
+            f"`{what}` failed while building an image",
+            hint="See the last lines of the server's log. Check that a package mirror is reachable",
             context={"output": last},
         )
 
 
 @contextlib.contextmanager
 def alone(lock: Path) -> Iterator[None]:
-    """One process at a time, and all of this machine's; a process that dies lets go. The file goes with the last."""
+    """Hold a lock across all processes on this machine. A process that dies releases it; the last holder
+    removes the file."""
     while True:
         with lock.open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             if not _is_named(lock, file.fileno()):
-                continue  # whoever had it removed the file: another may hold a new one
+                continue  # the last holder removed the file: another process may hold a new one
             try:
                 yield
             finally:
@@ -257,7 +261,7 @@ def alone(lock: Path) -> Iterator[None]:
 
 
 def _is_named(path: Path, file: int) -> bool:
-    """Whether an open file is still the one of that name."""
+    """Check whether an open file still has this name."""
     try:
         return os.path.samestat(path.stat(), os.fstat(file))
     except FileNotFoundError:

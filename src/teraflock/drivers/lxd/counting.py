@@ -1,12 +1,14 @@
-"""The host's counters of what guests send out of the house, as text for `nft`, and read from its answers. Pure.
+"""Counters for the traffic that guests send out of the host: writes text for `nft` and reads its output.
+Pure.
 
-A table of its own, beside the firewall's: that one is replaced whole, and counters must not begin anew for it. It
-counts where packets leave the host, behind all that may drop them and before their source is rewritten: by the guest's
-address, unless they go to one of our bridges. So what guests of a project say to each other is not counted, on one host
-or several, nor what they ask of the host itself; answers to whoever came in by an opened port are.
+The counters have their own table. The firewall's table is replaced as a whole, which would reset them.
+Packets are counted as they leave the host, after every rule that may drop them and before their source
+address is rewritten. They are counted by the guest's address, unless they go to one of our bridges. Traffic
+between guests of a project is not counted, on one host or several, and neither are requests to the host
+itself. Responses to clients that connect to an open port are counted.
 
-Each element bears the instance it counts for, and a word for its own life: an address may get another owner, and after
-a reboot all begin anew.
+Each element carries its instance and an epoch: an address may get a new owner, and after a reboot all
+counters start at zero.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,7 +30,7 @@ class Counter(msgspec.Struct, frozen=True):
 
 
 def table(name: str, bridges: Iterable[str]) -> str:
-    """The table as it should be. Counters that are there already go on."""
+    """Return the wanted table. Existing counters continue."""
     names = ", ".join(f'"{_word(bridge)}"' for bridge in bridges)
     return "\n".join(
         [
@@ -47,17 +49,18 @@ def table(name: str, bridges: Iterable[str]) -> str:
 
 
 def begin(name: str, counter: Counter) -> str:
-    """Refused where the address has a counter already."""
-    said = f"{_word(counter.instance_id)} {_word(counter.epoch)}"
-    return f'create element inet {name} {SET} {{ {IPv4Address(counter.address)} comment "{said}" }}\n'
+    """Create a counter. Fails if the address already has one."""
+    comment = f"{_word(counter.instance_id)} {_word(counter.epoch)}"
+    return f'create element inet {name} {SET} {{ {IPv4Address(counter.address)} comment "{comment}" }}\n'
 
 
 def end(name: str, address: str) -> str:
     return f"delete element inet {name} {SET} {{ {IPv4Address(address)} }}\n"
 
 
-def brought_to(name: str, found: Iterable[Counter], wanted: Mapping[str, str], epoch: str) -> str:
-    """What makes of the counters that are there those that are wanted, by address: whoever has one keeps it."""
+def changes(name: str, found: Iterable[Counter], wanted: Mapping[str, str], epoch: str) -> str:
+    """Return the commands that turn the counters found into those wanted, by address. Counters in both are
+    kept."""
     there = {counter.address: counter.instance_id for counter in found}
     ends = [address for address, owner in there.items() if wanted.get(address) != owner]
     begins = [(address, owner) for address, owner in wanted.items() if there.get(address) != owner]
@@ -70,9 +73,9 @@ def listing(name: str) -> list[str]:
 
 
 def counters_from(answer: bytes) -> list[tuple[Counter, int]]:
-    """Every counter with its bytes."""
-    said: list[dict[str, Any]] = msgspec.json.decode(answer)["nftables"]
-    elements = [each for part in said if "set" in part for each in part["set"].get("elem", ())]
+    """Parse every counter with its bytes."""
+    objects: list[dict[str, Any]] = msgspec.json.decode(answer)["nftables"]
+    elements = [each for part in objects if "set" in part for each in part["set"].get("elem", ())]
     found = []
     for element in (each["elem"] for each in elements if isinstance(each, dict)):
         owner, _, epoch = str(element.get("comment", "")).partition(" ")
@@ -87,5 +90,5 @@ def sent(counter: Counter, count: int) -> Sent:
 
 def _word(text: str) -> str:
     if not text.replace("_", "").replace("-", "").isalnum() or not text.isascii():
-        raise ValueError(f"not a word for the firewall: {text!r}")
+        raise ValueError(f"invalid characters for the firewall: {text!r}")
     return text

@@ -1,8 +1,9 @@
-"""The engine's own process: finds the one that is there, or starts and stops one of ours.
+"""The engine's own process: finds a running engine, or starts and stops our own.
 
-An engine found is used as it is and never stopped. One of ours lives in a folder of its own (`LXD_DIR`, `INCUS_DIR`),
-needs no systemd, and comes back after `kill -9` with the same folder, whether its guests survived or not. Which of the
-two programs a folder belongs to is noted beside it: neither can read what the other wrote.
+An engine that already runs is used as it is and never stopped. Our own engine has its own folder (`LXD_DIR`,
+`INCUS_DIR`), needs no systemd, and restarts after `kill -9` with the same folder, whether its guests survived
+or not. A note next to the folder says which program it belongs to, because LXD and Incus cannot read each
+other's data.
 """
 
 import contextlib
@@ -26,14 +27,14 @@ KNOWN_SOCKETS: Final = (
     Path("/var/snap/lxd/common/lxd/unix.socket"),
     Path("/var/lib/lxd/unix.socket"),
 )
-_AT_THE_TOP: Final = (
+_IN_ROOT_CGROUP: Final = (
     "sh",
     "-c",
     '[ ! -e "$0/cgroup.controllers" ] || echo $$ >"$0/cgroup.procs"; exec "$@"',
     "/sys/fs/cgroup",
 )
-"""Put before the daemon's words. With cgroups v2 it must stand at their top: below, where whoever calls us happens to
-be, limits on processors or memory may not be had, and it then leaves them out without a word."""
+"""Prefix for the daemon's command. With cgroups v2 the daemon must run in the root group. In the caller's
+group, limits on processors or memory may be unavailable, and the engine then skips them without an error."""
 READY_SECONDS_MAX: Final = 60
 STOP_SECONDS_MAX: Final = 60
 LOOK_AGAIN_SECONDS: Final = 0.05
@@ -43,22 +44,22 @@ class NoEngine(Unavailable):
     """LXD or Incus is not installed, or did not start."""
 
     code = "no_engine"
-    remedy = "Run `make up` as root. `tera doctor` says what is missing."
+    remedy = "Run `make up` as root. `tera doctor` shows what is missing."
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the two engines, as far as their processes differ; over the socket they are one."""
+    """One of the two engines, where their processes differ. Both have the same API on the socket."""
 
     title: str
     name: str
-    """Of the program, and of its process."""
+    """Name of the program and of its process."""
     folder_variable: str
     templates_variable: str
     folders: tuple[str, ...] = ()
-    """Where packages put it, besides the search path."""
+    """Folders in which packages install it, besides the search path."""
 
     def path(self) -> str | None:
-        """Where it is installed."""
+        """Return the path of the installed program."""
         return shutil.which(self.name) or shutil.which(self.name, path=os.pathsep.join(self.folders))
 
 
@@ -74,18 +75,18 @@ INCUS: Final = Program(
     name="incusd",
     folder_variable="INCUS_DIR",
     templates_variable="INCUS_LXC_TEMPLATE_CONFIG",
-    folders=("/usr/libexec/incus", "/opt/incus/bin"),  # Debian's and Ubuntu's package, the authors' own
+    folders=("/usr/libexec/incus", "/opt/incus/bin"),  # Debian's and Ubuntu's package; the upstream package
 )
 PROGRAMS: Final = (LXD, INCUS)
 
 
 def installed() -> Program | None:
-    """What a new daemon of ours would be."""
+    """Return the program that a new daemon would use."""
     return next((program for program in PROGRAMS if program.path()), None)
 
 
 def find(environment: Mapping[str, str], known: Sequence[Path] = KNOWN_SOCKETS) -> Path | None:
-    """The socket of an engine that answers: the one the environment names, else one in a usual place."""
+    """Return the socket of an engine that answers: the one in the environment, or one in a usual place."""
     for program in (INCUS, LXD):
         if environment.get(program.folder_variable):
             return Path(environment[program.folder_variable]) / "unix.socket"
@@ -93,7 +94,7 @@ def find(environment: Mapping[str, str], known: Sequence[Path] = KNOWN_SOCKETS) 
 
 
 def answers(socket_path: Path) -> bool:
-    """Somebody speaks our kind of REST there, and trusts us."""
+    """Check whether an engine answers on the socket and trusts us."""
     client = Client(socket_path)
     try:
         return bool(client.get().get("auth") == "trusted")
@@ -104,10 +105,10 @@ def answers(socket_path: Path) -> bool:
 
 
 class Daemon:
-    """An engine of our own. `enter` is put before its command, for a daemon that lives in namespaces of its own."""
+    """Our own engine. `enter` is a prefix for its command, for a daemon in its own namespaces."""
 
     def __init__(self, folder: Path, *, enter: Sequence[str] = (), program: Program | None = None) -> None:
-        """`program` is what a folder that is still empty shall belong to; without it, what is installed."""
+        """`program` is the engine for an empty folder. Default: the one that is installed."""
         self.folder = folder
         self.socket_path = folder / "unix.socket"
         self.lxcfs = Lxcfs(folder, enter=enter)
@@ -118,23 +119,23 @@ class Daemon:
         self._log = folder.with_name(folder.name + ".log")
 
     def program(self) -> Program | None:
-        """What this folder belongs to, or will; None where nothing is installed."""
+        """Return the program that this folder belongs to or will belong to, or None if none is installed."""
         try:
             noted = self._kind_file.read_text("ascii").strip()
         except OSError:
-            # A folder without a note is from before there were notes, and LXD's.
+            # A folder without a note was created by an earlier version, and belongs to LXD.
             return self._wish or (LXD if self.folder.exists() else installed())
         return next((program for program in PROGRAMS if program.name == noted), None)
 
     def ensure(self) -> None:
-        """Start it unless it runs; return once it answers."""
+        """Start the daemon unless it runs. Return once it answers."""
         shown = self.lxcfs.ensure()
         if answers(self.socket_path):
             return
         self._wait_ready(self.pid() or self._spawn(shown=shown))
 
     def pid(self) -> int | None:
-        """The process's id, if it lives and is the one we started."""
+        """Return the process id if the process that we started is alive."""
         program = self.program()
         try:
             pid = _process(int(self._pid_file.read_text("ascii")), program.name if program else "")
@@ -145,20 +146,20 @@ class Daemon:
         return pid if folder in environment else None
 
     def was_started(self) -> bool:
-        """Whether we started it and nobody stopped it in order: one that died leaves its note behind."""
+        """Check whether we started the daemon and did not stop it. A daemon that crashed leaves its note."""
         return self._pid_file.exists()
 
     def stop(self) -> None:
-        """End the daemon and all its guests."""
-        self._end(signal.SIGPWR)  # both take it for a power cut announced: guests first, then itself
+        """Stop the daemon and all its guests."""
+        self._end(signal.SIGPWR)  # both handle it as a power failure: they stop the guests, then exit
         self.lxcfs.stop()
 
     def stop_daemon_alone(self) -> None:
-        """End the daemon; its guests run on and are found again by the next one."""
+        """Stop the daemon. Its guests keep running, and the next daemon finds them."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the daemon without a word, as a crash would."""
+        """Kill the daemon immediately, as a crash would."""
         self._end(signal.SIGKILL)
 
     def _spawn(self, *, shown: bool) -> int:
@@ -166,10 +167,10 @@ class Daemon:
         path = program.path() if program else None
         if program is None or path is None:
             title = program.title if program else "LXD"
-            raise NoEngine(f"{title} is not installed", hint="As root: `sh scripts/engine-install`")
+            raise NoEngine(f"{title} is not installed", hint="Run as root: `sh scripts/engine-install`")
         self.folder.mkdir(parents=True, exist_ok=True)
         self._kind_file.write_text(f"{program.name}\n", "ascii")
-        command = [*self._enter, *_AT_THE_TOP, path, "--group", "root"]
+        command = [*self._enter, *_IN_ROOT_CGROUP, path, "--group", "root"]
         more = {program.folder_variable: str(self.folder)}
         if shown:
             more[program.templates_variable] = str(self.lxcfs.templates)
@@ -183,20 +184,20 @@ class Daemon:
                 (os.POSIX_SPAWN_OPEN, 1, self._log, appended, 0o600),
                 (os.POSIX_SPAWN_DUP2, 1, 2),
             ),
-            setsid=True,  # it outlives us, and no key pressed on our terminal reaches it
+            setsid=True,  # it outlives this process, and signals from our terminal do not reach it
         )
         self._pid_file.write_text(f"{pid}\n", "ascii")
         return pid
 
     def _wait_ready(self, pid: int) -> None:
-        # Nothing tells when the socket appears; how long is counted in looks, so that no clock is asked.
+        # There is no notification when the socket appears. Count attempts, so that no clock is needed.
         for _ in range(int(READY_SECONDS_MAX / LOOK_AGAIN_SECONDS)):
             if answers(self.socket_path):
                 return
             if not _lives(pid):
                 break
             time.sleep(LOOK_AGAIN_SECONDS)
-        raise errors.down(f"see the end of {self._log}")
+        raise errors.down(f"See the end of {self._log}")
 
     def _end(self, how: signal.Signals) -> None:
         pid = self.pid()
@@ -209,11 +210,12 @@ class Daemon:
                 self._pid_file.unlink(missing_ok=True)
                 return
             time.sleep(LOOK_AGAIN_SECONDS)
-        raise Unavailable("The container engine does not stop", context={"pid": pid})
+        raise Unavailable("The container engine did not stop", context={"pid": pid})
 
 
 def _process(pid: int, name: str) -> int:
-    """The daemon itself: what enters a namespace of processes stays behind as its parent, and passes no signal on."""
+    """Return the daemon itself. The command that enters a process namespace stays as its parent and forwards
+    no signal."""
     process = Path(f"/proc/{pid}")
     if (process / "comm").read_text("utf-8").strip() == name:
         return pid
@@ -222,7 +224,7 @@ def _process(pid: int, name: str) -> int:
 
 
 def _lives(pid: int) -> bool:
-    """A zombie is dead; one that is our own child is taken off the list by asking for its end."""
+    """Check whether a process is alive. A zombie is dead; if it is our child, this also reaps it."""
     with contextlib.suppress(ChildProcessError):
         if os.waitpid(pid, os.WNOHANG)[0] == pid:
             return False

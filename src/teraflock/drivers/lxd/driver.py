@@ -1,13 +1,12 @@
-"""The driver protocol on one host's LXD or Incus. Every call may be made twice; see `instance/driver.py`.
+"""Implements the driver protocol for LXD or Incus on one host. Every call is idempotent; see
+`instance/driver.py`.
 
-The engine keeps all that has to be known of an instance (its id, ports, host key), so this driver remembers nothing and
-any number of processes may drive the same engine.
+The engine stores everything about an instance (id, ports, host key), so this driver keeps no state and any
+number of processes may use the same engine.
 """
 
 import contextlib
 import socket
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
@@ -18,7 +17,18 @@ import msgspec
 from msgspec.structs import replace
 
 from teraflock.base.errors import TeraflockError
-from teraflock.drivers.lxd import confinement, files, guest, ids, names, nvidia, processors, setup, veths
+from teraflock.drivers.lxd import (
+    confinement,
+    files,
+    guest,
+    ids,
+    names,
+    nvidia,
+    processors,
+    programs,
+    setup,
+    veths,
+)
 from teraflock.drivers.lxd import exec as execution
 from teraflock.drivers.lxd.confinement import Surface
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
@@ -30,6 +40,8 @@ from teraflock.drivers.lxd.network import Networks
 from teraflock.drivers.lxd.pool import Pool
 from teraflock.drivers.lxd.purge import purge
 from teraflock.drivers.lxd.rest import Client
+from teraflock.drivers.lxd.snapshots import Snapshots
+from teraflock.drivers.lxd.ssh import answers_ssh, new_host_key
 from teraflock.drivers.lxd.throwaway import Throwaway
 from teraflock.fleet.model import DiskLimits, GpuKind, HostReport
 from teraflock.instance.driver import (
@@ -52,25 +64,18 @@ from teraflock.instance.driver import (
 )
 
 STOP_SECONDS: Final = (4, 20)
-"""For an orderly end, asked for twice: a guest that has only just started misses the first. Then the plug is pulled."""
-PULL_SECONDS_MAX: Final = 30
+"""Timeouts for a clean shutdown. It is tried twice, because a guest that has just started misses the first
+request. After that the guest is killed."""
+KILL_SECONDS_MAX: Final = 30
 READY_SECONDS_MAX: Final = 2.0
-KNOCK_SECONDS: Final = 0.1
-KNOCK_AGAIN_SECONDS: Final = 0.01
 SETTLE_TRIES_MAX: Final = 3
-LOG_BYTES_MAX: Final = 1 << 16
-EXIT_BYTES_MAX: Final = 16
-COMMAND_LOG: Final = "/var/log/teraflock/command.log"
-USER_DATA_LOG: Final = "/var/log/teraflock/user-data.log"
-FLUSH_SECONDS_MAX: Final = 20.0
-SSH: Final = 22
 POOL: Final = setup.PoolWish()
 SWEEP_SECONDS: Final = 300.0
-TELL_SECONDS_MAX: Final = 10.0
+DISK_SIZE_SECONDS_MAX: Final = 10.0
 
 
 class Lxd:
-    """One engine on this host, within our own project of it."""
+    """One engine on this host. Everything is in our own project of the engine."""
 
     capabilities = frozenset(
         {
@@ -106,11 +111,11 @@ class Lxd:
         stock: int = 0,
         site: str = "local",
     ) -> None:
-        """`report` tells of this host; `now` is the time in seconds, for the date of an image.
+        """`report` describes this host. `now` returns the time in seconds, for the date of an image.
 
-        `driver_folder`: where copies of the cards' libraries lie; none where the engine brings them into guests.
-        `hand_over` cleans cards before another project gets them; none: nobody does.
-        `stock`: how many moulds of each image are made ahead of time.
+        `driver_folder` holds copies of the GPU libraries; None if the engine provides them to guests.
+        `hand_over` cleans cards before another project gets them; None disables cleaning.
+        `stock` is the number of moulds of each image to create ahead of time.
         """
         self.site = site
         self._ours = Names(installation)
@@ -126,20 +131,21 @@ class Lxd:
         self._surface = surface
         self._ranges = ids.Ranges(installation, ranges_folder)
         moulds = Moulds(self._engine, self._ours, image_cache, self._ranges, stock=stock)
+        self._snapshots = Snapshots(self._engine)
         self._images = Images(self._engine, self._ours, image_cache, moulds, now=now)
 
     def set_up(self) -> None:
-        """Our project, our pool, our firewall: what must stand before the first instance, and after a reboot."""
+        """Create our project, pool and firewall. Needed before the first instance and after each reboot."""
         setup.ensure(self._host, self._ours, self._pool)
         guests = [each for each in self._engine.get("instances", recursion=1) if guest.ID in each["config"]]
         self._ranges.adopt({each["name"]: each["config"].get("security.idmap.base", "") for each in guests})
         self.networks.rebuild()
         if self._driver_folder and self._report().gpus:
-            # Before any guest starts: it may have been replaced while the host was down.
+            # Before any guest starts: the driver may have been replaced while the host was down.
             nvidia.keep(self._driver_folder)
 
     def purge(self) -> None:
-        """Remove all that this installation has in the engine and in the firewall."""
+        """Remove everything that this installation has in the engine and in the firewall."""
         purge(self._host, self._ours, self.networks)
         self._ranges.leave()
 
@@ -155,7 +161,7 @@ class Lxd:
 
     def hosts(self) -> Sequence[HostReport]:
         self._host.get()
-        if not self.networks.stands():
+        if not self.networks.is_up_to_date():
             self.networks.rebuild()
         self._sweep()
         report = self._report()
@@ -167,7 +173,7 @@ class Lxd:
             disk_limits=self._disk_limits(),
             allow_out=self.networks.allowed_out(),
         )
-        if self._driver_folder:  # slices come into guests by NVIDIA's toolkit alone
+        if self._driver_folder:  # only NVIDIA's toolkit can give slices to guests
             report = replace(report, gpus=tuple(gpu for gpu in report.gpus if gpu.kind != GpuKind.MIG))
         return (report,)
 
@@ -177,8 +183,8 @@ class Lxd:
     def prepare(self, machine: Machine) -> None:
         self.networks.ensure(machine.network)
 
-    def make_unnamed(self, machine: Machine) -> None:
-        """A guest like any other, which the loops do not take for an instance."""
+    def create_without_id(self, machine: Machine) -> None:
+        """Create a guest that the loops do not treat as an instance."""
         body = self._body(machine)
         config: Any = body["config"]
         del config[guest.ID]
@@ -186,7 +192,7 @@ class Lxd:
         self._engine.post("instances", body=body)
 
     def release(self, handle: Handle) -> None:
-        """Give back the range of user ids of a guest that is gone."""
+        """Release the user id range of a deleted guest."""
         self._ranges.release(names.guest(handle.instance_id))
 
     def create(self, machine: Machine) -> None:
@@ -198,7 +204,7 @@ class Lxd:
         except EngineTaken:
             if self._complete(machine.handle):
                 return
-            remove(self._engine, name)  # a crash left part of it, and nothing of it ever ran
+            remove(self._engine, name)  # a crash left an incomplete guest, which never ran
             self._engine.post("instances", body=body)
 
     def start(self, handle: Handle) -> None:
@@ -228,8 +234,8 @@ class Lxd:
             return Readiness(ready=True, host_key=key)
         if self._status(name) == "Stopped":
             raise DoesNotBoot(
-                "The instance's system went down again right after its start",
-                hint="`tera logs --console` shows what it said; try another image",
+                "The instance stopped right after it started",
+                hint="See `tera logs --console`, or try another image",
             )
         return Readiness(ready=False)
 
@@ -247,7 +253,7 @@ class Lxd:
             for seconds in () if force else STOP_SECONDS:
                 if self._stopped(name, seconds, force=False):
                     return
-            self._stopped(name, PULL_SECONDS_MAX, force=True)
+            self._stopped(name, KILL_SECONDS_MAX, force=True)
 
     def delete(self, handle: Handle) -> None:
         name = names.guest(handle.instance_id)
@@ -264,7 +270,8 @@ class Lxd:
         name = names.guest(machine.id)
         found = self._engine.get("instances", name)
         if guest.is_new_run(found, machine):
-            self._forget_run(machine)
+            self.stop(machine.handle, force=True)
+            programs.forget_command(self._engine, machine.id)
         running = found["status"] == "Running"
         self._give_cards(machine, has=guest.sighting(found, "").slots or () if running else ())
         index = self._ranges.take(name, spare=STOCK_RANGES)
@@ -273,13 +280,13 @@ class Lxd:
             "instances", name, body=guest.resized(found, machine, self._ours, self._host_of(machine, index))
         )
         if running and found["config"].get(guest.DISK) != str(machine.disk_bytes):
-            told = ["sh", "-c", "echo $0 > /etc/teraflock/disk-bytes", str(machine.disk_bytes)]
-            with contextlib.suppress(TeraflockError):  # its next start tells it anyway
-                self.run(machine.handle, told, stdin=b"", seconds_max=TELL_SECONDS_MAX)
+            command = ["sh", "-c", "echo $0 > /etc/teraflock/disk-bytes", str(machine.disk_bytes)]
+            with contextlib.suppress(TeraflockError):  # the next start writes it anyway
+                self.run(machine.handle, command, stdin=b"", seconds_max=DISK_SIZE_SECONDS_MAX)
         for _ in range(SETTLE_TRIES_MAX):
             if processors.settled(self._ours.project, name, machine.vcpus):
                 return
-            for number in (machine.vcpus + 1, machine.vcpus):  # only a change makes the engine spread anew
+            for number in (machine.vcpus + 1, machine.vcpus):  # the engine reassigns only after a change
                 self._engine.patch("instances", name, body={"config": {"limits.cpu": str(number)}})
 
     def look(self, handle: Handle) -> Sighting | None:
@@ -287,10 +294,10 @@ class Lxd:
             found = self._engine.get("instances", names.guest(handle.instance_id))
         except EngineMissing:
             return None
-        return guest.sighting(found, self._name_of_host())
+        return guest.sighting(found, socket.gethostname())
 
     def sightings(self) -> Iterable[Sighting]:
-        host = self._name_of_host()
+        host = socket.gethostname()
         found = self._engine.get("instances", recursion=1)
         return [guest.sighting(each, host) for each in found if guest.ID in each["config"]]
 
@@ -312,10 +319,10 @@ class Lxd:
         )
 
     def command_state(self, handle: Handle) -> CommandState | None:
-        return self._state(handle, guest.COMMAND, "command.exit", COMMAND_LOG)
+        return programs.command_state(self._engine, handle.instance_id)
 
     def user_data_state(self, handle: Handle) -> CommandState | None:
-        return self._state(handle, guest.USER_DATA, "first-boot.exit", USER_DATA_LOG)
+        return programs.user_data_state(self._engine, handle.instance_id)
 
     def file(self, handle: Handle, path: str) -> contextlib.AbstractContextManager[GuestFile]:
         return files.opened(self._engine, names.guest(handle.instance_id), path)
@@ -325,38 +332,17 @@ class Lxd:
             written = self._engine.get_bytes("instances", names.guest(handle.instance_id), "console")
         except EngineRefused:
             return b""
-        return written[-LOG_BYTES_MAX:]
+        return written[-programs.LOG_BYTES_MAX :]
 
     def snapshot(self, handle: Handle, snapshot_id: str) -> int:
-        """What is written and shared with no other snapshot or image now is what this one will keep: noted on the
-        instance before, so that the snapshot bears it, whoever asks again.
-        """
-        name, kept_as = names.guest(handle.instance_id), names.guest(snapshot_id)
-        try:
-            return self._kept_bytes(name, kept_as)
-        except EngineMissing:
-            flush()
-            own_bytes = self._engine.get("instances", name, "state")["disk"].get("root", {}).get("usage", 0)
-            self._engine.patch("instances", name, body={"config": {guest.KEPT: str(max(0, own_bytes))}})
-        with contextlib.suppress(EngineTaken):
-            body = {"name": kept_as, "stateful": False}
-            self._engine.post("instances", name, "snapshots", body=body)
-        return self._kept_bytes(name, kept_as)
+        return self._snapshots.take(names.guest(handle.instance_id), names.guest(snapshot_id))
 
     def restore(self, handle: Handle, snapshot_id: str) -> None:
-        name = names.guest(handle.instance_id)
         self.stop(handle, force=True)
-        before = self._engine.get("instances", name)
-        self._engine.put("instances", name, body={"restore": names.guest(snapshot_id)})
-        # The engine brings back limits and cards as well, and a card may be another's by now.
-        after = self._engine.get("instances", name)
-        self._engine.put("instances", name, body=guest.kept(before, after))
+        self._snapshots.restore(names.guest(handle.instance_id), names.guest(snapshot_id))
 
     def delete_snapshot(self, handle: Handle, snapshot_id: str) -> None:
-        with contextlib.suppress(EngineMissing):
-            self._engine.delete(
-                "instances", names.guest(handle.instance_id), "snapshots", names.guest(snapshot_id)
-            )
+        self._snapshots.delete(names.guest(handle.instance_id), names.guest(snapshot_id))
 
     def images(self) -> Mapping[str, int]:
         return self._images.held()
@@ -371,19 +357,22 @@ class Lxd:
         self._images.delete(image_id)
 
     def probe(self, targets: Sequence[str]) -> dict[str, dict[str, str]]:
-        """What `probe.py` says from inside a guest that is thrown away afterwards.
+        """Run `probe.py` in a temporary guest and return its results.
 
-        `targets`: what it tries to reach, as `address:port`.
+        `targets` are the addresses that it tries to reach, as `address:port`.
         """
         return Throwaway(self, self._engine, self._ours).probed(targets, self._images.built())
 
     def unconfined(self) -> list[str]:
-        """The ids of guests that run without a range of user ids of their own: started by an earlier version."""
+        """Return the ids of running guests without their own range of user ids, which an earlier version
+        started."""
         found = self._engine.get("instances", recursion=1)
         return [
             each["config"][guest.ID]
             for each in found
-            if guest.ID in each["config"] and each["status"] == "Running" and not _is_confined(each["config"])
+            if guest.ID in each["config"]
+            and each["status"] == "Running"
+            and not ids.is_confined(each["config"])
         ]
 
     def _disk_limits(self) -> DiskLimits:
@@ -391,26 +380,28 @@ class Lxd:
         if limits is DiskLimits.LOST:
             self.pool.recount()
         if limits is DiskLimits.OFF and not any(True for _ in self.sightings()):
-            return DiskLimits.HOLD  # the engine switches them on for the first disk
+            return DiskLimits.HOLD  # the engine turns them on with the first disk
         return limits
 
     def _sweep(self) -> None:
-        """Now and then, drop ranges of user ids that were claimed for guests that a crash kept from being made."""
+        """From time to time, release ranges claimed for guests that were never created because of a crash."""
         if time.monotonic() - self._swept_at > SWEEP_SECONDS:
             self._swept_at = time.monotonic()
             self._ranges.keep_only(self._engine.names("instances"))
 
     def moulds(self, image_id: str) -> Mapping[int, str]:
-        """What guests of an image are copied from, by the index of the range it is ready for."""
+        """Return the moulds of an image, by the index of their range."""
         try:
             return self._images.moulds_of(image_id)
         except EngineMissing as error:
             raise EngineRefused(
-                f"The host does not have the image `{image_id}`", hint="`tera image list` shows those it has"
+                f"The host does not have the image `{image_id}`",
+                hint="List the available images with `tera image list`",
             ) from error
 
     def _body(self, machine: Machine) -> dict[str, object]:
-        """The guest as it is posted: with a range of its own, copied from a mould of that range if there is one."""
+        """Return the request that creates the guest: with its own range, copied from a mould of that range if
+        one exists."""
         moulds = self.moulds(machine.image)
         kept = (each for each in moulds if each >= 0)
         index = self._ranges.take(names.guest(machine.id), kept, spare=STOCK_RANGES)
@@ -418,7 +409,7 @@ class Lxd:
         return guest.body(machine, self._ours, new_host_key(), mould, self._host_of(machine, index))
 
     def _host_of(self, machine: Machine, index: int) -> guest.Host:
-        """`index`: of the machine's range of user ids."""
+        """`index` is that of the machine's range of user ids."""
         confined = confinement.settings(index, self._surface)
         return guest.Host(confined=confined, driver=self._card_driver(machine), server=self._engine.server())
 
@@ -427,16 +418,13 @@ class Lxd:
             self._hand_over.give(machine.gpus, machine.network.project_id, has=has)
 
     def _unlink(self, name: str) -> bool:
-        """Remove the host's end of a guest's link that a killed engine left; whether there was one."""
+        """Remove the host's end of a guest's link that a killed engine left. Return whether one existed."""
         port = self._engine.get("instances", name)["devices"].get("eth0", {}).get("host_name", "")
         return bool(port) and veths.remove(port)
 
     def _card_driver(self, machine: Machine) -> str:
-        """The folder with the cards' libraries as they are now; empty where the engine brings them into guests."""
+        """Return the folder with the current GPU libraries; empty if the engine provides them to guests."""
         return str(nvidia.keep(self._driver_folder)) if self._driver_folder and machine.gpus else ""
-
-    def _kept_bytes(self, name: str, snapshot: str) -> int:
-        return int(self._engine.get("instances", name, "snapshots", snapshot)["config"].get(guest.KEPT, "0"))
 
     def _ports(self, name: str) -> tuple[Port, ...]:
         return guest.ports_from(self._engine.get("instances", name)["config"].get(guest.PORTS, ""))
@@ -445,12 +433,12 @@ class Lxd:
         return str(self._engine.get("instances", name)["status"])
 
     def _complete(self, handle: Handle) -> bool:
-        """Whether an instance that is there was ever started: one that was not may be half made."""
+        """Check whether an existing instance was ever started. If not, it may be incomplete."""
         config: dict[str, Any] = self._engine.get("instances", names.guest(handle.instance_id))["config"]
         return "volatile.last_state.power" in config
 
     def _stopped(self, name: str, seconds: int, *, force: bool) -> bool:
-        """Whether it stands still in the end."""
+        """Stop a guest. Return whether it is stopped afterwards."""
         body = {"action": "stop", "timeout": seconds, "force": force}
         try:
             self._engine.put("instances", name, "state", body=body)
@@ -463,64 +451,3 @@ class Lxd:
                 raise
             return False
         return True
-
-    def _state(self, handle: Handle, key: str, exit_name: str, log: str) -> CommandState | None:
-        """How far the program is that one key of the configuration holds."""
-        name = names.guest(handle.instance_id)
-        if not self._engine.get("instances", name)["config"].get(key):
-            return None
-        exit_code = files.tail(self._engine, name, _state_path(handle, exit_name), EXIT_BYTES_MAX)
-        return CommandState(
-            exit_code=guest.exit_code_from(exit_code),
-            log=files.tail(self._engine, name, log, LOG_BYTES_MAX),
-        )
-
-    def _forget_run(self, machine: Machine) -> None:
-        """Remove what the last run of the command left, so that the next start runs it anew."""
-        name = names.guest(machine.id)
-        self.stop(machine.handle, force=True)
-        for path in (_state_path(machine.handle, "command.exit"), COMMAND_LOG):
-            files.remove(self._engine, name, path)
-
-    def _name_of_host(self) -> str:
-        return socket.gethostname()
-
-
-def _is_confined(config: Mapping[str, str]) -> bool:
-    """By what the guest was started with, not by what its next start will bring."""
-    return f'"Maprange":{ids.SIZE}}}' in config.get("volatile.idmap.current", "")
-
-
-def _state_path(handle: Handle, name: str) -> str:
-    """Where a guest keeps what it has done, under its own machine id."""
-    return f"/var/lib/teraflock/{names.machine_id(handle.instance_id)}/{name}"
-
-
-def flush() -> None:
-    """Let what guests wrote get to the disks: only then does a pool count it. Not for longer than it may take."""
-    flushing = subprocess.Popen(["sync"], stdin=subprocess.DEVNULL)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        flushing.wait(FLUSH_SECONDS_MAX)
-
-
-def new_host_key() -> guest.HostKey:
-    with tempfile.TemporaryDirectory(prefix="tera-key-") as folder:
-        path = Path(folder) / "key"
-        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(path)]
-        subprocess.run(command, check=True, stdin=subprocess.DEVNULL, capture_output=True)
-        public = path.with_suffix(".pub").read_text("ascii").strip()
-        return guest.HostKey(path.read_text("ascii"), public)
-
-
-def answers_ssh(address: str, seconds_max: float) -> bool:
-    """Whether an SSH server says its name there, asked again and again for a moment."""
-    until = time.monotonic() + seconds_max
-    while (left := until - time.monotonic()) > 0:
-        try:
-            # A first packet that is lost while the guest comes up is sent again after a second: knock anew instead.
-            with socket.create_connection((address, SSH), timeout=min(left, KNOCK_SECONDS)) as connection:
-                connection.settimeout(left)
-                return connection.recv(4) == b"SSH-"
-        except OSError:
-            time.sleep(KNOCK_AGAIN_SECONDS)
-    return False

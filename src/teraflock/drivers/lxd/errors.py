@@ -1,13 +1,13 @@
-"""From the engine's words to the house's errors: the one place that knows how LXD and Incus complain.
+"""Converts the engine's errors to Teraflock's: the only module that knows the error messages of LXD and Incus.
 
-    EngineDown            nobody answers on the socket, or not in time
-    EngineBusy            the thing is in the middle of another operation
-    EngineRefused         the engine does not accept what was asked, or failed at it
+    EngineDown            the socket does not answer, or not in time
+    EngineBusy            another operation is in progress
+    EngineRefused         the engine rejected the request, or failed
     ├── NoRoom            the pool or the host's disk is full
-    ├── EngineMissing     the thing named is not there
-    └── EngineTaken       a thing of that name is there already
+    ├── EngineMissing     the object does not exist
+    └── EngineTaken       the name is already in use
 
-The engine's own sentence goes into the private context: it may name another tenant's things.
+The engine's own message goes into the private context: it may name another tenant's objects.
 """
 
 from collections.abc import Callable
@@ -25,13 +25,13 @@ class EngineTaken(EngineRefused):
 def down(reason: str, *, hung_up: bool = False) -> EngineDown:
     return EngineDown(
         "The container engine does not answer",
-        hint="`tera doctor` says what is wrong with it; `make up` starts it again",
+        hint="Find the cause with `tera doctor`; start the engine with `make up`",
         context={"reason": reason, "hung_up": hung_up},
     )
 
 
-def told(what: str, code: int, message: str) -> TeraflockError:
-    """The error to raise when the engine answered `code` and `message` to `what` (method and path)."""
+def error_for(what: str, code: int, message: str) -> TeraflockError:
+    """Return the error to raise when the engine answered `what` (method and path) with `code` and `message`."""
     context: dict[str, object] = {"asked": what, "code": code, "engine": message}
     by_code = _BY_CODE.get(code)
     if by_code:
@@ -44,16 +44,18 @@ def told(what: str, code: int, message: str) -> TeraflockError:
 
 
 def _missing(context: dict[str, object]) -> TeraflockError:
-    return EngineMissing("The container engine does not have it", context=context)
+    return EngineMissing("Not found in the container engine", context=context)
 
 
 def _taken(context: dict[str, object]) -> TeraflockError:
-    return EngineTaken("The container engine already has one of that name", context=context)
+    return EngineTaken("The name already exists in the container engine", context=context)
 
 
 def _busy(context: dict[str, object]) -> TeraflockError:
     return EngineBusy(
-        "The container engine is still busy with it", hint="Try again in a moment", context=context
+        "The container engine is still busy with another operation",
+        hint="Try again in a moment",
+        context=context,
     )
 
 
@@ -71,8 +73,8 @@ def _restarting(context: dict[str, object]) -> TeraflockError:
 
 def _refused(context: dict[str, object]) -> TeraflockError:
     return EngineRefused(
-        "The container engine could not do it",
-        hint="The server's log has the engine's own words",
+        "The container engine failed to do it",
+        hint="See the server's log for the engine's message",
         context=context,
     )
 
@@ -94,6 +96,7 @@ _BY_WORDS: Final[tuple[tuple[tuple[str, ...], Callable[[dict[str, object]], Tera
     ),
     (("is shutting down", "database is locked", "no available dqlite leader"), _restarting),
 )
-"""What the engine says where no code tells: of failed operations it has only words. The first that fits counts."""
+"""Errors by the engine's message, where it gives no code: failed operations have only a text. The first match
+counts."""
 
 _BY_CODE: Final = {404: _missing, 409: _taken, 423: _busy, 503: _restarting, 507: _full}

@@ -1,7 +1,7 @@
-"""Runs a command in a guest: a list of words, input, both outputs apart, and its exit code.
+"""Runs a command in a guest: arguments, input, separate stdout and stderr, and the exit code.
 
-Output beyond a bound is read and dropped, so a guest can fill neither memory nor disk of the host. A command that takes
-too long is killed and reads as exit code 124, as `timeout` would have it.
+Output beyond a limit is read and dropped, so a guest cannot fill the host's memory or disk. A command that
+exceeds its time limit is killed and returns exit code 124, like `timeout`.
 """
 
 import threading
@@ -52,7 +52,7 @@ def run(
 
 
 class _Lines:
-    """The four sockets of one command; nothing runs in the guest until all are connected."""
+    """The four sockets of one command. Nothing runs in the guest until all are connected."""
 
     def __init__(self, client: Client, begun: Operation) -> None:
         secrets: dict[str, str] = (begun.metadata or {})["fds"]
@@ -74,7 +74,8 @@ class _Lines:
             reader.start()
 
     def feed(self, stdin: bytes) -> None:
-        """All of the input, then its end, which is an empty text frame; on a thread, for the guest may not read it."""
+        """Send the input and an empty text frame, which marks its end. Runs on a thread, because the guest
+        may not read it."""
         threading.Thread(target=self._write, args=(stdin,), daemon=True).start()
 
     def ended(self, seconds_max: float) -> bool:
@@ -110,7 +111,7 @@ class _Lines:
                 self._sockets["0"].send(stdin[place : place + _CHUNK])
             self._sockets["0"].send(b"", TEXT)
         except OSError:
-            return  # the command ended without reading all of its input
+            return  # the command ended before it read all of its input
 
 
 def _exit_code(client: Client, operation: str) -> int:
@@ -125,4 +126,4 @@ def _exit_code(client: Client, operation: str) -> int:
 
 
 _NOT_RUN: Final = {"Command not found": 127, "Command not executable": 126}
-"""What the engine calls a failure of its own is one of the command to a shell, and to us."""
+"""Exit codes, as in a shell, for errors that the engine reports as its own."""

@@ -1,4 +1,4 @@
-"""Instances as files: the engine packs one with its disk, its snapshots and its configuration, and unpacks it again."""
+"""Exports instances to files and imports them. The engine packs disk, snapshots and configuration."""
 
 import contextlib
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.rest import Client
 
 NAME: Final = "teraflock"
-"""Of the engine's own copy, which is there only while it is read; one that a crash left is replaced."""
+"""Name of the engine's temporary copy. A copy left by a crash is replaced."""
 PACK_SECONDS_MAX: Final = 6 * 3600
 
 
 def exported(engine: Client, name: str) -> Iterator[bytes] | None:
-    """The packed instance piece by piece; None where the engine does not have it."""
+    """Return the packed instance in chunks, or None if the engine does not have it."""
     try:
         engine.get("instances", name)
     except EngineMissing:
@@ -37,7 +37,7 @@ def _pieces(engine: Client, name: str) -> Iterator[bytes]:
 
 
 def imported(engine: Client, ours: Names, name: str, file: Path) -> bool:
-    """Unpack an instance; False where the engine has one of that name already, which is left as it is."""
+    """Import an instance. Return False, and change nothing, if the engine already has one of that name."""
     with contextlib.suppress(EngineMissing):
         engine.get("instances", name)
         return False

@@ -1,7 +1,7 @@
-"""Files of a guest's disk, by the engine's file interface: it works on running and on stopped guests.
+"""Reads and removes files on a guest's disk with the engine's file API, on running and stopped guests.
 
-The engine resolves paths within the guest's own disk: a link that points at a file of the host leads nowhere. What a
-guest wrote may be of any size, so nothing is read whole without a bound.
+The engine resolves paths within the guest's disk: a link to a file of the host does not work. A guest's file
+can have any size, so every read has a limit.
 """
 
 from collections.abc import Iterator
@@ -21,13 +21,13 @@ PARTIAL: Final = 206
 
 
 class _Names(msgspec.Struct):
-    """The answer for a folder."""
+    """The engine's response for a folder."""
 
     metadata: tuple[str, ...] | None = None
 
 
 def tail(client: Client, name: str, path: str, bytes_max: int) -> bytes:
-    """The end of a file; empty where there is none, or where it is no plain file."""
+    """Return the end of a file; empty if it does not exist or is not a regular file."""
     try:
         with client.open("instances", name, "files", path=path, headers=_range(bytes_max)) as response:
             if _kind(response) != FileKind.FILE:
@@ -56,7 +56,7 @@ def opened(client: Client, name: str, path: str) -> Iterator[GuestFile]:
         else:
             size = response.getheader("Content-Length")
             if size is None or not size.isdecimal():
-                raise EngineRefused("The container engine does not say how large the file is")
+                raise EngineRefused("The container engine did not report the file's size")
             yield GuestFile(kind=kind, mode=mode, size_bytes=int(size), content=_pieces(response))
 
 
@@ -65,7 +65,7 @@ def _range(bytes_max: int) -> dict[str, str]:
 
 
 def _last(response: HTTPResponse, bytes_max: int) -> bytes:
-    """The end of an answer that came whole, with no more of it in memory than is wanted."""
+    """Return the end of a complete response, without keeping more in memory than needed."""
     kept = b""
     for piece in _pieces(response):
         kept = (kept + piece)[-bytes_max:]
@@ -80,11 +80,11 @@ def _pieces(response: HTTPResponse) -> Iterator[bytes]:
 def _names(response: HTTPResponse) -> tuple[str, ...]:
     content = response.read(FOLDER_BYTES_MAX + 1)
     if len(content) > FOLDER_BYTES_MAX:
-        raise EngineRefused("The folder has too many entries to be read", hint="Fetch parts of it")
+        raise EngineRefused("The folder has too many entries", hint="Copy parts of it instead")
     try:
         return tuple(sorted(msgspec.json.decode(content, type=_Names).metadata or ()))
     except msgspec.DecodeError as error:
-        raise EngineRefused("A name in the folder cannot be read", hint="Rename it") from error
+        raise EngineRefused("The folder contains a name that cannot be read", hint="Rename it") from error
 
 
 def _kind(response: HTTPResponse) -> FileKind:

@@ -1,14 +1,14 @@
-"""The host's own firewall table, as text for `nft -f`. Pure.
+"""The host's firewall table, as text for `nft -f`. Pure.
 
-What it says, of all bridges of this installation:
-- nothing is forwarded between two of them, and nothing from outside reaches them but through a port that was opened;
-- a guest reaches of the host only its gateway's DNS and ping, and nobody else asks there;
-- a port opened leads to its guest from outside and from the host itself, by any of the host's addresses;
-- with `way_out` guests may speak to the internet: not to private, link-local or other special addresses (`CLOSED`), nor
-  to the networks the host itself is attached to, unless the operator allowed it. Without `way_out` they speak to nobody
+Rules for all bridges of this installation:
+- nothing is forwarded between two bridges, and traffic from outside reaches them only through an open port;
+- on the host, a guest reaches only DNS and ping of its gateway, and nobody else reaches the gateway;
+- an open port leads to its guest from outside and from the host itself, on any address of the host;
+- with `way_out`, guests reach the internet, but not private, link-local or other special addresses (`CLOSED`)
+  or networks the host is attached to, unless the operator allowed them. Without `way_out`, they reach nothing
   beyond their bridge.
 
-The table is replaced in one transaction, so at no moment is a rule missing.
+The table is replaced in one transaction, so no rule is ever missing.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,11 +23,12 @@ CLOSED: Final = (
     "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
     "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/4", "240.0.0.0/4",
 )  # fmt: skip
-"""What no guest needs and a host must not hand out: the operator's own networks, and a cloud's credentials service."""
+"""Networks that guests do not need and a host must not expose: the operator's own networks, and a cloud's
+credentials service."""
 
 
 class Forward(msgspec.Struct, frozen=True):
-    """A port of the host and where it leads."""
+    """A port of the host and the guest that it leads to."""
 
     host_port: int
     address: str
@@ -44,13 +45,13 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     forwards: tuple[Forward, ...] = ()
     way_out: bool = True
     closed: tuple[str, ...] = CLOSED
-    """Networks that guests do not reach through the host."""
+    """Networks that guests cannot reach through the host."""
     allowed: tuple[str, ...] = ()
-    """Networks that they reach all the same."""
+    """Exceptions to `closed`."""
 
 
 def table(name: str, rules: Rules) -> str:
-    """The whole table, in place of the one that is there."""
+    """Return the whole table, which replaces the existing one."""
     lines = [
         f"table inet {name}",
         f"delete table inet {name}",
@@ -61,7 +62,7 @@ def table(name: str, rules: Rules) -> str:
         *_set("gateways", "ipv4_addr", (str(IPv4Address(bridge.gateway)) for bridge in rules.bridges)),
         *_ranges("closed", rules.closed),
         *_ranges("allowed", rules.allowed),
-        *_map("opened", "inet_service : ipv4_addr . inet_service", map(_leads, rules.forwards)),
+        *_map("opened", "inet_service : ipv4_addr . inet_service", map(_forward_element, rules.forwards)),
         *("  chain out {", *(_WAY_OUT if rules.way_out else ("    drop",)), "  }"),
         *_FIXED,
         "}",
@@ -70,16 +71,16 @@ def table(name: str, rules: Rules) -> str:
 
 
 def open_ports(name: str, forwards: Sequence[Forward]) -> str:
-    return _elements("add", name, "opened", map(_leads, forwards))
+    return _elements("add", name, "opened", map(_forward_element, forwards))
 
 
 def close_ports(name: str, ports: Iterable[int]) -> str:
-    """Each on its own: one that is closed already must not keep the others open."""
+    """Close each port separately: a port that is already closed must not keep the others open."""
     return _elements("delete", name, "opened", map(str, ports))
 
 
 def remove(name: str) -> str:
-    """Remove the table, there or not."""
+    """Remove the table if it exists."""
     return f"table inet {name}\ndelete table inet {name}\n"
 
 
@@ -151,8 +152,8 @@ def _elements(verb: str, table_name: str, set_name: str, elements: Iterable[str]
     return f"{verb} element inet {table_name} {set_name} {{ {joined} }}\n" if joined else ""
 
 
-def _leads(forward: Forward) -> str:
-    """Numbers and addresses are made anew from their values, so that no other word gets into the text."""
+def _forward_element(forward: Forward) -> str:
+    """Format numbers and addresses from parsed values, so that nothing else can get into the text."""
     return f"{int(forward.host_port)} : {IPv4Address(forward.address)} . {int(forward.guest_port)}"
 
 

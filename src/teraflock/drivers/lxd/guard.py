@@ -1,9 +1,9 @@
-"""The table that stops guests from speaking in another's name, as text for `nft -f`. Pure.
+"""The table that stops guests from spoofing addresses, as text for `nft -f`. Pure.
 
-It looks at every frame where it enters the bridge, by the name of the port it came through: the sender's hardware
-address and IPv4 address must be those of the guest behind that port, in ARP too. Everything else a guest may send
-(IPv6, router advertisements, VLAN tags, spanning tree …) is dropped: guests are given IPv4 alone. A port that begins
-like ours and is in no set gets nothing through.
+It checks every frame that enters a bridge, by the name of its port: the sender's hardware address and IPv4
+address must be those of the guest on that port, in ARP too. Everything else that a guest may send (IPv6,
+router advertisements, VLAN tags, spanning tree …) is dropped, because guests have only IPv4. A port with our
+prefix that is not in the set cannot send anything.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from teraflock.drivers.lxd.words import checked_hardware, quoted
 
 
 class Station(msgspec.Struct, frozen=True):
-    """A guest as its bridge knows it."""
+    """The port and addresses of a guest on its bridge."""
 
     port: str
     hardware: str
@@ -23,7 +23,7 @@ class Station(msgspec.Struct, frozen=True):
 
 
 def table(name: str, port_prefix: str, stations: Iterable[Station]) -> str:
-    """The whole table, in place of the one that is there."""
+    """Return the whole table, which replaces the existing one."""
     elements = ", ".join(map(_element, stations))
     listed = f"elements = {{ {elements} }}" if elements else ""
     return f"""table bridge {name}
@@ -59,10 +59,10 @@ def dismiss(name: str, station: Station) -> str:
 
 
 def remove(name: str) -> str:
-    """Remove the table, there or not."""
+    """Remove the table if it exists."""
     return f"table bridge {name}\ndelete table bridge {name}\n"
 
 
 def _element(station: Station) -> str:
-    """Made anew from checked values, so that no other word gets into the text."""
+    """Format the element from checked values, so that nothing else can get into the text."""
     return f"{quoted(station.port)} . {checked_hardware(station.hardware)} . {IPv4Address(station.address)}"

@@ -1,8 +1,9 @@
-"""A machine as the engine's configuration, and back. Pure: the one place that knows the keys.
+"""Converts a machine to the engine's configuration and back. Pure: the only module that knows the keys.
 
-What the guest needs to know of itself stands in `user.*` keys, from which the image's templates write its files.
-Guests are unprivileged, cannot nest, and each has its own range of user ids (see `confinement.py`); no raw LXC key is
-ever set. All other keys and all devices are ours, and a fingerprint of them is kept, so a change by hand is noticed.
+What the guest needs to know about itself is in `user.*` keys, from which the image's templates write its
+files. Guests are unprivileged, cannot nest, and each has its own range of user ids (see `confinement.py`). No
+raw LXC key is ever set. All other keys and all devices are ours. A fingerprint of them is stored, so that
+manual changes are detected.
 """
 
 import hashlib
@@ -20,22 +21,22 @@ from teraflock.instance.driver import GpuSlot, Machine, Port, Seen, Sighting
 from teraflock.instance.model import InstanceId
 
 PROCESSES_MAX: Final = 16_384
-"""Enough for a training job with many loaders, and far below what would take the host down."""
+"""Enough for a training job with many data loaders, and far below what would overload the host."""
 
 ID: Final = "user.teraflock.id"
 PORTS: Final = "user.teraflock.ports"
 FINGERPRINT: Final = "user.teraflock.fingerprint"
 KEPT: Final = "user.teraflock.kept"
-"""What the newest snapshot added to what is kept, in bytes; each snapshot bears its own."""
+"""Bytes that the newest snapshot added to those already kept. Each snapshot has its own value."""
 ADDRESS: Final = "user.address"
 DISK: Final = "user.disk-bytes"
-"""For the guest's own `df`: the file system tells of the whole pool."""
+"""For `df` in the guest: the file system reports the whole pool."""
 HOSTNAME: Final = "user.hostname"
 DOMAIN: Final = "user.domain"
 HOST_KEY: Final = "user.host-key-public"
 COMMAND: Final = "user.command"
 COMMAND_RUN: Final = "user.teraflock.command-run"
-"""Which run of its command the instance was last fitted to."""
+"""Run number of the command for which the instance was last configured."""
 USER_DATA: Final = "user.user-data"
 ENVIRONMENT: Final = "user.environment"
 _GPU: Final = "gpu"
@@ -48,18 +49,18 @@ class HostKey(msgspec.Struct, frozen=True):
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):
-    """What a guest's configuration takes from its host."""
+    """The parts of a guest's configuration that depend on its host."""
 
     confined: Mapping[str, str]
-    """The keys that keep it within its walls (see `confinement.py`)."""
+    """The keys that isolate the guest (see `confinement.py`)."""
     driver: str = ""
-    """The folder with the libraries that come in with a card; empty where the engine brings its own."""
+    """Folder with the libraries for GPUs; empty if the engine provides them."""
     server: str = "lxd"
-    """Which of the two engines it is, as it calls itself."""
+    """The name that the engine reports: `lxd` or `incus`."""
 
 
 def body(machine: Machine, ours: Names, key: HostKey, mould: str, host: Host) -> dict[str, object]:
-    """What is posted to make the instance, as a copy of its image's mould."""
+    """Return the request that creates the instance as a copy of its image's mould."""
     config = _identity(machine, ours, key) | settings(machine, host)
     given = devices(machine, ours, host.driver)
     return {
@@ -73,14 +74,14 @@ def body(machine: Machine, ours: Names, key: HostKey, mould: str, host: Host) ->
 
 
 def settings(machine: Machine, host: Host) -> dict[str, str]:
-    """All keys but those that a guest, an image or the engine writes for itself."""
-    fixed = {"boot.autostart": "false"}  # after a reboot the control plane says what runs, not the engine
+    """Return all keys except those that a guest, an image or the engine writes."""
+    fixed = {"boot.autostart": "false"}  # after a reboot the server decides what runs, not the engine
     given = _gpu_config(machine.gpus, host.driver)
-    return {**fixed, **host.confined, **untold(host.server), **limits(machine), **given}
+    return {**fixed, **host.confined, **no_guest_socket(host.server), **limits(machine), **given}
 
 
 def fingerprint(config: Mapping[str, str], devices: Mapping[str, Mapping[str, str]]) -> str:
-    """Of what only we may change."""
+    """Return a digest of everything that only we may change."""
     ours = {key: value for key, value in config.items() if not key.startswith(_NOT_SETTINGS)}
     return hashlib.sha256(msgspec.json.encode((ours, devices), order="sorted")).hexdigest()[:16]
 
@@ -88,8 +89,8 @@ def fingerprint(config: Mapping[str, str], devices: Mapping[str, Mapping[str, st
 _NOT_SETTINGS: Final = ("user.", "volatile.", "image.")
 
 
-def untold(server: str) -> dict[str, str]:
-    """Closes the socket by which a guest may ask its engine: it would show all the keys that templates write from."""
+def no_guest_socket(server: str) -> dict[str, str]:
+    """Close the socket on which a guest can query its engine: it would show all keys that templates read."""
     return {"security.guestapi" if server == "incus" else "security.devlxd": "false"}
 
 
@@ -102,13 +103,13 @@ def limits(machine: Machine) -> dict[str, str]:
 
 
 def devices(machine: Machine, ours: Names, driver: str = "") -> dict[str, dict[str, str]]:
-    """`driver`: as in `Host`."""
+    """Return the devices of a guest. `driver`: see `Host`."""
     nic = {
         "type": "nic",
         "name": "eth0",
         "network": ours.bridge(machine.network.project_id),
         "hwaddr": names.hardware_address(ours.installation, machine.address),
-        # The firewall knows a guest by the name of its port: whatever else it says of itself is checked against that.
+        # The firewall identifies a guest by its port name and checks everything the guest sends against it.
         "host_name": ours.port(machine.address),
     }
     root = {"type": "disk", "path": "/", "pool": ours.pool, "size": f"{machine.disk_bytes}B"}
@@ -119,7 +120,7 @@ def devices(machine: Machine, ours: Names, driver: str = "") -> dict[str, dict[s
 
 
 def gpu_device(slot: GpuSlot) -> dict[str, str]:
-    """Always by one exact name: a device without a selector would bring in every card of the host."""
+    """Select one card by its exact name: a device without a selector would add every card of the host."""
     if slot.kind == GpuKind.MIG:
         address, _, uuid = slot.slot.partition("/")
         return {"type": "gpu", "gputype": "mig", "pci": address, "mig.uuid": uuid}
@@ -127,14 +128,14 @@ def gpu_device(slot: GpuSlot) -> dict[str, str]:
 
 
 def resized(found: Mapping[str, Any], machine: Machine, ours: Names, host: Host) -> dict[str, object]:
-    """The whole configuration to put in place of the one found: settings and devices as the machine says."""
+    """Return the complete new configuration: the one found, with the machine's settings and devices."""
     config = {key: value for key, value in found["config"].items() if key.startswith(_NOT_SETTINGS)}
     config |= settings(machine, host) | {DISK: str(machine.disk_bytes)} | _run(machine)
     given = devices(machine, ours, host.driver)
     old_nic = {key: value for key, value in given["eth0"].items() if key != "host_name"}
     old_nic |= {"ipv4.address": machine.address, **_OLD_FILTERS}
     if found.get("status") == "Running" and found["devices"].get("eth0") == old_nic:
-        # Started by an earlier version: another port would cut its network off. The next start gives it one.
+        # Started by an earlier version: another port would cut its network. The next start assigns one.
         given["eth0"] = old_nic
     return {
         "config": config | {FINGERPRINT: fingerprint(config, given)},
@@ -147,11 +148,12 @@ def resized(found: Mapping[str, Any], machine: Machine, ours: Names, host: Host)
 
 
 _OLD_FILTERS: Final = {"security.mac_filtering": "true", "security.ipv4_filtering": "true"}
-"""The engine's own, from before the firewall had a table for it."""
+"""The engine's own filters, from before the firewall had a table for this."""
 
 
 def is_new_run(found: Mapping[str, Any], machine: Machine) -> bool:
-    """Whether the machine's command is to be run anew. Instances of older versions have no key: they had run 0."""
+    """Check whether the machine's command must run again. Instances of older versions have no key, which
+    means run 0."""
     return bool(machine.command) and found["config"].get(COMMAND_RUN, "0") != str(machine.command_run)
 
 
@@ -160,19 +162,20 @@ def _run(machine: Machine) -> dict[str, str]:
 
 
 def exit_code_from(text: bytes) -> int | None:
-    """What a guest wrote when its program ended. It may write anything: what is no number is a failure."""
+    """Parse the exit code that a guest wrote. It may write anything: text that is not a number counts as a
+    failure."""
     if not text.strip():
         return None
     try:
         code = int(text)
     except ValueError:
         return 255
-    code = 128 - code if code < 0 else code  # ended by a signal: as a shell has it
+    code = 128 - code if code < 0 else code  # ended by a signal: same code as in a shell
     return code if code <= 255 else 255
 
 
 def kept(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, object]:
-    """The configuration from before, on the disk from after: only what the engine notes for itself is the disk's."""
+    """Return the configuration from before a restore, with only the engine's own values from after it."""
     noted = {key: value for key, value in after["config"].items() if key.startswith("volatile.")}
     own = {key: value for key, value in before["config"].items() if not key.startswith("volatile.")}
     fixed = {key: after[key] for key in ("profiles", "architecture", "description", "ephemeral")}
@@ -189,7 +192,7 @@ def ports_from(text: str) -> tuple[Port, ...]:
 
 
 def address_of(found: Mapping[str, Any]) -> str:
-    """The address of a guest that has our id; empty for any other container."""
+    """Return the address of a guest that has our id; empty for other containers."""
     config = found["config"]
     return str(config.get(ADDRESS, "")).partition("/")[0] if ID in config else ""
 
@@ -211,11 +214,12 @@ def sighting(found: Mapping[str, Any], host: str) -> Sighting:
 
 
 def _started_at(found: Mapping[str, Any]) -> datetime | None:
-    """The engine notes when it last started a guest, also where the guest rebooted by itself."""
-    said = found.get("last_used_at", "")
-    if found["status"] != "Running" or not said or said.startswith(("0001-", "1970-")):  # never started
+    """Return when the engine last started the guest, including when the guest rebooted itself."""
+    last_used_at = found.get("last_used_at", "")
+    never = not last_used_at or last_used_at.startswith(("0001-", "1970-"))
+    if found["status"] != "Running" or never:
         return None
-    whole, _, rest = said.rstrip("Z").partition(".")
+    whole, _, rest = last_used_at.rstrip("Z").partition(".")
     at = datetime.fromisoformat(f"{whole[:19]}+00:00")
     return at + timedelta(microseconds=int(f"{rest[:6]:0<6}" if rest else 0))
 
@@ -224,7 +228,7 @@ _SEEN: Final = {
     "Running": Seen.RUNNING,
     "Stopped": Seen.STOPPED,
     "Error": Seen.BROKEN,
-    "Frozen": Seen.BROKEN,  # somebody paused it by hand: it answers nobody
+    "Frozen": Seen.BROKEN,  # someone paused it manually: it does not answer
 }
 
 
@@ -255,14 +259,15 @@ def _identity(machine: Machine, ours: Names, key: HostKey) -> dict[str, str]:
 
 
 def _gpu_config(gpus: tuple[GpuSlot, ...], driver: str) -> dict[str, str]:
-    """The host's libraries, matched to its kernel module, come in with the card: by the engine, or by us."""
+    """Give the guest the host's libraries, which match its kernel module: through the engine, or from our
+    folder."""
     if not gpus or driver:
         return {}
     return {"nvidia.runtime": "true", "nvidia.driver.capabilities": "compute,utility"}
 
 
 def _slot(device: Mapping[str, str]) -> str:
-    """What `gpu_device` was made of. Empty for a device that names no card: it brings in every one."""
+    """Reverse `gpu_device`. Empty for a device that names no card, which adds every card."""
     address, slice_id = device.get("pci", ""), device.get("mig.uuid", "")
     return f"{address}/{slice_id}" if slice_id else address
 

@@ -1,7 +1,7 @@
-"""Which project had a card last. A card is cleaned before it goes to another project.
+"""Records which project last used a card, and cleans a card before another project gets it.
 
-The note is a file, written after the card was cleaned and before its next guest starts: whatever crashes in between, a
-card is cleaned once too often and never once too few. A card without a note is taken for used.
+The record is a file, written after the card is cleaned and before its next guest starts. After a crash in
+between, the card is cleaned once more; cleaning is never skipped. A card without a record counts as used.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ class HandOver:
         self._clean = clean
 
     def give(self, slots: Iterable[GpuSlot], project: str, *, has: Iterable[str] = ()) -> None:
-        """Let a project have these cards. `has`: slots of cards that its guest uses right now."""
+        """Give these cards to a project. `has` are the slots of cards that its guest is using now."""
         in_use = set(has)
         for each in slots:
             note = self._folder / each.slot.replace("/", "_").replace(":", "-")

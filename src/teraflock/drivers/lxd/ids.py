@@ -1,13 +1,13 @@
-"""Which user ids a guest has on this host: each guest has a range of its own, and shares it with nobody.
+"""Assigns user ids to guests: each guest on this host has its own range, which it shares with no other guest.
 
-The kernel counts and guards many things by user id alone: keys, inotify instances, signals. Guests that shared a range
-would meet there. What holds:
-- a range belongs to one guest of all installations on this host at a time. The claim is a link in a folder that all of
-  them share, so it survives a reboot, and two processes never get the same one;
-- a range is given to a new guest only when no process and no kernel key of its last owner is left;
-- a claim whose guest does not exist any more is dropped by `keep_only`.
+The kernel counts and protects many things by user id alone, such as keys, inotify instances and signals.
+Guests with a common range would affect each other there. Invariants:
+- a range belongs to one guest at a time, across all installations on this host. The claim is a link in a
+  folder that they all share, so it survives a reboot, and two processes never get the same range;
+- a range goes to a new guest only when no process and no kernel key of its last owner is left;
+- `keep_only` releases a claim whose guest no longer exists.
 
-The ranges lie between those that systemd gives to containers and the end of what 31 bits hold: nobody else uses them.
+The ranges start after those that systemd gives to containers and end at 31 bits. Nothing else uses them.
 """
 
 import contextlib
@@ -23,19 +23,21 @@ from teraflock.instance.driver import NoRoom
 FOLDER: Final = Path("/var/lib/teraflock/ids")
 FIRST: Final = 0x7000_0000
 SIZE: Final = 65_536
-"""Ids per guest: all that Debian and its packages use, `nobody` included."""
+"""Ids per guest: all that Debian and its packages use, including `nobody`."""
 COUNT: Final = 4095
 GRANTS: Final = (Path("/etc/subuid"), Path("/etc/subgid"))
 GRANT: Final = f"0:{FIRST}:{COUNT * SIZE}\n"
-"""By number, not as `root`: `newuidmap` reads both, and LXD takes the ranges of `root` for guests of other owners."""
+"""By number, not as `root`: `newuidmap` reads both, but LXD treats the ranges of `root` as those of other
+owners' guests."""
 ORPHAN_SECONDS: Final = 600
-"""How long a claim stays without a guest: the guest may be in the making."""
+"""How long a claim may exist without a guest: the guest may still be in creation."""
 
 Traces = Callable[[], set[int]]
 
 
 class Ranges:
-    """The ranges of one installation's guests. A range is known by its index; `base` has its first id."""
+    """The ranges of one installation's guests. A range is identified by its index; `base` returns its first
+    id."""
 
     def __init__(
         self,
@@ -49,10 +51,11 @@ class Ranges:
         self._traces = traces or indexes_in_use
         self._grants = grants
         self._orphans: dict[str, float] = {}
-        """Claims that were found without a guest, and since when."""
+        """When each claim was first found without a guest."""
 
     def take(self, name: str, prefer: Iterable[int] = (), *, spare: int = 0) -> int:
-        """The range of a guest: the one it has, else a preferred one if it is free, else any from `spare` on."""
+        """Return a guest's range: its current one, else a preferred free one, else any free one from `spare`
+        on."""
         grant(self._grants)
         if (held := self.of(name)) is not None:
             return held
@@ -63,16 +66,17 @@ class Ranges:
                 return index
         raise NoRoom(
             "Every range of user ids on this host is in use",
-            hint="Delete instances that are not used any more",
+            hint="Delete unused instances",
         )
 
     def of(self, name: str) -> int | None:
         return self._ours().get(name)
 
     def adopt(self, first_ids: Mapping[str, str]) -> None:
-        """Claim again the ranges that guests have already, where nobody else has: the folder may have been lost.
+        """Claim again the ranges that guests already have, unless someone else has them: the folder may have
+        been lost.
 
-        `first_ids`: by the guests' names, as the engine notes them.
+        `first_ids` are the first ids in the engine's records, by guest name.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
         ours = self._ours()
@@ -86,7 +90,7 @@ class Ranges:
             self._drop(index)
 
     def keep_only(self, names: Iterable[str], seconds: float = ORPHAN_SECONDS) -> None:
-        """Drop our claims for guests that have not been among `names` for a while."""
+        """Release our claims for guests that have been missing from `names` for a while."""
         kept, now = set(names), time.monotonic()
         orphans = {name: index for name, index in self._ours().items() if name not in kept}
         self._orphans = {name: self._orphans.get(name, now) for name in orphans}
@@ -95,7 +99,7 @@ class Ranges:
                 self._drop(orphans[name])
 
     def leave(self) -> None:
-        """Drop all our claims. Revoke the grant if no installation on this host has any left."""
+        """Release all our claims. Revoke the grant if no installation on this host has a claim left."""
         for index in self._ours().values():
             self._drop(index)
         if not any(True for _ in self._claims()):
@@ -109,7 +113,7 @@ class Ranges:
     def _claims(self) -> Iterator[tuple[int, str]]:
         with contextlib.suppress(FileNotFoundError):
             for path in self._folder.iterdir():
-                with contextlib.suppress(OSError):  # dropped meanwhile
+                with contextlib.suppress(OSError):  # released in the meantime
                     if path.name.isdecimal():
                         yield int(path.name), str(path.readlink())
 
@@ -128,33 +132,39 @@ class Ranges:
 
 
 def remove_empty(folder: Path) -> None:
-    """Remove a folder that installations share, and the one it is in, where nobody has anything there any more."""
+    """Remove a folder that installations share, and its parent, if they are empty."""
     with contextlib.suppress(OSError):
         folder.rmdir()
         folder.parent.rmdir()
 
 
 def base(index: int) -> int:
-    """The first id of a range on the host: root of the guest that has it."""
+    """Return the first host id of a range, which is root in the guest."""
     return FIRST + index * SIZE
 
 
 def index_of(first_id: int) -> int | None:
-    """The range that an id belongs to; None for an id outside all of them."""
+    """Return the range that contains an id, or None for an id outside all ranges."""
     index = (first_id - FIRST) // SIZE
     return index if 0 <= index < COUNT else None
 
 
+def is_confined(config: Mapping[str, str]) -> bool:
+    """Check the settings that a guest was started with, not those for its next start."""
+    return f'"Maprange":{SIZE}}}' in config.get("volatile.idmap.current", "")
+
+
 def indexes_in_use(proc: Path = Path("/proc")) -> set[int]:
-    """The ranges of which a process runs or a kernel key exists."""
+    """Return the ranges that have a running process or a kernel key."""
     ids = [*_ids_of_processes(proc), *_ids_of_keys(proc / "key-users")]
     return {index for index in map(index_of, ids) if index is not None}
 
 
 def grant(files: Iterable[Path]) -> None:
-    """Allow root to map the ranges. LXC asks `newuidmap`, which allows what these files say and nothing else.
+    """Allow root to map the ranges. LXC calls `newuidmap`, which allows only what these files list.
 
-    Done with every claim: another installation that leaves this host takes it back, and it costs next to nothing.
+    Repeated with every claim, because another installation that leaves this host revokes it. The cost is
+    negligible.
     """
     for path in files:
         text = path.read_text("utf-8") if path.exists() else ""
@@ -173,7 +183,7 @@ def revoke(files: Iterable[Path]) -> None:
 
 
 def _from_anywhere(spare: int) -> Iterator[int]:
-    """Beginning somewhere else each time: a range rests for as long as others are free."""
+    """List ranges from a random start, so that a released range is reused as late as possible."""
     count = COUNT - spare
     start = secrets.randbelow(count)
     return (spare + (start + step) % count for step in range(count))
@@ -182,7 +192,7 @@ def _from_anywhere(spare: int) -> Iterator[int]:
 def _ids_of_processes(proc: Path) -> Iterator[int]:
     for entry in os.scandir(proc):
         if entry.name.isdecimal():
-            with contextlib.suppress(OSError):  # it ended meanwhile
+            with contextlib.suppress(OSError):  # it ended in the meantime
                 yield entry.stat().st_uid
 
 

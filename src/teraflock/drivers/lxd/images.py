@@ -1,7 +1,7 @@
-"""Our images in the engine. An image's id is its alias there; several ids may stand for one image.
+"""Our images in the engine. An image's id is its alias there; several ids may refer to one image.
 
-An image nobody names any more is removed with its last alias. Instances live on without their image.
-Guests are copied from an image's moulds (see `moulds.py`), which go with it.
+An image is removed together with its last alias. Instances do not need their image after creation. Guests are
+copied from an image's moulds (see `moulds.py`), which are removed with it.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.rest import Client
 
 SHIPPED: Final = "base"
-"""The recipe every installation has: its archive is never removed."""
+"""The recipe that every installation has. Its archive is never removed."""
 DIGEST: Final = "teraflock.recipe"
 
 
@@ -26,7 +26,7 @@ class Images:
         self, engine: Client, ours: Names, cache: Path, moulds: Moulds, *, now: Callable[[], int]
     ) -> None:
         self._engine = engine
-        """Speaks within our project."""
+        """Client for our project."""
         self._ours = ours
         self._cache = cache
         self._moulds = moulds
@@ -40,7 +40,7 @@ class Images:
         }
 
     def built(self) -> frozenset[str]:
-        """The ids of images that were built from a recipe."""
+        """Return the ids of images that were built from a recipe."""
         return frozenset(
             alias["name"]
             for image in self._engine.get("images", recursion=1)
@@ -63,7 +63,7 @@ class Images:
             self._forget(held["fingerprint"])
 
     def publish(self, name: str, image_id: str) -> None:
-        """From a snapshot, so that the guest may go on running; the snapshot is taken away again."""
+        """Publish from a temporary snapshot, so that the guest can keep running."""
         if self._held_under(image_id):
             return
         snapshot = names.guest(f"publish-{image_id}")
@@ -89,7 +89,8 @@ class Images:
         self._forget(held["fingerprint"])
 
     def moulds_of(self, image_id: str) -> Mapping[int, str]:
-        """What guests of the image are copied from. `EngineMissing` without the image."""
+        """Return the moulds that guests of the image are copied from. Raise `EngineMissing` without the
+        image."""
         alias = self._engine.get("images", "aliases", image_id)
         return self._moulds.of(alias["target"])
 
@@ -110,7 +111,7 @@ class Images:
     def _upload(self, file: Path, digest: str) -> str:
         properties = urlencode({names.TAG: self._ours.installation, DIGEST: digest})
         headers = {"X-LXD-filename": file.name, "X-LXD-properties": properties, "X-LXD-public": "0"}
-        # Incus has its own names for the same headers; each engine passes over the other's.
+        # Incus has its own names for the same headers. Each engine ignores the other's.
         headers |= {name.replace("LXD", "Incus"): value for name, value in headers.items()}
         answer = self._engine.post("images", body=file, headers=headers, seconds_max=UNPACK_SECONDS_MAX)
         return str(answer["fingerprint"])
@@ -132,7 +133,8 @@ class Images:
 
 
 def forget_archive(cache: Path, digest: str) -> None:
-    """Remove the file that an image was built to: it is gigabytes, and can be built again. The base stays."""
+    """Remove the archive of a built image: it takes gigabytes and can be built again. The base image's
+    archive is kept."""
     if not digest:
         return
     for file in cache.glob(f"*-{digest[:16]}.tar.zst"):

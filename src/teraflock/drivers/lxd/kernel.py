@@ -1,4 +1,4 @@
-"""Settings of the host's kernel that guests need: raised where they are too low, never lowered."""
+"""Kernel settings of the host that guests need. They are raised if too low, and never lowered."""
 
 from pathlib import Path
 from typing import Final
@@ -8,13 +8,14 @@ import msgspec
 SYSTEM: Final = Path("/proc/sys")
 
 INOTIFY_INSTANCES_MIN: Final = 1 << 20
-"""Linux allows 128, and counts all guests together, for root made their namespaces. So many that a guest's own memory
-limit stops it first: one guest cannot take them from the others."""
+"""Linux allows 128 for all guests together, because root created their namespaces. With this value a guest
+reaches its own memory limit first, so it cannot use up the instances of other guests."""
 INOTIFY_WATCHES_MIN: Final = 1 << 22
 PROCESS_IDS_MIN: Final = 1 << 22
-"""All that Linux can have: a few hundred guests at their limit of processes, where the usual 32,768 are two."""
+"""The maximum of Linux. It is enough for a few hundred guests at their process limit; the default of 32,768
+is enough for two."""
 KEYS_MIN: Final = 20_000
-"""Kernel keys of one user: each guest's session takes some of them."""
+"""Kernel keys per user. Each guest's session uses some of them."""
 
 RAISED: Final = {
     "fs/inotify/max_user_instances": INOTIFY_INSTANCES_MIN,
@@ -24,14 +25,16 @@ RAISED: Final = {
 }
 
 RETRY_MILLISECONDS: Final = 50
-"""How soon a bridge asks again for an address that was silent. The usual second is most of a guest's boot."""
+"""How soon a bridge asks again for an address that did not answer. The default of one second would be most of
+a guest's boot time."""
 
 BRIDGE_FILTER: Final = "net/bridge/bridge-nf-call-iptables"
-"""Whether frames between two guests of one bridge pass the firewall at all."""
+"""Whether frames between two guests on one bridge pass through the firewall."""
 
 
 def bridge_settings(bridge: str) -> tuple[tuple[str, int], ...]:
-    """What is set on each of our bridges. The second lets the host reach its own opened ports by 127.0.0.1."""
+    """Return the settings for each of our bridges. The second lets the host reach its own open ports on
+    127.0.0.1."""
     return (
         (f"net/ipv4/neigh/{bridge}/retrans_time_ms", RETRY_MILLISECONDS),
         (f"net/ipv4/conf/{bridge}/route_localnet", 1),
@@ -39,7 +42,7 @@ def bridge_settings(bridge: str) -> tuple[tuple[str, int], ...]:
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """A setting that is below what is needed."""
+    """A setting that is too low."""
 
     name: str
     found: int | None
@@ -47,7 +50,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def too_low(system: Path = SYSTEM) -> tuple[Setting, ...]:
-    """What is to be raised. A setting this kernel does not have needs no raising."""
+    """Return the settings to raise. A setting that this kernel does not have needs no change."""
     found = {name: _read(system / name) for name in RAISED}
     return tuple(
         Setting(name=name, found=value, needed=RAISED[name])
@@ -57,12 +60,12 @@ def too_low(system: Path = SYSTEM) -> tuple[Setting, ...]:
 
 
 def raise_limits(system: Path = SYSTEM) -> tuple[Setting, ...]:
-    """Raise what is too low; gives back what could not be raised."""
+    """Raise the settings that are too low. Return those that could not be raised."""
     for setting in too_low(system):
         try:
             (system / setting.name).write_text(f"{setting.needed}\n", "ascii")
         except OSError:
-            continue  # told by the second look: one setting that resists must not keep the others low
+            continue  # the second check reports it: one setting that fails must not keep the others low
     return too_low(system)
 
 

@@ -1,11 +1,13 @@
-"""Lets guests of our own daemon see their share of the host: without it `free` and /proc/cpuinfo show all of it.
+"""Shows guests of our own daemon their share of the host: without lxcfs, `free` and /proc/cpuinfo show the
+whole host.
 
-lxcfs is a file system in a process. Each daemon of ours has one, mounted beside its folder, and a configuration for LXC
-whose hook lays its files over the guest's /proc. What holds:
-- nothing depends on it: where it is not installed or does not come up, guests run and see the host's numbers;
-- it is never killed. Guests lose /proc/meminfo with it, so its mount is taken away instead, and its process ends by
-  itself once the last guest that uses it is gone;
-- one that died is replaced at the next `ensure`; guests that ran then get theirs back when they are started again.
+lxcfs is a file system in a process. Each of our daemons has one, mounted next to its folder, and an LXC
+configuration whose hook mounts its files over the guest's /proc. Invariants:
+- lxcfs is optional: if it is not installed or does not start, guests run and see the host's numbers;
+- it is never killed, because guests would lose /proc/meminfo. Instead it is unmounted, and the process ends
+  when the last guest that uses it is gone;
+- a crashed lxcfs is replaced at the next `ensure`. Guests that were running get their files back at their
+  next start.
 """
 
 import os
@@ -23,7 +25,7 @@ _FAILED: Final = subprocess.CompletedProcess[bytes]((), 1)
 
 HOOK: Final = """\
 #!/bin/sh
-# Run by LXC inside a new guest's mounts, before it starts. A guest without these files is still a guest.
+# LXC runs this inside the mounts of a new guest, before it starts. The files are optional.
 root=$(readlink -f "$LXC_ROOTFS_MOUNT")
 for path in proc sys/devices/system/cpu; do
     for file in "${0%.lxc/show-share}.lxcfs/$path"/*; do
@@ -35,27 +37,27 @@ exit 0
 
 
 class Lxcfs:
-    """The one of the daemon in `folder`. `enter` is put before every command, as for the daemon."""
+    """The lxcfs of the daemon in `folder`. `enter` is a prefix for every command, as for the daemon."""
 
     def __init__(self, folder: Path, *, enter: Sequence[str] = ()) -> None:
         self.mount = folder.with_name(f"{folder.name}.lxcfs")
         self.templates = folder.with_name(f"{folder.name}.lxc")
-        """What LXC reads instead of /usr/share/lxc/config."""
+        """The folder that LXC reads instead of /usr/share/lxc/config."""
         self._pid_file = folder.with_name(f"{folder.name}.lxcfs.pid")
         self._enter = tuple(enter)
 
     def ensure(self) -> bool:
-        """Start it unless it answers. False where there is none to be had."""
+        """Start it unless it answers. Return False if it is unavailable."""
         program = shutil.which("lxcfs")
         if self.answers():
             return True
         if program is None or not Path("/dev/fuse").exists():
             return False
         self._write_hook()
-        self.stop()  # one that died leaves a mount that answers nobody
+        self.stop()  # a crash leaves a mount that does not answer
         self.mount.mkdir(mode=0o755, exist_ok=True)
         self._spawn(program)
-        for _ in range(LOOKS_MAX):  # counted in looks, so that no clock is asked
+        for _ in range(LOOKS_MAX):  # counts attempts, so that no clock is needed
             if self.answers():
                 return True
             time.sleep(LOOK_AGAIN_SECONDS)
@@ -75,7 +77,7 @@ class Lxcfs:
             (os.POSIX_SPAWN_DUP2, 0, 1),
             (os.POSIX_SPAWN_DUP2, 0, 2),
         )
-        # It outlives us, and no key pressed on our terminal reaches it.
+        # It outlives this process, and signals from our terminal do not reach it.
         os.posix_spawnp(command[0], command, os.environ, file_actions=silent, setsid=True)
 
     def _write_hook(self) -> None:
@@ -83,7 +85,7 @@ class Lxcfs:
         settings.mkdir(parents=True, exist_ok=True)
         hook.write_text(HOOK, "ascii")
         for path in (self.templates, settings, hook):
-            path.chmod(0o755)  # whatever the umask: it is the guest's root who runs it
+            path.chmod(0o755)  # regardless of the umask: the guest's root runs it
         (settings / "lxcfs.conf").write_text(f"lxc.hook.mount = {hook}\n", "utf-8")
 
     def _run(self, *command: str) -> subprocess.CompletedProcess[bytes]:

@@ -1,9 +1,10 @@
-"""Moulds: containers made from an image, started once and stopped, of which guests are copied.
+"""Moulds: containers that are created from an image, started once and stopped. Guests are copies of them.
 
-The first start of a container gives all its files to the user ids of its range, which takes as long as the rest of a
-launch together. A guest that is copied from a mould of the same range has that behind it. So each image has a small
-stock of moulds, one for each of the first ranges (see `ids.py`); a launch that finds none of them free copies another
-and takes the time. Where the engine maps ids at mount time, files never change owners, and one mould serves all.
+At its first start, a container changes the owner of all its files to its range of user ids. That takes as
+long as the rest of a launch. A copy of a mould with the same range skips it. Each image therefore has a small
+stock of moulds, one for each of the first ranges (see `ids.py`). If none of them is free, a launch copies
+another mould and takes longer. If the engine maps ids at mount time, files never change owners, and one mould
+is enough.
 
 A mould has no network, is confined like any guest, has its range in its name, and never runs again.
 """
@@ -25,13 +26,13 @@ from teraflock.instance.driver import EngineBusy, EngineRefused, NoRoom
 
 LOG: Final = logging.getLogger("teraflock.lxd")
 UNPACK_SECONDS_MAX: Final = 1800
-"""An image with CUDA is some gigabytes to pack, send and unpack."""
+"""An image with CUDA takes some gigabytes to pack, send and unpack."""
 STOCK_RANGES: Final = 32
-"""The first ranges are kept for guests copied from a mould; others take theirs behind these."""
+"""The first ranges are reserved for guests copied from a mould. Other guests get later ones."""
 IMAGES_IN_STOCK: Final = 4
-"""How many images have a stock at a time: those used last."""
+"""How many images have a stock at a time: the most recently used ones."""
 QUIET_SECONDS: Final = 2.0
-"""The stock is filled while nobody launches."""
+"""The stock is filled only after no launch has happened for this long."""
 UNPLUG_TRIES_MAX: Final = 50
 UNPLUG_AGAIN_SECONDS: Final = 0.1
 _PREFIX: Final = "image-"
@@ -40,7 +41,8 @@ _DIGITS: Final = 24
 
 
 class Moulds:
-    """The moulds of one engine. `stock`: how many each image in use shall have; 0 or 1 makes none ahead of time."""
+    """The moulds of one engine. `stock` is the number of moulds for each image in use; 0 or 1 creates none in
+    advance."""
 
     def __init__(
         self, engine: Client, ours: Names, cache: Path, ranges: ids.Ranges, *, stock: int = 0
@@ -51,15 +53,15 @@ class Moulds:
         self._ranges = ranges
         self._stock = min(stock, STOCK_RANGES)
         self._shifts = True
-        """Whether the first start changes the files' owners; False where the engine maps them at mount time."""
+        """Whether the first start changes the files' owners. False if the engine maps ids at mount time."""
         self._wanted: list[str] = []
-        """Fingerprints of images whose stock is to be filled, the one used last at the end."""
+        """Fingerprints of images whose stock must be filled, most recently used last."""
         self._filling: threading.Thread | None = None
         self._lock = threading.Lock()
         self._quiet_from = 0.0
 
     def of(self, fingerprint: str) -> Mapping[int, str]:
-        """The image's moulds by the index of their range; at least one, made if there is none."""
+        """Return the image's moulds by the index of their range. Creates one if there is none."""
         self._quiet_from = time.monotonic() + QUIET_SECONDS
         found = self._found(fingerprint)
         if not found:
@@ -81,18 +83,20 @@ class Moulds:
             digits = name.removeprefix(f"{prefix}-")
             if name.startswith(f"{prefix}-") and digits.isdecimal():
                 found[int(digits)] = name
-            elif name == prefix:  # made before guests had ranges of their own; good to copy, in no range
+            elif name == prefix:
+                # Created before guests had their own ranges; usable as a copy, but in no range.
                 found[-1] = name
         return found
 
     def _make(self, fingerprint: str, *, any_range: bool) -> tuple[int, str]:
-        """One more mould. Named only once it is finished, so that one that a crash left half made is never copied."""
+        """Create a mould. It gets its name only when it is complete, so an incomplete one left by a crash is
+        never copied."""
         self._cache.mkdir(parents=True, exist_ok=True)
         key = fingerprint[:_DIGITS]
         lock = self._cache / f"{_PREFIX}{key}.lock"
         with build.alone(lock):
             there = self._found(fingerprint)
-            if there and any_range:  # another was faster
+            if there and any_range:  # another process was faster
                 return next(iter(there.items()))
             rough = f"{_ROUGH}{key}"
             remove(self._engine, rough)
@@ -118,7 +122,7 @@ class Moulds:
         return name
 
     def _unplug(self, name: str) -> None:
-        """Until it stands still. One that does not boot goes down by itself, and may be about to when it is told."""
+        """Stop it. An image that does not boot stops by itself, perhaps while it is being stopped here."""
         for _ in range(UNPLUG_TRIES_MAX):
             with contextlib.suppress(EngineRefused, EngineBusy):
                 body = {"action": "stop", "timeout": 30, "force": True}
@@ -137,7 +141,7 @@ class Moulds:
                 names.TAG: self._ours.installation,
                 "user.machine-id": names.machine_id(name),
                 "boot.autostart": "false",
-                **guest.untold(self._engine.server()),
+                **guest.no_guest_socket(self._engine.server()),
                 **confinement.settings(index),
                 "limits.memory": "1GiB",
                 "limits.processes": str(guest.PROCESSES_MAX),
@@ -158,14 +162,14 @@ class Moulds:
                 self._filling.start()
 
     def _fill(self) -> None:
-        """Until every image in use has its stock, or one cannot be made: the next launch begins again."""
+        """Fill the stock of every image in use. Stop at the first failure: the next launch tries again."""
         try:
             while self._shifts and (fingerprint := self._lacking()):
                 time.sleep(max(0.0, self._quiet_from - time.monotonic()))
                 if time.monotonic() >= self._quiet_from:
                     self._make(fingerprint, any_range=False)
         except TeraflockError as error:
-            LOG.info("the stock of moulds is not filled now: %s", error.sentence)
+            LOG.info("could not fill the stock of moulds for now: %s", error.sentence)
         except Exception:
             LOG.exception("filling the stock of moulds failed")
 
@@ -176,7 +180,7 @@ class Moulds:
 
 
 def remove(engine: Client, name: str) -> None:
-    """Remove an instance, running or not, there or not."""
+    """Remove an instance if it exists, running or not."""
     with contextlib.suppress(EngineMissing):
         if engine.get("instances", name)["status"] != "Stopped":
             engine.put("instances", name, "state", body={"action": "stop", "timeout": 30, "force": True})

@@ -1,7 +1,7 @@
-"""How the things that an installation makes on a host are called. All pure.
+"""Names for everything that an installation creates on a host. All pure.
 
-Every name is made of the installation's id, so that two installations on one host never meet, and nobody
-else's things can be taken for ours.
+Every name contains the installation's id or a digest of it, so that installations on one host never conflict
+and no other object is mistaken for ours.
 """
 
 import hashlib
@@ -10,7 +10,7 @@ from ipaddress import IPv4Address
 from typing import Final
 
 TAG: Final = "user.teraflock"
-"""The configuration key that all our things in the engine carry; its value is the installation's id."""
+"""The configuration key of all our objects in the engine. Its value is the installation's id."""
 
 BRIDGE_PREFIX: Final = "tf"
 PORT_PREFIX: Final = "tg"
@@ -24,7 +24,7 @@ class Names:
 
     def __init__(self, installation: str) -> None:
         if not _INSTALLATION.fullmatch(installation):
-            raise ValueError(f"not an installation's id: {installation!r}")
+            raise ValueError(f"invalid installation id: {installation!r}")
         self.installation = installation
         self.project = f"tera-{installation}"
         self.pool = f"tera-{installation}"
@@ -32,41 +32,45 @@ class Names:
         self.counting_table = f"tera_{installation}_sent"
         self.guard_table = f"tera_{installation}_guard"
         self.port_prefix = PORT_PREFIX + _digest(installation)[:4]
-        """How the host's ends of all guests' links begin."""
+        """Prefix of the host's ends of all guests' links."""
 
     def bridge(self, network: str) -> str:
-        """The bridge of a network. Linux allows 15 characters, so the id goes in as a digest."""
+        """Return the name of a network's bridge. Linux allows 15 characters, so the name contains a digest of
+        the id."""
         return BRIDGE_PREFIX + _digest(self.installation, network)
 
     def port(self, address: str) -> str:
-        """The host's end of the link to the guest with this address: 14 of the 15 characters that Linux allows."""
+        """Return the name of the host's end of the link to a guest: 14 of the 15 characters that Linux
+        allows."""
         return f"{self.port_prefix}{int(IPv4Address(address)):08x}"
 
     def alias(self, digest: str) -> str:
-        """How the engine knows an image built from a recipe."""
+        """Return the engine's alias for an image built from a recipe."""
         return f"tera-{digest[:16]}"
 
 
 def guest(instance: str) -> str:
-    """The engine's name for an instance: its id, in the letters a host name may have."""
+    """Return the engine's name for an instance: its id, reduced to the characters of a host name."""
     name = instance.replace("_", "-").lower()
     if not re.fullmatch(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?", name):
-        raise ValueError(f"not an instance's id: {instance!r}")
+        raise ValueError(f"invalid instance id: {instance!r}")
     return name
 
 
 def hardware_address(installation: str, address: str) -> str:
-    """The same for the same network address, always; of the range that anyone may use (second bit of the first).
+    """Return the hardware address for a network address. It never changes, and is locally administered
+    (second bit).
 
-    A host remembers for half a minute which hardware has an address: an address that is given away again right after
-    its last owner went would be looked for at that owner's, if it did not stay the same.
+    A host caches the hardware of an address for half a minute. If it changed with the owner, packets to a
+    reused address would go to the hardware of the previous owner.
     """
     digits = hashlib.sha256(f"{installation}/{address}".encode()).hexdigest()[:10]
     return "02:" + ":".join(digits[place : place + 2] for place in range(0, 10, 2))
 
 
 def machine_id(instance: str) -> str:
-    """The guest's /etc/machine-id: given from outside, or systemd takes its first boot for an installation."""
+    """Return the guest's /etc/machine-id. It is set from outside, because systemd otherwise treats the first
+    boot as an installation."""
     return hashlib.sha256(f"machine {instance}".encode()).hexdigest()[:32]
 
 

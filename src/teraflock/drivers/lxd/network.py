@@ -1,9 +1,9 @@
-"""Bridges and the firewall, put into force on this host.
+"""Applies bridges and the firewall on this host.
 
-A project's network is one bridge with our tag. Our tables (firewall, guard, counters) are rebuilt whole from what the
-engine holds: bridges, guests, the ports noted on them, and what the operator allowed, noted on our project. So nothing
-else has to be remembered after a reboot. Between rebuilds single entries are added and taken away, under a lock that
-all our processes on this host share.
+A project's network is one bridge with our tag. Our tables (firewall, guard, counters) are rebuilt from what
+the engine stores: bridges, guests, their ports, and the networks that the operator allowed, stored on our
+project. Nothing else has to survive a reboot. Between rebuilds, single entries are added and removed under a
+lock that all our processes on this host share.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ from teraflock.instance.driver import EngineRefused, Machine, Network, Port, Sen
 LOG: Final = logging.getLogger("teraflock.lxd")
 LOCKS: Final = Path("/run/lock")
 ALLOWED: Final = "user.teraflock.allow-out"
-"""On our project: networks that the operator lets guests reach."""
+"""Key on our project: networks that the operator lets guests reach."""
 
 
 class Networks:
@@ -39,7 +39,7 @@ class Networks:
 
     def __init__(self, engine: Client, ours: Names, *, way_out: bool, locks: Path = LOCKS) -> None:
         self._engine = engine
-        """Speaks within `default`, where all bridges are."""
+        """Client for the `default` project, which has all bridges."""
         self._ours = ours
         self._way_out = way_out
         self._lock = locks / f"tera-{ours.installation}-firewall"
@@ -48,22 +48,22 @@ class Networks:
         """The host's own networks when the table was last built."""
 
     def ensure(self, network: Network) -> None:
-        """The network's bridge, behind the firewall before any guest is on it."""
+        """Create the network's bridge. The firewall covers it before any guest is attached."""
         bridge = Bridge(self._ours.bridge(network.project_id), network.gateway)
         try:
             found = self._engine.get("networks", bridge.name)
             check_ours(found, self._ours, f"network `{bridge.name}`")
             wanted = self._resolving.server_settings(bridge.name)
-            if found["config"].get("raw.dnsmasq") != wanted:  # made by an earlier version
+            if found["config"].get("raw.dnsmasq") != wanted:  # created by an earlier version
                 self._engine.patch("networks", bridge.name, body={"config": {"raw.dnsmasq": wanted}})
         except EngineMissing:
             with contextlib.suppress(EngineTaken):  # another thread was faster
                 self._engine.post("networks", body=self._body(bridge, network))
             self.rebuild()
-        ask_soon(bridge.name)
+        retry_soon(bridge.name)
 
     def admit(self, machine: Machine) -> None:
-        """Let a guest speak in its own name, and be found by it, before it first starts."""
+        """Allow a guest to use its address and name, before it first starts."""
         bridge = self._ours.bridge(machine.network.project_id)
         self._resolving.add(bridge, machine.id, machine.address, machine.hostname, machine.network.domain)
         with self._alone():
@@ -74,14 +74,14 @@ class Networks:
     def dismiss(self, instance_id: str, address: str, bridge: str) -> None:
         self._resolving.remove(bridge, instance_id)
         if address:
-            with self._alone():  # dismissed already: as wanted
+            with self._alone():  # already removed
                 _nft(guard.dismiss(self._ours.guard_table, self._station(address)))
         self._count_no_more(instance_id)
 
     def allow_out(self, networks: tuple[str, ...]) -> None:
-        """Let guests reach these networks through the host, and no other closed ones."""
+        """Let guests reach these networks through the host, and no other closed networks."""
         found = self._engine.get("projects", self._ours.project)
-        config = {**found["config"], ALLOWED: " ".join(networks)}  # LXD takes a part of it for the whole
+        config = {**found["config"], ALLOWED: " ".join(networks)}  # LXD replaces the whole configuration
         body = {"config": config, "description": found["description"]}
         self._engine.put("projects", self._ours.project, body=body)
         self.rebuild()
@@ -91,7 +91,7 @@ class Networks:
         return tuple(str(config.get(ALLOWED, "")).split())
 
     def _count(self, address: str, instance_id: str) -> None:
-        """Count from now on what the guest sends out of the host, unless that is counted already."""
+        """Start counting what the guest sends out of the host, unless it is counted already."""
         with self._alone():
             new = counting.Counter(address, instance_id, secrets.token_hex(8))
             if _nft(counting.begin(self._ours.counting_table, new)):
@@ -107,7 +107,7 @@ class Networks:
                     _nft(counting.end(self._ours.counting_table, counter.address))
 
     def sent(self) -> list[Sent]:
-        """What each guest has sent out of the house. Empty where the table is not there."""
+        """Return what each guest has sent out of the host. Empty if the table does not exist."""
         return [counting.sent(counter, count) for counter, count in self._counters()]
 
     def remove(self, network: Network) -> None:
@@ -119,7 +119,7 @@ class Networks:
         self.rebuild()
 
     def open(self, address: str, ports: tuple[Port, ...]) -> None:
-        """Lead the host's ports to the guest. Whatever led elsewhere does so no more."""
+        """Forward the host's ports to the guest. Replaces earlier forwards of these ports."""
         forwards = [Forward(port.host_port, address, port.guest_port) for port in ports]
         if not forwards:
             return
@@ -130,15 +130,16 @@ class Networks:
     def close(self, ports: tuple[Port, ...]) -> None:
         with self._alone():
             for port in ports:
-                _nft(firewall.close_ports(self._ours.table, [port.host_port]))  # closed already: as wanted
+                _nft(firewall.close_ports(self._ours.table, [port.host_port]))  # already closed
 
     def rebuild(self) -> None:
-        """Replace the whole table by what the engine's bridges and instances say."""
+        """Rebuild our tables from the engine's bridges and instances."""
         with self._alone():
             self._rebuild()
 
-    def stands(self) -> bool:
-        """Whether our tables are there and up to date; after a reboot or an `nft flush ruleset` they are not."""
+    def is_up_to_date(self) -> bool:
+        """Check whether our tables exist and are up to date. After a reboot or `nft flush ruleset` they are
+        not."""
         return attached() == self._attached and _nft(
             f"list map inet {self._ours.table} opened\n"
             f"list chain inet {self._ours.counting_table} leaving\n"
@@ -153,12 +154,12 @@ class Networks:
             self._lock.unlink(missing_ok=True)
 
     def leave(self) -> None:
-        """Remove from the host all that is not the engine's."""
+        """Remove everything from the host that the engine does not manage."""
         self.drop_firewall()
         self._resolving.leave()
 
     def bridges(self) -> tuple[Bridge, ...]:
-        """All bridges with our tag."""
+        """Return all bridges with our tag."""
         return tuple(
             Bridge(each["name"], each["config"]["ipv4.address"].partition("/")[0])
             for each in self._engine.get("networks", recursion=1)
@@ -184,8 +185,8 @@ class Networks:
         )
         if not all(map(_nft, texts)):
             raise EngineRefused(
-                "The host's firewall did not take our rules",
-                hint="`nft` must be installed, and root must be allowed to use it",
+                "The host's firewall rejected our rules",
+                hint="Install `nft` and make sure that root may use it",
             )
         self._bring_counters(self._counters(), dict(_counted(instances)))
         for each in instances:
@@ -202,9 +203,9 @@ class Networks:
 
     def _bring_counters(self, found: list[tuple[counting.Counter, int]], wanted: dict[str, str]) -> None:
         there = [counter for counter, _ in found]
-        text = counting.brought_to(self._ours.counting_table, there, wanted, secrets.token_hex(8))
+        text = counting.changes(self._ours.counting_table, there, wanted, secrets.token_hex(8))
         if text and not _nft(text):
-            LOG.error("what guests send cannot be counted: the firewall did not take the counters")
+            LOG.error("cannot count what guests send: the firewall rejected the counters")
 
     def _body(self, bridge: Bridge, network: Network) -> dict[str, object]:
         length = IPv4Network(network.subnet).prefixlen
@@ -217,7 +218,8 @@ class Networks:
                 "ipv4.dhcp": "false",  # addresses are fixed, and written into the guest before it starts
                 "ipv4.nat": "true" if self._way_out else "false",
                 "ipv6.address": "none",
-                # Guests ask the gateway for names of the world. Incus runs no server for that where it keeps no names.
+                # Guests use the gateway for public names. Incus runs no DNS server on a bridge that manages
+                # no names.
                 "dns.mode": "managed" if self._engine.server() == "incus" else "none",
                 "raw.dnsmasq": self._resolving.server_settings(bridge.name),
                 names.TAG: self._ours.installation,
@@ -226,14 +228,15 @@ class Networks:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        self._lock.parent.mkdir(exist_ok=True)  # a system without an init of its own may lack it
+        self._lock.parent.mkdir(exist_ok=True)  # missing on systems without an init
         with self._lock.open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
 
 def attached() -> tuple[str, ...]:
-    """The networks the host is attached to, but for those of bridges: other hosts are there, and their management."""
+    """Return the networks the host is attached to, except bridges: they contain other hosts and their
+    management."""
     asked = ["ip", "-json", "-4", "address", "show"]
     done = subprocess.run(asked, capture_output=True, check=False)
     if done.returncode:
@@ -247,10 +250,10 @@ def attached() -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def ask_soon(bridge: str) -> None:
-    """Ask again soon for a guest that does not answer yet, instead of after a second."""
+def retry_soon(bridge: str) -> None:
+    """Repeat requests for a guest that does not answer yet sooner than after one second."""
     for name, value in kernel.bridge_settings(bridge):
-        with contextlib.suppress(OSError):  # a launch is slower without it, and works
+        with contextlib.suppress(OSError):  # optional: it only makes launches faster
             if (kernel.SYSTEM / name).read_text("ascii").strip() != str(value):
                 (kernel.SYSTEM / name).write_text(f"{value}\n", "ascii")
 
@@ -262,13 +265,13 @@ def _forwards(instance: dict[str, Any]) -> Iterator[Forward]:
 
 
 def _counted(instances: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
-    """The addresses of our guests, and whose they are."""
+    """Return the addresses of our guests and the instance of each."""
     for each in instances:
         if address := guest.address_of(each):
             yield address, each["config"][guest.ID]
 
 
 def _nft(text: str) -> bool:
-    """Whether the kernel took it, all of it or nothing."""
+    """Run `nft`. Return whether the kernel accepted the text, all of it or nothing."""
     done = subprocess.run(["nft", "-f", "-"], input=text.encode(), capture_output=True, check=False)
     return done.returncode == 0

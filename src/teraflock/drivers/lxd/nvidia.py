@@ -1,9 +1,9 @@
-"""NVIDIA's libraries for guests: they must match the host's kernel module, so they are the host's own.
+"""NVIDIA's libraries for guests. They must match the host's kernel module, so they are copied from the host.
 
-Where NVIDIA's container toolkit is installed the engine brings them in itself (`nvidia.runtime`). Debian does not have
-it; there the few that programs need are copied once for each version of the driver into a folder that guests with a
-card see, read-only, as `/usr/local/nvidia`. Guests that run keep theirs when the driver is replaced; the next start
-finds the new one.
+If NVIDIA's container toolkit is installed, the engine provides them (`nvidia.runtime`). Debian does not
+package it. There, the libraries that programs need are copied once per driver version into a folder. Guests
+with a card see it, read-only, as `/usr/local/nvidia`. Running guests keep their copy when the driver is
+replaced; the next start uses the new one.
 """
 
 import os
@@ -26,7 +26,7 @@ LISTING_SECONDS_MAX: Final = 20
 _WANTED: Final = re.compile(
     r"libcuda|libcudadebugger|libnvidia-(?:ml|cfg|ptxjitcompiler|nvvm|gpucomp|allocator|opencl|pkcs11[a-z0-9-]*)"
 )
-"""For computing and for asking after the card; nothing that draws."""
+"""Libraries for computing and for querying the card, not for graphics."""
 _LISTED: Final = re.compile(
     r"^\s*(?P<name>[^/\s]+?)\.so(?P<number>\.\S+) \((?P<kind>[^)]*)\) => (?P<path>/\S+)$"
 )
@@ -36,16 +36,17 @@ class NoDriver(Unavailable):
     """The host has a GPU, but no usable NVIDIA driver."""
 
     code = "no_driver"
-    remedy = "The operator installs the driver on the host."
+    remedy = "Ask the operator to install the driver on the host."
 
 
-def engine_brings_it(socket_path: Path) -> bool:
-    """Whether the engine can do it itself. LXD as a snap has the toolkit within."""
+def engine_provides_it(socket_path: Path) -> bool:
+    """Check whether the engine provides the libraries. The LXD snap includes the toolkit."""
     return SNAP in socket_path.parents or (shutil.which(TOOLKIT) is not None and HOOK.exists())
 
 
 def keep(folder: Path) -> Path:
-    """The driver that is installed now, in a folder whose name stays the same when the driver changes."""
+    """Copy the installed driver and return its folder. The folder's name stays the same when the driver
+    changes."""
     files = libraries(_listing())
     version = _version(files)
     copy, link = folder / version, folder / NOW
@@ -60,35 +61,36 @@ def keep(folder: Path) -> Path:
 
 
 def libraries(listing: str) -> Mapping[str, Path]:
-    """By the names programs ask for, from what `ldconfig -p` prints. Of two by one name the loader takes the first."""
+    """Map library names to files, from the output of `ldconfig -p`. The loader uses the first of two entries
+    with one name."""
     found: dict[str, Path] = {}
     for line in listing.splitlines():
         listed = _LISTED.match(line)
-        # Those for 64 bits are marked as such: `libc6,x86-64`. A plain `libc6` is for 32.
+        # 64-bit libraries are marked as `libc6,x86-64`. A plain `libc6` is 32-bit.
         if listed and "," in listed["kind"] and _WANTED.fullmatch(listed["name"]):
             found.setdefault(f"{listed['name']}.so{listed['number']}", Path(listed["path"]))
     return found
 
 
 def _version(files: Mapping[str, Path]) -> str:
-    """As the library's own file is called: libcuda.so.580.95.05."""
+    """Read the version from the library's file name: libcuda.so.580.95.05."""
     if "libcuda.so.1" not in files:
         raise NoDriver(
-            "The card's driver has no libcuda.so.1 on this host, so no instance could use the card",
-            hint="Install NVIDIA's driver with its libraries (Debian: nvidia-driver, libcuda1), then `ldconfig`",
+            "The NVIDIA driver on this host has no libcuda.so.1, so instances cannot use its GPUs",
+            hint="Install NVIDIA's driver with its libraries (Debian: nvidia-driver, libcuda1), then run `ldconfig`",
         )
     return files["libcuda.so.1"].resolve().name.partition(".so.")[2]
 
 
 def _copy(files: Mapping[str, Path], to: Path) -> None:
-    """Whole or not at all: a copy that was cut off is never taken for one."""
+    """Copy everything or nothing: an interrupted copy is never used."""
     beside = to.with_name(f"{to.name}.new-{os.getpid()}")
     shutil.rmtree(beside, ignore_errors=True)
     (beside / "lib").mkdir(parents=True)
     (beside / "bin").mkdir()
     for name, path in files.items():
         shutil.copyfile(path, beside / "lib" / name)
-    (beside / "lib" / "libcuda.so").symlink_to("libcuda.so.1")  # some compilers ask by this name
+    (beside / "lib" / "libcuda.so").symlink_to("libcuda.so.1")  # some compilers look for this name
     for program in _programs():
         shutil.copy(program, beside / "bin")
     for path in (beside, *beside.rglob("*")):
@@ -96,7 +98,7 @@ def _copy(files: Mapping[str, Path], to: Path) -> None:
             path.chmod(0o755 if path.is_dir() or path.parent.name == "bin" else 0o644)
     try:
         beside.rename(to)
-    except OSError:  # another process of ours was faster
+    except OSError:  # another process of this installation was faster
         shutil.rmtree(beside, ignore_errors=True)
 
 

@@ -1,7 +1,7 @@
-"""The pool with the guests' disks: how full it is, and whether the limits of the disks hold.
+"""The storage pool of the guests' disks: how full it is, and whether disk limits are enforced.
 
-The limits are btrfs quotas. The kernel may mark them inconsistent, and then enforces none of them until they were
-counted anew; nobody else on the host looks at that.
+The limits are btrfs quotas. The kernel may mark them inconsistent, and then enforces none of them until they
+are counted again. Nothing else on the host checks this.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from teraflock.fleet.model import DiskLimits
 
 SYSTEM: Final = Path("/sys/fs/btrfs")
 STEP_BYTES: Final = 64 << 20
-"""How exactly the fill is told: it changes all the time, and every change is written down."""
+"""Precision of the reported usage: it changes constantly, and every change is recorded."""
 _FS_INFO: Final = 0x8400941F
 _FS_INFO_BYTES: Final = 1024
 _QUOTA_RESCAN: Final = 0x4040942C
@@ -28,17 +28,17 @@ _QUOTA_RESCAN_BYTES: Final = 64
 
 class Pool:
     def __init__(self, host: Client, name: str) -> None:
-        """`host` speaks within the `default` project."""
+        """`host` is a client for the `default` project."""
         self._host = host
         self._name = name
 
     def space(self) -> tuple[int, int]:
-        """Bytes used and bytes in all."""
+        """Return used and total bytes."""
         space = self._host.get("storage-pools", self._name, "resources")["space"]
         return int(space.get("used", 0)) // STEP_BYTES * STEP_BYTES, int(space["total"])
 
     def limits(self) -> DiskLimits:
-        """Whether the disks' limits are enforced. A pool of another kind keeps them by itself."""
+        """Check whether disk limits are enforced. Pools other than btrfs enforce them without our help."""
         try:
             with self._opened() as folder:
                 quotas = SYSTEM / _file_system(folder) / "qgroups"
@@ -53,12 +53,12 @@ class Pool:
             return DiskLimits.HOLD
 
     def recount(self) -> None:
-        """Let the kernel count all disks anew; it goes on in the background, and the limits hold when it is done."""
-        with contextlib.suppress(OSError), self._opened() as folder:  # one is under way already
+        """Start a recount of all disks in the background. The limits are enforced again when it is done."""
+        with contextlib.suppress(OSError), self._opened() as folder:  # a recount is already running
             fcntl.ioctl(folder, _QUOTA_RESCAN, bytes(_QUOTA_RESCAN_BYTES))
 
     def path(self) -> Path:
-        """Where the pool is mounted, seen with the engine's own eyes: it may have mounts of its own."""
+        """Return where the pool is mounted, as seen by the engine, which may have its own mounts."""
         engine = self._host.socket_path
         return Path(f"/proc/{_peer(engine)}/root{engine.parent}/storage-pools/{self._name}")
 
@@ -72,14 +72,14 @@ class Pool:
 
 
 def _file_system(folder: int) -> str:
-    """The id of the btrfs that a folder lies on; `OSError` where it is another file system."""
+    """Return the id of the btrfs that contains a folder. Raise `OSError` for another file system."""
     answer = bytearray(_FS_INFO_BYTES)
     fcntl.ioctl(folder, _FS_INFO, answer)
     return str(uuid.UUID(bytes=bytes(answer[16:32])))
 
 
 def _peer(path: Path) -> int:
-    """The process that listens on a socket."""
+    """Return the process that listens on a socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
         asking.connect(str(path))
         credentials = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))

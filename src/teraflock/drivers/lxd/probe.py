@@ -1,7 +1,7 @@
-"""Tries, from inside a guest, what a hostile tenant would try first, and prints as JSON what came of each.
+"""Tries common container escapes from inside a guest, and prints the result of each as JSON.
 
-It is sent into a guest and run there by the guest's own Python, so it uses the standard library alone, and leaves
-nothing behind. `allowed` means that an attempt succeeded; `refused: …` has the kernel's answer.
+It is copied into a guest and run there with the guest's own Python. It uses only the standard library and
+leaves nothing behind. `allowed` means that an attempt succeeded; `refused: …` gives the kernel's answer.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ SUBVOLUMES = {
     "create a snapshot": 0x50009401,
     "create a snapshot (v2)": 0x50009417,
 }
-"""The ioctls of btrfs that make what no disk limit reaches."""
+"""The btrfs ioctls that create data outside any disk limit."""
 FOLDER = "/root"
 MARK = "tera-probe-"
 
@@ -44,7 +44,7 @@ def main() -> None:
 
 def keys() -> dict[str, str]:
     kind, name = ctypes.create_string_buffer(b"user"), ctypes.create_string_buffer(b"tera-probe")
-    process_keyring = ctypes.c_long(-2)  # goes with the child
+    process_keyring = ctypes.c_long(-2)  # removed together with the child process
     return {
         "read a keyring": call(250, 0, ctypes.c_long(-4), 1),
         "add a key": in_a_child(lambda: call(248, kind, name, name, 4, process_keyring)),
@@ -79,7 +79,7 @@ def surface() -> dict[str, str]:
 
 
 def reach(targets: list[str]) -> dict[str, str]:
-    """Whether anybody answers at `address:port`, even to refuse."""
+    """Check whether anything answers at `address:port`, even with a refusal."""
     found = {}
     for target in targets:
         host, _, port = target.rpartition(":")
@@ -117,11 +117,10 @@ def ioctl(where: int, number: int, what: str) -> str:
 
 
 def ioctl_of_32_bits(where: int, number: int, what: str) -> str:
-    """As a 32-bit program would: any 64-bit one can enter the kernel by that door too."""
+    """Call it as a 32-bit program would. 64-bit programs can also use this entry to the kernel."""
     code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
-    code.write(
-        bytes.fromhex("53 89f8 89f3 87d1 cd80 5b c3")
-    )  # int 0x80, between the two ways to pass arguments
+    # `int 0x80` takes its arguments in other registers.
+    code.write(bytes.fromhex("53 89f8 89f3 87d1 cd80 5b c3"))
     function = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_uint] * 4)
     enter = function(ctypes.addressof(ctypes.c_char.from_buffer(code)))
     LIBC.mmap.restype = ctypes.c_void_p
@@ -132,7 +131,7 @@ def ioctl_of_32_bits(where: int, number: int, what: str) -> str:
 
 
 def arguments(where: int, what: str) -> ctypes.Array[ctypes.c_char]:
-    """Of a call on subvolumes: a descriptor first, a name at the end."""
+    """Build the arguments of a subvolume call: a descriptor first, a name at the end."""
     content = bytearray(4096)
     content[:8] = (where if "snapshot" in what else 0).to_bytes(8, "little")
     name = f"{MARK}{os.getpid()}".encode()
@@ -146,7 +145,7 @@ def outcome(result: int, number: int) -> str:
 
 
 def in_a_child(act: Callable[[], str]) -> str:
-    """What may end a process, or change it for good, is done by a child."""
+    """Run in a child process what may end the process or change it permanently."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -155,10 +154,10 @@ def in_a_child(act: Callable[[], str]) -> str:
         finally:
             os._exit(0)
     os.close(writing)
-    said = os.read(reading, 200).decode()
+    output = os.read(reading, 200).decode()
     os.close(reading)
     _, status = os.waitpid(pid, 0)
-    return said or f"refused: {signal.Signals(os.WTERMSIG(status)).name}"
+    return output or f"refused: {signal.Signals(os.WTERMSIG(status)).name}"
 
 
 if __name__ == "__main__":

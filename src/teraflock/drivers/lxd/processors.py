@@ -1,7 +1,7 @@
-"""How many processors a running guest really has, read from its cgroup.
+"""Reads from the cgroup how many processors a running guest really has.
 
-The engine spreads guests over processors on a thread of its own, some time after it has answered, and may then still
-read the number from before; so what was granted is looked at, not believed.
+The engine assigns processors on its own thread, some time after it has answered, and may still use the old
+number. So this module checks the result.
 """
 
 import os
@@ -15,7 +15,8 @@ LOOKS_MAX: Final = 50
 
 
 def granted(project: str, name: str, cgroups: Path = CGROUPS) -> int | None:
-    """None where it does not run, or its cgroup is not where we know it."""
+    """Return the number of processors, or None if the guest does not run or its cgroup is not at the known
+    path."""
     for folder in (cgroups / "cpuset", cgroups):
         try:
             text = (folder / f"lxc.payload.{project}_{name}" / "cpuset.cpus").read_text("ascii")
@@ -26,7 +27,7 @@ def granted(project: str, name: str, cgroups: Path = CGROUPS) -> int | None:
 
 
 def counted(text: str) -> int:
-    """How many processors a list such as `0-2,5` names."""
+    """Count the processors in a list such as `0-2,5`."""
     total = 0
     for part in text.strip().split(","):
         first, _, last = part.partition("-")
@@ -35,7 +36,7 @@ def counted(text: str) -> int:
 
 
 def settled(project: str, name: str, vcpus: int) -> bool:
-    """Whether the guest has come to its number within a second. What cannot be seen counts as settled."""
+    """Wait up to a second for the guest to have this number. What cannot be read counts as settled."""
     wanted = min(vcpus, os.cpu_count() or vcpus)
     for _ in range(LOOKS_MAX):
         if granted(project, name) in (None, wanted):

@@ -1,7 +1,8 @@
-"""Removes from the engine all that this installation made, and nothing else. Safe to repeat, also after a crash.
+"""Removes everything that this installation created in the engine, and nothing else. Safe to repeat, even
+after a crash.
 
-The mark decides, not the name: our project holds instances and images, bridges carry our tag, and pool and project are
-looked at before they are removed.
+The tag decides, not the name: instances and images are in our project, bridges have our tag, and the tags of
+pool and project are checked before they are removed.
 """
 
 import contextlib
@@ -15,7 +16,7 @@ from teraflock.drivers.lxd.setup import check_ours
 
 
 def purge(host: Client, ours: Names, networks: Networks) -> None:
-    """`host` speaks within the `default` project."""
+    """`host` is a client for the `default` project."""
     engine = Client(host.socket_path, project=ours.project)
     try:
         with contextlib.suppress(EngineMissing):

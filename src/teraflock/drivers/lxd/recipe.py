@@ -1,7 +1,7 @@
-"""Recipes: what goes into an image, as data in `image/recipes/*.toml`. Pure but for reading those files.
+"""Recipes: what goes into an image, as data in `image/recipes/*.toml`. Pure except for reading those files.
 
-A recipe that extends another has all of that one's and its own besides. The digest is over the recipe made whole, so it
-changes with everything that the image is made of, and is the key under which the image is kept.
+A recipe that extends another includes everything from it. The digest covers the complete recipe, so it
+changes with anything in the image. The image is cached under this digest.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ import msgspec
 from teraflock.base.errors import unknown_name
 
 BUILDER_VERSION: Final = 1
-"""Goes into the digest: raised when the builder makes something else of the same recipe."""
+"""Part of the digest. Raise it when the builder produces a different image from the same recipe."""
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,7 +36,7 @@ class Template(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Python(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A virtual environment, and what is installed in it."""
+    """A virtual environment and the packages installed in it."""
 
     folder: str
     packages: tuple[str, ...]
@@ -57,21 +57,21 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def known() -> tuple[str, ...]:
-    """The names of all recipes."""
+    """Return the names of all recipes."""
     return tuple(
         sorted(each.name.removesuffix(".toml") for each in _folder().iterdir() if each.name.endswith(".toml"))
     )
 
 
 def read(name: str) -> Recipe:
-    """A recipe made whole. `UnknownName` where there is none of that name."""
+    """Read a recipe with everything it extends. Raise `UnknownName` if it does not exist."""
     if name not in known():
         raise unknown_name("recipe", name, known())
     return whole(name, {each: (_folder() / f"{each}.toml").read_text("utf-8") for each in known()})
 
 
 def whole(name: str, texts: dict[str, str]) -> Recipe:
-    """The recipe with all that it extends."""
+    """Return the recipe with everything it extends."""
     own = msgspec.convert(tomllib.loads(texts[name]), Recipe)
     if not own.extends:
         return own
@@ -96,7 +96,7 @@ def digest(recipe: Recipe) -> str:
 
 
 def _joined(base: Python | None, own: Python | None) -> Python | None:
-    """One environment: both must name the same folder."""
+    """Combine two environments, which must use the same folder."""
     if base is None or own is None:
         return own or base
     if base.folder != own.folder:

@@ -1,7 +1,8 @@
-"""Names of a project's guests: `node-2` and `node-2.vision.internal`, for the guests of the same network alone.
+"""DNS names of a project's guests: `node-2` and `node-2.vision.internal`, visible only in the same network.
 
-Each bridge has a name server of the engine's (dnsmasq), which watches a folder of ours; a guest is a file in it. It
-does not read the host's own /etc/hosts, and does not ask the world for names that end in `.internal` or have no dot.
+The engine runs a DNS server (dnsmasq) for each bridge. It watches one of our folders, with a file for each
+guest. It does not read the host's /etc/hosts, and does not forward names that end in `.internal` or have no
+dot.
 """
 
 import contextlib
@@ -15,8 +16,8 @@ from teraflock.drivers.lxd.ids import remove_empty
 from teraflock.drivers.lxd.names import Names
 
 FOLDER: Final = Path("/var/lib/teraflock/names")
-"""Not in our home: the name server runs as nobody, and must be let through to it. Not in /run either: the engine starts
-it before us after a reboot, and it watches only a folder that is there."""
+"""Not in our home folder: the DNS server runs as nobody and needs access. Not in /run: after a reboot the
+engine starts the server before us, and the server watches only an existing folder."""
 TOP: Final = "internal"
 
 
@@ -25,7 +26,7 @@ class Resolving:
         self._folder = folder / ours.installation
 
     def server_settings(self, bridge: str) -> str:
-        """What the bridge's name server is told. Its folder must be there before it starts."""
+        """Return the settings for the bridge's DNS server. Its folder must exist before it starts."""
         folder = self._of(bridge)
         return "\n".join(("no-hosts", "domain-needed", f"local=/{TOP}/", f"hostsdir={folder}"))
 
@@ -41,25 +42,25 @@ class Resolving:
         beside.replace(path)
 
     def add_found(self, instance: Mapping[str, Any]) -> None:
-        """For a guest as the engine has it."""
+        """Add a guest from the engine's record of it."""
         config, bridge = instance["config"], instance["devices"].get("eth0", {}).get("network")
         hostname, address = config.get(guest.HOSTNAME), guest.address_of(instance)
         if hostname and address and bridge:
             self.add(bridge, config[guest.ID], address, hostname, config.get(guest.DOMAIN, ""))
 
     def remove(self, bridge: str, instance_id: str) -> None:
-        """An empty file, then none: the name server forgets what was in a file when the file changes."""
+        """Empty the file, then remove it: the DNS server drops a file's names when the file changes."""
         path = self._folder / bridge / instance_id
         with contextlib.suppress(FileNotFoundError):
             path.write_text("", "ascii")
             path.unlink()
 
     def forget(self, bridge: str) -> None:
-        """For a network that is gone."""
+        """Remove all names of a deleted network."""
         shutil.rmtree(self._folder / bridge, ignore_errors=True)
 
     def leave(self) -> None:
-        """Remove all of this installation's, and what no other one uses."""
+        """Remove everything of this installation, and shared folders that no other installation uses."""
         shutil.rmtree(self._folder, ignore_errors=True)
         remove_empty(self._folder.parent)
 
@@ -68,5 +69,5 @@ class Resolving:
         if not folder.is_dir():
             folder.mkdir(parents=True, exist_ok=True)
             for each in (self._folder.parent.parent, self._folder.parent, self._folder, folder):
-                each.chmod(0o755)  # whatever the umask
+                each.chmod(0o755)  # regardless of the umask
         return folder

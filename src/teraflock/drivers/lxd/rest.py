@@ -1,8 +1,9 @@
-"""Speaks REST with LXD or Incus over its Unix socket. Threads may share one client.
+"""REST client for LXD or Incus over its Unix socket. Threads may share one client.
 
-A call gives the answer's `metadata`, decoded, or raises one of `errors.py`. Work that the engine does in the
-background is waited for by its operation's id, and its status is read: an answer alone is no success.
-A connection is reused only while it is open; a request that changes something is never sent twice.
+A call returns the decoded `metadata` of the response, or raises an error from `errors.py`. For background
+work, the client waits for the operation by its id and checks its status, because the response alone does not
+mean success. A connection is reused only while it is open. A request that changes something is never sent
+twice.
 """
 
 import contextlib
@@ -23,20 +24,20 @@ from teraflock.drivers.lxd import errors
 from teraflock.instance.driver import EngineBusy, EngineDown
 
 CALL_SECONDS_MAX: Final = 30.0
-"""The engine answers a plain call within milliseconds; only one that hangs takes longer."""
+"""The engine answers a plain call within milliseconds unless it hangs."""
 OPERATION_SECONDS_MAX: Final = 120
 IDLE_CONNECTIONS_MAX: Final = 16
 SUCCESS: Final = 200
 FAILED_FROM: Final = 400
 STREAM_PIECE_BYTES: Final = 1 << 20
 STREAM_SECONDS_MAX: Final = 600
-"""For one piece: a busy disk may be slow."""
+"""For one chunk: a busy disk may be slow."""
 ERROR_BYTES_MAX: Final = 1000
 BYTES: Final = "application/octet-stream"
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """The envelope of every answer."""
+    """The envelope of every response."""
 
     type: str = ""
     operation: str = ""
@@ -46,7 +47,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
-    """Work in the background, as the engine tells of it."""
+    """Background work, as the engine reports it."""
 
     id: str
     status_code: int
@@ -55,7 +56,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Client:
-    """One engine's REST interface, within one of its projects."""
+    """The REST API of one engine, within one of its projects."""
 
     def __init__(self, socket_path: Path, *, project: str = "default") -> None:
         self.socket_path = socket_path
@@ -65,23 +66,23 @@ class Client:
         self._server = ""
 
     def server(self) -> str:
-        """What answers, `lxd` or `incus`. Asked once: behind a socket one never follows the other."""
+        """Return `lxd` or `incus`. Cached: the engine on a socket never changes."""
         self._server = self._server or str(self.get()["environment"]["server"])
         return self._server
 
     def get(self, *path: str, **query: str | int) -> Any:
         found = self._answer("GET", path, query).metadata
-        return [] if found is None and "recursion" in query else found  # Incus has no word for an empty list
+        return [] if found is None and "recursion" in query else found  # Incus returns null for an empty list
 
     def get_bytes(self, *path: str, **query: str | int) -> bytes:
-        """A file's content, as it is."""
+        """Return the content of a file."""
         status, content = self._request("GET", path, query, None, {}, CALL_SECONDS_MAX)
         if status >= FAILED_FROM:
-            raise errors.told(f"GET {'/'.join(path)}", status, content[:1000].decode("utf-8", "replace"))
+            raise errors.error_for(f"GET {'/'.join(path)}", status, content[:1000].decode("utf-8", "replace"))
         return content
 
     def stream(self, *path: str) -> Iterator[bytes]:
-        """A large file piece by piece, over a connection of its own."""
+        """Read a large file in chunks over its own connection."""
         with self.open(*path, seconds_max=STREAM_SECONDS_MAX) as response:
             while piece := response.read(STREAM_PIECE_BYTES):
                 yield piece
@@ -94,15 +95,16 @@ class Client:
         seconds_max: float = CALL_SECONDS_MAX,
         **query: str | int,
     ) -> Iterator[http.client.HTTPResponse]:
-        """A file, to be read as far as it is wanted: on a connection of its own, for a pooled one cannot be left."""
+        """Open a file to read part of it. Uses its own connection, because a pooled one must be read to the
+        end."""
         connection = _UnixConnection(self.socket_path)
         try:
             connection.connect_within(seconds_max)
             connection.request("GET", self.target(*path, **query), None, dict(headers or {}))
             response = connection.getresponse()
             if response.status >= FAILED_FROM:
-                said = response.read(ERROR_BYTES_MAX).decode("utf-8", "replace")
-                raise errors.told(f"GET {'/'.join(path)}", response.status, said)
+                message = response.read(ERROR_BYTES_MAX).decode("utf-8", "replace")
+                raise errors.error_for(f"GET {'/'.join(path)}", response.status, message)
             yield response
         except (OSError, http.client.HTTPException) as error:
             raise errors.down(f"{type(error).__name__}: {error}") from error
@@ -110,7 +112,7 @@ class Client:
             connection.close()
 
     def names(self, *path: str) -> list[str]:
-        """The names of all things of a kind, of which the engine lists the addresses."""
+        """Return the names of all objects of a kind. The engine lists their URLs."""
         return [str(address).partition("?")[0].rpartition("/")[2] for address in self.get(*path)]
 
     def put(self, *path: str, body: object, **query: str | int) -> Any:
@@ -133,21 +135,21 @@ class Client:
         return self._done("DELETE", path, query, None)
 
     def begin(self, *path: str, body: object, **query: str | int) -> Operation:
-        """Begin work in the background; `wait` waits for it."""
+        """Start background work. `wait` waits for it."""
         return self.send("POST", *path, body=body, **query)
 
     def send(self, method: str, *path: str, body: object = None, **query: str | int) -> Operation:
         return msgspec.convert(self._answer(method, path, query, body).metadata, Operation)
 
     def target(self, *path: str, **query: str | int) -> str:
-        """What stands in a request's first line. Each part is quoted whole: no name can reach another path."""
+        """Build the target of a request. Each part is quoted as a whole, so no name can reach another path."""
         quoted = (quote(part, safe="") for part in path)
         return "/".join(["/1.0", *quoted]) + "?" + urlencode({"project": self.project, **query})
 
     def wait(self, operation: str, *, seconds_max: int = OPERATION_SECONDS_MAX) -> dict[str, Any]:
-        """Wait for an operation's end. Raises if it failed, or is not over by then."""
-        # The path is built from the id alone: on a cluster the `operation` field of an answer ends in
-        # `?project=…`, and what is appended to it asks for something else.
+        """Wait for an operation to end. Raise if it failed or has not ended in time."""
+        # Build the path from the id alone: on a cluster, the `operation` field of a response ends in
+        # `?project=…`, and appending to it would request something else.
         answer = self._answer(
             "GET", ("operations", operation, "wait"), {"timeout": seconds_max}, seconds_max=seconds_max + 10
         )
@@ -172,7 +174,7 @@ class Client:
         headers: Mapping[str, str] | None = None,
         seconds_max: int = OPERATION_SECONDS_MAX,
     ) -> Any:
-        """The answer's metadata; where the answer is an operation, what that ended with."""
+        """Return the response's metadata. If the response is an operation, wait for it and return its result."""
         answer = self._answer(method, path, query, body, headers)
         if answer.type != "async":
             return answer.metadata
@@ -191,9 +193,9 @@ class Client:
         try:
             answer = msgspec.json.decode(content, type=Answer)
         except msgspec.DecodeError as error:
-            raise errors.told(f"{method} {'/'.join(path)}", status, str(error)) from error
+            raise errors.error_for(f"{method} {'/'.join(path)}", status, str(error)) from error
         if answer.error or status >= FAILED_FROM:
-            raise errors.told(f"{method} {'/'.join(path)}", answer.error_code or status, answer.error)
+            raise errors.error_for(f"{method} {'/'.join(path)}", answer.error_code or status, answer.error)
         return answer
 
     def _request(
@@ -211,7 +213,7 @@ class Client:
         except EngineDown as error:
             if method != "GET" or not error.context.get("hung_up"):
                 raise
-            # The engine hung up on a line that lay idle, in the very moment we spoke.
+            # The engine closed an idle connection at the moment we used it.
             return self._exchange(method, target, body, headers, seconds_max)
 
     def _exchange(
@@ -224,7 +226,7 @@ class Client:
 
     @contextlib.contextmanager
     def _connection(self, seconds_max: float) -> Iterator["_UnixConnection"]:
-        """A connection for one exchange; put back for the next if that went well."""
+        """A connection for one request. It is reused if the request succeeds."""
         connection = self._idle_connection() or _UnixConnection(self.socket_path)
         reused = connection.sock is not None
         try:
@@ -255,7 +257,8 @@ class Client:
 
 
 def unix_socket(path: Path, seconds_max: float) -> socket.socket:
-    """Connected, waiting its turn where many want to connect: one that must not block is turned away then."""
+    """Connect in blocking mode, which waits in the queue. A non-blocking socket would be rejected when the
+    queue is full."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.setsockopt(
@@ -284,7 +287,7 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock = unix_socket(self._socket_path, self.timeout or CALL_SECONDS_MAX)
 
     def is_open(self) -> bool:
-        """Nothing is waiting to be read: on an idle connection that could only be its end."""
+        """Check that nothing can be read: on an idle connection that could only be its end."""
         if self.sock is None:
             return True
         poll = select.poll()
@@ -296,7 +299,7 @@ class _UnixConnection(http.client.HTTPConnection):
 def _encoded(
     body: object, headers: Mapping[str, str]
 ) -> Iterator[tuple[bytes | IO[bytes] | None, dict[str, str]]]:
-    """A path stands for its file's content, bytes go as they are, everything else as JSON."""
+    """Send a path as the content of its file, bytes as they are, and everything else as JSON."""
     if body is None:
         yield None, dict(headers)
     elif isinstance(body, Path):
@@ -313,9 +316,9 @@ def _result(operation: Operation, what: str) -> dict[str, Any]:
     if operation.status_code == SUCCESS:
         return operation.metadata or {}
     if operation.status_code >= FAILED_FROM:
-        raise errors.told(what, operation.status_code, operation.err)
+        raise errors.error_for(what, operation.status_code, operation.err)
     raise EngineBusy(
-        "The container engine has not finished in time",
-        hint="Look again in a moment: the work goes on",
+        "The container engine did not finish in time",
+        hint="Check again in a moment: the operation is still running",
         context={"operation": operation.id, "status": operation.status_code},
     )

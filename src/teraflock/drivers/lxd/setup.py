@@ -1,6 +1,6 @@
-"""What must stand in the engine before the first guest: our project and our storage pool. Safe to repeat.
+"""Creates what the engine needs before the first guest: our project and our storage pool. Safe to repeat.
 
-Bridges belong to the engine's `default` project, because LXD knows no others for them; they carry our tag.
+Bridges are in the engine's `default` project, because LXD has them nowhere else. They carry our tag.
 """
 
 from typing import Final
@@ -24,7 +24,7 @@ class NotOurs(Refused):
 
 
 class PoolWish(msgspec.Struct, frozen=True, kw_only=True):
-    """Where guests' disks lie: a file of this size, or a disk or folder given by the host's owner."""
+    """Storage for guests' disks: a file of this size, or a disk or folder that the operator provides."""
 
     driver: str = "btrfs"
     size_bytes: int = 64 * GIB
@@ -32,7 +32,7 @@ class PoolWish(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ensure(client: Client, ours: Names, pool: PoolWish) -> None:
-    """`client` speaks within the `default` project: projects and pools belong to the whole engine."""
+    """`client` is for the `default` project: projects and pools belong to the whole engine."""
     _ensure(client, ours, "projects", ours.project, _project(ours))
     _ensure(client, ours, "storage-pools", ours.pool, _pool(ours, pool))
 
@@ -43,7 +43,7 @@ def _ensure(client: Client, ours: Names, kind: str, name: str, body: dict[str, o
     except EngineMissing:
         try:
             client.post(kind, body=body)
-        except EngineTaken:  # another process of ours was faster
+        except EngineTaken:  # another process of this installation was faster
             found = client.get(kind, name)
         else:
             return
@@ -51,10 +51,10 @@ def _ensure(client: Client, ours: Names, kind: str, name: str, body: dict[str, o
 
 
 def check_ours(found: dict[str, dict[str, str]], ours: Names, what: str) -> None:
-    """Refuse to touch what does not carry our tag, whatever it is called."""
+    """Refuse to change anything without our tag, whatever its name."""
     if found.get("config", {}).get(names.TAG) != ours.installation:
         raise NotOurs(
-            f"The container engine has {what}, which this installation did not make",
+            f"The container engine has {what}, which this installation did not create",
             hint="Rename or remove it, or give this installation another id",
         )
 
@@ -65,7 +65,7 @@ def _project(ours: Names) -> dict[str, object]:
         "description": "made by teraflock",
         "config": {
             "features.images": "true",
-            "features.profiles": "true",  # so that no device of the default profile gets into a guest
+            "features.profiles": "true",  # keeps devices of the default profile out of guests
             "features.storage.volumes": "true",
             names.TAG: ours.installation,
         },

@@ -28,13 +28,13 @@ SET_UP_AGAIN_SECONDS: Final = 5.0
 
 
 def driver_of(opening: Opening) -> Lxd:
-    """The driver as its options want it. Nothing is set up by it."""
+    """Create the driver from its options, without setting anything up."""
     given = opening.options.get("socket", "")
     socket = Path(given) if given else daemon.find(os.environ)
     if socket is None:
         raise daemon.NoEngine(
             "No LXD or Incus answers on this machine",
-            hint="`make up` sets one up; `TERA_ENGINE=simulated` runs without",
+            hint="Set one up with `make up`, or run without one: `TERA_ENGINE=simulated`",
         )
     folder = opening.folder
     pool_gb = opening.option("pool_gb", POOL_GB, int)
@@ -44,7 +44,7 @@ def driver_of(opening: Opening) -> Lxd:
         site=opening.name,
         report=host_report,
         image_cache=folder / IMAGE_FOLDER,
-        driver_folder=None if nvidia.engine_brings_it(socket) else folder / DRIVER_FOLDER,
+        driver_folder=None if nvidia.engine_provides_it(socket) else folder / DRIVER_FOLDER,
         now=lambda: int(opening.clock.now().timestamp()),
         pool=PoolWish(size_bytes=pool_gb * GIB, source=opening.options.get("pool_source", "")),
         way_out=opening.option("guests_reach_out", True, truth),
@@ -65,11 +65,12 @@ def _open(opening: Opening) -> Lxd:
 
 
 def _set_up(set_up: Callable[[], None]) -> None:
-    """Now if the engine answers, else as soon as it does: a server answers even while its engine is away."""
+    """Set up now if the engine answers, else as soon as it does. The server answers even while its engine is
+    down."""
     try:
         set_up()
     except TeraflockError as error:
-        LOG.warning("the engine is not set up yet: %s", error.sentence)
+        LOG.warning("cannot set up the engine yet: %s", error.sentence)
         thread = threading.Timer(SET_UP_AGAIN_SECONDS, _set_up, (set_up,))
         thread.daemon = True
         thread.start()
@@ -78,14 +79,14 @@ def _set_up(set_up: Callable[[], None]) -> None:
 DRIVER: Final = DriverKind(
     summary="LXD or Incus on this machine",
     options={
-        "socket": "Its Unix socket; empty: the usual places",
-        "pool_gb": "Size of the file for guests' disks, when it is made",
+        "socket": "Unix socket of the engine. Empty: the usual places",
+        "pool_gb": "Size of the file for guests' disks, when it is created",
         "pool_source": "A disk, partition or btrfs folder for guests' disks instead of a file",
-        "guests_reach_out": "Whether instances reach the internet",
-        "guest_user_namespaces": "Whether instances may make user namespaces",
+        "guests_reach_out": "Whether instances can reach the internet",
+        "guest_user_namespaces": "Whether instances may create user namespaces",
         "guest_io_uring": "Whether instances may use io_uring",
         "guest_bpf": "Whether instances may use bpf(2)",
-        "mould_stock": "How many copies of each image are prepared ahead of time",
+        "mould_stock": "How many copies of each image to prepare ahead of time",
     },
     open=_open,
 )

@@ -1,6 +1,6 @@
-"""A guest for one look from inside, thrown away afterwards. It has a network of its own, and no row anywhere.
+"""A temporary guest for one probe from inside. It has its own network and no row in the database.
 
-It bears no instance's id, so that the loops do not take it for one. What a killed look left is removed by the next.
+It has no instance id, so the loops ignore it. The next probe removes what an interrupted one left.
 """
 
 import contextlib
@@ -33,12 +33,12 @@ PROBE_SECONDS_MAX: Final = 60.0
 
 
 class Maker(Protocol):
-    """What is needed of the driver."""
+    """The driver calls that this module needs."""
 
     networks: Networks
 
     def prepare(self, machine: Machine) -> None: ...
-    def make_unnamed(self, machine: Machine) -> None: ...
+    def create_without_id(self, machine: Machine) -> None: ...
     def start(self, handle: Handle) -> None: ...
     def run(self, handle: Handle, command: Sequence[str], *, stdin: bytes, seconds_max: float) -> Ran: ...
     def release(self, handle: Handle) -> None: ...
@@ -52,15 +52,15 @@ class Throwaway:
         self._ours = ours
 
     def probed(self, targets: Sequence[str], images: Collection[str]) -> dict[str, dict[str, str]]:
-        """`images`: built by us. An image that a tenant made could lie to the probe."""
+        """Run the probe. `images` must be built by us: a tenant's image could fake the results."""
         if not images:
-            raise EngineRefused("There is no image to probe with", hint="`tera image build base`")
+            raise EngineRefused("No image to run the probe in", hint="Run `tera image build base`")
         self._remove_left()
         machine = _machine(min(images))
         name = names.guest(machine.id)
         try:
             self._driver.prepare(machine)
-            self._driver.make_unnamed(machine)
+            self._driver.create_without_id(machine)
             self._driver.start(machine.handle)
             return self._said(machine, targets)
         finally:
@@ -73,7 +73,7 @@ class Throwaway:
     def _said(self, machine: Machine, targets: Sequence[str]) -> dict[str, dict[str, str]]:
         script = (files("teraflock.drivers.lxd") / "probe.py").read_bytes()
         for _ in range(TRIES_MAX):
-            # Its address is set a moment after its first process runs.
+            # Its address is set a moment after its first process starts.
             ready = self._driver.run(
                 machine.handle, ["ip", "route", "get", NETWORK.gateway], stdin=b"", seconds_max=10
             )

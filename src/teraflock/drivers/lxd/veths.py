@@ -1,8 +1,9 @@
-"""Pairs of virtual network cards that a killed daemon leaves behind: made for a guest, and never given to it.
+"""Finds and removes virtual network links that a killed daemon left: created for a guest, but never attached
+to it.
 
-A leftover pair has both ends on the host and neither in a bridge. Its names are those that LXD and Incus give, or the
-one we give to the host's end. A daemon that is starting a guest has such a pair too, for some milliseconds: so whoever
-removes them looks twice.
+Both ends of a leftover link are on the host, and neither is in a bridge. Its names are those that LXD and
+Incus assign, or ours for the host's end. A daemon that starts a guest has such a link for some milliseconds,
+so callers check twice before they remove one.
 """
 
 import re
@@ -19,7 +20,7 @@ SECONDS_MAX: Final = 10
 
 
 def leftovers() -> dict[int, str]:
-    """One end of each pair that nobody uses: its number and its name."""
+    """Return one end of each unused link: its number and name."""
     try:
         asked = subprocess.run(
             ["ip", "-json", "link", "show", "type", "veth"],
@@ -34,7 +35,7 @@ def leftovers() -> dict[int, str]:
 
 
 def unused(links: Sequence[Mapping[str, Any]]) -> dict[int, str]:
-    """Of links as `ip -json` lists them, the first end of every pair of which no end is in use."""
+    """Return the first end of each unused pair in the output of `ip -json`."""
     by_name = {link.get("ifname", ""): link for link in links}
     found = {}
     for name, link in by_name.items():
@@ -50,11 +51,11 @@ def unused(links: Sequence[Mapping[str, Any]]) -> dict[int, str]:
 
 
 def _is_idle(link: Mapping[str, Any], name: str) -> bool:
-    """`link_netnsid` says that the other end is in a guest."""
+    """`link_netnsid` means that the other end is in a guest."""
     return bool(NAME.fullmatch(name)) and "master" not in link and "link_netnsid" not in link
 
 
 def remove(name: str) -> bool:
-    """Both ends: they go together. Whether there was one."""
+    """Remove both ends of a link. Return whether it existed."""
     asked = ["ip", "link", "delete", name]
     return subprocess.run(asked, capture_output=True, check=False, timeout=SECONDS_MAX).returncode == 0

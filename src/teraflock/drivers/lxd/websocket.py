@@ -1,4 +1,4 @@
-"""The little of WebSocket (RFC 6455) that the engine's `exec` needs: a client's side, over the Unix socket."""
+"""A WebSocket client (RFC 6455) over the Unix socket, reduced to what the engine's `exec` needs."""
 
 import base64
 import os
@@ -21,7 +21,7 @@ _SHORT_MAX: Final = 125
 _LENGTH_16: Final = 126
 _LENGTH_64: Final = 127
 FRAME_BYTES_MAX: Final = 1 << 24
-"""The engine sends a few kilobytes at a time; one that announces more is not speaking our language."""
+"""The engine sends a few kilobytes at a time. A larger frame is a protocol error."""
 
 
 class WebSocket:
@@ -32,7 +32,7 @@ class WebSocket:
         except OSError as error:
             raise errors.down(str(error)) from error
         try:
-            self._shake_hands(target)
+            self._handshake(target)
         except OSError as error:
             self._socket.close()
             raise errors.down(str(error)) from error
@@ -44,7 +44,7 @@ class WebSocket:
         self._socket.sendall(frame(content, kind, os.urandom(4)))
 
     def receive(self) -> tuple[int, bytes]:
-        """The next frame's kind and content; the end of the line reads as CLOSE. Pings are answered here."""
+        """Return the kind and content of the next frame; CLOSE at the end of the connection. Answers pings."""
         while True:
             head = self._exactly(2)
             if head is None:
@@ -55,7 +55,7 @@ class WebSocket:
             elif length == _LENGTH_64:
                 length = struct.unpack(">Q", self._exactly(8) or bytes(8))[0]
             if length > FRAME_BYTES_MAX:
-                raise errors.down(f"a frame of {length} bytes")
+                raise errors.down(f"frame of {length} bytes is too large")
             content = self._exactly(length)
             if content is None:
                 return CLOSE, b""
@@ -70,16 +70,16 @@ class WebSocket:
         self._socket.close()
 
     def shut(self) -> None:
-        """Wake whoever waits in `receive`."""
+        """Wake threads that wait in `receive`."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
-            return  # closed already: nobody waits
+            return  # already closed: no thread waits
 
     def wait_forever(self) -> None:
         self._socket.settimeout(None)
 
-    def _shake_hands(self, target: str) -> None:
+    def _handshake(self, target: str) -> None:
         key = base64.b64encode(os.urandom(16)).decode()
         lines = (
             f"GET {target} HTTP/1.1",
@@ -93,7 +93,7 @@ class WebSocket:
         while b"\r\n\r\n" not in self._received:
             more = self._socket.recv(4096)
             if not more:
-                raise errors.down("the engine hung up")
+                raise errors.down("the engine closed the connection")
             self._received += more
         answer, _, self._received = self._received.partition(b"\r\n\r\n")
         if not answer.startswith(_SWITCHING):
@@ -113,7 +113,7 @@ class WebSocket:
 
 
 def frame(content: bytes, kind: int, mask: bytes) -> bytes:
-    """One whole frame, masked as a client must."""
+    """Encode one complete frame, masked as required for clients."""
     size = len(content)
     if size <= _SHORT_MAX:
         length = bytes([0x80 | size])

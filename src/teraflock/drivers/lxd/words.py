@@ -1,4 +1,4 @@
-"""Values on their way into a text for `nft`: each is checked, so that no other word gets into the text."""
+"""Checks values that go into text for `nft`, so that nothing else can get into the text."""
 
 import re
 from ipaddress import IPv4Network
@@ -8,13 +8,13 @@ _HARDWARE = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 
 def quoted(interface: str) -> str:
     if not interface.isascii() or not interface.isalnum():
-        raise ValueError(f"not the name of one of our interfaces: {interface!r}")
+        raise ValueError(f"invalid interface name: {interface!r}")
     return f'"{interface}"'
 
 
 def checked_hardware(address: str) -> str:
     if not _HARDWARE.fullmatch(address):
-        raise ValueError(f"not a hardware address: {address!r}")
+        raise ValueError(f"invalid hardware address: {address!r}")
     return address
 
 

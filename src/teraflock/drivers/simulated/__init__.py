@@ -1,10 +1,9 @@
-"""An engine that runs nothing: hosts, cards and guests that exist only in a file, or in memory, and say so.
+"""A simulated engine: hosts, cards and guests exist only in a file or in memory.
 
-For demonstrations, for tests with faults on demand, and for trying the house at the size of a data centre. Everything
-it shows calls itself simulated: the hosts by their names, the driver by `simulated`, the guest's programs by what
-they print. It is as strict as the strictest engine: what a real one would let pass and regret (a card in two guests,
-an address given twice) is refused.
+It is for demonstrations, for fault tests, and for tests at the size of a data centre. Everything is marked as
+simulated: the names of hosts, the driver's `simulated`, and the output of guests' programs. It is as strict
+as the strictest real engine: it refuses what another engine may accept by mistake, such as a card in two
+guests or a duplicate address.
 
-What is asked stands in `engine.py`, what exists in `model.py` and `world.py`, what goes wrong in `faults.py` and
-`trouble.py`.
+`engine.py` has the calls, `model.py` and `world.py` the state, `faults.py` and `trouble.py` the failures.
 """

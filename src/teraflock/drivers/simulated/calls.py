@@ -1,7 +1,8 @@
-"""What every call to the simulated engine goes through: faults, an engine or a host that is away, the clock.
+"""The common part of every call to the simulated engine: faults, unavailable engines and hosts, and the
+clock.
 
-A call sees the world as it is at one moment of the clock: what became due until then (a command that ended, an instance
-taken back) has happened. Nothing here waits.
+A call sees the world at one moment of the clock. Everything due by then has happened, such as a command that
+ended or an instance that was reclaimed. Nothing here waits.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,18 +22,18 @@ from teraflock.instance.driver import EngineMissing, EngineRefused, Handle
 
 
 class Call(msgspec.Struct, frozen=True):
-    """One call under way."""
+    """A call in progress."""
 
     turn: Turn
     now: datetime
     weather: Weather
     half: bool
-    """A fault ends it half way: only a part is to be done."""
+    """A fault ends the call half way: do only a part."""
     fails_later: bool = False
 
 
 class Calls:
-    """The ground on which the engine's methods stand."""
+    """Base class for the engine's methods."""
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class Calls:
         self._clock = clock
         self._hosts = {host.name: host for host in hosts}
         self._allowed_out: dict[str, tuple[str, ...]] = {}
-        """Like a firewall, it does not outlive the process: the loops see to it that it is set again."""
+        """Like a firewall, this is lost when the process ends. The loops set it again."""
         self._mark = mark
         self._kill = kill
 
@@ -55,7 +56,7 @@ class Calls:
     def _changing(self, call: str, handle: Handle | None = None) -> Iterator[Call]:
         with self.world.write() as turn:
             under = self._possible(turn, handle)
-            if not under.faults:  # nearly always: one turn is enough
+            if not under.faults:  # the usual case: one transaction is enough
                 yield Call(turn, self._clock.now(), under, False)
                 return
         fault = self._fault_of(call, handle)
@@ -64,7 +65,7 @@ class Calls:
         with self.world.write() as turn:
             yield Call(turn, self._clock.now(), under, half, later)
         if fault is not None and not later:
-            self._befall(fault)
+            self._raise_fault(fault)
 
     @contextmanager
     def _asking(self, call: str, handle: Handle | None = None) -> Iterator[Call]:
@@ -75,22 +76,22 @@ class Calls:
                 return
         fault = self._fault_of(call, handle)
         if fault is not None and fault.kind is not Kind.LATER:
-            self._befall(fault)
+            self._raise_fault(fault)
         with self.world.read() as turn:
             yield Call(turn, self._clock.now(), under, False)
 
     def _possible(self, turn: Turn, handle: Handle | None) -> Weather:
-        """The weather, if the call is possible at all."""
+        """Return the conditions of the world if the call is possible at all."""
         under = weather(turn)
         if under.down or (handle is not None and handle.host in under.away):
             raise error(Kind.ENGINE_DOWN)
         return under
 
     def _fault_of(self, call: str, handle: Handle | None) -> Fault | None:
-        """The fault that befalls this call later than at once."""
+        """Return the fault for this call that takes effect after it begins."""
         fault = self._take(call, "" if handle is None else handle.instance_id)
         if fault is not None and fault.when is When.BEFORE and fault.kind is not Kind.LATER:
-            self._befall(fault)
+            self._raise_fault(fault)
         return fault
 
     def _take(self, call: str, instance: str) -> Fault | None:
@@ -101,23 +102,23 @@ class Calls:
                 turn.put(msgspec.structs.replace(under, faults=left))
         return fault
 
-    def _befall(self, fault: Fault) -> NoReturn:
+    def _raise_fault(self, fault: Fault) -> NoReturn:
         if fault.kind is Kind.KILLED:
             self._kill()
         raise error(fault.kind)
 
     def _find(self, call: Call, handle: Handle) -> Guest | None:
-        """The guest as it is now, if it is there and ours."""
+        """Return the guest as of now, if it exists and is ours."""
         found = call.turn.get(Guest, handle.instance_id)
         return None if found is None or found.mark != self._mark else as_of(found, call.now)
 
     def _guest(self, call: Call, handle: Handle) -> Guest:
-        """The same, for calls that need it whole and at rest."""
+        """Like `_find`, but the guest must be complete and idle."""
         found = self._find(call, handle)
         if found is None or found.host != handle.host:
             raise EngineMissing("The simulated engine does not have this instance")
         if not found.whole:
-            raise EngineRefused("The simulated instance was never made whole")
+            raise EngineRefused("The simulated instance is incomplete")
         not_busy(found, call.now)
         return found
 

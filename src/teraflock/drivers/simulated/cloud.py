@@ -1,12 +1,13 @@
-"""The simulated cloud: it rents out machines of fixed types, and does what public clouds do to their customers.
+"""The simulated cloud: it rents out machines of fixed types, and fails in the ways public clouds do.
 
-- It chooses the host. A launch takes minutes, and may turn out to have failed later.
-- Listings lag: a new machine is shown by `sightings` and found by its mark only after a while. By its own id it is
-  found at once.
-- An answer may be lost after the machine was made (a fault with `after`). A cloud with tokens then gives the same
-  machine for the same token; one without makes a second one, so its driver waits until the first must have shown.
-- Regions are sold out, the account reaches its quota, runs out of money or is locked out, prices change, and machines
-  are taken back with and without notice (`trouble.py`).
+- It chooses the host. A launch takes minutes, and may fail later.
+- Listings lag: `sightings` and lookups by label show a new machine only after a while. Lookups by its own id
+  find it at once.
+- A response may be lost after the machine was created (a fault with `after`). A cloud with tokens then
+  returns the same machine for the same token. A cloud without tokens creates a second one, so its driver waits
+  until the first must be listed.
+- Regions are sold out, the account reaches its quota, runs out of money or is locked out, prices change, and
+  machines are reclaimed with and without notice (`trouble.py`).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -66,9 +67,10 @@ class SimulatedCloud(SimulatedEngine):
         capabilities: frozenset[Capability] = CLOUD,
         kill: Callable[[], NoReturn] = raise_killed,
     ) -> None:
-        """`launch_seconds` is the time until a machine begins to boot, `listing_seconds` until listings show it.
+        """`launch_seconds` is the time until a machine begins to boot, `listing_seconds` until listings show
+        it.
 
-        `tokens` says whether the cloud honours launch tokens.
+        `tokens` is whether the cloud honours launch tokens.
         """
         super().__init__(world, clock, site=site, mark=mark, boot_seconds=boot_seconds, kill=kill)
         self._types = parse(types)
@@ -94,16 +96,16 @@ class SimulatedCloud(SimulatedEngine):
     def create(self, machine: Machine) -> Made:
         rental = machine.rental
         if rental is None:
-            raise EngineRefused("The simulated cloud rents out machine types, and none was named")
+            raise EngineRefused("The simulated cloud needs a machine type, and none was given")
         with self._changing("create", machine.handle) as call:
             found = self._already(call, machine, rental)
             if found is None or not found.whole:
                 found = self._rented(call, machine, rental, found)
                 call.turn.put(found)
-        return self._told(call.weather, found)
+        return self._rental_of(call.weather, found)
 
     def _already(self, call: Call, machine: Machine, rental: Rental) -> Guest | None:
-        """The machine of this very token. Older ones of the instance are given back first."""
+        """Return the machine with this token. Give back the instance's older machines first."""
         found = None
         for each in self._of(call, machine.handle.instance_id):
             is_same = each.machine.rental is not None and each.machine.rental.token == rental.token
@@ -115,12 +117,13 @@ class SimulatedCloud(SimulatedEngine):
                 call.turn.remove(Guest, each.key)
         if found is None and not self._tokens and rental.asked_at and call.now - rental.asked_at < GRACE:
             raise EngineBusy(
-                "The simulated cloud may have made this machine already", hint="It is looked for again"
+                "The simulated cloud may have launched this machine already",
+                hint="Teraflock checks again before it retries",
             )
         return found
 
     def _rented(self, call: Call, machine: Machine, rental: Rental, found: Guest | None) -> Guest:
-        """A new machine, or one that was left half made, completed."""
+        """Create a machine, or complete an incomplete one."""
         self._check_account(call)
         self._check_offer(call, rental)
         image = self._image(call, machine.image)
@@ -163,7 +166,7 @@ class SimulatedCloud(SimulatedEngine):
         if rental.region in call.weather.sold_out:
             raise NoRoom(f"The simulated region `{rental.region}` has no `{rental.type}` left")
         if limit is not None and price > limit:
-            raise NoRoom(f"`{rental.type}` costs more than the limit in `{rental.region}` by now")
+            raise NoRoom(f"`{rental.type}` now costs more than the limit in `{rental.region}`")
         if rental.mode == "bid" and (bid is None or bid < price):
             raise NoRoom(f"The bid is too low for `{rental.type}` in `{rental.region}`")
 
@@ -177,7 +180,7 @@ class SimulatedCloud(SimulatedEngine):
         return None
 
     def start(self, handle: Handle) -> None:
-        """A new machine starts by itself; one that was stopped is started again, if there is room for it."""
+        """Start a stopped machine if there is room. A new machine starts by itself."""
         with self._changing("start", handle) as call:
             found = self._guest(call, handle)
             if found.running or (found.starts and found.died):
@@ -204,7 +207,7 @@ class SimulatedCloud(SimulatedEngine):
         return replace(readiness, endpoints=endpoints, user=USER)
 
     def delete(self, handle: Handle) -> None:
-        """The machine that is named, or all that bear the instance's mark as far as listings show them."""
+        """Delete the named machine, or all listed machines of the instance."""
         with self._changing("delete", handle) as call:
             for each in self._of(call, handle.instance_id):
                 is_listed = each.listed_at is None or each.listed_at <= call.now
@@ -234,9 +237,9 @@ class SimulatedCloud(SimulatedEngine):
         ]
 
     def _sighting(self, call: Call, found: Guest) -> Sighting:
-        return replace(sighting(found, call.now), slots=None, made=self._told(call.weather, found))
+        return replace(sighting(found, call.now), slots=None, made=self._rental_of(call.weather, found))
 
-    def _told(self, under: Weather, found: Guest) -> Made:
+    def _rental_of(self, under: Weather, found: Guest) -> Made:
         rental = found.machine.rental
         return Made(
             remote_id=found.remote_id,
@@ -246,12 +249,12 @@ class SimulatedCloud(SimulatedEngine):
         )
 
     def _of(self, call: Call, instance_id: str) -> list[Guest]:
-        """All machines that were rented for an instance and not taken back, listed or not."""
+        """Return all machines rented for an instance and not reclaimed, listed or not."""
         every = (as_of(each, call.now) for each in call.turn.every(Guest) if each.mark == self._mark)
         return [each for each in every if each and each.machine.handle.instance_id == instance_id]
 
     def _find(self, call: Call, handle: Handle) -> Guest | None:
-        """By its own id, or by its mark among those that are listed."""
+        """Find a machine by its own id, or by its label among the listed ones."""
         for each in self._of(call, handle.instance_id):
             is_listed = each.listed_at is None or each.listed_at <= call.now
             if each.remote_id == handle.remote_id or (not handle.remote_id and is_listed):

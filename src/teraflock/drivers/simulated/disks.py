@@ -1,4 +1,4 @@
-"""The simulated engine's work on what is inside a guest: programs, the console, snapshots, images."""
+"""The simulated engine's calls about the inside of a guest: programs, console, snapshots and images."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ class Disks(Calls):
         with self._changing("run", handle) as call:
             found = self._guest(call, handle)
             if not found.running:
-                raise EngineRefused("The simulated instance stands still")
+                raise EngineRefused("The simulated instance is stopped")
             done = inside.execute(found.machine, found.disk, command, stdin)
             if done.seconds <= seconds_max and done.changes_anything:
                 call.turn.put(inside.after(found, done))
@@ -78,7 +78,7 @@ class Disks(Calls):
             if snapshot_id not in found.snapshots:
                 raise EngineMissing("The simulated engine does not have this snapshot")
             if found.running:
-                raise EngineRefused("The simulated instance runs: its disk cannot be put back")
+                raise EngineRefused("The simulated instance is running: stop it before you restore its disk")
             if not call.half:
                 disk = msgspec.structs.replace(found.snapshots[snapshot_id], own_bytes=0)
                 call.turn.put(msgspec.structs.replace(found, disk=disk))
@@ -106,9 +106,8 @@ class Disks(Calls):
             if held is None or not held.whole:
                 self._room(call, handle.host)
                 source = self._image(call, found.machine.image)
-                disk = Disk(
-                    files=found.disk.files
-                )  # a command that ended there begins anew in what is made of it
+                # A command that ended there runs again in guests of the new image.
+                disk = Disk(files=found.disk.files)
                 self._make(call, image_id, source.recipe if source else "", PUBLISHED_BYTES, disk)
 
     def delete_image(self, image_id: str) -> None:
@@ -122,7 +121,7 @@ class Disks(Calls):
     def _make(self, call: Call, image_id: str, recipe: str, size_bytes: int, disk: Disk) -> None:
         held = call.turn.get(Image, image_id)
         if held is not None and held.mark != self._mark:
-            raise EngineRefused("The simulated engine has another image of that name")
+            raise EngineRefused("The simulated engine has another image with this name")
         if held is None or not held.whole or held.recipe != recipe:
             call.turn.put(
                 Image(
@@ -140,7 +139,8 @@ class Disks(Calls):
             raise error(Kind.NO_ROOM)
 
     def _others(self, call: Call, found: Guest) -> list[Guest]:
-        """Whoever else is on its host, other installations' guests too: cards and ports are the host's."""
+        """Return the other guests on its host, including other installations' guests: cards and ports belong
+        to the host."""
         there = (
             as_of(each, call.now) for each in call.turn.on_host(Guest, found.host) if each.key != found.key
         )

@@ -1,7 +1,7 @@
-"""The simulated engine: `ComputeDriver` over a world that is only written down.
+"""The simulated engine: a `ComputeDriver` over a world that exists only as data.
 
-It behaves like servers of our own: we place, limits change live, and a guest is up soon. `cloud.py` behaves like a
-public cloud. How long things take is measured by the clock that is passed in.
+It behaves like own hosts: the caller places, limits change live, and a guest boots quickly. `cloud.py`
+behaves like a public cloud. All durations use the clock that is passed in.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -56,7 +56,7 @@ from teraflock.instance.model import InstanceId
 
 OWN: Final = frozenset(Capability) - {Capability.NOTICE, Capability.BIDS}
 DOES_NOT_BOOT: Final = "does-not-boot"
-"""A recipe of this name, or an image of this id, makes guests that go down at once."""
+"""Guests of a recipe with this name, or of an image with this id, stop at once."""
 
 
 class SimulatedEngine(Disks, Networks):
@@ -122,7 +122,7 @@ class SimulatedEngine(Disks, Networks):
                 not_busy(found, call.now)
             if found is not None and found.whole:
                 if found.host != machine.handle.host:
-                    raise EngineRefused("The simulated instance is on another host already")
+                    raise EngineRefused("The simulated instance is already on another host")
                 return None
             call.turn.put(self._made(call, machine))
             taken = address_key(self._mark, machine.network, machine.address)
@@ -139,7 +139,7 @@ class SimulatedEngine(Disks, Networks):
             and taken.instance_id != machine.id
             and self._find(call, Handle(InstanceId(taken.instance_id), machine.handle.host))
         ):
-            raise EngineRefused(f"The address {machine.address} is another simulated instance's")
+            raise EngineRefused(f"Another simulated instance has the address {machine.address}")
         image = self._image(call, machine.image)
         if image is None or not image.whole:
             raise EngineMissing("The simulated engine does not have this image")
@@ -168,7 +168,7 @@ class SimulatedEngine(Disks, Networks):
             wanted = {port.host_port for port in machine.ports}
             taken = {port.host_port for other in self._others(call, found) for port in other.ports}
             if found.host and wanted & taken:
-                raise EngineRefused("A port of the simulated host leads to another instance already")
+                raise EngineRefused("A port of the simulated host already leads to another instance")
             if found.ports != machine.ports:
                 ports = machine.ports[: len(machine.ports) // 2] if call.half else machine.ports
                 call.turn.put(msgspec.structs.replace(found, ports=ports))
@@ -178,10 +178,10 @@ class SimulatedEngine(Disks, Networks):
             found = self._guest(call, machine.handle)
             now = call.now
         if found.fails_at is not None and found.fails_at <= now:
-            raise NoRoom("The simulated engine had no room in the end", hint="Try again, or elsewhere")
+            raise NoRoom("The simulated engine ran out of room", hint="Try again, or at another site")
         if not found.running:
             raise DoesNotBoot(
-                "The simulated guest went down again right after its start", hint="Choose another image"
+                "The simulated guest stopped right after it started", hint="Choose another image"
             )
         if found.up_at is None or now < found.up_at:
             return Readiness(ready=False)
@@ -263,15 +263,15 @@ class SimulatedEngine(Disks, Networks):
         wanted = {gpu.slot for gpu in found.machine.gpus}
         others = self._others(call, found)
         if any(wanted & {gpu.slot for gpu in other.machine.gpus} for other in others if other.running):
-            raise EngineRefused("A card of the simulated host is in another instance that runs")
+            raise EngineRefused("Another running instance has a card of this simulated host")
 
     def _may_become(self, call: Call, found: Guest, machine: Machine) -> None:
         old = found.machine
         if machine.disk_bytes < old.disk_bytes:
-            raise EngineRefused("A disk cannot become smaller")
+            raise EngineRefused("A disk cannot shrink")
         if found.running and Capability.LIVE_RESIZE not in self.capabilities:
-            raise EngineRefused("The simulated cloud resizes only stopped instances")
+            raise EngineRefused("The simulated cloud can resize only stopped instances")
         if found.running and machine.gpus != old.gpus:
-            raise EngineRefused("The cards of a simulated instance change only at rest")
+            raise EngineRefused("Stop the simulated instance to change its cards")
         if machine.disk_bytes > old.disk_bytes:
             self._room(call, found.host)

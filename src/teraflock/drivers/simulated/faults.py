@@ -1,7 +1,8 @@
-"""What can be told to go wrong: which call, at which point of it, how, and how often.
+"""Faults to inject: which call, at which point, how, and how often.
 
-A fault stands in the world, not in a process: one that is to happen once does not happen again after the restart it
-caused. As text: `create:half:killed`, `start:before:engine-down*3`, `delete:after:killed@ins_…`, several with commas.
+A fault is stored in the world, not in a process, so a single fault does not repeat after the restart it
+caused. Written as text: `create:half:killed`, `start:before:engine-down*3`, `delete:after:killed@ins_…`;
+separate several with commas.
 """
 
 import os
@@ -30,11 +31,11 @@ ANY: Final = "*"
 
 class When(StrEnum):
     BEFORE = "before"
-    """Nothing of the call is done."""
+    """The call has no effect."""
     HALF = "half"
-    """A part is, where the call has parts; else all of it."""
+    """A part of the call takes effect; all of it if the call has no parts."""
     AFTER = "after"
-    """All is done, and the caller does not learn of it."""
+    """The call takes full effect, but the caller gets an error."""
 
 
 class Kind(StrEnum):
@@ -47,9 +48,9 @@ class Kind(StrEnum):
     BAD_CREDENTIALS = "bad-credentials"
     DOES_NOT_BOOT = "does-not-boot"
     LATER = "later"
-    """A start is taken, and turns out to have failed half way to the guest's answer."""
+    """The start succeeds, but fails before the guest answers."""
     KILLED = "killed"
-    """The process that called ends at once, as by `kill -9`."""
+    """The calling process ends at once, as with `kill -9`."""
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,22 +60,22 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     times: int = 1
     after_calls: int = 0
-    """How many such calls pass unharmed before."""
+    """How many matching calls succeed first."""
     instance: str = ""
-    """Only calls about this instance; empty: any."""
+    """Only calls about this instance. Empty: any."""
 
     def meets(self, call: str, instance: str) -> bool:
         return self.call in (call, ANY) and self.instance in ("", instance)
 
     def spent(self) -> "Fault | None":
-        """What is left of it after one more call that it meets."""
+        """Return what remains of the fault after one more matching call."""
         if self.after_calls:
             return msgspec.structs.replace(self, after_calls=self.after_calls - 1)
         return msgspec.structs.replace(self, times=self.times - 1) if self.times > 1 else None
 
 
 class Killed(BaseException):
-    """Stands for the end of the process where tests want to live on. No `except Exception` may stop it."""
+    """Simulates the end of the process in tests that must survive it. `except Exception` must not catch it."""
 
 
 def kill_this_process() -> NoReturn:
@@ -89,23 +90,23 @@ def raise_killed() -> NoReturn:
 ERRORS: Final[Mapping[Kind, TeraflockError]] = {
     Kind.ENGINE_DOWN: EngineDown("The simulated engine does not answer", hint="Try again in a moment"),
     Kind.BUSY: EngineBusy("The simulated engine is busy with this instance", hint="Try again in a moment"),
-    Kind.REFUSED: EngineRefused("The simulated engine refused, as it was told to"),
-    Kind.NO_ROOM: NoRoom("The simulated host's storage pool is full", hint="Delete what is not needed"),
+    Kind.REFUSED: EngineRefused("The simulated engine refused because of an injected fault"),
+    Kind.NO_ROOM: NoRoom("The simulated host's storage pool is full", hint="Delete what you do not need"),
     Kind.OVER_QUOTA: OverQuota("The simulated account has reached its limit"),
     Kind.NO_MONEY: NoMoney("The simulated account has no money left"),
-    Kind.BAD_CREDENTIALS: BadCredentials("The simulated cloud does not accept the account's credentials"),
-    Kind.DOES_NOT_BOOT: DoesNotBoot("The simulated guest went down again right after its start"),
+    Kind.BAD_CREDENTIALS: BadCredentials("The simulated cloud rejected the account's credentials"),
+    Kind.DOES_NOT_BOOT: DoesNotBoot("The simulated guest stopped right after it started"),
 }
 
 
 def error(kind: Kind) -> TeraflockError:
-    """A fresh one: an error that is raised twice keeps the first traceback."""
+    """Return a new error each time: an error raised twice keeps its first traceback."""
     known = ERRORS[kind]
     return type(known)(known.sentence, hint=known.hint)
 
 
 def taken(faults: tuple[Fault, ...], call: str, instance: str) -> tuple[Fault | None, tuple[Fault, ...]]:
-    """The fault that befalls this call, if any, and the faults that are left."""
+    """Return the fault for this call, if any, and the remaining faults."""
     for place, fault in enumerate(faults):
         if fault.meets(call, instance):
             rest = fault.spent()
@@ -126,6 +127,6 @@ def _one(word: str) -> Fault:
         return Fault(call=call, when=When(when), kind=Kind(kind), times=int(times or 1), instance=instance)
     except ValueError as wrong:
         raise BadInput(
-            f"`{word}` is no fault",
+            f"Invalid fault `{word}`",
             hint=f"Write `call:when:kind*times`; when is one of {', '.join(When)}, kind one of {', '.join(Kind)}",
         ) from wrong

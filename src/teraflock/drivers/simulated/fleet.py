@@ -1,7 +1,8 @@
-"""The hosts of a simulated fleet, from words such as `4x8xV100,2x0` (four hosts with eight cards each, two with none).
+"""The hosts of a simulated fleet, from text such as `4x8xV100,2x0` (four hosts with eight cards each, two
+without).
 
-A card is named as everywhere; with a slice's profile behind a colon, such as `1x7xA100-80:1g.10gb`, it is so many
-slices. A host has processors, memory and disk in proportion to its cards, about as servers of that size do.
+Cards have their usual names. With a slice profile after a colon, such as `1x7xA100-80:1g.10gb`, the number
+counts slices. A host's processors, memory and disk are in proportion to its cards, as in typical servers.
 """
 
 import hashlib
@@ -17,7 +18,7 @@ from teraflock.catalog.names import find_cards
 from teraflock.fleet.model import GpuKind, GpuReport, HostReport
 
 HOSTS_MAX: Final = 100_000
-"""Each has an address of its own in the range 198.18.0.0/15, which is kept for trials and leads nowhere."""
+"""Each has its own address in the range 198.18.0.0/15, which is reserved for benchmarks and not routed."""
 GPUS_MAX: Final = 64
 _GROUP: Final = re.compile(r"(\d{1,6})x(\d{1,2})(?:x([^,]+))?")
 
@@ -33,13 +34,13 @@ def fleet(words: str) -> tuple[HostReport, ...]:
         match = _GROUP.fullmatch(group.strip())
         if match is None or (int(match[2]) > 0) != bool(match[3]) or int(match[2]) > GPUS_MAX:
             raise BadInput(
-                f"`{group.strip()}` is no group of simulated hosts",
-                hint="Write hosts × cards × model, such as `4x8xV100`; `2x0` are two hosts without cards",
+                f"Invalid group of simulated hosts: `{group.strip()}`",
+                hint="Write hosts × cards × model, such as `4x8xV100`; `2x0` means two hosts without cards",
             )
         first = len(hosts) + 1
         hosts += (_host(first + place, int(match[2]), match[3] or "") for place in range(int(match[1])))
         if len(hosts) > HOSTS_MAX:
-            raise BadInput(f"At most {HOSTS_MAX:,} hosts can be simulated")
+            raise BadInput(f"Too many simulated hosts: the maximum is {HOSTS_MAX:,}")
     return tuple(hosts)
 
 
@@ -84,4 +85,4 @@ def _kind(words: str) -> tuple[Card, Slice | None]:
     for each in all_slices():
         if (each.family, each.card_memory_gb, each.profile) == (card.family, card.memory_gb, profile):
             return card, each
-    raise BadInput(f"A {card.name} has no slices called `{profile}`")
+    raise BadInput(f"A {card.name} has no slice profile `{profile}`")

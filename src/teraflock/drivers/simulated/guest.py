@@ -1,6 +1,6 @@
-"""What a simulated guest has inside: a handful of programs over a disk that is a mapping. All pure.
+"""The inside of a simulated guest: a few programs and a disk that is a mapping. All pure.
 
-Whatever else is asked for is not there, and the guest says that it is simulated.
+Other programs do not exist, and the guest's message says that it is simulated.
 """
 
 import base64
@@ -17,10 +17,10 @@ from teraflock.drivers.simulated.model import Disk, Guest
 from teraflock.instance.driver import FileKind, GuestFile, Machine, Ran
 
 NOT_FOUND: Final = 127
-CUT_OFF: Final = 124  # as `timeout` has it, and the real engines
-"""What a program that took too long ends with: it is killed."""
+CUT_OFF: Final = 124  # same as `timeout` and the real engines
+"""Exit code of a program that was killed because it took too long."""
 KEY_HEAD: Final = bytes.fromhex("0000000b7373682d6564323535313900000020")
-"""What the public part of an ed25519 key begins with."""
+"""The first bytes of every ed25519 public key."""
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -29,10 +29,10 @@ class Done(msgspec.Struct, frozen=True):
     stderr: bytes = b""
     seconds: float = 0.0
     files: Mapping[str, bytes] | None = None
-    """The disk's files, where the program changed them."""
+    """The disk's files, if the program changed them."""
     written_bytes: int = 0
     sent_bytes: int = 0
-    """Out of the house."""
+    """Sent out of the host."""
 
     @property
     def changes_anything(self) -> bool:
@@ -46,12 +46,12 @@ def execute(machine: Machine, disk: Disk, command: Sequence[str], stdin: bytes) 
     program = PROGRAMS.get(command[0].rpartition("/")[2]) if command else None
     if program is None:
         known = ", ".join(PROGRAMS)
-        return Done(NOT_FOUND, stderr=f"simulated guest: no such program; there are only: {known}\n".encode())
+        return Done(NOT_FOUND, stderr=f"simulated guest: no such program; available: {known}\n".encode())
     return program(machine, disk.files, command[1:], stdin)
 
 
 def run_script(machine: Machine, disk: Disk, script: str) -> Done:
-    """The lines of a script one after the other, whatever its interpreter is; `exit N` ends it."""
+    """Run a script line by line, whatever its interpreter. `exit N` ends it."""
     code, output, files = 0, b"", disk.files
     written = sent = 0
     for line in script.splitlines():
@@ -67,7 +67,7 @@ def run_script(machine: Machine, disk: Disk, script: str) -> Done:
 
 
 def entry(machine: Machine, disk: Disk, path: str) -> GuestFile | None:
-    """A file of the disk, or a folder: whatever other paths go through."""
+    """Return a file of the disk, or a folder if other paths contain it."""
     held = {**_given(machine), **disk.files}
     if path in held:
         return GuestFile(kind=FileKind.FILE, size_bytes=len(held[path]), content=iter((held[path],)))
@@ -77,7 +77,7 @@ def entry(machine: Machine, disk: Disk, path: str) -> GuestFile | None:
 
 
 def after(found: Guest, done: Done) -> Guest:
-    """The guest after a program."""
+    """Return the guest after a program."""
     disk = msgspec.structs.replace(
         found.disk,
         files=found.disk.files if done.files is None else done.files,
@@ -93,7 +93,7 @@ def ran(done: Done, seconds_max: float) -> Ran:
 
 
 def host_key(instance_id: str) -> str:
-    """Well-formed, and of use to nobody: there is no secret to it."""
+    """Return a well-formed key without a private part."""
     digest = hashlib.sha256(f"simulated {instance_id}".encode()).digest()
     return f"ssh-ed25519 {base64.b64encode(KEY_HEAD + digest).decode()}"
 
@@ -158,13 +158,13 @@ def _sleep(_machine: Machine, _files: Mapping[str, bytes], words: Sequence[str],
 
 
 def _send(_machine: Machine, _files: Mapping[str, bytes], words: Sequence[str], _stdin: bytes) -> Done:
-    """As if so much were sent to somewhere outside the house: `send 5GB`, or a number of bytes."""
+    """Pretend to send data out of the host: `send 5GB`, or a number of bytes."""
     size = _size(words)
     return Done(sent_bytes=size) if size is not None else Done(1, stderr=b"send: how much?\n")
 
 
 def _fill(_machine: Machine, _files: Mapping[str, bytes], words: Sequence[str], _stdin: bytes) -> Done:
-    """As if so much were written to the disk."""
+    """Pretend to write this many bytes to the disk."""
     size = _size(words)
     return Done(written_bytes=size) if size is not None else Done(1, stderr=b"fill: with how much?\n")
 
@@ -180,7 +180,7 @@ def _size(words: Sequence[str]) -> int | None:
 
 
 def _given(machine: Machine) -> dict[str, bytes]:
-    """The files that are in every guest from its start."""
+    """Return the files that every guest has from its start."""
     keys = "".join(f"{key}\n" for key in machine.authorized_keys)
     return {
         "/etc/hostname": f"{machine.hostname}\n".encode(),

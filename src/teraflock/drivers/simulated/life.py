@@ -1,6 +1,6 @@
-"""What a simulated guest is at a moment, and what becomes of it. All pure.
+"""The state of a simulated guest at a moment, and how it changes. All pure.
 
-Nothing happens in a world between two calls: what became due by the clock is worked out when somebody looks.
+Nothing happens in a world between two calls: each call first applies everything that became due.
 """
 
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ CONSOLE_BYTES_MAX: Final = 64 * 1024
 
 
 def as_of(found: Guest, now: datetime) -> Guest | None:
-    """A guest with all that became due. None where it was taken back."""
+    """Apply everything that is due by `now`. Return None if the guest was reclaimed."""
     if found.leaving_at is not None and found.leaving_at <= now:
         return None
     if found.running and found.fails_at is not None and found.fails_at <= now:
@@ -30,7 +30,7 @@ def as_of(found: Guest, now: datetime) -> Guest | None:
 
 
 def started(found: Guest, began_at: datetime, up_at: datetime, fails_at: datetime | None) -> Guest:
-    """A guest whose image does not boot goes down at once, and the engine takes the start for a success."""
+    """Start a guest. If its image does not boot, it stops at once, but the engine reports success."""
     console = found.console + f"simulated guest {found.machine.hostname}: starts\n".encode()
     if not found.boots:
         console += b"simulated guest: init exited\n"
@@ -70,7 +70,7 @@ def sighting(found: Guest, now: datetime) -> Sighting:
 
 
 def sent(found: Guest) -> Sent:
-    """The counter of what it sent out of the house since its last start."""
+    """Return the bytes that the guest has sent out of the host since its last start."""
     epoch = f"{found.born}.{found.starts}"
     return Sent(instance_id=found.machine.id, epoch=epoch, bytes=found.sent_bytes)
 
@@ -93,7 +93,7 @@ def _seen(found: Guest, now: datetime) -> Seen:
 
 
 def without_run(found: Guest) -> Guest:
-    """A guest that runs its command anew at the next start."""
+    """Return a guest that runs its command again at the next start."""
     disk = msgspec.structs.replace(found.disk, command_exit=None, command_log=b"")
     return msgspec.structs.replace(at_rest(found), disk=disk)
 

@@ -1,4 +1,4 @@
-"""What exists in a simulated world. All of it is values: a change is a new value put in place of the old one."""
+"""What exists in a simulated world. Everything is an immutable value: a change replaces the old value."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,50 +11,50 @@ from teraflock.instance.driver import Machine, Network, Port
 
 
 class Disk(msgspec.Struct, frozen=True):
-    """What a guest's disk holds, as far as anyone wrote to it."""
+    """The content of a guest's disk, as far as it was written."""
 
     files: Mapping[str, bytes] = {}
     command_exit: int | None = None
-    """How the instance's command ended: kept on the disk, so that it does not begin again."""
+    """Exit code of the instance's command. It is on the disk, so that the command does not run again."""
     command_log: bytes = b""
     user_data_exit: int | None = None
     user_data_log: bytes = b""
     own_bytes: int = 0
-    """Written since it came from its image or snapshot, or was last kept as one."""
+    """Bytes written since the disk was created, or since its last snapshot or image."""
 
 
 class Guest(msgspec.Struct, frozen=True, kw_only=True):
     machine: Machine
     mark: str
-    """The installation that made it."""
+    """The installation that created it."""
     whole: bool
-    """False: a crash left a part of it, which `create` completes and `delete` removes."""
+    """False: a crash left it incomplete. `create` completes it and `delete` removes it."""
     running: bool = False
     boots: bool = True
-    """Whether its image comes up."""
+    """Whether its image boots."""
     died: bool = False
-    """It was started and went down by itself."""
+    """The guest started and stopped by itself."""
     begins_at: datetime | None = None
-    """When the engine has it running, if it was started."""
+    """When the engine reports it as running, if it was started."""
     up_at: datetime | None = None
     """When it answers, if it was started."""
     fails_at: datetime | None = None
-    """When the launch turns out to have failed, on an engine that says so later."""
+    """When the launch fails, on an engine that reports failures later."""
     command_ends_at: datetime | None = None
     busy_until: datetime | None = None
     leaving_at: datetime | None = None
     ports: tuple[Port, ...] = ()
-    """Those that are open."""
+    """The open ports."""
     disk: Disk = Disk()
     snapshots: Mapping[str, Disk] = {}
     console: bytes = b""
     born: int = 0
-    """Which of all guests that were ever made in this world it is."""
+    """Sequence number among all guests ever created in this world."""
     starts: int = 0
     sent_bytes: int = 0
-    """Out of the house, since its last start: the counter begins anew then."""
+    """Sent out of the host since its last start, when the counter is reset."""
     remote_id: str = ""
-    """Of a rented machine: the cloud's own id. There may be two machines for one instance, as in a real cloud."""
+    """For a rented machine: the cloud's own id. As in a real cloud, one instance may have two machines."""
     listed_at: datetime | None = None
     """When listings begin to show it."""
 
@@ -81,7 +81,7 @@ class NetworkThere(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AddressTaken(msgspec.Struct, frozen=True, kw_only=True):
-    """Which guest has an address of a project's network, on whatever host it is."""
+    """The guest that has an address of a project's network, on any host."""
 
     key: str
     instance_id: str
@@ -99,7 +99,7 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Births(msgspec.Struct, frozen=True, kw_only=True):
-    """How many guests were ever made."""
+    """How many guests were ever created."""
 
     count: int = 0
     key: str = "births"
@@ -107,7 +107,7 @@ class Births(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Weather(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wrong with the whole world just now."""
+    """Current problems of the whole world."""
 
     down: bool = False
     away: frozenset[str] = frozenset()
@@ -116,15 +116,15 @@ class Weather(msgspec.Struct, frozen=True, kw_only=True):
     """Hosts whose pool has no room left."""
     faults: tuple[Fault, ...] = ()
     locked_out: bool = False
-    """The account's credentials are not accepted."""
+    """The account's credentials are rejected."""
     broke: bool = False
     """The account has no money."""
     machines_max: int | None = None
     """The account's quota."""
     sold_out: frozenset[str] = frozenset()
-    """Regions without room."""
+    """Regions without capacity."""
     prices: Mapping[str, int] = {}
-    """Prices that changed, see `price_key`."""
+    """Changed prices, by `price_key`."""
     key: str = "weather"
     host: str = ""
 

@@ -37,9 +37,9 @@ class Networks(Calls):
         if any(
             each and each.mark == self._mark and each.machine.network.project_id == project for each in guests
         ):
-            raise EngineRefused("Simulated instances are still in this network")
+            raise EngineRefused("The network still has simulated instances")
 
     def _known(self, host: str) -> None:
-        """Where the engine places by itself, no host is known and none is named."""
+        """Check that a named host exists. If the engine chooses the host, none is named."""
         if host not in self._hosts and (host or self._hosts):
             raise EngineMissing("The simulated engine has no such host")

@@ -1,4 +1,4 @@
-"""Opens simulated sites. Nothing real runs there, and everything they show says so."""
+"""Opens simulated sites. Nothing real runs there, and everything they show is marked as simulated."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ HOSTS: Final = "4x8xV100,2x0"
 BOOT_SECONDS: Final = 0.5
 LAUNCH_SECONDS: Final = 20.0
 WORLD_NAME: Final = "simulated-world.db"
-"""Of the site that is called `simulated`; the others have their names in theirs."""
+"""File name for the site named `simulated`. Other sites have their name in the file name."""
 
 
 def world_name(site: str) -> str:
@@ -24,10 +24,10 @@ def world_name(site: str) -> str:
 
 
 def _open(opening: Opening) -> SimulatedEngine:
-    """An engine whose world is a file in the folder. Faults that kill end this very process."""
+    """Open an engine whose world is a file in the folder. A `killed` fault ends this process."""
     style = opening.options.get("style") or "own"
     if style not in ("own", "cloud"):
-        raise BadInput(f"`{style}` is not a style of simulated sites", hint="Write `own` or `cloud`")
+        raise BadInput(f"Unknown style `{style}` of a simulated site", hint="Use `own` or `cloud`")
     wanted = faults.parse(opening.options.get("faults", ""))
     hosts = fleet(opening.options.get("hosts") or HOSTS)
     boot_seconds = opening.option("boot_seconds", BOOT_SECONDS, float)
@@ -60,16 +60,16 @@ def _open(opening: Opening) -> SimulatedEngine:
 
 
 DRIVER: Final = DriverKind(
-    summary="Nothing real: hosts or a cloud that exist only in a file, for trying things out",
+    summary="Simulated hosts or a simulated cloud, for trying things out. Nothing real runs",
     options={
-        "style": "`own`: hosts that we place on. `cloud`: machine types to rent",
+        "style": "`own`: hosts on which Teraflock places instances. `cloud`: machine types to rent",
         "hosts": "With `own`: the fleet, such as `4x8xV100,2x0`",
         "types": "With `cloud`: machine types, such as `gpu-1=1xA100-80@east:1.29/0.45`",
-        "boot_seconds": "How long a guest takes to answer once it boots",
+        "boot_seconds": "How long a guest takes to answer after it starts to boot",
         "launch_seconds": "With `cloud`: how long a machine takes before it boots",
-        "listing_seconds": "With `cloud`: how long listings lack a new machine",
+        "listing_seconds": "With `cloud`: how long until listings show a new machine",
         "tokens": "With `cloud`: whether launch tokens are honoured, `true` or `false`",
-        "faults": "What goes wrong, such as `create:after:engine-down`; put into a new world once",
+        "faults": "Faults to inject, such as `create:after:engine-down`; added once to a new world",
     },
     open=_open,
 )

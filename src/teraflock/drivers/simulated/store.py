@@ -1,7 +1,8 @@
-"""A simulated world in a SQLite file: it outlives `kill -9` of the processes that use it, and they may be several.
+"""A simulated world in a SQLite file. It survives `kill -9` of the processes that use it, and several may use
+it.
 
-It is no part of the house's own database, as a real engine's state is not. A power cut may lose it (`synchronous` is
-off): it is a toy, and has to be quick.
+It is separate from the server's database, like the state of a real engine. A power failure may lose it
+(`synchronous` is off), which makes it fast.
 """
 
 import sqlite3
@@ -46,12 +47,12 @@ class FileWorld:
                     "CREATE INDEX IF NOT EXISTS thing_by_host ON thing (host, kind, key)"
                 )
         except (sqlite3.Error, OSError) as error:
-            raise StorageFailed(f"The simulated world cannot be kept in `{path}`: {error}") from error
+            raise StorageFailed(f"Cannot store the simulated world in `{path}`: {error}") from error
 
     @contextmanager
     def read(self) -> Iterator[Turn]:
         with self._lock:
-            self._connection.execute("BEGIN")  # one state for all that is read
+            self._connection.execute("BEGIN")  # one consistent state for all reads
             try:
                 yield _FileTurn(self._connection)
             finally:

@@ -1,7 +1,8 @@
-"""What befalls a simulated world from outside: the engine goes away, a host reboots, somebody meddles by hand.
+"""Failures from outside a simulated world: the engine goes down, a host reboots, someone changes things
+manually.
 
-For tests and demonstrations. Works on the world and not on a driver: a test can trouble a world that a server in
-another process uses.
+For tests and demonstrations. It changes the world and not a driver, so a test can affect a world that a
+server in another process uses.
 """
 
 from collections.abc import Callable
@@ -21,7 +22,7 @@ class Trouble:
         self._world = world
 
     def faults(self, *faults: Fault) -> None:
-        """These, behind those there are."""
+        """Add faults after the existing ones."""
         self._change(lambda under: msgspec.structs.replace(under, faults=under.faults + faults))
 
     def no_more_faults(self) -> None:
@@ -35,14 +36,15 @@ class Trouble:
         self._change(lambda under: msgspec.structs.replace(under, down=True))
 
     def engine_comes_back(self) -> None:
-        """As it was: guests live on without their engine."""
+        """Bring the engine back. Its guests kept running."""
         self._change(lambda under: msgspec.structs.replace(under, down=False))
 
     def host_goes_away(self, host: str) -> None:
         self._change(lambda under: msgspec.structs.replace(under, away=under.away | {host}))
 
     def host_comes_back(self, host: str, *, rebooted: bool = True) -> None:
-        """After a reboot its guests stand still; after a mere loss of the line they ran on."""
+        """Bring a host back. After a reboot its guests are stopped; after a lost connection they kept
+        running."""
         self._change(lambda under: msgspec.structs.replace(under, away=under.away - {host}))
         if rebooted:
             with self._world.write() as turn:
@@ -68,7 +70,7 @@ class Trouble:
                     turn.remove(AddressTaken, taken.key)
 
     def dies(self, instance_id: str) -> None:
-        """The guest goes down by itself."""
+        """The guest stops by itself."""
         self._change_guest(instance_id, lambda found: msgspec.structs.replace(at_rest(found), died=True))
 
     def limits_changed_by_hand(self, instance_id: str, *, vcpus: int, ram_bytes: int) -> None:
@@ -88,13 +90,13 @@ class Trouble:
         self._change_guest(instance_id, lambda found: msgspec.structs.replace(found, busy_until=until))
 
     def taken_back(self, instance_id: str, at: datetime) -> None:
-        """The engine gives notice, and has it no more from then on."""
+        """The engine announces that it reclaims the instance, and removes it at that time."""
         self._change_guest(instance_id, lambda found: msgspec.structs.replace(found, leaving_at=at))
 
     # Clouds
 
     def locked_out(self, *, is_so: bool = True) -> None:
-        """The account's credentials are not accepted."""
+        """Reject the account's credentials, or accept them again."""
         self._change(lambda under: msgspec.structs.replace(under, locked_out=is_so))
 
     def runs_out_of_money(self, *, is_so: bool = True) -> None:
@@ -104,11 +106,12 @@ class Trouble:
         self._change(lambda under: msgspec.structs.replace(under, machines_max=machines_max))
 
     def sold_out(self, *regions: str) -> None:
-        """These regions have no room; all others do."""
+        """Set the regions without capacity; all others have capacity."""
         self._change(lambda under: msgspec.structs.replace(under, sold_out=frozenset(regions)))
 
     def price_changes(self, type: str, region: str, mode: str, micros_per_hour: int, now: datetime) -> None:
-        """From now on, for machines that run too. Whoever bids less loses the machine at once."""
+        """Change a price from now on, for running machines too. An instance with a lower bid loses its
+        machine at once."""
         key = price_key(type, region, mode)
         self._change(
             lambda under: msgspec.structs.replace(under, prices={**under.prices, key: micros_per_hour})
@@ -122,7 +125,7 @@ class Trouble:
                     turn.put(msgspec.structs.replace(found, leaving_at=now))
 
     def all_is_well(self) -> None:
-        """No fault is left; prices stay as they are."""
+        """Remove all faults and problems. Prices stay as they are."""
         self._change(lambda under: Weather(prices=under.prices))
 
     def _change(self, change: Callable[[Weather], Weather]) -> None:
@@ -139,7 +142,7 @@ class Trouble:
 
 
 def _guests(turn: Turn, instance_id: str) -> list[Guest]:
-    """By the instance; a rented machine is kept under an id of its own."""
+    """Return the guests of an instance. A rented machine is stored under its own id."""
     found = turn.get(Guest, instance_id)
     if found is not None:
         return [found]

@@ -1,7 +1,8 @@
-"""The machine types of a simulated cloud, from text.
+"""Parses the machine types of a simulated cloud.
 
-`NAME=COUNTxMODEL@REGION:PRICE[/SPOT]`, with more regions after commas and more types after semicolons, in USD an hour:
-`gpu-1=1xA100-80@east:1.29/0.45,west:1.35; gpu-8=8xH100@east:23.90`. A count of 0 has no card: `small=0@east:0.05`.
+`NAME=COUNTxMODEL@REGION:PRICE[/SPOT]`, with more regions after commas and more types after semicolons. Prices
+are in USD per hour: `gpu-1=1xA100-80@east:1.29/0.45,west:1.35; gpu-8=8xH100@east:23.90`. A count of 0 means
+no card: `small=0@east:0.05`.
 """
 
 import re
@@ -70,6 +71,6 @@ def _micros(text: str) -> int:
 
 def _bad(text: str) -> BadInput:
     return BadInput(
-        f"`{text[:80]}` is not a simulated machine type",
+        f"Invalid simulated machine type: `{text[:80]}`",
         hint="Write it as `gpu-1=1xA100-80@east:1.29/0.45,west:1.35`",
     )

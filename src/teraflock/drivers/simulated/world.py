@@ -1,7 +1,7 @@
-"""Where a simulated world is kept: the protocol, and the form that lives in memory.
+"""Stores a simulated world: the protocol, and the implementation in memory.
 
-A turn has the world for itself, among the threads of a process and, where the world is a file, among processes.
-It is kept whole when its block ends, and undone whole when the block raises.
+A turn has exclusive access to the world, among the threads of a process and, if the world is a file, among
+processes. Its changes are stored together when the block ends, and undone together if the block raises.
 """
 
 import threading
@@ -23,7 +23,7 @@ class Turn(Protocol):
     def remove(self, kind: type[Thing], key: str) -> None: ...
 
     def every(self, kind: type[T]) -> list[T]:
-        """All of a kind, by their keys."""
+        """Return all objects of a kind, sorted by key."""
         ...
 
     def on_host(self, kind: type[T], host: str) -> list[T]: ...
@@ -42,7 +42,7 @@ def weather(turn: Turn) -> Weather:
 
 
 class MemoryWorld:
-    """A world for one process. Nothing of it is left when the process ends."""
+    """A world for one process. It is lost when the process ends."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()

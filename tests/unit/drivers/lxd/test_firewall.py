@@ -1,4 +1,4 @@
-"""The firewall's text: nothing but numbers, addresses and bridges gets in, and `nft` reads it."""
+"""The firewall's text: it contains only checked numbers, addresses and bridges, and `nft` accepts it."""
 
 import shutil
 import subprocess
@@ -25,7 +25,7 @@ RULES = st.builds(Rules, bridges=BRIDGES, forwards=FORWARDS, way_out=st.booleans
 
 
 @given(rules=RULES)
-def test_the_table_is_replaced_whole(rules: Rules) -> None:
+def test_table_is_replaced_as_a_whole(rules: Rules) -> None:
     text = firewall.table("tera_test", rules)
     assert text.startswith("table inet tera_test\ndelete table inet tera_test\ntable inet tera_test {\n")
     for bridge in rules.bridges:
@@ -35,7 +35,7 @@ def test_the_table_is_replaced_whole(rules: Rules) -> None:
 
 
 @given(word=st.text(min_size=1).filter(lambda word: not word.isalnum()))
-def test_no_other_word_gets_in(word: str) -> None:
+def test_invalid_values_are_rejected(word: str) -> None:
     with pytest.raises(ValueError):
         firewall.table("tera_test", Rules(bridges=(Bridge(word, "10.0.0.1"),)))
     with pytest.raises(ValueError):
@@ -46,12 +46,12 @@ def test_no_other_word_gets_in(word: str) -> None:
 
 @settings(max_examples=15)
 @given(rules=RULES)
-def test_nft_takes_it(rules: Rules) -> None:
+def test_nft_accepts_the_table(rules: Rules) -> None:
     if shutil.which("nft") is None or shutil.which("unshare") is None:
         pytest.skip("nft is not installed")
     changes = firewall.open_ports("tera_test", [Forward(70, "10.9.9.9", 22)]) if not rules.forwards else ""
     text = firewall.table("tera_test", rules) + changes
-    # In a network of its own, so that nothing of this machine's is touched.
+    # Use a separate network namespace, so that this machine's firewall does not change.
     done = subprocess.run(
         ["unshare", "--user", "--map-root-user", "--net", "nft", "-f", "-"],
         input=text,
@@ -60,5 +60,5 @@ def test_nft_takes_it(rules: Rules) -> None:
         check=False,
     )
     if "unshare" in done.stderr:
-        pytest.skip("no namespaces here")
+        pytest.skip("namespaces are not available")
     assert done.returncode == 0, done.stderr

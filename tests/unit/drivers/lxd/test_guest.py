@@ -1,4 +1,4 @@
-"""A machine as the engine's configuration."""
+"""Conversion of a machine to the engine's configuration."""
 
 from typing import Any
 
@@ -56,11 +56,15 @@ def test_each_card_is_named_exactly_and_brings_the_driver(gpus: tuple[GpuSlot, .
     config: dict[str, str] = body["config"]  # type: ignore[assignment]
     cards = [device for device in devices.values() if device["type"] == "gpu"]
     named = ["/".join(device[key] for key in ("pci", "mig.uuid") if key in device) for device in cards]
-    assert named == [slot.slot for slot in gpus], "none twice, none without a name: that would be all cards"
+    assert named == [slot.slot for slot in gpus], (
+        "no duplicates, and no device without a name, which would add all cards"
+    )
     assert [device["gputype"] for device in cards] == [str(slot.kind) for slot in gpus]
     disks = {device["source"]: device for device in devices.values() if "source" in device}
-    assert ("nvidia.runtime" in config) == (bool(gpus) and not driver), "by the engine"
-    assert disks.keys() == ({driver} if gpus and driver else set()), "or by us, and never both"
+    assert ("nvidia.runtime" in config) == (bool(gpus) and not driver), "the engine provides the libraries"
+    assert disks.keys() == ({driver} if gpus and driver else set()), (
+        "either the engine or our folder provides the libraries"
+    )
     assert all(disk["readonly"] == "true" for disk in disks.values())
 
 
@@ -79,7 +83,7 @@ def test_a_resize_brings_exactly_what_a_new_machine_would_have(
 
 
 @given(text=st.text())
-def test_no_word_of_the_user_s_becomes_a_setting(text: str) -> None:
+def test_user_text_never_becomes_a_setting(text: str) -> None:
     changed = machine(
         hostname="other", user_data=text, command=(text,), environment={"X": text}, jupyter_token=text
     )
@@ -94,7 +98,7 @@ def test_no_word_of_the_user_s_becomes_a_setting(text: str) -> None:
 
 
 @given(text=st.text(alphabet=st.sampled_from("a\r\n #{}%"), max_size=12))
-def test_line_ends_are_told_apart_from_the_text(text: str) -> None:
+def test_line_ends_are_distinguished_from_text(text: str) -> None:
     config: dict[str, str] = guest.body(machine(user_data=text), OURS, KEY, "mould", HOST)["config"]  # type: ignore[assignment]
     data = config.get("user.user-data", "")
     ends = config.get("user.user-data-ends", "").replace("n", "\n").replace("r", "\r")
@@ -103,7 +107,7 @@ def test_line_ends_are_told_apart_from_the_text(text: str) -> None:
 
 
 @given(ports=PORTS)
-def test_ports_come_back_as_they_were_noted(ports: tuple[Port, ...]) -> None:
+def test_ports_round_trip(ports: tuple[Port, ...]) -> None:
     assert guest.ports_from(guest.ports_text(ports)) == ports
 
 
@@ -113,7 +117,7 @@ def test_ports_come_back_as_they_were_noted(ports: tuple[Port, ...]) -> None:
     disk=st.integers(1, 1 << 50),
     status=st.sampled_from(["Running", "Stopped", "Error", "Frozen", "Starting", "Aborting", "Somehow"]),
 )
-def test_what_is_seen_is_what_was_asked_for(vcpus: int, ram: int, disk: int, status: str) -> None:
+def test_sighting_matches_the_machine(vcpus: int, ram: int, disk: int, status: str) -> None:
     asked = machine(vcpus=vcpus, ram_bytes=ram, disk_bytes=disk)
     seen = guest.sighting({**guest.body(asked, OURS, KEY, "mould", HOST), "status": status}, "here")
     assert (seen.instance_id, seen.vcpus, seen.ram_bytes, seen.disk_bytes) == (asked.id, vcpus, ram, disk)
@@ -132,10 +136,10 @@ def test_names_of_two_networks_and_two_installations_differ(one: str, other: str
 
 
 @given(instance=st.from_regex(r"[a-z]{3}_[0-9a-z]{16}", fullmatch=True))
-def test_a_hardware_address_is_one_of_those_for_everybody(instance: str) -> None:
+def test_hardware_address_is_locally_administered(instance: str) -> None:
     address = names.hardware_address("test01", instance)
     first = int(address.split(":")[0], 16)
-    assert first & 0b11 == 0b10, "given locally, and to one card alone"
+    assert first & 0b11 == 0b10, "locally administered, and for one network card only"
     assert len(address) == 17
     assert len(names.machine_id(instance)) == 32
 
@@ -147,24 +151,24 @@ SERVERS = st.sampled_from(("lxd", "incus"))
 
 
 def found(asked: Machine, server: str) -> dict[str, Any]:
-    """As the engine shows it."""
+    """Return the instance as the engine shows it."""
     made: dict[str, Any] = guest.body(asked, OURS, KEY, "mould", guest.Host(confined=CONFINED, server=server))
     return {**made, "status": "Running", "architecture": "x86_64"}
 
 
 @given(gpus=GPUS, server=SERVERS, notes=st.dictionaries(NOT_OURS, WORDS))
-def test_what_nobody_changed_is_not_altered(
+def test_unchanged_guest_is_not_altered(
     gpus: tuple[GpuSlot, ...], server: str, notes: dict[str, str]
 ) -> None:
     shown = found(machine(gpus=gpus), server)
     shown["config"] |= notes
     seen = guest.sighting(shown, "here")
-    assert not seen.altered, "the engine's notes, the guest's and the image's are theirs"
+    assert not seen.altered, "values written by the engine, the guest or the image are not ours"
     assert seen.slots == tuple(sorted(slot.slot for slot in gpus))
 
 
 @given(gpus=GPUS, server=SERVERS, data=st.data())
-def test_whatever_other_hands_change_is_seen_and_goes_with_a_resize(
+def test_any_outside_change_is_detected_and_undone_by_resize(
     gpus: tuple[GpuSlot, ...], server: str, data: st.DataObject
 ) -> None:
     asked = machine(gpus=gpus)
@@ -183,16 +187,18 @@ def test_whatever_other_hands_change_is_seen_and_goes_with_a_resize(
     assert not guest.sighting(back, "here").altered
 
 
-def test_one_made_before_there_were_fingerprints_is_not_taken_for_altered() -> None:
+def test_guest_without_a_fingerprint_is_not_altered() -> None:
     shown = found(machine(), "lxd")
     del shown["config"][guest.FINGERPRINT]
     assert not guest.sighting(shown, "here").altered
 
 
-def test_each_engine_has_its_own_word_for_what_guests_are_not_told() -> None:
+def test_each_engine_has_its_own_key_to_close_the_guest_socket() -> None:
     assert found(machine(), "lxd")["config"]["security.devlxd"] == "false"
     assert found(machine(), "incus")["config"]["security.guestapi"] == "false"
-    assert "security.devlxd" not in found(machine(), "incus")["config"], "it would refuse the word"
+    assert "security.devlxd" not in found(machine(), "incus")["config"], (
+        "the other engine would reject the key"
+    )
 
 
 def test_a_guest_of_an_earlier_version_keeps_its_link_until_its_next_start() -> None:
@@ -208,7 +214,7 @@ def test_a_guest_of_an_earlier_version_keeps_its_link_until_its_next_start() -> 
 
 
 @given(address=st.ip_addresses(v=4), other=st.ip_addresses(v=4))
-def test_every_address_has_a_port_of_its_own(address: object, other: object) -> None:
+def test_every_address_has_its_own_port(address: object, other: object) -> None:
     port = OURS.port(str(address))
     assert len(port) <= 15
     assert port.startswith(OURS.port_prefix)

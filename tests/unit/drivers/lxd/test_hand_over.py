@@ -1,4 +1,4 @@
-"""A card is cleaned before another project gets it, and at no other time."""
+"""A card is cleaned before another project gets it, and only then."""
 
 from pathlib import Path
 
@@ -21,7 +21,8 @@ def test_a_card_is_cleaned_exactly_when_its_project_changes(
     folder, cleaned, last = tmp_path_factory.mktemp("cards"), list[str](), dict[str, str]()
     for slot, project in turns:
         cleaned.clear()
-        HandOver(folder, cleaned.append).give([CARDS[slot]], project)  # each turn as after a restart
+        # A new object each time, as after a restart.
+        HandOver(folder, cleaned.append).give([CARDS[slot]], project)
         assert cleaned == ([slot] if last.get(slot) != project else [])
         last[slot] = project
 
@@ -38,7 +39,7 @@ def test_a_card_that_could_not_be_cleaned_is_cleaned_next_time(tmp_path: Path) -
     assert cleaned == [SLOTS[0]]
 
 
-def test_a_card_in_use_by_the_guest_itself_is_left_alone(tmp_path: Path) -> None:
+def test_card_in_use_by_the_same_guest_is_not_cleaned(tmp_path: Path) -> None:
     cleaned = list[str]()
     HandOver(tmp_path, cleaned.append).give([CARDS[SLOTS[0]]], "prj_a", has=[SLOTS[0]])
     HandOver(tmp_path, cleaned.append).give([CARDS[SLOTS[0]]], "prj_a")

@@ -1,4 +1,4 @@
-"""The host's kernel settings, its processors, and which engine is there."""
+"""Kernel settings of the host, processors, and finding the engine."""
 
 from pathlib import Path
 
@@ -30,17 +30,17 @@ def test_limits_are_raised_and_never_lowered(tmp_path: Path) -> None:
     assert int((tmp_path / "fs/inotify/max_user_instances").read_text()) == kernel.INOTIFY_INSTANCES_MIN
 
 
-def test_a_setting_that_resists_is_told_and_the_others_are_raised(tmp_path: Path) -> None:
+def test_failed_setting_is_reported_and_others_are_raised(tmp_path: Path) -> None:
     settings_in(tmp_path)
     stubborn = tmp_path / "fs/inotify/max_user_instances"
     stubborn.unlink()
-    stubborn.symlink_to("/proc/sys/kernel/ostype")  # read-only, and no number
+    stubborn.symlink_to("/proc/sys/kernel/ostype")  # read-only, and not a number
     assert kernel.raise_limits(tmp_path) == ()
     (tmp_path / "kernel/keys/maxkeys").write_text("5\n")
     assert [each.found for each in kernel.too_low(tmp_path)] == [5]
 
 
-def test_a_bridge_is_filtered_only_where_the_kernel_says_so(tmp_path: Path) -> None:
+def test_bridge_filter_follows_the_kernel_setting(tmp_path: Path) -> None:
     assert not kernel.filters_bridges(tmp_path)
     path = tmp_path / kernel.BRIDGE_FILTER
     path.parent.mkdir(parents=True)
@@ -66,36 +66,36 @@ def test_granted_processors_are_found_in_both_kinds_of_cgroups(tmp_path: Path) -
         assert processors.granted("tera-x", "ins-1", tmp_path) == count
 
 
-def test_the_environment_s_engine_goes_first(tmp_path: Path) -> None:
+def test_engine_in_the_environment_comes_first(tmp_path: Path) -> None:
     environment = {"LXD_DIR": str(tmp_path), "PATH": "/bin"}
     assert daemon.find(environment, known=()) == tmp_path / "unix.socket"
     assert daemon.find({}, known=(tmp_path / "unix.socket",)) is None, (
-        "a socket nobody answers on is no engine"
+        "a socket that does not answer is not an engine"
     )
 
 
-def test_a_process_that_is_not_our_daemon_is_never_taken_for_it(tmp_path: Path) -> None:
+def test_other_process_is_never_mistaken_for_our_daemon(tmp_path: Path) -> None:
     ours = Daemon(tmp_path / "lxd")
     assert ours.pid() is None
-    (tmp_path / "lxd.pid").write_text("1\n")  # a number that was given anew to somebody else
+    (tmp_path / "lxd.pid").write_text("1\n")  # a process id that now belongs to another process
     assert ours.pid() is None
     ours.stop()
     (tmp_path / "lxd.pid").write_text("nonsense\n")
     assert ours.pid() is None
 
 
-def test_a_folder_belongs_to_one_program_for_ever(tmp_path: Path) -> None:
+def test_folder_belongs_to_one_program_forever(tmp_path: Path) -> None:
     ours = Daemon(tmp_path / "engine", program=INCUS)
-    assert ours.program() == INCUS, "as it was asked for"
+    assert ours.program() == INCUS, "the program that was requested"
     for noted, other in ((INCUS, LXD), (LXD, INCUS)):
         (tmp_path / "engine.kind").write_text(f"{noted.name}\n")
         assert Daemon(tmp_path / "engine", program=other).program() == noted
     (tmp_path / "engine.kind").unlink()
     (tmp_path / "engine").mkdir()
-    assert Daemon(tmp_path / "engine").program() == LXD, "from before there were notes"
+    assert Daemon(tmp_path / "engine").program() == LXD, "a folder from before notes existed"
 
 
-def test_a_daemon_whose_program_is_gone_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_daemon_without_its_program_raises_no_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     for program in (LXD, INCUS):
         with pytest.raises(NoEngine, match=f"{program.title} is not installed"):
@@ -105,6 +105,6 @@ def test_a_daemon_whose_program_is_gone_says_so(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("wrong", ["", "abc", "UPPER", "with space", "a" * 17, "a/b12", "ab_12"])
-def test_an_installation_s_id_is_checked(wrong: str) -> None:
+def test_installation_id_is_checked(wrong: str) -> None:
     with pytest.raises(ValueError):
         Names(wrong)

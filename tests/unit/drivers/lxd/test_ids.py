@@ -1,4 +1,5 @@
-"""Ranges of user ids: nobody shares one, and none is given away while traces of its last owner are left."""
+"""Ranges of user ids: no two guests share one, and a range is not reused while traces of its last owner
+exist."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,34 +17,34 @@ def none() -> set[int]:
     return set()
 
 
-def Ranges(installation: str, folder: Path, traces: Traces) -> ids.Ranges:  # noqa: N802 -- stands for the class
-    """Without touching this machine's own files."""
+def Ranges(installation: str, folder: Path, traces: Traces) -> ids.Ranges:  # noqa: N802 -- replaces the class
+    """Ranges that do not touch this machine's own files."""
     return ids.Ranges(installation, folder / "ids", traces, [folder / "subuid"])
 
 
 @given(index=st.integers(0, ids.COUNT - 1), offset=st.integers(0, ids.SIZE - 1))
 def test_every_id_of_a_range_belongs_to_it(index: int, offset: int) -> None:
     assert ids.index_of(ids.base(index) + offset) == index
-    assert ids.base(index) + ids.SIZE <= 1 << 31, "programs that take ids for signed numbers go on working"
+    assert ids.base(index) + ids.SIZE <= 1 << 31, "ids fit into signed numbers, which some programs need"
 
 
 @given(uid=st.integers(0, ids.FIRST - 1) | st.integers(ids.base(ids.COUNT), 1 << 32))
-def test_other_ids_belong_to_none(uid: int) -> None:
+def test_other_ids_belong_to_no_range(uid: int) -> None:
     assert ids.index_of(uid) is None
 
 
-def test_a_guest_keeps_its_range_and_nobody_else_gets_it(tmp_path: Path) -> None:
+def test_guest_keeps_its_range_exclusively(tmp_path: Path) -> None:
     one, other = Ranges("one", tmp_path, none), Ranges("other", tmp_path, none)
     first = one.take("a", [5])
     assert first == 5
     assert one.take("a") == 5
-    assert Ranges("one", tmp_path, none).of("a") == 5, "also for the next process"
-    assert other.take("a", [5]) != 5, "installations of one host share the ranges"
+    assert Ranges("one", tmp_path, none).of("a") == 5, "also in another process"
+    assert other.take("a", [5]) != 5, "installations on one host share the ranges"
     one.release("a")
     assert other.take("b", [5]) == 5
 
 
-def test_a_range_with_traces_is_passed_over(tmp_path: Path) -> None:
+def test_range_with_traces_is_skipped(tmp_path: Path) -> None:
     traces = {5}
     ranges = Ranges("one", tmp_path, lambda: traces)
     assert ranges.take("a", [5, 6]) == 6
@@ -51,7 +52,7 @@ def test_a_range_with_traces_is_passed_over(tmp_path: Path) -> None:
     assert ranges.take("b", [5, 6]) == 5
 
 
-def test_many_at_once_never_get_the_same(tmp_path: Path) -> None:
+def test_concurrent_claims_get_different_ranges(tmp_path: Path) -> None:
     def take(number: int) -> int:
         return Ranges(f"i{number % 3}", tmp_path, none).take(f"guest-{number}", range(32), spare=32)
 
@@ -60,25 +61,25 @@ def test_many_at_once_never_get_the_same(tmp_path: Path) -> None:
     assert len(set(found)) == 200
 
 
-def test_the_last_range_is_the_end(tmp_path: Path) -> None:
+def test_claim_fails_when_all_ranges_are_used(tmp_path: Path) -> None:
     ranges = Ranges("one", tmp_path, lambda: set(range(1, ids.COUNT)))
     assert ranges.take("a") == 0
     with pytest.raises(NoRoom):
         ranges.take("b")
 
 
-def test_claims_without_a_guest_are_dropped_after_a_while(tmp_path: Path) -> None:
+def test_claims_without_a_guest_are_released_after_a_while(tmp_path: Path) -> None:
     ranges = Ranges("one", tmp_path, none)
     for name in ("lives", "crashed"):
         ranges.take(name)
     ranges.keep_only(["lives"], seconds=600)
-    assert ranges.of("crashed") is not None, "it may be in the making"
+    assert ranges.of("crashed") is not None, "its guest may still be in creation"
     ranges.keep_only(["lives"], seconds=0)
     assert ranges.of("crashed") is None
     assert ranges.of("lives") is not None
 
 
-def test_a_lost_folder_is_made_good_from_what_guests_have(tmp_path: Path) -> None:
+def test_lost_folder_is_rebuilt_from_the_guests(tmp_path: Path) -> None:
     ranges = Ranges("one", tmp_path, none)
     ranges.adopt({"a": str(ids.base(9)), "old": "100000", "older": ""})
     assert ranges.of("a") == 9
@@ -94,7 +95,7 @@ def test_processes_and_keys_are_traces(tmp_path: Path) -> None:
     assert ids.indexes_in_use(tmp_path) == {3}
 
 
-def test_the_grant_is_added_once_and_taken_back(tmp_path: Path) -> None:
+def test_grant_is_added_once_and_revoked(tmp_path: Path) -> None:
     file = tmp_path / "subuid"
     file.write_text("root:100000:10000001")
     for _ in range(2):
@@ -104,7 +105,7 @@ def test_the_grant_is_added_once_and_taken_back(tmp_path: Path) -> None:
     assert file.read_text() == "root:100000:10000001\n"
 
 
-def test_leaving_takes_back_what_nobody_needs(tmp_path: Path) -> None:
+def test_leaving_revokes_what_no_installation_needs(tmp_path: Path) -> None:
     one, other = Ranges("one", tmp_path, none), Ranges("other", tmp_path, none)
     one.take("a")
     other.take("b")

@@ -1,4 +1,4 @@
-"""A lock lets one in at a time, and its file goes with the last."""
+"""One holder at a time has the lock, and the last holder removes its file."""
 
 import threading
 from pathlib import Path
@@ -8,7 +8,7 @@ from teraflock.drivers.lxd.build import alone
 THREADS, TURNS = 8, 50
 
 
-def test_a_lock_holds_though_its_file_is_removed_every_time(tmp_path: Path) -> None:
+def test_lock_holds_although_its_file_is_removed_each_time(tmp_path: Path) -> None:
     lock, inside, most = tmp_path / "image.lock", 0, 0
 
     def work() -> None:

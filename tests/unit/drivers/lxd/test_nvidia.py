@@ -1,4 +1,4 @@
-"""The driver's libraries for guests: which they are, and that a copy is whole or is not there."""
+"""The driver's libraries for guests: which ones are copied, and that a copy is complete or absent."""
 
 import os
 import stat
@@ -13,7 +13,7 @@ VERSION = "580.95.05"
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of libraries as a driver's installer leaves them, and a listing that names them."""
+    """A folder of libraries as a driver's installer leaves them, and a listing with their names."""
     folder = tmp_path / "installed"
     folder.mkdir()
     install(folder, VERSION)
@@ -51,7 +51,7 @@ def listing(folder: Path) -> str:
     )
 
 
-def test_what_computes_comes_along_under_the_names_programs_ask_for(installed: Path, tmp_path: Path) -> None:
+def test_compute_libraries_are_copied_under_their_soname(installed: Path, tmp_path: Path) -> None:
     now = nvidia.keep(tmp_path / "kept")
     found = {path.name for path in (now / "lib").iterdir()}
     assert found >= {"libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1", "libnvidia-nvvm.so.4"}
@@ -61,7 +61,7 @@ def test_what_computes_comes_along_under_the_names_programs_ask_for(installed: P
     assert not any(path.is_symlink() and path.readlink().is_absolute() for path in (now / "lib").iterdir())
 
 
-def test_guests_can_read_it_whatever_the_umask(installed: Path, tmp_path: Path) -> None:
+def test_guests_can_read_the_copy_with_any_umask(installed: Path, tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
         now = nvidia.keep(tmp_path / "kept").resolve()
@@ -72,9 +72,7 @@ def test_guests_can_read_it_whatever_the_umask(installed: Path, tmp_path: Path) 
         assert mode & 0o005 == (0o005 if path.is_dir() or path.name == "nvidia-smi" else 0o004), path
 
 
-def test_a_new_driver_is_found_under_the_same_name_and_the_old_one_stays(
-    installed: Path, tmp_path: Path
-) -> None:
+def test_new_driver_has_the_same_path_and_old_copy_is_kept(installed: Path, tmp_path: Path) -> None:
     first = nvidia.keep(tmp_path / "kept")
     held = first.resolve()
     install(installed, "590.1")
@@ -82,11 +80,11 @@ def test_a_new_driver_is_found_under_the_same_name_and_the_old_one_stays(
     assert again == first
     assert (again / "lib" / "libcuda.so.1").read_text() == "libcuda of 590.1"
     assert (held / "lib" / "libcuda.so.1").read_text() == f"libcuda of {VERSION}", (
-        "guests that run have it open"
+        "running guests have it open"
     )
 
 
-def test_a_copy_that_was_cut_off_is_made_again(
+def test_interrupted_copy_is_repeated(
     installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as broken:
@@ -98,7 +96,7 @@ def test_a_copy_that_was_cut_off_is_made_again(
     assert (now / "bin" / "nvidia-smi").read_text() == "a program"
 
 
-def test_a_host_without_the_libraries_is_told_what_to_install(
+def test_missing_libraries_error_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nvidia, "_listing", lambda: "0 libs found in cache")

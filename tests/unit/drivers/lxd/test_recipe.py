@@ -1,4 +1,4 @@
-"""Recipes, and what the builder writes of them."""
+"""Recipes, and the files that the builder writes from them."""
 
 import stat
 from pathlib import Path
@@ -13,12 +13,12 @@ from teraflock.drivers.lxd.recipe import Recipe
 ALL = recipe.known()
 
 
-def test_the_recipes_promised_are_there() -> None:
+def test_documented_recipes_exist() -> None:
     assert set(ALL) >= {"base", "jupyter", "pytorch", "tensorflow"}
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_recipe_is_whole_and_its_units_exist(name: str, tmp_path: Path) -> None:
+def test_recipe_is_complete_and_its_units_exist(name: str, tmp_path: Path) -> None:
     whole = recipe.read(name)
     assert whole.suite
     assert "openssh-server" in whole.packages
@@ -26,14 +26,14 @@ def test_a_recipe_is_whole_and_its_units_exist(name: str, tmp_path: Path) -> Non
     for unit in whole.enabled:
         wants = (tmp_path / "etc/systemd/system").glob("*.wants/*")
         links = [path for path in wants if path.name == unit]
-        assert len(links) == 1, f"{unit} is enabled and written"
+        assert len(links) == 1, f"{unit} must be enabled exactly once"
         assert (tmp_path / str(links[0].readlink()).lstrip("/")).is_file()
     for unit in whole.masked:
         assert (tmp_path / "etc/systemd/system" / unit).readlink() == Path("/dev/null")
     assert not set(whole.masked) & set(whole.enabled)
 
 
-def test_secrets_are_for_root_alone(tmp_path: Path) -> None:
+def test_only_root_can_read_secrets(tmp_path: Path) -> None:
     build.write_files(recipe.read("base"), tmp_path)
     for name in ("etc/ssh/ssh_host_ed25519_key", "root/.ssh/authorized_keys", "etc/teraflock/jupyter-token"):
         path = tmp_path / name
@@ -42,7 +42,7 @@ def test_secrets_are_for_root_alone(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "root/.ssh").stat().st_mode) == 0o700
 
 
-def test_the_programs_inside_are_programs() -> None:
+def test_programs_in_recipes_are_valid() -> None:
     for file in recipe.read("base").file:
         if file.mode == 0o755:
             assert file.content.lstrip("\n").startswith("#!/usr/bin/python3\n")
@@ -58,7 +58,7 @@ def test_metadata_names_every_template_and_its_file(tmp_path: Path) -> None:
         assert (tmp_path / "templates" / entry["template"]).is_file()
 
 
-def test_the_digest_changes_with_everything_the_image_is_made_of() -> None:
+def test_digest_changes_with_every_part_of_the_image() -> None:
     whole = recipe.read("jupyter")
     changed: list[Recipe] = [
         msgspec.structs.replace(whole, packages=(*whole.packages, "vim")),
@@ -72,7 +72,7 @@ def test_the_digest_changes_with_everything_the_image_is_made_of() -> None:
     assert recipe.digest(recipe.read("jupyter")) == recipe.digest(whole)
 
 
-def test_what_a_recipe_extends_comes_first() -> None:
+def test_extended_recipe_comes_first() -> None:
     base, jupyter = recipe.read("base"), recipe.read("jupyter")
     assert jupyter.file[: len(base.file)] == base.file
     torch = recipe.read("pytorch").python
@@ -81,7 +81,7 @@ def test_what_a_recipe_extends_comes_first() -> None:
     assert torch.packages[: len(jupyter.python.packages)] == jupyter.python.packages
 
 
-def test_a_recipe_nobody_wrote_is_told_with_those_there_are() -> None:
+def test_unknown_recipe_error_lists_known_ones() -> None:
     with pytest.raises(UnknownName) as told:
         recipe.read("jupiter")
     assert "jupyter" in told.value.hint
@@ -89,7 +89,7 @@ def test_a_recipe_nobody_wrote_is_told_with_those_there_are() -> None:
         recipe.read("../recipes/base")
 
 
-def test_the_machine_s_own_sources_are_taken_if_they_have_the_suite(tmp_path: Path) -> None:
+def test_own_apt_sources_are_used_if_they_have_the_suite(tmp_path: Path) -> None:
     (tmp_path / "sources.list.d").mkdir()
     (tmp_path / "sources.list").write_text("deb http://mirror.example/ubuntu noble main\n")
     assert build.apt_sources("bookworm", tmp_path) == []
@@ -99,7 +99,7 @@ def test_the_machine_s_own_sources_are_taken_if_they_have_the_suite(tmp_path: Pa
     assert build.apt_sources("bookworm", tmp_path) == [str(debian)]
 
 
-def test_an_image_that_is_there_is_not_built_again(tmp_path: Path) -> None:
+def test_existing_image_is_not_built_again(tmp_path: Path) -> None:
     whole = recipe.read("base")
     target = tmp_path / f"base-{recipe.digest(whole)[:16]}.tar.zst"
     target.write_bytes(b"built before")

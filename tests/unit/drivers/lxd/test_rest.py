@@ -72,13 +72,15 @@ def client(server: Server, tmp_path: Path) -> Iterator[Client]:
     client.close()
 
 
-def test_an_answer_is_its_metadata_and_names_are_quoted(server: Server, client: Client) -> None:
+def test_response_is_its_metadata_and_names_are_quoted(server: Server, client: Client) -> None:
     server.answer = lambda handler: handler.say({"type": "sync", "metadata": {"a": 1}})
     assert client.get("instances", "../x?y=1", recursion=1) == {"a": 1}
     assert server.asked == ["GET /1.0/instances/..%2Fx%3Fy%3D1?project=ours&recursion=1"]
 
 
-@pytest.mark.parametrize("empty", [[], None], ids=["as LXD says it", "as Incus says it"])
+@pytest.mark.parametrize(
+    "empty", [[], None], ids=["the name that LXD reports", "the name that Incus reports"]
+)
 def test_an_empty_list_is_a_list(server: Server, client: Client, empty: object) -> None:
     server.answer = lambda handler: handler.say({"type": "sync", "metadata": empty})
     assert client.get("instances", recursion=1) == []
@@ -120,7 +122,7 @@ def test_an_operation_is_waited_for_by_its_id(server: Server, client: Client) ->
         (400, 'exec: "dnsmasq": executable file not found in $PATH', EngineRefused),
     ],
 )
-def test_an_operation_that_did_not_end_well_is_an_error(
+def test_failed_operation_raises(
     server: Server, client: Client, status_code: int, words: str, error: type[TeraflockError]
 ) -> None:
     operation = {"id": "op-1", "status_code": status_code, "err": words}
@@ -128,25 +130,27 @@ def test_an_operation_that_did_not_end_well_is_an_error(
     with pytest.raises(error) as told:
         client.wait("op-1")
     assert type(told.value) is error
-    assert words not in told.value.sentence or not words, "the engine's words are for the log"
+    assert words not in told.value.sentence or not words, "the engine's message belongs only in the log"
 
 
 @pytest.mark.parametrize(
     ("code", "error"), [(404, EngineMissing), (409, EngineTaken), (503, EngineDown), (400, EngineRefused)]
 )
-def test_codes_are_told(server: Server, client: Client, code: int, error: type[TeraflockError]) -> None:
+def test_status_codes_become_errors(
+    server: Server, client: Client, code: int, error: type[TeraflockError]
+) -> None:
     server.answer = lambda handler: handler.say({"type": "error", "error": "x", "error_code": code}, code)
     for ask in (lambda: client.get("x"), lambda: client.get_bytes("x"), lambda: client.delete("x")):
         with pytest.raises(error):
             ask()
 
 
-def test_nobody_there_is_told(tmp_path: Path) -> None:
+def test_missing_socket_raises_engine_down(tmp_path: Path) -> None:
     with pytest.raises(EngineDown):
         Client(tmp_path / "nothing").get()
 
 
-def test_a_line_that_breaks_is_told_and_nothing_is_asked_twice(server: Server, client: Client) -> None:
+def test_broken_connection_raises_and_does_not_repeat_the_request(server: Server, client: Client) -> None:
     def answer(handler: Handler) -> None:
         handler.close_connection = True
         handler.connection.close()
@@ -159,7 +163,7 @@ def test_a_line_that_breaks_is_told_and_nothing_is_asked_twice(server: Server, c
     assert client.get("x") == 1
 
 
-def test_a_connection_that_the_engine_closed_meanwhile_is_not_used(server: Server, client: Client) -> None:
+def test_closed_connection_is_not_reused(server: Server, client: Client) -> None:
     def answer(handler: Handler) -> None:
         handler.say({"type": "sync", "metadata": 1})
         handler.close_connection = True
@@ -170,7 +174,7 @@ def test_a_connection_that_the_engine_closed_meanwhile_is_not_used(server: Serve
     assert len(server.asked) == 5
 
 
-def test_nonsense_is_told(server: Server, client: Client) -> None:
+def test_invalid_response_raises(server: Server, client: Client) -> None:
     server.answer = lambda handler: handler.say(b"<html>", 200)
     with pytest.raises(EngineRefused):
         client.get("x")
@@ -194,7 +198,7 @@ def test_many_threads_share_a_client(server: Server, client: Client) -> None:
     assert len(server.asked) == 160
 
 
-def test_a_file_is_sent_as_it_is(server: Server, client: Client, tmp_path: Path) -> None:
+def test_file_is_sent_unchanged(server: Server, client: Client, tmp_path: Path) -> None:
     content = bytes(range(256)) * 1000
     (tmp_path / "file").write_bytes(content)
     server.answer = lambda handler: handler.say({"type": "sync", "metadata": handler.body == content})
@@ -202,8 +206,8 @@ def test_a_file_is_sent_as_it_is(server: Server, client: Client, tmp_path: Path)
 
 
 @given(code=st.integers(100, 599), words=st.text(max_size=60))
-def test_whatever_the_engine_says_is_an_error_of_the_house(code: int, words: str) -> None:
-    told = errors.told("GET x", code, words)
+def test_every_engine_error_becomes_a_teraflock_error(code: int, words: str) -> None:
+    told = errors.error_for("GET x", code, words)
     assert isinstance(told, TeraflockError)
     assert told.context["code"] == code if "code" in told.context else isinstance(told, EngineDown)
 
@@ -212,6 +216,6 @@ def test_whatever_the_engine_says_is_an_error_of_the_house(code: int, words: str
 def test_a_frame_can_be_read_again(content: bytes, mask: bytes) -> None:
     written = frame(content, BINARY, mask)
     assert written[0] == 0x82
-    assert written[1] & 0x80, "a client's frames are masked"
+    assert written[1] & 0x80, "clients must mask their frames"
     masked = written[-len(content) :] if content else b""
     assert bytes(byte ^ mask[place % 4] for place, byte in enumerate(masked)) == content

@@ -1,4 +1,4 @@
-"""Faults happen where they are told to, as often as they are told to, and leave what a crash there would leave."""
+"""Faults happen at the given point, as often as requested, and leave what a crash there would leave."""
 
 from pathlib import Path
 
@@ -37,8 +37,8 @@ def test_faults_read_back_from_their_text(faults: list[Fault]) -> None:
 @pytest.mark.parametrize(
     "words", ["create", "create:then:killed", "create:half:bored", "create:half:killed*x"]
 )
-def test_words_that_are_no_fault(words: str) -> None:
-    with pytest.raises(BadInput, match="is no fault"):
+def test_invalid_fault_is_refused(words: str) -> None:
+    with pytest.raises(BadInput, match="Invalid fault"):
         parse(words)
 
 
@@ -52,7 +52,7 @@ def test_every_fault_comes_as_often_as_it_should(faults: list[Fault]) -> None:
     assert happened == sum(fault.times for fault in faults if fault.call != "start")
 
 
-def test_some_calls_pass_before() -> None:
+def test_fault_can_skip_calls() -> None:
     left: tuple[Fault, ...] = (Fault(call="start", kind=Kind.BUSY, after_calls=2),)
     seen = []
     for _ in range(4):
@@ -92,7 +92,7 @@ def test_each_kind_before_half_and_after(
 
 
 @FORMS
-def test_what_is_half_made_is_completed_or_removed(form: str, tmp_path: Path) -> None:
+def test_incomplete_guest_is_completed_or_removed(form: str, tmp_path: Path) -> None:
     table = bench(form, tmp_path)
     one, two = machine(1), machine(2)
     for each in (one, two):
@@ -109,7 +109,7 @@ def test_what_is_half_made_is_completed_or_removed(form: str, tmp_path: Path) ->
 
 
 @FORMS
-def test_a_delete_cut_off_half_way_goes_on(form: str, tmp_path: Path) -> None:
+def test_interrupted_delete_continues(form: str, tmp_path: Path) -> None:
     table = bench(form, tmp_path)
     table.launch(machine(1))
     table.trouble.faults(Fault(call="delete", when=When.HALF, kind=Kind.ENGINE_DOWN))
@@ -121,7 +121,7 @@ def test_a_delete_cut_off_half_way_goes_on(form: str, tmp_path: Path) -> None:
 
 
 @FORMS
-def test_a_fault_for_one_instance_spares_the_others(form: str, tmp_path: Path) -> None:
+def test_fault_for_one_instance_does_not_affect_others(form: str, tmp_path: Path) -> None:
     table = bench(form, tmp_path)
     table.trouble.faults(Fault(call="create", kind=Kind.REFUSED, instance="ins_0002"))
     for number in (1, 3):
@@ -149,7 +149,7 @@ def test_a_call_that_is_refused_changes_nothing(form: str, tmp_path: Path) -> No
     table.engine.create(machine(2))
 
 
-def test_the_memory_form_undoes_what_a_failed_turn_changed() -> None:
+def test_memory_world_undoes_a_failed_turn() -> None:
     table = bench("memory", Path())
     table.launch(machine(1))
     before = list(table.engine.sightings())

@@ -1,4 +1,4 @@
-"""The simulated world behaves like the real one: reboots, hands that meddle, cards and ports that are taken."""
+"""The simulated world behaves like a real engine: reboots, manual changes, and cards and ports in use."""
 
 import os
 import signal
@@ -50,7 +50,7 @@ def test_a_guest_answers_when_it_is_up(table: Bench) -> None:
     assert table.engine.ready(machine(1)).ready
 
 
-def test_a_host_that_reboots_comes_back_with_its_guests_at_rest(table: Bench) -> None:
+def test_guests_are_stopped_after_a_reboot(table: Bench) -> None:
     for number, host in ((1, FIRST_HOST), (2, FIRST_HOST), (3, SECOND_HOST)):
         table.launch(machine(number, host=host))
     table.trouble.host_goes_away(FIRST_HOST)
@@ -65,7 +65,7 @@ def test_a_host_that_reboots_comes_back_with_its_guests_at_rest(table: Bench) ->
     assert seen(table)["ins_0001"] == Seen.RUNNING
 
 
-def test_a_line_that_was_cut_leaves_guests_running(table: Bench) -> None:
+def test_guests_keep_running_after_a_lost_connection(table: Bench) -> None:
     table.launch(machine(1))
     table.trouble.host_goes_away(FIRST_HOST)
     table.trouble.host_comes_back(FIRST_HOST, rebooted=False)
@@ -82,14 +82,14 @@ def test_an_engine_that_is_down_answers_nothing(table: Bench) -> None:
     assert seen(table) == {"ins_0001": Seen.RUNNING}
 
 
-def test_no_host_left_is_an_engine_that_is_down(table: Bench) -> None:
+def test_engine_without_hosts_counts_as_down(table: Bench) -> None:
     table.trouble.host_goes_away(FIRST_HOST)
     table.trouble.host_goes_away(SECOND_HOST)
     with pytest.raises(EngineDown):
         table.engine.hosts()
 
 
-def test_hands_that_meddle_are_seen(table: Bench) -> None:
+def test_outside_changes_are_visible(table: Bench) -> None:
     for number in (1, 2, 3, 4):
         table.launch(machine(number))
     table.trouble.stopped_by_hand("ins_0001")
@@ -103,7 +103,7 @@ def test_hands_that_meddle_are_seen(table: Bench) -> None:
     table.launch(machine(2))  # its address is free again
 
 
-def test_a_busy_instance_is_left_alone_until_it_is_not(table: Bench) -> None:
+def test_calls_fail_while_an_instance_is_busy(table: Bench) -> None:
     table.launch(machine(1))
     table.trouble.busy_until("ins_0001", table.clock.now() + timedelta(seconds=5))
     with pytest.raises(EngineBusy):
@@ -114,7 +114,7 @@ def test_a_busy_instance_is_left_alone_until_it_is_not(table: Bench) -> None:
     table.engine.delete(machine(1).handle)
 
 
-def test_a_card_is_in_one_guest_that_runs(table: Bench) -> None:
+def test_card_is_in_one_running_guest(table: Bench) -> None:
     one, two = machine(1, gpus=(CARD,)), machine(2, gpus=(CARD,))
     table.launch(one)
     with pytest.raises(EngineRefused, match="card"):
@@ -123,7 +123,7 @@ def test_a_card_is_in_one_guest_that_runs(table: Bench) -> None:
     table.launch(two)
     with pytest.raises(EngineRefused, match="card"):
         table.engine.start(one.handle)
-    table.launch(machine(3, host=SECOND_HOST, gpus=(CARD,)))  # another host's card of the same slot
+    table.launch(machine(3, host=SECOND_HOST, gpus=(CARD,)))  # a card in the same slot of another host
 
 
 def test_a_port_of_a_host_leads_to_one_guest(table: Bench) -> None:
@@ -135,19 +135,19 @@ def test_a_port_of_a_host_leads_to_one_guest(table: Bench) -> None:
     table.launch(replace(machine(3, host=SECOND_HOST), ports=machine(1).ports))
 
 
-def test_cards_and_disks_change_as_they_can(table: Bench) -> None:
+def test_cards_and_disks_change_only_when_allowed(table: Bench) -> None:
     table.launch(machine(1))
-    with pytest.raises(EngineRefused, match="rest"):
+    with pytest.raises(EngineRefused, match="Stop"):
         table.engine.resize(replace(machine(1, gpus=(CARD,))))
-    with pytest.raises(EngineRefused, match="smaller"):
+    with pytest.raises(EngineRefused, match="shrink"):
         table.engine.resize(replace(machine(1), disk_bytes=1 << 30))
     table.engine.stop(machine(1).handle, force=False)
     table.engine.resize(machine(1, gpus=(CARD,)))
 
 
-def test_a_network_in_use_stays(table: Bench) -> None:
+def test_network_in_use_cannot_be_removed(table: Bench) -> None:
     table.launch(machine(1))
-    with pytest.raises(EngineRefused, match="still in this network"):
+    with pytest.raises(EngineRefused, match="still has simulated instances"):
         table.engine.retire(NETWORK)
     with pytest.raises(EngineRefused, match="network"):
         table.engine.create(machine(2, host=SECOND_HOST))
@@ -164,7 +164,7 @@ def test_installations_do_not_see_each_other() -> None:
     assert (list(ours.engine.images()), list(theirs.engine.images())) == (["base"], ["theirs"])
 
 
-def test_a_cloud_takes_minutes_and_places_by_itself() -> None:
+def test_cloud_takes_minutes_and_chooses_the_host() -> None:
     table = Bench(MemoryWorld(), style="cloud")
     one = machine(1, host="")
     assert list(table.engine.hosts()) == []
@@ -194,7 +194,7 @@ def test_a_cloud_may_fail_half_way() -> None:
     assert seen(table) == {}
 
 
-def test_a_cloud_takes_back_after_a_notice() -> None:
+def test_cloud_reclaims_after_notice() -> None:
     table = Bench(MemoryWorld(), style="cloud")
     one = machine(1, host="")
     table.launch(one)
@@ -208,7 +208,7 @@ def test_a_cloud_takes_back_after_a_notice() -> None:
     assert seen(table) == {"ins_0001": Seen.PENDING}
 
 
-def test_a_world_outlives_a_process_that_is_killed(tmp_path: Path) -> None:
+def test_world_survives_a_killed_process(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path\n"
         "from tests.unit.drivers.simulated.worlds import machine, opened\n"
@@ -245,7 +245,7 @@ def test_many_threads_and_two_connections_share_a_world(tmp_path: Path) -> None:
         second.engine.hosts()
 
 
-def test_fleets_from_words() -> None:
+def test_fleet_is_parsed() -> None:
     hosts = fleet("2x8xV100,1x0,1x7xA100 80GB:1g.10gb")
     assert [host.name for host in hosts] == [f"simulated-{number:04d}" for number in (1, 2, 3, 4)]
     assert [len(host.gpus) for host in hosts] == [8, 8, 0, 7]
@@ -257,16 +257,16 @@ def test_fleets_from_words() -> None:
 
 
 @pytest.mark.parametrize("words", ["", "x", "4", "4x8", "4x0xV100", "1x65xV100", "1x1xA100 80GB:9g.90gb"])
-def test_words_that_are_no_fleet(words: str) -> None:
+def test_invalid_fleet_is_refused(words: str) -> None:
     with pytest.raises(BadInput):
         fleet(words)
 
 
-def test_a_card_nobody_knows() -> None:
+def test_unknown_card_is_refused() -> None:
     with pytest.raises(UnknownName):
         fleet("1x1xVoodoo2")
 
 
-def test_settings_that_make_no_sense(tmp_path: Path) -> None:
+def test_invalid_settings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="boot_seconds"):
         opened(tmp_path, SystemClock(), boot_seconds="soon")

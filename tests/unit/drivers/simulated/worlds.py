@@ -1,4 +1,4 @@
-"""A small simulated world to break."""
+"""A small simulated world for tests."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,7 +25,7 @@ TYPES = "gpu=1xV100@east:0.90/0.30,west:1.00"
 
 
 def opened(folder: Path, clock: Clock, **options: str) -> SimulatedEngine:
-    """A simulated site, as a server opens it."""
+    """Open a simulated site as a server does."""
     engine = open_site(
         "simulated", Opening(name="simulated", options=options, folder=folder, mark="", clock=clock)
     )
@@ -34,7 +34,7 @@ def opened(folder: Path, clock: Clock, **options: str) -> SimulatedEngine:
 
 
 class Bench:
-    """An engine on a table, with a clock to move and trouble to make."""
+    """An engine with a clock to move and faults to inject."""
 
     def __init__(self, world: World, *, style: str = "own", mark: str = "test", image: str = "base") -> None:
         self.world = world
