@@ -212,7 +212,7 @@ def test_limits_changed_by_hand_come_back_and_are_told(cloud: RealCloud) -> None
             found = _set(engine.get("instances", name))
             if found == given:  # not at once: processors are spread anew by asking for one more and one less
                 break
-            time.sleep(LOOK_AGAIN_SECONDS)
+            time.sleep(POLL_SECONDS)
         assert found == given
     for _ in range(LOOKS_MAX):  # put back, but perhaps not yet told so
         if cloud.ok("show", "web", "--json").json["operation"] is None:
@@ -230,7 +230,7 @@ def _set(found: dict[str, Any]) -> tuple[dict[str, str], dict[str, dict[str, str
 
 
 LOOKS_MAX = 300
-LOOK_AGAIN_SECONDS = 0.1
+POLL_SECONDS = 0.1
 FORWARD = [point for point in points(Operation.LAUNCH) if ":undo:" not in point]
 SMALL = ("--ram", "512MB", "--disk", "2")
 

@@ -125,7 +125,7 @@ def test_two_ups_at_once_start_one_server(cloud: Cloud) -> None:
 def test_without_a_server_every_command_says_what_to_do(cloud: Cloud) -> None:
     for words in (["ps"], ["launch"], ["whoami"], ["delete", "x", "--yes"], ["events"], ["host", "list"]):
         refused = cloud.fails(*words)
-        assert "No server is known here" in refused.err
+        assert "No server is configured" in refused.err
         assert "make up" in refused.hint
 
 

@@ -52,7 +52,7 @@ def test_a_reason_is_asked_for_where_it_can_be_given(cloud: Cloud, red: Cloud) -
     assert "`tera stop`, `start`, `delete` and `logs` take `--reason TEXT`" in hint
     for reason in ("", " ", "two\nlines", "x" * 501):
         for words in (("org", "suspend", "red-lab"), ("stop", "web", "--org", "red-lab")):
-            assert "`--reason` is one line of text" in cloud.fails(*words, "--reason", reason).err
+            assert "`--reason` must be one line of text" in cloud.fails(*words, "--reason", reason).err
     assert red.ok("show", "web", "--json").json["state"] == "running"
 
 

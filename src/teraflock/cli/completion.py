@@ -1,4 +1,4 @@
-"""`tera completion`: the script that teaches a shell to complete `tera`."""
+"""`tera completion`: print the completion script for a shell."""
 
 from typing import Final
 
@@ -21,5 +21,5 @@ def command(shell: str) -> None:
     from teraflock.cli.main import tera
 
     kind = get_completion_class(shell)
-    assert kind is not None, "click knows the three shells"
+    assert kind is not None, "click supports the three shells"
     click.echo(kind(tera, {}, "tera", "_TERA_COMPLETE").source())

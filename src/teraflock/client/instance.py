@@ -134,7 +134,10 @@ class Instances(Noun):
             if seen.state in wanted and seen.operation is None:
                 return seen
             if seen.state in ("failed", "gone"):
-                raise NotReached(f"`{seen.name}` is {seen.state}: {seen.problem or 'it was deleted'}")
+                raise NotReached(
+                    f"`{seen.name}` is {seen.state}: {seen.problem or 'it was deleted'}",
+                    hint=f"See what happened with `tera events --instance {seen.name}`",
+                )
             if waited >= seconds_max:
                 raise TookTooLong(
                     f"`{seen.name}` is still {seen.state} after {seconds_max:g} s",

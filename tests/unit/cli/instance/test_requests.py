@@ -79,12 +79,12 @@ def test_a_command_makes_it_a_run_of_that_command(words: dict[str, Any], command
         ({"line": "true", "words": ("false",)}, "two commands"),
         ({"line": " "}, "`--command` is empty"),
         ({"line": "", "shell": True}, "`--command` is empty"),
-        ({"words": ("true",), "shell": True}, "`--shell` belongs to `--command`"),
+        ({"words": ("true",), "shell": True}, "`--shell` needs `--command`"),
         ({"removed": True}, "`--rm` needs a command or `--time-limit`"),
         ({"time_limit": "2"}, "`--time-limit 2` is no duration"),
         ({"time_limit": "0s"}, "`--time-limit 0s` is not possible"),
         ({"time_limit": "400d"}, "`--time-limit 400d` is not possible"),
-        ({"choice": 1}, "`--choice` belongs to `--plan`"),
+        ({"choice": 1}, "`--choice` needs `--plan`"),
         ({"plan": "x.json", "gpu": "V100"}, "`--plan` says which cards"),
         ({"plan": "/nowhere/x.json"}, "cannot be read"),
         ({"user_data": "/nowhere/x"}, "cannot be read"),
@@ -235,7 +235,7 @@ class Server:
 
 
 @pytest.mark.parametrize(
-    ("wish", "restarts"),
+    ("shape", "restarts"),
     [
         (ShapeRequest(vcpus=4), False),
         (ShapeRequest(gpus=2), False),
@@ -248,8 +248,8 @@ class Server:
         (ShapeRequest(name="V100-SXM2x2"), False),
     ],
 )
-def test_only_other_cards_restart(wish: ShapeRequest, restarts: bool) -> None:
-    assert changes_cards(Server(), instance(shape=CARDS), wish) is restarts  # type: ignore[arg-type]  # as far as needed
+def test_only_other_cards_restart(shape: ShapeRequest, restarts: bool) -> None:
+    assert changes_cards(Server(), instance(shape=CARDS), shape) is restarts  # type: ignore[arg-type]  # as far as needed
 
 
 def test_a_name_that_means_several_cards_limits_each() -> None:
