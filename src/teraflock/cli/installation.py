@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from teraflock.app.house.up import Risen
     from teraflock.wire.host import HostAnswer
 
-UP_HELP: Final = """Start Teraflock on this machine: the engine, the server, the image `base`, and this machine as a host.
+UP_HELP: Final = """Start Teraflock on this machine: engine, server and image `base`, with this machine as a host.
 
 The server listens on the loopback interface. The command is safe to run again, also after an interruption. Without
 root or without an engine, it uses the simulated engine, and all output is marked SIMULATED.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Act = Callable[["Client", str], "InstanceAnswer"]
 
-START_HELP: Final = """Start stopped instances. An instance needs free GPUs, vCPUs and memory again; others may use them now.
+START_HELP: Final = """Start stopped instances. Each needs free GPUs, vCPUs and memory, which others may use by now.
 
 An instance with a command runs it again from the beginning, with an empty log and a new exit code.
 For operators: `--reason` lifts the hold of any tenant's instance and starts it.
