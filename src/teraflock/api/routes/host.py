@@ -13,7 +13,7 @@ routes = Routes("hosts")
 
 @routes.get("/v1/hosts", scope=Scope.HOUSE, may=Permission.HOST_READ)
 def list_hosts(call: Call, query: HostPageQuery) -> HostPage:
-    """List hosts with their cards and what is held on them: our own ones unless `kind` says otherwise."""
+    """List hosts with their cards and what instances hold on them. Default: own hosts."""
     kind = None if query.kind == "all" else HostKind(query.kind)
     found = call.nouns.fleet.hosts(after=query.after, limit=query.limit + 1, kind=kind)
     rows, last = cut(found, query.limit)
@@ -22,13 +22,13 @@ def list_hosts(call: Call, query: HostPageQuery) -> HostPage:
 
 @routes.get("/v1/hosts/{host}", scope=Scope.HOUSE, may=Permission.HOST_READ)
 def show_host(call: Call, host: str) -> HostAnswer:
-    """One host, by id or name."""
+    """Show one host, by id or name."""
     return host_answer(call.nouns.fleet.host(host))
 
 
 @routes.patch("/v1/hosts/{host}", scope=Scope.HOUSE, may=Permission.HOST_WRITE)
 def change_host(call: Call, host: str, body: HostChange) -> HostAnswer:
-    """Set a host's region, which private networks its instances may reach, and whether it takes new instances."""
+    """Set the region of a host, the private networks its instances may reach, and whether it takes new instances."""
     if body.region is not None:
         call.nouns.instances.set_region(call.actor, host, body.region)
     if body.allow_out is not None:

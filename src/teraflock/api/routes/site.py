@@ -38,13 +38,13 @@ def show_site(call: Call, site: str) -> SiteAnswer:
     "/v1/sites/{site}", scope=Scope.HOUSE, may=Permission.HOST_WRITE, errors=("conflict", "refused")
 )
 def remove_site(call: Call, site: str) -> None:
-    """Forget a site that has no instances. Only one that was added here; settings are changed on the server."""
+    """Remove a site that has no instances. Sites defined in the settings are removed there."""
     call.nouns.sites.remove(call.actor, site)
 
 
 @routes.post("/v1/sites/{site}/check", scope=Scope.HOUSE, may=Permission.HOST_READ, work=Work.LONG)
 def check_site(call: Call, site: str) -> SiteCheckAnswer:
-    """Ask a site what it has. Nothing is changed there."""
+    """Check that a site answers, and what it has. Changes nothing."""
     return check_answer(call.nouns.sites.check(site))
 
 
@@ -67,6 +67,6 @@ def allow_site(call: Call, site: str, organisation: str) -> SiteAnswer:
     errors=("refused",),
 )
 def deny_site(call: Call, site: str, organisation: str) -> SiteAnswer:
-    """Let an organisation rent no more machines at a site. What it has there runs on."""
+    """Stop letting an organisation rent machines at a site. Its machines there keep running."""
     id = call.nouns.tenants.organisations.show(call.actor, organisation).id
     return site_answer(call.nouns.sites.allow(call.actor, site, id, may=False))
