@@ -294,4 +294,4 @@ def contents(house: House) -> list[str]:
 
 
 def _of_house(name: str) -> bool:
-    return bool(OPERATIONS[name][2]["x-scope"] == "house")
+    return bool(OPERATIONS[name][2]["x-scope"] == "installation")

@@ -126,7 +126,7 @@ class Instances(Noun):
     def wait_until(
         self, ref: str, states: str | Collection[str], *, seconds_max: float = 600.0
     ) -> InstanceAnswer:
-        """Poll until it is in one of the states and no operation is in progress. Raises `NotReached` if it never will be."""
+        """Poll until it is in one of the states with no operation in progress. Raises `NotReached` if it cannot be."""
         wanted = {states} if isinstance(states, str) else set(states)
         waited, pause = 0.0, POLL_SECONDS
         while True:

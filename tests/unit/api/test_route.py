@@ -17,7 +17,7 @@ def test_without_a_scope_there_is_no_route() -> None:
         Routes("x").get("/x")(handler)
 
 
-@pytest.mark.parametrize("scope", [Scope.ANYWHERE, Scope.ORGANISATION, Scope.PROJECT, Scope.HOUSE])
+@pytest.mark.parametrize("scope", [Scope.ANYWHERE, Scope.ORGANISATION, Scope.PROJECT, Scope.INSTALLATION])
 def test_without_a_permission_there_is_no_route(scope: Scope) -> None:
     with pytest.raises(TypeError, match="permission"):
         Routes("x").get("/x", scope=scope)(handler)

@@ -17,7 +17,7 @@ def list_announcements(call: Call) -> AnnouncementList:
 
 
 @routes.post(
-    "/v1/announcements", scope=Scope.HOUSE, may=Permission.ORGANISATION_WRITE, status=201, creates=True
+    "/v1/announcements", scope=Scope.INSTALLATION, may=Permission.ORGANISATION_WRITE, status=201, creates=True
 )
 def make_announcement(call: Call, body: AnnouncementRequest) -> AnnouncementAnswer:
     """Publish an announcement to all tenants or to one organisation."""
@@ -29,7 +29,10 @@ def make_announcement(call: Call, body: AnnouncementRequest) -> AnnouncementAnsw
 
 
 @routes.delete(
-    "/v1/announcements/{announcement}", scope=Scope.HOUSE, may=Permission.ORGANISATION_WRITE, status=204
+    "/v1/announcements/{announcement}",
+    scope=Scope.INSTALLATION,
+    may=Permission.ORGANISATION_WRITE,
+    status=204,
 )
 def remove_announcement(call: Call, announcement: str) -> None:
     """Remove an announcement."""

@@ -53,7 +53,7 @@ def export_focus(call: Call, query: MonthQuery) -> Generator[bytes, None, None]:
         yield piece.encode()
 
 
-@routes.post("/v1/bill/verify", scope=Scope.HOUSE, may=Permission.BILL_WRITE, work=Work.LONG)
+@routes.post("/v1/bill/verify", scope=Scope.INSTALLATION, may=Permission.BILL_WRITE, work=Work.LONG)
 def verify_bills(call: Call) -> VerdictAnswer:
     """Recompute every charge from the events, and compare."""
     return verdict_answer(call.nouns.bills.verify())

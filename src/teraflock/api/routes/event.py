@@ -15,13 +15,13 @@ routes = Routes("events")
 
 @routes.get("/v1/events", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
 def list_events(call: Call, query: EventPageQuery) -> EventPage:
-    """List the events of a project, oldest first unless `newest` is set."""
+    """List the events of a project, oldest first unless `newest_first` is set."""
     return _page(call, query, "")
 
 
 @routes.get("/v1/instances/{instance}/events", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
 def list_instance_events(call: Call, query: EventPageQuery, instance: str) -> EventPage:
-    """List the events of one instance, oldest first unless `newest` is set."""
+    """List the events of one instance, oldest first unless `newest_first` is set."""
     view = call.nouns.instances.view(call.project.id, instance)
     return _page(call, query, view.instance.id)
 

@@ -31,7 +31,7 @@ def show_openapi(call: Call) -> Annotated[bytes, dict[str, Any]]:
 
 @routes.get(
     "/metrics",
-    scope=Scope.HOUSE,
+    scope=Scope.INSTALLATION,
     may=Permission.HOST_READ,
     media_type="text/plain; version=0.0.4; charset=utf-8",
 )

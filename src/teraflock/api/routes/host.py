@@ -11,7 +11,7 @@ from teraflock.wire.host import HostAnswer, HostChange, HostPage
 routes = Routes("hosts")
 
 
-@routes.get("/v1/hosts", scope=Scope.HOUSE, may=Permission.HOST_READ)
+@routes.get("/v1/hosts", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
 def list_hosts(call: Call, query: HostPageQuery) -> HostPage:
     """List hosts with their cards and what instances hold on them. Default: own hosts."""
     kind = None if query.kind == "all" else HostKind(query.kind)
@@ -20,13 +20,13 @@ def list_hosts(call: Call, query: HostPageQuery) -> HostPage:
     return HostPage(items=tuple(map(host_answer, rows)), next=last.id if last else None)
 
 
-@routes.get("/v1/hosts/{host}", scope=Scope.HOUSE, may=Permission.HOST_READ)
+@routes.get("/v1/hosts/{host}", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
 def show_host(call: Call, host: str) -> HostAnswer:
     """Show one host, by id or name."""
     return host_answer(call.nouns.fleet.host(host))
 
 
-@routes.patch("/v1/hosts/{host}", scope=Scope.HOUSE, may=Permission.HOST_WRITE)
+@routes.patch("/v1/hosts/{host}", scope=Scope.INSTALLATION, may=Permission.HOST_WRITE)
 def change_host(call: Call, host: str, body: HostChange) -> HostAnswer:
     """Set the region of a host, the private networks its instances may reach, and whether it takes new instances."""
     if body.region is not None:

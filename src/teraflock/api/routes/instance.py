@@ -203,8 +203,8 @@ def show_log(call: Call, query: LogQuery, instance: str) -> LogAnswer:
 def fetch_archive(call: Call, query: FileQuery, instance: str) -> Generator[bytes, None, None]:
     """Download a file or folder of a running or stopped instance as tar.
 
-    The archive has only plain files and folders, no links, and at most 1 GB and 10,000 files. A response that breaks off
-    early is incomplete.
+    The archive has only plain files and folders, no links, and at most 1 GB and 10,000 files. A response that breaks
+    off early is incomplete.
     """
     yield from archive(call.nouns.instances.files(call.project.id, instance), query.path)
 

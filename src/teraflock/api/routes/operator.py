@@ -18,7 +18,7 @@ routes = Routes("operator")
 MAY = Permission.INSTANCE_OPERATE
 
 
-@routes.get("/v1/operator/instances", scope=Scope.HOUSE, may=MAY, errors=("ambiguous_name",))
+@routes.get("/v1/operator/instances", scope=Scope.INSTALLATION, may=MAY, errors=("ambiguous_name",))
 def list_all_instances(call: Call, query: OperatorPageQuery) -> LocatedPage:
     """List the instances of every tenant, oldest first."""
     found = call.nouns.operator.page(
@@ -35,7 +35,10 @@ def list_all_instances(call: Call, query: OperatorPageQuery) -> LocatedPage:
 
 
 @routes.get(
-    "/v1/operator/instances/{instance}", scope=Scope.HOUSE, may=MAY, errors=("not_found", "ambiguous_name")
+    "/v1/operator/instances/{instance}",
+    scope=Scope.INSTALLATION,
+    may=MAY,
+    errors=("not_found", "ambiguous_name"),
 )
 def show_any_instance(call: Call, query: OperatorQuery, instance: str) -> LocatedInstance:
     """Show an instance of any tenant, by id or by a unique name."""
@@ -44,7 +47,7 @@ def show_any_instance(call: Call, query: OperatorQuery, instance: str) -> Locate
 
 @routes.post(
     "/v1/operator/instances/{instance}/stop",
-    scope=Scope.HOUSE,
+    scope=Scope.INSTALLATION,
     may=MAY,
     status=202,
     errors=("not_found", "ambiguous_name", "conflict", "refused", "engine_down"),
@@ -60,7 +63,7 @@ def stop_any_instance(
 
 @routes.post(
     "/v1/operator/instances/{instance}/start",
-    scope=Scope.HOUSE,
+    scope=Scope.INSTALLATION,
     may=MAY,
     status=202,
     errors=(
@@ -85,7 +88,7 @@ def start_any_instance(
 
 @routes.delete(
     "/v1/operator/instances/{instance}",
-    scope=Scope.HOUSE,
+    scope=Scope.INSTALLATION,
     may=MAY,
     status=202,
     errors=("not_found", "ambiguous_name", "bad_input"),
@@ -99,7 +102,7 @@ def delete_any_instance(call: Call, query: ReasonQuery, instance: str) -> Locate
 
 @routes.get(
     "/v1/operator/instances/{instance}/log",
-    scope=Scope.HOUSE,
+    scope=Scope.INSTALLATION,
     may=MAY,
     work=Work.LONG,
     errors=("not_found", "ambiguous_name", "bad_input", *ENGINE),
@@ -110,7 +113,7 @@ def show_any_log(call: Call, query: ReasonQuery, instance: str) -> LogAnswer:
     return log_answer(call.nouns.operator.log(call.actor, found, query.reason))
 
 
-@routes.get("/v1/operator/events", scope=Scope.HOUSE, may=Permission.HOST_READ)
+@routes.get("/v1/operator/events", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
 def list_server_events(call: Call, query: Page) -> EventPage:
     """List the events of the server itself, such as a restart of its engine, newest first."""
     with call.services.snapshots.read() as tx:

@@ -18,7 +18,7 @@ from teraflock.wire.organisation import (
 routes = Routes("organisations")
 
 
-@routes.get("/v1/organisations", scope=Scope.HOUSE, may=Permission.ORGANISATION_READ)
+@routes.get("/v1/organisations", scope=Scope.INSTALLATION, may=Permission.ORGANISATION_READ)
 def list_organisations(call: Call, query: Page) -> OrganisationPage:
     """List all organisations."""
     found = call.nouns.tenants.organisations.page(call.actor, after=query.after, limit=query.limit + 1)
@@ -28,7 +28,7 @@ def list_organisations(call: Call, query: Page) -> OrganisationPage:
 
 @routes.post(
     "/v1/organisations",
-    scope=Scope.HOUSE,
+    scope=Scope.INSTALLATION,
     may=Permission.ORGANISATION_WRITE,
     status=201,
     creates=True,
@@ -42,7 +42,7 @@ def make_organisation(call: Call, body: OrganisationRequest) -> OrganisationMade
     return organisation_made(call.nouns.tenants.organisations.make(call.actor, body.name, body.owner))
 
 
-@routes.get("/v1/organisations/{organisation}", scope=Scope.HOUSE, may=Permission.ORGANISATION_READ)
+@routes.get("/v1/organisations/{organisation}", scope=Scope.INSTALLATION, may=Permission.ORGANISATION_READ)
 def show_organisation(call: Call, organisation: str) -> OrganisationAnswer:
     """Show one organisation, by id or name."""
     return organisation_answer(call.nouns.tenants.organisations.show(call.actor, organisation))
@@ -50,7 +50,7 @@ def show_organisation(call: Call, organisation: str) -> OrganisationAnswer:
 
 @routes.put(
     "/v1/organisations/{organisation}/state",
-    scope=Scope.HOUSE,
+    scope=Scope.INSTALLATION,
     may=Permission.ORGANISATION_WRITE,
     errors=("not_found", "conflict", "refused"),
 )
@@ -69,7 +69,7 @@ def set_organisation_state(
 
 @routes.put(
     "/v1/organisations/{organisation}/name",
-    scope=Scope.HOUSE,
+    scope=Scope.INSTALLATION,
     may=Permission.ORGANISATION_WRITE,
     errors=("not_found", "conflict"),
 )
@@ -82,7 +82,7 @@ def rename_organisation(call: Call, organisation: str, body: OrganisationRename)
 
 @routes.delete(
     "/v1/organisations/{organisation}",
-    scope=Scope.HOUSE,
+    scope=Scope.INSTALLATION,
     may=Permission.ORGANISATION_WRITE,
     status=202,
     errors=("not_found", "conflict", "refused", "bad_input"),

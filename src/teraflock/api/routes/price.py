@@ -19,7 +19,7 @@ def show_prices(call: Call) -> PricesAnswer:
 
 @routes.put(
     "/v1/prices",
-    scope=Scope.HOUSE,
+    scope=Scope.INSTALLATION,
     may=Permission.BILL_WRITE,
     errors=("bad_price_book", "bad_input", "unknown_name"),
 )

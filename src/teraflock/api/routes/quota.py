@@ -23,7 +23,7 @@ def show_organisation_usage(call: Call, organisation: str) -> OrganisationUsage:
 
 @routes.put(
     "/v1/organisations/{organisation}/quota",
-    scope=Scope.HOUSE,
+    scope=Scope.INSTALLATION,
     may=Permission.ORGANISATION_WRITE,
     errors=("unknown_name",),
 )
