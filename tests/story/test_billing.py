@@ -75,7 +75,7 @@ def test_the_way_of_the_money(cloud: Cloud, prices: Path) -> None:
     (cheap,) = until(cloud, lambda all: all[0]["cost"] is not None, "ps")
     assert cheap["cost"]["micros_per_hour"] == spot, "the price shown is the price paid"
     cloud.ok("delete", "cheap", "--yes")
-    assert "needs a yes" in cloud.fails("launch", "--name", "dear", "--vcpus", "2").err
+    assert "needs confirmation" in cloud.fails("launch", "--name", "dear", "--vcpus", "2").err
     launched = cloud.ok("launch", "--name", "dear", "--vcpus", "2", "--yes", "--wait")
     assert "USD/h" in launched.err
     bill = until(cloud, lambda bill: bill["unbooked_micros"] > 0, "bill")
@@ -89,7 +89,7 @@ def test_the_way_of_the_money(cloud: Cloud, prices: Path) -> None:
     )
     lines = told(cloud, "bill", "lines")
     assert sum(line["micros"] for line in lines) == bill["micros"]
-    assert "are right, to the micro-unit" in cloud.ok("bill", "verify").err
+    assert "all match the events exactly" in cloud.ok("bill", "verify").err
     rows = list(csv.DictReader(cloud.ok("bill", "export", "--focus").out.splitlines()))
     assert sum(round(float(row["BilledCost"]) * 10**6) for row in rows) == bill["micros"]
     cloud.ok("delete", "dear", "--yes")
@@ -99,7 +99,7 @@ def test_credits_and_a_budget(cloud: Cloud, prices: Path) -> None:
     cloud.ok("credits", "give", "5", "--reason", "sign-up", "--expires", "2099-01-01")
     assert told(cloud, "credits")[0]["micros"] == 5_000_000
     set_low = cloud.ok("budget", "set", "0.01")
-    assert "nothing new can be launched" in set_low.err
+    assert "you cannot launch instances" in set_low.err
     refused = cloud.fails("launch", "--name", "more", "--yes")
     assert "is spent" in refused.err
     cloud.ok("budget", "remove")

@@ -72,9 +72,9 @@ def test_a_server_that_was_killed_is_started_again(cloud: Cloud) -> None:
 def test_down_stops_it_and_up_brings_everything_back(cloud: Cloud) -> None:
     cloud.ok("up")
     cloud.ok("launch", "--name", "kept", "--wait")
-    assert "The server is stopped" in cloud.ok("down").out
+    assert "Server stopped" in cloud.ok("down").out
     assert servers_of(cloud.home) == []
-    assert "No server ran" in cloud.ok("down").out
+    assert "The server was not running" in cloud.ok("down").out
     assert "make up" in cloud.fails("ps").hint
     cloud.more = {"HOME": cloud.more["HOME"]}  # the second time nothing need be said: it is written down
     assert "SIMULATED" in cloud.ok("up").out
@@ -92,7 +92,7 @@ def test_purge_removes_what_was_made_and_nothing_else(cloud: Cloud) -> None:
     cloud.ok("purge", "--yes")
     assert servers_of(cloud.home) == []
     assert {path.name for path in cloud.home.iterdir()} == theirs
-    assert "Nothing was made here" in cloud.ok("purge", "--yes").err
+    assert "Nothing to remove" in cloud.ok("purge", "--yes").err
 
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path, cloud: Cloud) -> None:

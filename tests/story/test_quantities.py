@@ -55,4 +55,4 @@ def test_snapshots_traffic_and_regions(cloud: Cloud, tmp_path: Path) -> None:
     assert box["cost"]["micros"] >= 180_000_000, "the snapshot costs while it stands still"
     cloud.ok("snapshot", "box", "before", "--delete")
     until(cloud, lambda all: all[0]["cost"]["micros_per_hour"] == 0, "ps")
-    assert "are right, to the micro-unit" in cloud.ok("bill", "verify").err
+    assert "all match the events exactly" in cloud.ok("bill", "verify").err

@@ -7,9 +7,9 @@ import click
 HELP: Final = """Print the completion script for a shell.
 
 \b
-  bash:  tera completion bash > ~/.local/share/bash-completion/completions/tera
-  zsh:   tera completion zsh > "${fpath[1]}/_tera"
-  fish:  tera completion fish > ~/.config/fish/completions/tera.fish
+  bash: tera completion bash > ~/.local/share/bash-completion/completions/tera
+  zsh:  tera completion zsh > "${fpath[1]}/_tera"
+  fish: tera completion fish > ~/.config/fish/completions/tera.fish
 """
 
 

@@ -216,7 +216,7 @@ def test_no_server_is_told_in_a_sentence() -> None:
         client.health()
     assert failed.value.hint
     for wrong in ("127.0.0.1:8372", "ftp://x", "http://", "http://h:port", "http://h/v1"):
-        with pytest.raises(BadInput, match="no address"):
+        with pytest.raises(BadInput, match="is not the address"):
             Client(wrong, "key")
 
 

@@ -50,7 +50,7 @@ def test_a_price_is_empty_where_nothing_costs() -> None:
 def test_idle_cards_are_named_with_what_they_cost() -> None:
     assert idle_text(cost(), NOW) == ""
     idle = cost(idle_gpus=2, idle_since=NOW - timedelta(hours=3), micros_per_hour=1_000_000)
-    assert idle_text(idle, NOW) == "2 GPUs of `web` idle for 3 h; it costs 1.0000 USD/h"
+    assert idle_text(idle, NOW) == "2 GPUs of `web` idle for 3 h. It costs 1.0000 USD/h"
 
 
 def test_amounts_of_a_column_have_the_same_decimals() -> None:

@@ -59,7 +59,7 @@ def test_a_folder_is_copied_with_all_that_is_in_it(tmp_path: Path) -> None:
 def test_no_name_leads_out_of_the_target(tmp_path: Path, name: str, kind: bytes) -> None:
     target = tmp_path / "target"
     target.mkdir()
-    with pytest.raises(Refused, match="outside of the target"):
+    with pytest.raises(Refused, match="outside the target"):
         receive(tar(("out", FOLDER, b""), (name, kind, b"x")), target, recursive=True)
     assert everything(tmp_path) <= {"target", "target/out"}
 
@@ -79,7 +79,7 @@ def test_links_and_devices_are_left_out_and_nothing_is_written_through_them(
     )
     receive(tar(*members), target, recursive=True)
     assert everything(target) == {"out", "out/good"}
-    assert capsys.readouterr().err.count("left out") == 3
+    assert capsys.readouterr().err.count("Skipped") == 3
     with pytest.raises(OSError, match="link"):
         receive(tar(*members, ("out/link/evil", FILE, b"x")), target, recursive=True)
     assert everything(outside) == set()
@@ -92,7 +92,7 @@ def test_a_link_that_was_here_before_is_not_followed(tmp_path: Path) -> None:
     (outside / "file").write_text("mine")
     (target / "out" / "folder").symlink_to(outside)
     (target / "out" / "file").symlink_to(outside / "file")
-    with pytest.raises(Refused, match="is a link here"):
+    with pytest.raises(Refused, match="is a link on this machine"):
         receive(tar(("out", FOLDER, b""), ("out/folder/evil", FILE, b"x")), target, recursive=True)
     receive(tar(("out", FOLDER, b""), ("out/file", FILE, b"theirs")), target, recursive=True)
     assert (outside / "file").read_text() == "mine"

@@ -70,22 +70,22 @@ def test_a_command_makes_it_a_run_of_that_command(words: dict[str, Any], command
     [
         ({"name": "a/b"}, "`a/b` cannot be the name"),
         ({"name": ""}, "cannot be the name"),
-        ({"gpu": "V100", "gpus": 0}, "asks for a card and for none"),
-        ({"ram": "1MB"}, "`--ram 1MB` is too little"),
+        ({"gpu": "V100", "gpus": 0}, "contradict each other"),
+        ({"ram": "1MB"}, "`--ram 1MB` is too small"),
         ({"disk": "much"}, "`much` is no amount of memory"),
-        ({"disk": "999999TB"}, "more than there can be"),
+        ({"disk": "999999TB"}, "is too large"),
         ({"access": "command"}, "needs a command"),
-        ({"access": "ssh", "line": "true"}, "runs no command"),
-        ({"line": "true", "words": ("false",)}, "two commands"),
+        ({"access": "ssh", "line": "true"}, "cannot run a command"),
+        ({"line": "true", "words": ("false",)}, "cannot be combined"),
         ({"line": " "}, "`--command` is empty"),
         ({"line": "", "shell": True}, "`--command` is empty"),
         ({"words": ("true",), "shell": True}, "`--shell` needs `--command`"),
         ({"removed": True}, "`--rm` needs a command or `--time-limit`"),
-        ({"time_limit": "2"}, "`--time-limit 2` is no duration"),
-        ({"time_limit": "0s"}, "`--time-limit 0s` is not possible"),
-        ({"time_limit": "400d"}, "`--time-limit 400d` is not possible"),
+        ({"time_limit": "2"}, "`--time-limit 2` is not a duration"),
+        ({"time_limit": "0s"}, "`--time-limit 0s` is out of range"),
+        ({"time_limit": "400d"}, "`--time-limit 400d` is out of range"),
         ({"choice": 1}, "`--choice` needs `--plan`"),
-        ({"plan": "x.json", "gpu": "V100"}, "`--plan` says which cards"),
+        ({"plan": "x.json", "gpu": "V100"}, "`--plan` already names the GPUs"),
         ({"plan": "/nowhere/x.json"}, "cannot be read"),
         ({"user_data": "/nowhere/x"}, "cannot be read"),
         ({"keys": ("/nowhere/x",)}, "cannot be read"),
@@ -124,7 +124,7 @@ def test_a_command_that_wants_a_shell_is_noted(
     request = asked(line=line)
     told = capsys.readouterr().err
     assert request.command[0] != "sh", "the words are still run as they are"
-    assert (f"`{note}` means nothing special; add `--shell`" in told) if note else not told
+    assert (f"`{note}` has no special meaning; add `--shell`" in told) if note else not told
 
 
 def test_user_data_that_is_no_script_is_refused(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_ten_megabytes_of_user_data_are_refused_without_sending_them(tmp_path: P
     with pytest.raises(BadInput, match="more than 64 KB"):
         read_user_data(str(data))
     data.write_bytes(b"\xff\xfe")
-    with pytest.raises(BadInput, match="no text"):
+    with pytest.raises(BadInput, match="not UTF-8 text"):
         read_user_data(str(data))
 
 
@@ -189,7 +189,7 @@ def test_a_cloud_of_others_cannot_be_launched_on(plan_path: Path, tmp_path: Path
         asked(plan=str(plan_path), choice=9)
     other = tmp_path / "other.json"
     other.write_bytes(plan(("aws", "A100-SXM4-40", 8)))
-    with pytest.raises(Refused, match="No choice of the plan is an own server"):
+    with pytest.raises(Refused, match="No choice of the plan is on an own host"):
         asked(plan=str(other))
 
 
@@ -197,7 +197,7 @@ def test_a_cloud_of_others_cannot_be_launched_on(plan_path: Path, tmp_path: Path
 def test_whatever_is_no_plan_is_told(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.mktemp("plans") / "plan.json"
     path.write_bytes(content)
-    with pytest.raises(BrokenSource, match="is no plan"):
+    with pytest.raises(BrokenSource, match="is not a plan"):
         plan_file.read_plan(str(path))
 
 

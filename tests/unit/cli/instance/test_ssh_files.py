@@ -52,12 +52,12 @@ def test_given_keys_are_files_or_the_key_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("-----BEGIN OPENSSH PRIVATE KEY-----\nx\n", "holds a private key"),
-        ("hello", "is no public SSH key"),
-        ("ssh-ed25519", "is no public SSH key"),
-        (f"{KEY}\n{KEY}", "is no public SSH key"),
-        (f"ssh-rsa {'A' * 20000}", "is no public SSH key"),
-        ("", "is no public SSH key"),
+        ("-----BEGIN OPENSSH PRIVATE KEY-----\nx\n", "is a private key"),
+        ("hello", "is not a public SSH key"),
+        ("ssh-ed25519", "is not a public SSH key"),
+        (f"{KEY}\n{KEY}", "is not a public SSH key"),
+        (f"ssh-rsa {'A' * 20000}", "is not a public SSH key"),
+        ("", "is not a public SSH key"),
     ],
 )
 def test_what_is_no_public_key_stays_here(tmp_path: Path, content: str, sentence: str) -> None:
@@ -144,10 +144,10 @@ def test_an_ipv6_host_is_bracketed() -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"simulated": True}, "SIMULATED: there is nothing to log in to"),
+        ({"simulated": True}, "SIMULATED, so you cannot log in"),
         ({"state": "stopped"}, "is stopped"),
-        ({"ssh": None}, "nobody can log in now"),
-        ({"ssh": SshAnswer(host="h", port=1, user="root", host_key="")}, "nobody can log in now"),
+        ({"ssh": None}, "you cannot log in now"),
+        ({"ssh": SshAnswer(host="h", port=1, user="root", host_key="")}, "you cannot log in now"),
     ],
 )
 def test_nobody_logs_in_where_there_is_nothing_to_trust(changes: dict[str, object], sentence: str) -> None:

@@ -52,7 +52,7 @@ def test_running_with_something_under_way_is_not_done() -> None:
     busy = instance(operation="restart")
     with pytest.raises(TookTooLong, match="web: running, restart") as late:
         wait_for(lambda: [busy], lambda each: has_reached(each, "running"), seconds_max=5)
-    assert "goes on without you" in late.value.hint
+    assert "The server continues" in late.value.hint
 
 
 def test_it_looks_often_at_first_and_seldom_later(naps: list[float]) -> None:
@@ -115,4 +115,4 @@ def test_who_leaves_is_told_that_it_goes_on(capsys: pytest.CaptureFixture[str]) 
 
     with pytest.raises(KeyboardInterrupt):
         wait_for(look, lambda each: False, seconds_max=600)
-    assert "goes on without you" in capsys.readouterr().err
+    assert "The server continues" in capsys.readouterr().err

@@ -109,5 +109,5 @@ def test_a_duration_is_read_as_it_is_written(seconds: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "2", "h", "2x", "-1h", "1.5h", "2 h", "1h 30m"])
 def test_what_is_no_duration_is_told(text: str) -> None:
-    with pytest.raises(BadInput, match="is no duration"):
+    with pytest.raises(BadInput, match="is not a duration"):
         parse_duration_seconds(text, "--time-limit")
