@@ -13,7 +13,7 @@ from teraflock.instance.model import Access, Operation
 from teraflock.instance.states import Phase, Wanted
 
 
-def test_a_file_comes_as_tar(house: House, tenants: Tenants) -> None:
+def test_file_is_sent_as_tar(house: House, tenants: Tenants) -> None:
     answer = house.ask("GET", "/v1/instances/web/archive?path=/etc/hostname", tenants.keys["owner"])
     assert (answer.status, answer.headers["content-type"]) == (200, "application/x-tar")
     with tarfile.open(fileobj=io.BytesIO(answer.body)) as tar:
@@ -26,16 +26,14 @@ def test_a_file_comes_as_tar(house: House, tenants: Tenants) -> None:
 @pytest.mark.parametrize(
     ("path", "status"), [("/no/such", 404), ("relative", 400), ("/a/../b", 422), ("", 400), (None, 400)]
 )
-def test_what_cannot_be_fetched_is_refused(
-    house: House, tenants: Tenants, path: str | None, status: int
-) -> None:
+def test_invalid_downloads_are_refused(house: House, tenants: Tenants, path: str | None, status: int) -> None:
     query = "" if path is None else f"?path={path}"
     answer = house.ask("GET", f"/v1/instances/web/archive{query}", tenants.keys["owner"])
     assert answer.status == status, answer
     assert answer.json["hint"]
 
 
-def test_head_answers_where_get_does(house: House, tenants: Tenants) -> None:
+def test_head_works_for_every_get(house: House, tenants: Tenants) -> None:
     owner = tenants.keys["owner"]
     gets = [path for path, methods in document()["paths"].items() if "get" in methods and "{" not in path]
     for path in [*gets, "/v1/instances/web", "/v1/instances/web/archive?path=/etc/hostname"]:
@@ -55,7 +53,7 @@ def test_the_server_serves_its_own_document_without_a_key(house: House) -> None:
     assert answer.body.decode() == document_json()
 
 
-def test_closed_sets_times_and_binaries_are_said_in_the_document() -> None:
+def test_document_describes_enums_times_and_binaries() -> None:
     whole = document()
     fields = whole["components"]["schemas"]["InstanceAnswer"]["properties"]
     assert fields["state"]["enum"] == [str(phase) for phase in Phase]
@@ -79,7 +77,7 @@ def test_closed_sets_times_and_binaries_are_said_in_the_document() -> None:
     assert pdf["application/pdf"]["schema"] == {"type": "string", "format": "binary"}
 
 
-def test_names_in_a_query_are_repeated_only_where_many_are_meant(house: House, tenants: Tenants) -> None:
+def test_only_list_parameters_can_be_repeated(house: House, tenants: Tenants) -> None:
     owner = tenants.keys["owner"]
 
     def listed(query: str) -> list[str]:
@@ -95,7 +93,7 @@ def test_names_in_a_query_are_repeated_only_where_many_are_meant(house: House, t
         assert house.ask("GET", f"/v1/instances?{query}", owner).status == 400, query
 
 
-def test_labels_are_merged_by_patch(house: House, tenants: Tenants) -> None:
+def test_patch_merges_labels(house: House, tenants: Tenants) -> None:
     owner = tenants.keys["owner"]
     body = {"labels": {"team": None, "run": "7"}}
     answer = house.ask("PATCH", "/v1/instances/web", owner, body=body)

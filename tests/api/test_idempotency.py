@@ -55,7 +55,7 @@ MAKE_NOTHING = {
 """These bring something into a state, or only look. Whatever else is posted makes something."""
 
 
-def test_every_create_takes_a_key() -> None:
+def test_every_create_accepts_an_idempotency_key() -> None:
     takes = {
         name
         for name, (_, operation) in OPERATIONS.items()
@@ -72,7 +72,7 @@ def test_every_create_takes_a_key() -> None:
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_sent_again_it_gives_the_same_answer(house: House, tenants: Tenants, name: str) -> None:
+def test_retry_gets_the_same_response(house: House, tenants: Tenants, name: str) -> None:
     who, body, other = BODIES[name]
     key, path = {"idempotency-key": "k-1"}, target(name, tenants)
     if name == "make_purchase":
@@ -103,14 +103,14 @@ def month_that_is_over(house: House) -> str:
     return house.cloud.services.nouns.bills.month_now()
 
 
-def test_blanks_and_the_order_of_fields_do_not_count(house: House, tenants: Tenants) -> None:
+def test_white_space_and_field_order_do_not_matter(house: House, tenants: Tenants) -> None:
     owner, key = tenants.keys["owner"], {"idempotency-key": "k"}
     first = house.ask("POST", "/v1/instances", owner, raw=b'{"name":"new","image":"base"}', headers=key)
     again = house.ask("POST", "/v1/instances", owner, raw=b'{ "image": "base", "name": "new" }', headers=key)
     assert again.body == first.body
 
 
-def test_a_request_that_failed_may_be_tried_again(house: House, tenants: Tenants) -> None:
+def test_failed_request_can_be_retried(house: House, tenants: Tenants) -> None:
     owner, key, body = tenants.keys["owner"], {"idempotency-key": "k"}, {"name": "web"}
     assert house.ask("POST", "/v1/instances", owner, body=body, headers=key).status == 409
     assert house.ask("DELETE", "/v1/instances/web", owner).status == 202
@@ -118,14 +118,14 @@ def test_a_request_that_failed_may_be_tried_again(house: House, tenants: Tenants
     assert house.ask("POST", "/v1/instances", owner, body=body, headers=key).status == 202
 
 
-def test_members_do_not_meet_in_one_key(house: House, tenants: Tenants) -> None:
+def test_members_do_not_share_idempotency_keys(house: House, tenants: Tenants) -> None:
     key = {"idempotency-key": "k"}
     first = house.ask("POST", "/v1/instances", tenants.keys["owner"], body={"name": "one"}, headers=key)
     second = house.ask("POST", "/v1/instances", tenants.keys["member"], body={"name": "two"}, headers=key)
     assert (first.status, second.status) == (202, 202)
 
 
-def test_a_secret_is_kept_only_for_the_key_that_asked(house: House, tenants: Tenants) -> None:
+def test_stored_secret_is_shown_only_to_its_api_key(house: House, tenants: Tenants) -> None:
     owner, key, body = tenants.keys["owner"], {"idempotency-key": "k"}, {"name": "ci"}
     made = house.ask("POST", "/v1/keys", owner, body=body, headers=key).json
     dump = "\n".join(sqlite3.connect(house.cloud.at.folder / "cloud.db").iterdump())
@@ -138,7 +138,7 @@ def test_a_secret_is_kept_only_for_the_key_that_asked(house: House, tenants: Ten
     assert made["secret"].encode() not in other_key.body
 
 
-def test_what_is_made_and_its_answer_are_kept_together(
+def test_created_object_and_response_are_stored_together(
     house: House, tenants: Tenants, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     owner, key, body = tenants.keys["owner"], {"idempotency-key": "k"}, {"name": "new"}
@@ -154,7 +154,7 @@ def test_what_is_made_and_its_answer_are_kept_together(
     assert house.ask("POST", "/v1/instances", owner, body=body, headers=key).status == 202
 
 
-def test_two_at_the_same_time_give_one_instance(house: House, tenants: Tenants) -> None:
+def test_concurrent_retries_create_one_instance(house: House, tenants: Tenants) -> None:
     route = next(route for route in ROUTES if route.name == "launch_instances")
     raw = Raw(
         asked=Asked("r", "POST", "/v1/instances", ""),
@@ -183,7 +183,7 @@ def test_two_at_the_same_time_give_one_instance(house: House, tenants: Tenants) 
     assert sum("Idempotent-Replay" in reply.headers for reply in replies) == 5
 
 
-def test_old_answers_are_forgotten(house: House, tenants: Tenants) -> None:
+def test_old_responses_are_deleted(house: House, tenants: Tenants) -> None:
     house.ask("POST", "/v1/instances", tenants.keys["owner"], body={}, headers={"idempotency-key": "k"})
     assert idempotency.forget_old(house.cloud.database, house.cloud.clock) == 0
     database = house.cloud.at.folder / "cloud.db"

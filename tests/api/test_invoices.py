@@ -4,7 +4,7 @@ from tests.api.asking import House, Tenants
 from tests.api.test_idempotency import month_that_is_over
 
 
-def test_an_invoice_is_a_page_and_a_pdf(house: House, tenants: Tenants) -> None:
+def test_invoice_as_html_and_pdf(house: House, tenants: Tenants) -> None:
     query, operator = f"?project={tenants.ids['project']}", tenants.keys["operator"]
     month = month_that_is_over(house)
     made = house.ask("POST", f"/v1/invoices{query}", operator, body={"month": month})
@@ -19,7 +19,7 @@ def test_an_invoice_is_a_page_and_a_pdf(house: House, tenants: Tenants) -> None:
     assert house.ask("GET", f"/v1/invoices/2020-01/pdf{query}", operator).code == "not_found"
 
 
-def test_letters_that_the_pdf_lacks_are_told(house: House, tenants: Tenants) -> None:
+def test_characters_missing_in_the_pdf_fonts_are_refused(house: House, tenants: Tenants) -> None:
     query, operator = f"?project={tenants.ids['project']}", tenants.keys["operator"]
     profile = house.ask("GET", f"/v1/billing{query}", operator).json
     kept = {name: profile[name] for name in ("currency", "pays", "tax_name", "tax_basis_points")}
@@ -31,9 +31,7 @@ def test_letters_that_the_pdf_lacks_are_told(house: House, tenants: Tenants) -> 
     assert house.ask("GET", f"/v1/invoices/{month}{query}", operator).status == 200
 
 
-def test_an_invoice_names_the_organisation_and_a_preview_has_no_number(
-    house: House, tenants: Tenants
-) -> None:
+def test_invoice_names_the_organisation_and_preview_has_no_number(house: House, tenants: Tenants) -> None:
     query, owner = f"?project={tenants.ids['project']}", tenants.keys["owner"]
     page = house.ask("GET", f"/v1/invoice-preview{query}", owner)
     assert page.status == 200

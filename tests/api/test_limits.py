@@ -98,7 +98,7 @@ def test_commands_of_one_organisation_leave_room_for_others(
         assert finished(house, ask("POST", EXEC, red, body)).status == 200, "what ended is free again"
 
 
-def test_the_last_slots_are_the_operators(
+def test_last_slots_are_reserved_for_operators(
     opened: Opened, tenants: Tenants, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house, held = opened(execs_max=2, execs_per_organisation=2), Held()
@@ -218,7 +218,7 @@ def test_no_access_log_unless_it_is_switched_on(house: House, tenants: Tenants) 
     assert not (house.cloud.at.folder / ACCESS_LOG_FILE).exists()
 
 
-def test_an_owner_cannot_make_projects_without_end_or_lock_the_operator_out(
+def test_owner_cannot_create_unlimited_projects_or_lock_out_the_operator(
     house: House, tenants: Tenants
 ) -> None:
     owner, operator = tenants.keys["owner"], tenants.keys["operator"]
@@ -274,7 +274,7 @@ def test_reads_from_postgresql_leave_threads_for_others(
 PLAN = {"hours": 1}
 
 
-def test_plans_of_one_tenant_hold_up_nobody_else(opened: Opened, tenants: Tenants) -> None:
+def test_plans_of_one_tenant_do_not_block_others(opened: Opened, tenants: Tenants) -> None:
     """One of two processes is the share of an organisation; the rest waits, in a bounded line."""
     house = opened(planners=2)
     held = Held()

@@ -53,7 +53,7 @@ def test_operator_sees_the_instances_of_every_tenant_in_pages(house: House, tena
     assert "tera host list" in unknown.json["hint"]
 
 
-def test_a_stop_by_the_operator_holds_until_the_operator_lifts_it(house: House, tenants: Tenants) -> None:
+def test_operators_stop_holds_until_lifted(house: House, tenants: Tenants) -> None:
     stopped = ask(
         house, tenants, "operator", "POST /v1/operator/instances/web/stop", {"reason": "it attacks others"}
     )
@@ -88,7 +88,7 @@ def test_a_stop_by_the_operator_holds_until_the_operator_lifts_it(house: House, 
     assert web(house, tenants)["state"] == "running"
 
 
-def test_the_operator_starts_and_deletes_what_is_held(house: House, tenants: Tenants) -> None:
+def test_operator_can_start_and_delete_held_instances(house: House, tenants: Tenants) -> None:
     ask(house, tenants, "operator", "POST /v1/operator/instances/web/stop", {"reason": "look at it"})
     settle(house)
     ask(house, tenants, "operator", "POST /v1/operator/instances/web/start", {"reason": "all is well"})
@@ -100,7 +100,7 @@ def test_the_operator_starts_and_deletes_what_is_held(house: House, tenants: Ten
     assert ask(house, tenants, "owner", "GET /v1/instances/web").status == 404
 
 
-def test_a_tenant_may_delete_what_is_held(house: House, tenants: Tenants) -> None:
+def test_tenant_can_delete_a_held_instance(house: House, tenants: Tenants) -> None:
     ask(house, tenants, "operator", "POST /v1/operator/instances/web/stop", {"reason": "abuse"})
     settle(house)
     assert ask(house, tenants, "owner", "DELETE /v1/instances/web").status == 202
@@ -108,7 +108,7 @@ def test_a_tenant_may_delete_what_is_held(house: House, tenants: Tenants) -> Non
     assert ask(house, tenants, "owner", "GET /v1/instances/web").status == 404
 
 
-def test_reading_a_log_is_told_to_the_tenant(house: House, tenants: Tenants) -> None:
+def test_tenant_sees_that_the_operator_read_a_log(house: House, tenants: Tenants) -> None:
     assert ask(house, tenants, "operator", "GET /v1/operator/instances/web/log").status == 400
     assert (
         ask(house, tenants, "operator", "GET /v1/operator/instances/web/log?reason=ticket%207").status == 200
@@ -122,7 +122,7 @@ def test_reading_a_log_is_told_to_the_tenant(house: House, tenants: Tenants) -> 
     }
 
 
-def test_a_name_that_two_tenants_use_is_ambiguous(house: House, tenants: Tenants) -> None:
+def test_name_used_by_two_tenants_is_ambiguous(house: House, tenants: Tenants) -> None:
     ask(house, tenants, "other", "POST /v1/instances", {"name": "web", "shape": {"vcpus": 1}})
     answer = ask(house, tenants, "operator", "POST /v1/operator/instances/web/stop", {"reason": "abuse"})
     assert (answer.status, answer.code) == (422, "ambiguous_name")
@@ -138,7 +138,7 @@ def test_a_name_that_two_tenants_use_is_ambiguous(house: House, tenants: Tenants
     assert told.json["instance"]["id"] == tenants.ids["instance"]
 
 
-def test_the_operator_is_told_to_give_a_reason(house: House, tenants: Tenants) -> None:
+def test_operator_must_give_a_reason(house: House, tenants: Tenants) -> None:
     answer = ask(house, tenants, "operator", f"POST /v1/instances/web/stop?project={tenants.ids['project']}")
     assert answer.status == 403
     assert "--reason" in answer.json["hint"]
@@ -149,7 +149,7 @@ def suspend(house: House, tenants: Tenants, state: str, reason: str) -> Answer:
     return ask(house, tenants, "operator", "PUT /v1/organisations/acme/state", body)
 
 
-def test_a_suspended_organisation_is_stopped_and_may_only_read(house: House, tenants: Tenants) -> None:
+def test_suspended_organisation_is_stopped_and_can_only_read(house: House, tenants: Tenants) -> None:
     assert suspend(house, tenants, "suspended", "unpaid").json["state"] == "suspended"
     settle(house)
     assert web(house, tenants)["state"] == "stopped"
@@ -181,7 +181,7 @@ def test_a_suspended_organisation_is_stopped_and_may_only_read(house: House, ten
     assert {"organisation.suspend", "organisation.resume", "instance.suspend"} <= set(actions)
 
 
-def test_what_was_launched_beside_a_suspension_is_stopped(house: House, tenants: Tenants) -> None:
+def test_launch_during_a_suspension_is_stopped(house: House, tenants: Tenants) -> None:
     """A launch may commit just before; nobody has to be asked again."""
     ask(house, tenants, "owner", "POST /v1/instances", {"name": "late", "shape": {"vcpus": 1}})
     suspend(house, tenants, "suspended", "unpaid")
@@ -222,7 +222,7 @@ def test_an_organisation_with_instances_is_deleted_only_by_force(house: House, t
     assert ask(house, tenants, "operator", "POST /v1/organisations", again).status == 201
 
 
-def test_an_organisation_gets_another_name(house: House, tenants: Tenants) -> None:
+def test_organisation_can_be_renamed(house: House, tenants: Tenants) -> None:
     def rename(name: str) -> Answer:
         body = {"name": name, "reason": "asked for"}
         return ask(house, tenants, "operator", "PUT /v1/organisations/acme/name", body)
@@ -236,9 +236,7 @@ def test_an_organisation_gets_another_name(house: House, tenants: Tenants) -> No
 
 
 @pytest.mark.parametrize("line", ["GET /v1/projects", "GET /v1/members", "GET /v1/audit"])
-def test_an_organisation_may_be_named_and_an_unknown_one_is_an_error(
-    house: House, tenants: Tenants, line: str
-) -> None:
+def test_unknown_organisation_is_an_error(house: House, tenants: Tenants, line: str) -> None:
     by_name = ask(house, tenants, "operator", f"{line}?organisation=acme")
     by_id = ask(house, tenants, "operator", f"{line}?organisation={tenants.ids['organisation']}")
     assert by_name.json["items"] == by_id.json["items"] != []
@@ -299,9 +297,7 @@ def test_an_owner_revokes_a_key_by_its_name(house: House, tenants: Tenants) -> N
     assert ask(house, tenants, "other", "DELETE /v1/keys/member").status == 404
 
 
-def test_announcements_are_named_in_a_header_and_only_to_those_they_are_for(
-    house: House, tenants: Tenants
-) -> None:
+def test_announcement_header_is_sent_only_to_its_audience(house: House, tenants: Tenants) -> None:
     def news(who: str) -> str:
         return ask(house, tenants, who, "GET /v1/whoami").headers.get("tera-news", "")
 
@@ -319,7 +315,7 @@ def test_announcements_are_named_in_a_header_and_only_to_those_they_are_for(
     assert ask(house, tenants, "operator", "POST /v1/announcements", past).code == "bad_input"
 
 
-def test_a_command_that_takes_too_long_says_so(house: House, tenants: Tenants) -> None:
+def test_timed_out_command_is_reported(house: House, tenants: Tenants) -> None:
     slow = {"command": ["sleep", "100"], "seconds_max": 1}
     answer = ask(house, tenants, "owner", "POST /v1/instances/web/exec", slow).json
     assert (answer["exit_code"], answer["timed_out"]) == (124, True)
@@ -327,7 +323,7 @@ def test_a_command_that_takes_too_long_says_so(house: House, tenants: Tenants) -
     assert (quick["exit_code"], quick["timed_out"]) == (0, False)
 
 
-def test_a_wrong_name_is_told_without_a_pattern(house: House, tenants: Tenants) -> None:
+def test_error_about_a_name_hides_the_regular_expression(house: House, tenants: Tenants) -> None:
     answer = ask(house, tenants, "owner", "POST /v1/members", {"name": "x y", "role": "viewer"})
     assert (answer.status, answer.code) == (400, "malformed_request")
     assert answer.json["detail"] == (
@@ -347,7 +343,7 @@ def test_hints_name_fields_of_the_api(house: House, tenants: Tenants) -> None:
         assert "--" not in answer.json["detail"]
 
 
-def test_an_unusable_reason_is_answered_as_the_document_says(house: House, tenants: Tenants) -> None:
+def test_invalid_reason_is_refused_as_documented(house: House, tenants: Tenants) -> None:
     answer = ask(house, tenants, "operator", "DELETE /v1/organisations/acme?reason=%E2%80%8B")
     assert (answer.status, answer.code) == (422, "bad_input")
     declared = json.loads(document_json())["paths"]["/v1/organisations/{organisation}"]["delete"]["responses"]

@@ -52,7 +52,7 @@ def one_step(house: House) -> None:
     database=None,
 )
 @given(st.lists(st.sampled_from(sorted(ACTS)), max_size=12))
-def test_a_kept_page_is_what_the_database_holds(house: House, tenants: Tenants, acts: list[str]) -> None:
+def test_cached_page_matches_the_database(house: House, tenants: Tenants, acts: list[str]) -> None:
     owner, project = tenants.keys["owner"], ProjectId(tenants.ids["project"])
     services = house.cloud.services
     for act in acts:

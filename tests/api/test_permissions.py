@@ -187,7 +187,7 @@ def test_every_operation_has_a_rule_and_every_rule_an_operation() -> None:
 PUBLIC = ("show_health", "show_openapi")
 
 
-def test_only_health_and_the_document_are_open_to_all() -> None:
+def test_only_health_and_the_document_are_public() -> None:
     assert (
         tuple(name for name, (_, _, operation) in OPERATIONS.items() if not operation["security"]) == PUBLIC
     )
@@ -204,7 +204,7 @@ def unchanged_house(
 
 
 @pytest.mark.parametrize("name", [name for name in OPERATIONS if name not in PUBLIC])
-def test_who_may_not_learns_nothing_and_changes_nothing(
+def test_unauthorised_requests_reveal_and_change_nothing(
     unchanged_house: House, tenants: Tenants, name: str
 ) -> None:
     before = contents(unchanged_house)
@@ -235,7 +235,9 @@ ALLOWED = [
 
 
 @pytest.mark.parametrize(("name", "who"), ALLOWED)
-def test_who_may_is_answered(request: pytest.FixtureRequest, tenants: Tenants, name: str, who: str) -> None:
+def test_authorised_requests_are_answered(
+    request: pytest.FixtureRequest, tenants: Tenants, name: str, who: str
+) -> None:
     house = request.getfixturevalue("unchanged_house" if OPERATIONS[name][0] == "GET" else "house")
     answer = asked(house, tenants, name, who)
     assert answer.status < 300 or answer.status in RULES[name].states, answer
@@ -245,7 +247,7 @@ def test_who_may_is_answered(request: pytest.FixtureRequest, tenants: Tenants, n
         assert tenants.ids["project"].encode() not in answer.body
 
 
-def test_another_tenant_finds_nothing_by_name_either(house: House, tenants: Tenants) -> None:
+def test_other_tenants_find_nothing_by_name(house: House, tenants: Tenants) -> None:
     other = tenants.keys["other"]
     for target in (
         "/v1/instances/web",
@@ -260,7 +262,7 @@ def test_another_tenant_finds_nothing_by_name_either(house: House, tenants: Tena
     assert house.ask("DELETE", f"/v1/members/{tenants.ids['viewer']}", other).status == 404
 
 
-def test_what_lets_one_in_is_shown_only_to_those_who_may_enter(house: House, tenants: Tenants) -> None:
+def test_login_details_are_shown_only_to_those_who_may_log_in(house: House, tenants: Tenants) -> None:
     def urls(who: str) -> list[Any]:
         query = f"?project={tenants.ids['project']}"
         one = house.ask("GET", f"/v1/instances/web{query}", tenants.keys[who]).json

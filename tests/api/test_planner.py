@@ -163,7 +163,7 @@ def test_offers_are_those_of_the_cli(
     same(planner.ask("GET", target, keys["tenant"]), told)
 
 
-def test_refused_prices_are_there_for_those_who_ask(planner: House, keys: dict[str, str], tera: Told) -> None:
+def test_rejected_prices_are_listed_on_request(planner: House, keys: dict[str, str], tera: Told) -> None:
     words = ["--provider=aws", "--gpu=V100"]
     same(
         planner.ask("GET", "/v1/offers?provider=aws&gpu=V100&refused=true&limit=1000", keys["tenant"]),
@@ -264,7 +264,7 @@ def test_plans_are_those_of_the_cli(
     same(planner.ask("POST", "/v1/plans", keys["tenant"], body={**work, **wish}), told)
 
 
-def test_where_nothing_fits_the_plan_says_why(planner: House, keys: dict[str, str], tera: Told) -> None:
+def test_plan_without_choices_has_a_reason(planner: House, keys: dict[str, str], tera: Told) -> None:
     answer = planner.ask("POST", "/v1/plans", keys["tenant"], body={"hours": 10, "budget": "0.0001"})
     code, out, err = tera("plan", "--hours=10", "--budget=0.0001", "--json")
     assert (code, answer.json["choices"]) == (3, [])
@@ -277,7 +277,7 @@ def test_where_nothing_fits_the_plan_says_why(planner: House, keys: dict[str, st
 SERVER = Server(name="ours", gpu="V100", gpu_count=1, purchase_micros=1_000_000, years=3.0)
 
 
-def test_what_own_servers_cost_is_for_operators(planner: House, keys: dict[str, str], tera: Told) -> None:
+def test_costs_of_own_hosts_are_only_for_operators(planner: House, keys: dict[str, str], tera: Told) -> None:
     write_book(str(planner.cloud.at.home), [SERVER])
     body = {"hours": 10, "gpus": "1", "top": 3}
     told = tera("plan", "--hours=10", "--gpus=1", "--top=3", "--json")
@@ -295,7 +295,7 @@ def test_what_own_servers_cost_is_for_operators(planner: House, keys: dict[str, 
 
 
 @pytest.mark.parametrize("path", ["/v1/estimates", "/v1/plans"])
-def test_no_name_opens_a_file_of_the_server(
+def test_names_never_open_files_of_the_server(
     planner: House, keys: dict[str, str], tmp_path: Path, path: str
 ) -> None:
     config = (tmp_path / "config.json", tmp_path / "missing.json")
@@ -328,14 +328,14 @@ def test_no_name_opens_a_file_of_the_server(
         ("/v1/plans", {"hours": 1, "region": ["x" * 201]}),
     ],
 )
-def test_what_is_too_large_or_unknown_is_refused(
+def test_too_large_or_unknown_input_is_refused(
     planner: House, keys: dict[str, str], path: str, body: dict[str, Any]
 ) -> None:
     answer = planner.ask("POST", path, keys["tenant"], body=body)
     assert (answer.status, answer.code) == (400, "malformed_request")
 
 
-def test_broken_files_of_the_operator_show_no_path(planner: House, keys: dict[str, str]) -> None:
+def test_errors_about_operator_files_hide_the_path(planner: House, keys: dict[str, str]) -> None:
     rates = planner.cloud.at.home / "rates.csv"
     before = planner.ask("GET", "/v1/rates", keys["tenant"])
     rates.write_text("no rates")

@@ -21,7 +21,7 @@ def problem(answer_body: bytes) -> Problem:
     return msgspec.json.decode(answer_body, type=Problem)
 
 
-def test_an_error_has_one_form(house: House, tenants: Tenants) -> None:
+def test_errors_have_one_format(house: House, tenants: Tenants) -> None:
     owner = tenants.keys["owner"]
     asked = {
         "no such path": house.ask("GET", "/v2/instances", owner),
@@ -59,7 +59,7 @@ def test_an_error_has_one_form(house: House, tenants: Tenants) -> None:
     assert sorted(asked["no such method"].headers["allow"].split(", ")) == ["GET", "HEAD", "OPTIONS", "POST"]
 
 
-def test_what_is_simulated_says_so_in_every_answer(house: House, tenants: Tenants) -> None:
+def test_every_simulated_response_is_marked(house: House, tenants: Tenants) -> None:
     for answer in (
         house.ask("GET", "/v1/health"),
         house.ask("GET", "/nowhere"),
@@ -68,7 +68,7 @@ def test_what_is_simulated_says_so_in_every_answer(house: House, tenants: Tenant
         assert answer.headers["tera-engine"] == "simulated"
 
 
-def test_a_fault_of_ours_shows_no_trace(
+def test_internal_error_hides_the_traceback(
     house: House, tenants: Tenants, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def stumble(*_: object, **__: object) -> None:
@@ -84,7 +84,7 @@ def test_a_fault_of_ours_shows_no_trace(
     assert "the secret of another tenant" in caplog.text
 
 
-def test_ten_megabytes_of_user_data_are_refused_with_the_limit(house: House, tenants: Tenants) -> None:
+def test_large_user_data_is_refused_with_the_limit(house: House, tenants: Tenants) -> None:
     body = {"name": "big", "user_data": "x" * 10_000_000}
     answer = house.ask("POST", "/v1/instances", tenants.keys["owner"], body=body)
     assert (answer.status, answer.code) == (413, "body_too_large")
@@ -102,13 +102,13 @@ def test_ten_megabytes_of_user_data_are_refused_with_the_limit(house: House, ten
     "name",
     ["a/b", "../etc", "a\n", "A", "-a", "a-", "a.b", "é", "", "a" * 64, "a\u0000", "a b", "$(id)", "`id`"],
 )
-def test_a_name_that_cannot_be_is_refused(house: House, tenants: Tenants, name: str) -> None:
+def test_invalid_name_is_refused(house: House, tenants: Tenants, name: str) -> None:
     answer = house.ask("POST", "/v1/instances", tenants.keys["owner"], body={"name": name})
     assert answer.status == 400, answer
     assert "name" in answer.json["detail"]
 
 
-def test_more_than_fits_says_what_would_fit(house: House, tenants: Tenants) -> None:
+def test_launch_without_room_suggests_what_fits(house: House, tenants: Tenants) -> None:
     owner = tenants.keys["owner"]
     large = house.ask("POST", "/v1/instances", owner, body={"shape": {"gpu": "V100", "gpus": 64}})
     assert large.status == 422
@@ -126,7 +126,7 @@ def test_more_than_fits_says_what_would_fit(house: House, tenants: Tenants) -> N
     assert "instances" in over.json["detail"]
 
 
-def test_pages_follow_each_other_without_gap_or_repetition(house: House, tenants: Tenants) -> None:
+def test_pages_have_no_gaps_or_duplicates(house: House, tenants: Tenants) -> None:
     owner = tenants.keys["owner"]
     made = house.ask("POST", "/v1/instances", owner, body={"name": "n", "instances": 6})
     assert made.status == 202
@@ -141,9 +141,7 @@ def test_pages_follow_each_other_without_gap_or_repetition(house: House, tenants
     assert seen == sorted(seen)
 
 
-def test_a_key_that_asks_too_often_is_told_when_to_come_back(
-    furnished: tuple[Path, Tenants], tmp_path: Path
-) -> None:
+def test_rate_limited_key_gets_retry_after(furnished: tuple[Path, Tenants], tmp_path: Path) -> None:
     import shutil
 
     home, tenants = furnished
@@ -171,7 +169,7 @@ def test_metrics_count_by_route_and_never_by_path(house: House, tenants: Tenants
     assert "tera_request_seconds_bucket" in text
 
 
-def test_metrics_are_open_where_the_settings_say_so(house: House) -> None:
+def test_metrics_are_public_if_the_setting_is_on(house: House) -> None:
     bounds = msgspec.structs.replace(house.cloud.services.bounds, metrics_open=True)
     opened = Application(msgspec.structs.replace(house.cloud.services, bounds=bounds))
     house.application, closed = opened, house.application
@@ -230,7 +228,7 @@ def encoded(value: object) -> bytes:
 
 @SMALL
 @given(body=LAUNCH)
-def test_a_launch_is_done_whole_or_refused(house: House, tenants: Tenants, body: dict[str, object]) -> None:
+def test_launch_is_complete_or_refused(house: House, tenants: Tenants, body: dict[str, object]) -> None:
     owner = tenants.keys["owner"]
     before = house.ask("GET", "/v1/instances?limit=200", owner).json["items"]
     answer = house.ask("POST", "/v1/instances", owner, raw=encoded(body))
@@ -248,7 +246,7 @@ def test_a_launch_is_done_whole_or_refused(house: House, tenants: Tenants, body:
 
 @SMALL
 @given(body=JSON)
-def test_no_body_makes_the_server_stumble(house: House, tenants: Tenants, body: object) -> None:
+def test_no_body_causes_a_server_error(house: House, tenants: Tenants, body: object) -> None:
     for method, target in (
         ("POST", "/v1/instances"),
         ("POST", "/v1/keys"),
@@ -263,7 +261,7 @@ def test_no_body_makes_the_server_stumble(house: House, tenants: Tenants, body: 
 
 @SMALL
 @given(word=st.text(min_size=1, max_size=300), raw=st.binary(max_size=40))
-def test_no_path_query_or_header_makes_the_server_stumble(
+def test_no_path_query_or_header_causes_a_server_error(
     house: House, tenants: Tenants, word: str, raw: bytes
 ) -> None:
     owner = tenants.keys["owner"]
@@ -287,9 +285,7 @@ FAR = ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59-14:00")
 
 
 @pytest.mark.parametrize("far", FAR)
-def test_a_time_that_no_row_can_hold_is_refused_and_nothing_is_kept(
-    house: House, tenants: Tenants, far: str
-) -> None:
+def test_time_out_of_range_is_refused(house: House, tenants: Tenants, far: str) -> None:
     """One announcement with such an end made every later request of everybody fail."""
     operator, owner = tenants.keys["operator"], tenants.keys["owner"]
     asked = (
@@ -309,7 +305,7 @@ def test_a_time_that_no_row_can_hold_is_refused_and_nothing_is_kept(
     assert house.ask("GET", "/v1/credits", owner).json["items"] == []
 
 
-def test_lines_behind_the_largest_number_are_none(house: House, tenants: Tenants) -> None:
+def test_bill_lines_after_the_largest_number_are_empty(house: House, tenants: Tenants) -> None:
     for number in (2**63 - 1, 2**63, 10**99):
         answer = house.ask("GET", f"/v1/bill/lines?after={number}", tenants.keys["owner"])
         assert (answer.status, answer.json["items"]) == (200, [])

@@ -69,7 +69,7 @@ def asked(furnished: tuple[Path, Tenants], tmp_path_factory: pytest.TempPathFact
 @pytest.mark.parametrize(
     "name", sampled(sorted(NAMES - ENDLESS), every=12, because="dozens of requests for each operation")
 )
-def test_the_api_is_what_its_document_says(name: str, asked: str) -> None:
+def test_api_matches_its_document(name: str, asked: str) -> None:
     """Cases are made here and not by `SCHEMA.parametrize`, which makes them all while tests are collected."""
 
     @settings(

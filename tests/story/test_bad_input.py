@@ -24,29 +24,27 @@ from tests.story.tera import Tera
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_an_unknown_name_comes_with_the_nearest(
-    tera: Tera, words: tuple[str, ...], sentence: str, near: str
-) -> None:
+def test_unknown_name_gets_suggestions(tera: Tera, words: tuple[str, ...], sentence: str, near: str) -> None:
     done = tera.run(*words)
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith(f"error: {sentence}")
     assert near in done.hint
 
 
-def test_what_cannot_be_meant_is_told(tera: Tera) -> None:
+def test_contradictory_input_is_refused(tera: Tera) -> None:
     done = tera.run("offers", "--count", "8-2")
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("error: No number of GPUs lies between 8 and 2")
     assert done.hint == "Did you mean `2-8`?"
 
 
-def test_a_filter_that_leaves_nothing_is_named(tera: Tera) -> None:
+def test_filter_without_results_is_named(tera: Tera) -> None:
     done = tera.ok("offers", "--gpu", "V100", "--region", "atlantis", "--json")
     assert done.json == []
     assert "No offer is left: `--region` removed the last 35" in done.err
 
 
-def test_nothing_left_is_an_empty_table(tera: Tera) -> None:
+def test_no_results_are_an_empty_table(tera: Tera) -> None:
     table = tera.ok("offers", "--gpu", "B300")
     assert len(table.out.splitlines()) == 1
     assert "USD/hour" in table.out
@@ -56,7 +54,7 @@ def test_nothing_left_is_an_empty_table(tera: Tera) -> None:
     assert "No price is known for B300" in tera.ok("offers", "history", "--gpu", "B300").err
 
 
-def test_a_limit_beyond_all_prices_removes_nothing(tera: Tera) -> None:
+def test_price_limit_above_all_prices_keeps_everything(tera: Tera) -> None:
     priced = [offer["id"] for offer in tera.offers("--all") if offer["price_micros"] is not None]
     assert [offer["id"] for offer in tera.offers("--price-max", "9" * 40, "--all")] == priced
 
@@ -78,7 +76,7 @@ def test_without_a_command_the_help_is_shown(tera: Tera) -> None:
         assert "Examples:" in tera.ok(*words, "--help").out or words == ("rates",)
 
 
-def test_a_terminal_without_our_signs_still_gets_an_answer(tera: Tera) -> None:
+def test_terminal_without_unicode_still_gets_output(tera: Tera) -> None:
     for words in (("offers", "--gpu", "V100"), ("offers", "history", "--gpu", "V100"), ("providers",)):
         done = tera.run(*words, more={"PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"})
         assert done.code == 0

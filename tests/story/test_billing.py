@@ -56,14 +56,14 @@ def until(cloud: Cloud, holds: Any, *words: str) -> Any:
     raise AssertionError(answer)
 
 
-def test_a_book_with_a_fault_is_refused_whole(cloud: Cloud, prices: Path) -> None:
+def test_invalid_price_book_is_refused(cloud: Cloud, prices: Path) -> None:
     broken = prices.with_name("broken.yaml")
     broken.write_text(PRICES.replace("0.1/month", "-0.1/month"))
     assert "line 5" in cloud.fails("price", "set", broken).err
     assert "There are no prices yet" in cloud.fails("price").err
 
 
-def test_the_way_of_the_money(cloud: Cloud, prices: Path) -> None:
+def test_from_quote_to_bill(cloud: Cloud, prices: Path) -> None:
     assert "Version 1 counts from" in cloud.ok("price", "set", prices).err
     assert "vCPU" in cloud.ok("price").out
     quote = told(cloud, "quote", "--vcpus", "2")

@@ -99,7 +99,7 @@ def cloud(house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Re
         cloud.run("purge", "--yes")
 
 
-def test_a_life_on_a_real_engine(cloud: RealCloud, tmp_path: Path) -> None:
+def test_instance_lifecycle_on_a_real_engine(cloud: RealCloud, tmp_path: Path) -> None:
     cloud.ok("launch", "--name", "web", "--vcpus", "1", "--ram", "512MB", "--disk", "2", "--wait")
     assert cloud.ok("ssh", "web", "--", "hostname").out == "web\n"
     assert cloud.ok("ssh", "web", "--", "printf", "%s|", "a b", "$HOME").out == "a b|$HOME|"
@@ -163,7 +163,7 @@ def test_rm_and_a_time_limit_on_a_real_engine(cloud: RealCloud) -> None:
     assert cloud.ok("logs", "once").out == "hello\n"
 
 
-def test_down_and_up_keep_what_there_is(cloud: RealCloud) -> None:
+def test_down_and_up_keep_instances(cloud: RealCloud) -> None:
     assert "1 instance stopped" in cloud.ok("down").out
     cloud.ok("up")
     cloud.ok("start", "web")
@@ -171,7 +171,7 @@ def test_down_and_up_keep_what_there_is(cloud: RealCloud) -> None:
     assert cloud.ok("doctor", "--json").code == 0
 
 
-def test_a_backup_with_disks_brings_back_what_was_lost(cloud: RealCloud, tmp_path: Path) -> None:
+def test_backup_with_disks_restores_lost_data(cloud: RealCloud, tmp_path: Path) -> None:
     cloud.ok("launch", "--name", "saved", "--vcpus", "1", "--ram", "0.25", "--disk", "1", "--wait")
     cloud.ok("exec", "saved", "--", "sh", "-c", "echo precious > /root/data; sync")
     file = tmp_path / "backup"
@@ -197,7 +197,7 @@ def test_a_backup_with_disks_brings_back_what_was_lost(cloud: RealCloud, tmp_pat
     cloud.ok("delete", "saved", "--yes")
 
 
-def test_limits_changed_by_hand_come_back_and_are_told(cloud: RealCloud) -> None:
+def test_manually_changed_limits_are_restored_and_reported(cloud: RealCloud) -> None:
     """The house looks every few seconds; a resize meanwhile is no drift."""
     with cloud.engine() as engine:
         (name,) = [
@@ -236,7 +236,7 @@ SMALL = ("--ram", "512MB", "--disk", "2")
 
 
 @pytest.mark.parametrize("point", FORWARD)
-def test_a_server_killed_at_a_step_of_a_launch(cloud: RealCloud, point: str) -> None:
+def test_kill_9_during_a_launch(cloud: RealCloud, point: str) -> None:
     """The one that comes after it brings the instance up; asked again with the same key, it is the same instance."""
     asked = ("launch", "--name", "walk", *SMALL, "--idempotency-key", point, "--wait")
     cloud.dies(point, "launch", "--name", "walk", *SMALL, "--idempotency-key", point)
@@ -250,7 +250,7 @@ def test_a_server_killed_at_a_step_of_a_launch(cloud: RealCloud, point: str) -> 
 
 
 @pytest.mark.parametrize("point", points(Operation.DELETE))
-def test_a_server_killed_at_a_step_of_a_delete(cloud: RealCloud, point: str) -> None:
+def test_kill_9_during_a_delete(cloud: RealCloud, point: str) -> None:
     cloud.ok("launch", "--name", "walk", *SMALL, "--wait")
     cloud.dies(point, "delete", "walk", "--yes", "--no-wait")
     cloud.ok("up")
@@ -259,7 +259,7 @@ def test_a_server_killed_at_a_step_of_a_delete(cloud: RealCloud, point: str) -> 
     assert cloud.guests() == {"web"}
 
 
-def test_a_purge_leaves_the_engine_as_it_was(cloud: RealCloud, house: House) -> None:
+def test_purge_restores_the_engine(cloud: RealCloud, house: House) -> None:
     cloud.ok("purge", "--yes")
     client = Client(house.daemon.socket_path)
     try:

@@ -24,7 +24,7 @@ def red(cloud: Cloud) -> Cloud:
     return red
 
 
-def test_everything_that_runs_is_seen_and_stopped_with_a_reason(cloud: Cloud, red: Cloud) -> None:
+def test_operator_lists_and_stops_any_instance(cloud: Cloud, red: Cloud) -> None:
     listed = cloud.ok("ps", "--all").out
     assert listed.splitlines()[0].split()[:3] == ["ORGANISATION", "PROJECT", "NAME"]
     assert "red-lab" in listed
@@ -46,7 +46,7 @@ def test_everything_that_runs_is_seen_and_stopped_with_a_reason(cloud: Cloud, re
     assert "organisation" in cloud.ok("show", "web", "--all").out
 
 
-def test_a_reason_is_asked_for_where_it_can_be_given(cloud: Cloud, red: Cloud) -> None:
+def test_operator_commands_need_a_reason(cloud: Cloud, red: Cloud) -> None:
     assert "Add `--reason TEXT`" in cloud.fails("stop", "web", "--org", "red-lab").err
     hint = cloud.fails("exec", "web", "--project", "red-lab:default", "--", "true").err
     assert "`tera stop`, `start`, `delete` and `logs` take `--reason TEXT`" in hint
@@ -56,7 +56,7 @@ def test_a_reason_is_asked_for_where_it_can_be_given(cloud: Cloud, red: Cloud) -
     assert red.ok("show", "web", "--json").json["state"] == "running"
 
 
-def test_what_is_set_about_money_is_told_as_json(cloud: Cloud, red: Cloud) -> None:
+def test_money_settings_as_json(cloud: Cloud, red: Cloud) -> None:
     there = ("--project", "red-lab:default", "--json")
     assert cloud.ok("budget", "cap", "300", *there).json == {"cap_micros": 300_000_000}
     assert cloud.ok("budget", "cap", "none", *there).json == {"cap_micros": None}
@@ -67,7 +67,7 @@ def test_what_is_set_about_money_is_told_as_json(cloud: Cloud, red: Cloud) -> No
     red.ok("buy", "limit", "owner@red", "none")
 
 
-def test_what_a_tenant_wrote_changes_no_terminal(cloud: Cloud, red: Cloud) -> None:
+def test_tenant_output_cannot_control_the_terminal(cloud: Cloud, red: Cloud) -> None:
     title = "\x1b]0;owned\x07"
     red.ok(
         "launch", "--name", "hostile", "--vcpus", "1", "--wait", "--label", f"k={title}", "--", "echo", title
@@ -112,7 +112,7 @@ def test_names_work_where_ids_do(cloud: Cloud, red: Cloud) -> None:
         assert "`red-lab`" in cloud.fails(*words, "--org", "redlab").err
 
 
-def test_an_announcement_is_shown_once_and_never_in_the_data(cloud: Cloud, red: Cloud) -> None:
+def test_announcement_is_shown_once_on_stderr(cloud: Cloud, red: Cloud) -> None:
     blue = cloud.as_user(cloud.ok("org", "create", "blue", "--owner", "me@blue", "--json").json["key"])
     cloud.ok("announce", "Maintenance on Sunday", "--until", "7d")
     cloud.ok("announce", "Only for red", "--org", "red-lab")
@@ -140,7 +140,7 @@ def test_an_announcement_is_shown_once_and_never_in_the_data(cloud: Cloud, red: 
 BOOK = "- {from: 2026-01-01, currency: USD, vcpu: 0.01/hour, ram: 0.002/hour, disk: 1/month}\n"
 
 
-def test_words_beside_what_tenants_do(cloud: Cloud, red: Cloud, tmp_path: Path) -> None:
+def test_messages_for_tenants(cloud: Cloud, red: Cloud, tmp_path: Path) -> None:
     book = tmp_path / "prices.yaml"
     book.write_text(BOOK)
     cloud.ok("price", "set", str(book))

@@ -39,7 +39,7 @@ def test_the_cheapest_48_gb_a_month_in_yuan(newcomer: Tera) -> None:
         assert offer["as_of"] == "2019-01"
 
 
-def test_v100_by_the_hour_with_prices_made_comparable(tera: Tera) -> None:
+def test_v100_by_the_hour_in_one_currency(tera: Tera) -> None:
     offers = tera.offers("--gpu", "V100", "--mode", "on-demand", "--currency", "USD")
     by_shape = {
         (o["provider"], o["instance_type"], o["gpu_count"], o["ram_bytes"] and o["ram_bytes"] // GB): o
@@ -80,7 +80,7 @@ def test_the_fields_of_an_offer_are_stable(tera: Tera) -> None:
             assert offer["gpu_memory_total_bytes"] == offer["gpu_count"] * offer["gpu_memory_bytes"]
 
 
-def test_csv_says_the_same_as_json(tera: Tera) -> None:
+def test_csv_equals_json(tera: Tera) -> None:
     question = ("--gpu", "T4", "--gpu", "V100", "--all")
     rows = list(csv.DictReader(io.StringIO(tera.ok("offers", *question, "--csv").out)))
     offers = tera.offers(*question)
@@ -134,7 +134,7 @@ def test_a_user_abroad_sees_yuan_as_dollars_at_a_dated_rate(tera: Tera) -> None:
     assert first["quoted"]["price_micros"] == 5_856_000_000
 
 
-def test_prices_as_they_stood(tera: Tera) -> None:
+def test_prices_at_an_earlier_date(tera: Tera) -> None:
     assert {offer["as_of"] for offer in tera.offers("--gpu", "V100", "--as-of", "2020")} <= {
         "2019",
         "2019-01",

@@ -98,7 +98,7 @@ def log_of(server: Server) -> str:
     return written.decode()
 
 
-def test_half_open_connections_of_one_address_stop_nobody_else_and_are_closed(tmp_path: Path) -> None:
+def test_half_open_connections_do_not_block_others(tmp_path: Path) -> None:
     with running(tmp_path / "home", TERA_HEAD_SECONDS="3") as server:
         server.furnish()
         with half_open(server, ["127.0.0.1"], 3000) as held:
@@ -112,7 +112,7 @@ def test_half_open_connections_of_one_address_stop_nobody_else_and_are_closed(tm
         assert written.count("connection from 127.0.0.1") < 20
 
 
-def test_a_full_server_closes_who_waits_longest_for_whoever_asks(tmp_path: Path) -> None:
+def test_full_server_closes_the_longest_idle_connection(tmp_path: Path) -> None:
     addresses = [f"127.0.1.{number}" for number in range(1, 31)]
     limits = {"TERA_CONNECTIONS_MAX": "100", "TERA_HEAD_SECONDS": "300"}
     with (
@@ -126,7 +126,7 @@ def test_a_full_server_closes_who_waits_longest_for_whoever_asks(tmp_path: Path)
         assert set(still_open) <= set(held[-130:]), "the oldest made way"
 
 
-def test_loops_go_on_when_all_connections_are_taken(tmp_path: Path) -> None:
+def test_loops_continue_when_all_connections_are_taken(tmp_path: Path) -> None:
     """With few files: what was seen to stop the loops is 'Too many open files'."""
     server = Server(tmp_path / "home", TERA_HEAD_SECONDS="300")
     server.code = FEW_FILES + server.code
@@ -144,7 +144,7 @@ def test_loops_go_on_when_all_connections_are_taken(tmp_path: Path) -> None:
             server.end()
 
 
-def test_a_body_that_never_comes_and_an_endless_head_are_given_up(tmp_path: Path) -> None:
+def test_missing_bodies_and_endless_headers_time_out(tmp_path: Path) -> None:
     with running(tmp_path / "home", TERA_BODY_SECONDS="1", TERA_HEAD_SECONDS="300") as server:
         with socket.create_connection(("127.0.0.1", server.port), SECONDS_MAX) as sock:
             key = server.operator_key
@@ -173,7 +173,7 @@ def test_blank_lines_do_not_keep_a_connection_open(tmp_path: Path) -> None:
         assert is_closed(sock)
 
 
-def test_unfinished_tls_handshakes_are_counted_and_given_up(tmp_path: Path) -> None:
+def test_unfinished_tls_handshakes_are_limited_and_time_out(tmp_path: Path) -> None:
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     made = subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",
@@ -261,7 +261,7 @@ def test_a_body_without_a_key_is_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("proxies", "seen"), [("", "127.0.0.3"), ("127.0.0.3", "192.0.2.7")])
-def test_only_a_trusted_proxy_says_who_the_client_is(tmp_path: Path, proxies: str, seen: str) -> None:
+def test_only_trusted_proxies_set_the_client_address(tmp_path: Path, proxies: str, seen: str) -> None:
     settings = {"TERA_TRUSTED_PROXIES": proxies, "TERA_ACCESS_LOG": "true"}
     with running(tmp_path / "home", **settings) as server:
         connection = http.client.HTTPConnection(

@@ -16,7 +16,7 @@ def prices(file: Path, *figures: str) -> Path:
     )
 
 
-def test_a_catalog_is_taken_in_and_reported(tera: Tera, tmp_path: Path) -> None:
+def test_catalog_import_is_reported(tera: Tera, tmp_path: Path) -> None:
     rows = [
         machine("A100-80GB", 8, 655_360, price="12", InstanceType="good"),
         machine("A100", 2, 81_920, price="0.02", InstanceType="a cent"),
@@ -81,7 +81,7 @@ def test_prices_over_time(tera: Tera, tmp_path: Path) -> None:
     assert on("2026-03-01") == [3]
 
 
-def test_sources_say_where_offers_come_from(tera: Tera, tmp_path: Path) -> None:
+def test_sources_show_the_origin_of_offers(tera: Tera, tmp_path: Path) -> None:
     file = prices(tmp_path / "prices.csv", "1")
     os.utime(file, (1_767_225_600, 1_767_225_600))  # 2026-01-01
     tera.ok("offers", "import", "mine", file)
@@ -139,15 +139,13 @@ def test_a_broken_csv_changes_nothing(owner: Tera, tmp_path: Path) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_what_cannot_be_imported_is_told(
-    tera: Tera, words: tuple[str, ...], code: int, sentence: str
-) -> None:
+def test_invalid_imports_are_refused(tera: Tera, words: tuple[str, ...], code: int, sentence: str) -> None:
     done = tera.run("offers", "import", *words)
     assert done.code == code
     assert sentence in done.err
 
 
-def test_a_catalog_cannot_command_the_terminal(tera: Tera, tmp_path: Path) -> None:
+def test_catalog_text_cannot_control_the_terminal(tera: Tera, tmp_path: Path) -> None:
     row = {"provider": "evil", "instance_type": "a\n\x1b[31mb\rc", "gpu": "T4", "price": "1"}
     tera.ok("offers", "import", "mine", own(tmp_path / "prices.csv", [row]))
     table = tera.ok("offers", "--source", "mine").out
@@ -157,7 +155,7 @@ def test_a_catalog_cannot_command_the_terminal(tera: Tera, tmp_path: Path) -> No
     assert offer["instance_type"] == row["instance_type"]
 
 
-def test_names_that_only_an_import_brings_can_be_asked_for(tera: Tera, tmp_path: Path) -> None:
+def test_imported_names_can_be_used_in_filters(tera: Tera, tmp_path: Path) -> None:
     tera.ok("offers", "import", "mine", prices(tmp_path / "prices.csv", "1"))
     (offer,) = tera.offers("--provider", "our-servers")
     assert offer["provider"] == "our-servers"

@@ -6,7 +6,7 @@ import pytest
 from tests.story.tera import Done, Tera
 
 
-def test_all_cards(tera: Tera) -> None:
+def test_all_gpu_models(tera: Tera) -> None:
     cards = {card["gpu"]: card for card in tera.ok("gpus", "--json").json}
     assert len(cards) > 120
     assert {"V100-SXM2-32", "H200-SXM", "RTX5090", "MI300X", "TPU-v5p"} <= cards.keys()
@@ -18,7 +18,7 @@ def test_all_cards(tera: Tera) -> None:
     ]
 
 
-def test_one_card_in_full_with_who_offers_it(tera: Tera) -> None:
+def test_one_gpu_model_with_its_providers(tera: Tera) -> None:
     done = tera.ok("gpus", "Tesla V100-SXM2-32GB")
     assert done.out.startswith("V100-SXM2-32: Tesla V100 SXM2 32 GB\n")
     assert "32 GB HBM2" in done.out
@@ -30,14 +30,14 @@ def test_one_card_in_full_with_who_offers_it(tera: Tera) -> None:
     assert card["gpu"] == "V100-SXM2-32"
 
 
-def test_a_card_that_nobody_offers_and_one_that_is_no_card(tera: Tera) -> None:
+def test_gpu_model_without_offers_and_unknown_model(tera: Tera) -> None:
     assert "No offer of it is known" in tera.ok("gpus", "B300").err
     done = tera.ok("gpus", "TPU")
     assert "none can be made for this kind" in done.out
     assert "gcp" in done.out
 
 
-def test_all_clouds_and_one(tera: Tera) -> None:
+def test_all_providers_and_one(tera: Tera) -> None:
     clouds = {cloud["provider"]: cloud for cloud in tera.ok("providers", "--json").json}
     assert len(clouds) >= 14
     assert clouds["oci"]["name"] == "Oracle Cloud"
@@ -49,7 +49,7 @@ def test_all_clouds_and_one(tera: Tera) -> None:
     assert "traps" in full
 
 
-def test_rates_are_shown_replaced_and_given_back(tera: Tera, tmp_path: Path) -> None:
+def test_rates_are_shown_replaced_and_reset(tera: Tera, tmp_path: Path) -> None:
     shipped = tera.ok("rates", "--json").json
     assert {rate["currency"] for rate in shipped} >= {"CNY", "EUR", "USD"}
     mine = tmp_path / "mine.csv"
@@ -82,7 +82,7 @@ def test_own_rates_lose_no_offer(newcomer: Tera, tmp_path: Path) -> None:
      b"date,currency,per_usd,source\n2020-01-01,CNY,7,\xe9\n", b'date,currency,per_usd,source\n"'],
     ids=["empty", "another table", "zero", "Latin-1", "open quote"],
 )  # fmt: skip
-def test_a_bad_table_of_rates_changes_nothing(tera: Tera, tmp_path: Path, content: bytes) -> None:
+def test_invalid_rates_change_nothing(tera: Tera, tmp_path: Path, content: bytes) -> None:
     bad = tmp_path / "bad.csv"
     bad.write_bytes(content)
     done = tera.run("rates", "import", bad)
@@ -108,7 +108,7 @@ def test_a_currency_in_use_keeps_its_rate(tera: Tera, tmp_path: Path) -> None:
     assert tera.offers("--source", "mine") == [offer]
 
 
-def test_a_broken_table_of_ones_own_is_told_and_can_be_replaced(tera: Tera) -> None:
+def test_broken_rates_file_is_reported_and_can_be_replaced(tera: Tera) -> None:
     (tera.home / "rates.csv").write_bytes(b"\xff\xfe")
     done = tera.run("offers", "--gpu", "M40")
     assert done.code == 2
@@ -143,14 +143,14 @@ def completed(tera: Tera, *words: str) -> Done:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_words_are_completed(tera: Tera, words: tuple[str, ...], offered: str) -> None:
+def test_shell_completion(tera: Tera, words: tuple[str, ...], offered: str) -> None:
     done = completed(tera, *words)
     assert (done.code, done.err) == (0, "")
     names = [line.partition(",")[2] for line in done.out.split()]
     assert (offered in names) if offered else names == []
 
 
-def test_the_home_is_where_the_platform_wants_it(tmp_path: Path) -> None:
+def test_default_home_of_the_platform(tmp_path: Path) -> None:
     somewhere = Tera(tmp_path)
     done = somewhere.run(
         "offers", "--limit", "1", more={"TERA_HOME": "", "XDG_DATA_HOME": str(tmp_path / "data")}

@@ -39,7 +39,7 @@ def test_a_job_is_planned_over_the_api(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-def test_no_process_is_left_when_the_server_ends(tmp_path: Path, how: signal.Signals) -> None:
+def test_no_process_remains_after_the_server_stops(tmp_path: Path, how: signal.Signals) -> None:
     server = Server(tmp_path / "home").start()
     with server.client() as client:
         asked(client)

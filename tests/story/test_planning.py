@@ -59,7 +59,7 @@ def test_every_offer_left_out_is_listed_with_its_own_reason(tera: Tera) -> None:
     assert stored == {one["offer"]["id"] for one in by_offer["choices"]} | {id for id, _ in each}
 
 
-def test_what_stands_in_another_region_is_said_to(tera: Tera) -> None:
+def test_offers_in_other_regions_are_rejected_with_that_reason(tera: Tera) -> None:
     everywhere = told(tera, "plan", "--hours", "10", "--json", "--why")
     plan = told(tera, "plan", "--hours", "10", "--region", "beijing", "--json", "--why")
     assert plan["choices"]
@@ -119,7 +119,7 @@ def test_only_a_job_that_shards_may_use_the_sum_of_cards(tera: Tera) -> None:
     assert "about a job" in tera.run("plan", "--hours", "5", "--shard").err
 
 
-def test_own_servers_stand_in_the_same_list(tera: Tera) -> None:
+def test_own_hosts_are_in_the_same_list(tera: Tera) -> None:
     price = ["--purchase", "32000", "--years", "4", "--watts", "1600", "--power", "0.15", "--hosting", "120"]
     use = ["--staff", "300", "--utilisation", "0.6"]
     tera.ok("host", "cost", "set", "lab1", "--gpu", "V100", "--count", "4", *price, *use)
@@ -147,7 +147,7 @@ def test_the_old_name_of_host_costs_works_and_names_the_new_one(tera: Tera) -> N
     assert "hosts" not in tera.ok("--help").out.split()
 
 
-def test_buy_or_rent_says_where_it_turns(tera: Tera, tmp_path: Path) -> None:
+def test_buy_or_rent_shows_the_break_even_point(tera: Tera, tmp_path: Path) -> None:
     price = ["--purchase", "16000", "--years", "3", "--resale", "2000", "--hosting", "80", "--staff", "200"]
     words = [
         "plan",
@@ -197,14 +197,14 @@ def test_buy_or_rent_says_where_it_turns(tera: Tera, tmp_path: Path) -> None:
         (["--hours", "5", "--sort", "beauty"], "No order"),
     ],
 )
-def test_what_cannot_be_planned_is_said_in_one_sentence(tera: Tera, words: list[str], sentence: str) -> None:
+def test_invalid_plans_get_one_error_sentence(tera: Tera, words: list[str], sentence: str) -> None:
     done = tera.run("plan", *words)
     assert done.code == 2
     assert sentence in done.err
     assert "Traceback" not in done.err
 
 
-def test_a_budget_below_the_cheapest_plan_is_told_by_how_much(tera: Tera) -> None:
+def test_error_for_a_small_budget_shows_the_difference(tera: Tera) -> None:
     job = ["plan", "vgg16", "--batch", "128", "--epochs", "90", "--samples", "1281167"]
     cheapest = told(tera, *job, "--json")["choices"][0]["cost"]["expected_micros"] / 1e6
     done = tera.run(*job, "--budget", "3")
@@ -215,7 +215,7 @@ def test_a_budget_below_the_cheapest_plan_is_told_by_how_much(tera: Tera) -> Non
     assert "too slow for the deadline by" in late.err
 
 
-def test_no_plan_is_an_honest_answer_with_the_nearest_miss(tera: Tera) -> None:
+def test_failed_plan_shows_the_nearest_offer(tera: Tera) -> None:
     done = tera.run("plan", "--hours", "100", "--gpus", "8", "--budget", "500", "--json")
     assert done.code == 3
     assert "The nearest is 8× V100-SXM2 at lambda: over the budget by 180.00 USD" in done.err
@@ -225,20 +225,20 @@ def test_no_plan_is_an_honest_answer_with_the_nearest_miss(tera: Tera) -> None:
 
 
 @pytest.mark.parametrize("form", ["markdown", "csv", "html", "json"])
-def test_a_comparison_has_every_form(tera: Tera, form: str) -> None:
+def test_comparison_in_every_format(tera: Tera, form: str) -> None:
     text = tera.ok("compare", "--gpu", "V100", "--format", form).out
     assert "lambda" in text
     assert "0.850" in text
 
 
-def test_a_budget_may_name_its_own_currency(tera: Tera) -> None:
+def test_budget_can_have_its_own_currency(tera: Tera) -> None:
     in_yuan = told(tera, "plan", "--hours", "10", "--budget", "50CNY", "--json")["choices"]
     assert in_yuan
     assert max(choice["cost"]["expected_micros"] for choice in in_yuan) <= 50e6 / 7.189
     assert tera.run("plan", "--hours", "10", "--budget", "50XYZ").code == 2
 
 
-def test_the_arithmetic_is_told_in_sentences(tera: Tera) -> None:
+def test_explanation_shows_the_arithmetic(tera: Tera) -> None:
     words = ["--hours-per-month", "5", "--disk", "50", "--provider", "paperspace", "--explain"]
     said = tera.ok("plan", *words).out
     assert "The work itself costs 2.5500 USD: 5.00 h × 0.5100 USD/hour." in said
@@ -274,7 +274,7 @@ def test_steps_are_the_same_work_only_with_a_global_batch(tera: Tera) -> None:
     assert hours(whole, 4) < hours(whole, 1)
 
 
-def test_a_failed_plan_of_several_machines_says_what_network_it_assumed(tera: Tera) -> None:
+def test_failed_multi_machine_plan_shows_the_assumed_network(tera: Tera) -> None:
     words = [
         "plan",
         "resnet50",
@@ -293,7 +293,7 @@ def test_a_failed_plan_of_several_machines_says_what_network_it_assumed(tera: Te
     assert "--network" not in tera.run(*words).err
 
 
-def test_tensor_parallel_groups_make_room_and_say_that_they_are_computed(tera: Tera) -> None:
+def test_tensor_parallel_plan_is_marked_as_computed(tera: Tera) -> None:
     job = ["plan", "llama-8b", "--batch", "1", "--seq", "1024", "--precision", "bf16", "--steps", "1000"]
     job += ["--mode", "on-demand", "--top", "200", "--json"]
     plan = told(tera, *job, "--tensor-parallel", "4")

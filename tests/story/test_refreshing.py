@@ -32,7 +32,7 @@ def dollars(tera: Tera) -> list[float]:
     return [offer["price_usd_per_hour"] for offer in tera.offers("--source", "web")]
 
 
-def test_the_url_is_given_once_and_only_what_changed_is_fetched(tera: Tera, web: Web, tmp_path: Path) -> None:
+def test_url_is_remembered_and_only_changes_are_downloaded(tera: Tera, web: Web, tmp_path: Path) -> None:
     web.pages["/prices.csv"] = body(prices(tmp_path, "1", "2"), ETag='"one"', Last_Modified=DATE)
     [report] = tera.ok("offers", "refresh", "web", "--url", web.at("/prices.csv"), "--json").json
     assert (report["as_of"], report["offers_taken"]) == ("2026-08-22", 2)
@@ -65,14 +65,14 @@ def test_an_archive_of_a_catalog(tera: Tera, web: Web, tmp_path: Path) -> None:
     assert (offer["provider"], offer["gpu"]) == ("lambda", "A10")
 
 
-def test_one_file_of_a_catalog_keeps_the_name_of_its_cloud(tera: Tera, web: Web, tmp_path: Path) -> None:
+def test_single_catalog_file_keeps_its_provider(tera: Tera, web: Web, tmp_path: Path) -> None:
     skypilot(tmp_path, "lambda", [machine("A10", 1, 24_576, price="0.75")])
     web.pages["/v8/lambda/vms.csv"] = body((tmp_path / "lambda" / "vms.csv").read_bytes())
     tera.ok("offers", "refresh", "skypilot", "--url", web.at("/v8/lambda/vms.csv"))
     assert [offer["provider"] for offer in tera.offers("--source", "skypilot")] == ["lambda"]
 
 
-def test_whatever_goes_wrong_the_old_catalog_stays(tera: Tera, web: Web, tmp_path: Path) -> None:
+def test_failed_refresh_keeps_the_old_catalog(tera: Tera, web: Web, tmp_path: Path) -> None:
     good, new = prices(tmp_path, "1", "2"), prices(tmp_path, "7", "8")
     web.pages["/prices.csv"] = body(good)
     tera.ok("offers", "refresh", "web", "--url", web.at("/prices.csv"))
@@ -97,7 +97,7 @@ def test_whatever_goes_wrong_the_old_catalog_stays(tera: Tera, web: Web, tmp_pat
     assert dollars(tera) == [1, 2]
 
 
-def test_a_server_ahead_of_its_time_does_not_bar_later_imports(tera: Tera, web: Web, tmp_path: Path) -> None:
+def test_server_with_a_fast_clock_does_not_block_later_imports(tera: Tera, web: Web, tmp_path: Path) -> None:
     web.pages["/prices.csv"] = body(prices(tmp_path, "1"), Last_Modified="Fri, 01 Jan 2100 10:00:00 GMT")
     tera.ok("offers", "refresh", "web", "--url", web.at("/prices.csv"))
     (offer,) = tera.offers("--source", "web")
@@ -117,14 +117,14 @@ def test_a_server_ahead_of_its_time_does_not_bar_later_imports(tera: Tera, web: 
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_what_cannot_be_refreshed_is_told(tera: Tera, words: tuple[str, ...], sentence: str) -> None:
+def test_invalid_refresh_is_refused(tera: Tera, words: tuple[str, ...], sentence: str) -> None:
     done = tera.run("offers", "refresh", *words)
     assert done.code == 2
     assert sentence in done.err
     assert done.hint
 
 
-def test_a_source_from_a_file_asks_for_its_url(tera: Tera, tmp_path: Path) -> None:
+def test_source_from_a_file_needs_a_url(tera: Tera, tmp_path: Path) -> None:
     prices(tmp_path, "1")
     tera.ok("offers", "import", "mine", tmp_path / "prices.csv")
     done = tera.run("offers", "refresh", "mine")
@@ -132,7 +132,7 @@ def test_a_source_from_a_file_asks_for_its_url(tera: Tera, tmp_path: Path) -> No
     assert "has no URL yet" in done.err
 
 
-def test_one_source_that_is_away_does_not_keep_the_others_old(tera: Tera, web: Web, tmp_path: Path) -> None:
+def test_unreachable_source_does_not_block_others(tera: Tera, web: Web, tmp_path: Path) -> None:
     for name in ("away", "here"):
         web.pages[f"/{name}.csv"] = body(prices(tmp_path, "1"), ETag='"one"')
         tera.ok("offers", "refresh", name, "--url", web.at(f"/{name}.csv"))

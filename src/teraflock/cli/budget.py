@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 HELP: Final = """Show a project's budget for the month.
 
-A budget reports when levels are reached. With `--hard-stop`, it stops all instances when it is spent, and announces
-that before.
+An event is recorded when a level is reached. With `--hard-stop`, all instances are stopped before the budget is
+exceeded, after a notice.
 
 \b
 Examples:
@@ -54,7 +54,7 @@ def command(ctx: click.Context, project: str | None, as_json: bool) -> None:
     default="50,80,100",
     show_default=True,
     metavar="PERCENTS",
-    help="Percentages at which it is reported.",
+    help="Percentages that record an event when they are reached.",
 )
 @click.option("--hard-stop", is_flag=True, help="Stop all instances before it is exceeded.")
 @click.option("--notice", type=click.IntRange(0, 168), default=1, show_default=True, metavar="HOURS",
@@ -132,7 +132,7 @@ def _write(budget: "BudgetAnswer", as_json: bool) -> None:
         [f"budget for {budget.month}", amount_text(budget.micros, money) + _source(budget)],
         ["spent", amount_text(budget.spent_micros, money) + share],
         ["price now", hourly_text(budget.micros_per_hour, money)],
-        ["reported at", ", ".join(_level_text(level, budget.levels_reached) for level in budget.levels)],
+        ["levels", ", ".join(_level_text(level, budget.levels_reached) for level in budget.levels)],
         ["when spent", "all instances are stopped" if budget.hard_stop else "new launches are refused"],
     ]
     if budget.cap_micros is not None:

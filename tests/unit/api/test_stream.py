@@ -64,7 +64,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_each_event_comes_once_in_spite_of_late_commits(steps: list[tuple[int, list[int], bool]]) -> None:
+def test_events_arrive_once_despite_late_commits(steps: list[tuple[int, list[int], bool]]) -> None:
     world = World()
     follower = world.follower()
     made: list[str] = []
@@ -82,7 +82,7 @@ def test_each_event_comes_once_in_spite_of_late_commits(steps: list[tuple[int, l
     assert len(came) == len(set(came))
 
 
-def test_a_stream_taken_up_again_misses_nothing() -> None:
+def test_resumed_stream_misses_no_event() -> None:
     world = World()
     first = [world.event() for _ in range(3)]
     world.clock.move(timedelta(seconds=60))
@@ -91,7 +91,7 @@ def test_a_stream_taken_up_again_misses_nothing() -> None:
     assert came == [first[2], *then]
 
 
-def test_without_an_id_it_begins_now() -> None:
+def test_stream_without_an_id_starts_now() -> None:
     world = World()
     world.event()
     world.clock.move(timedelta(seconds=1))
@@ -101,7 +101,7 @@ def test_without_an_id_it_begins_now() -> None:
     assert [event.id for event in follower.turn()] == [id]
 
 
-def test_a_long_past_comes_in_bounded_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_events_are_read_in_bounded_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "ROWS", 3)
     monkeypatch.setattr(stream, "PAGES_PER_TURN", 2)
     world = World()
@@ -118,7 +118,7 @@ def test_a_long_past_comes_in_bounded_turns(monkeypatch: pytest.MonkeyPatch) -> 
     assert came == made
 
 
-def test_streams_are_counted_bounded_and_end_with_the_server() -> None:
+def test_streams_are_limited_and_end_with_the_server() -> None:
     async def scene() -> None:
         streams = Streams(1, 1)
         streams.shares.enter(ANN)
@@ -137,7 +137,7 @@ def test_streams_are_counted_bounded_and_end_with_the_server() -> None:
     asyncio.run(scene())
 
 
-def test_a_silent_stream_beats_and_ends_with_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_stream_sends_heartbeats_and_ends_with_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "POLL_SECONDS", 0.001)
     monkeypatch.setattr(stream, "HEARTBEAT_SECONDS", 0.003)
     asked: list[int] = []

@@ -55,7 +55,7 @@ def said(home: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.Captur
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_what_cannot_be_meant_is_told(said: Said, words: tuple[str, ...], sentence: str) -> None:
+def test_contradictory_input_is_refused(said: Said, words: tuple[str, ...], sentence: str) -> None:
     code, out, err = said(*words)
     assert (code, out) == (2, "")
     assert err.startswith(f"error: {sentence}")
@@ -77,7 +77,7 @@ def test_what_cannot_be_meant_is_told(said: Said, words: tuple[str, ...], senten
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_filter_that_leaves_nothing_is_named(said: Said, words: tuple[str, ...], filter: str) -> None:
+def test_filter_without_results_is_named(said: Said, words: tuple[str, ...], filter: str) -> None:
     code, out, err = said(*words, "--json")
     assert (code, out) == (0, "[]\n")
     assert f"No offer is left: `{filter}` removed the last" in err

@@ -36,7 +36,7 @@ def test_table_and_json_show_the_same_price(seed: int, currency: str, per: Perio
 
 @settings(deadline=None)
 @given(seed=SEEDS, currency=CURRENCIES, per=PER, each=st.booleans())
-def test_a_price_is_rounded_once_from_the_stored_one(
+def test_price_is_rounded_once_from_the_stored_price(
     seed: int, currency: str, per: Period, each: bool
 ) -> None:
     for offer in random_offers(Random(seed), 20):

@@ -32,11 +32,11 @@ def shaped(offer: Offer, currency: str = "USD", on: date = ON) -> OfferShape:
     return shape_offer(offer, currency=currency, per="hour", rates=RATES, on=on)
 
 
-def test_the_promised_fields_are_there() -> None:
+def test_published_fields_exist() -> None:
     assert [name for name in PROMISED if name not in OfferShape.__struct_fields__] == []
 
 
-def test_an_offer_in_the_currency_and_period_asked_for() -> None:
+def test_offer_is_converted_to_currency_and_period() -> None:
     shape = shaped(offer())
     assert (shape.price_micros, shape.price_per_gpu_micros) == (23_600_000, 2_950_000)
     assert shape.price_usd_per_hour == 23.6
@@ -52,7 +52,7 @@ def test_an_offer_in_the_currency_and_period_asked_for() -> None:
     assert yuan.price_usd_per_hour == 23.6
 
 
-def test_what_is_not_known_is_null() -> None:
+def test_unknown_values_are_null() -> None:
     shape = shaped(
         offer(
             standing="unknown", quoted=None, price_micros_per_month=None, gpu="", gpu_count=None, vcpus=None

@@ -16,8 +16,7 @@ from teraflock.words.text import details_text
 _KEY: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?")
 HELP: Final = """Change the labels of an instance: `key=value` sets one, `key-` removes one.
 
-Without changes, show the labels. `tera bill --by label` uses the labels of the time: earlier charges keep the old
-labels.
+Without changes, show the labels. Earlier charges keep the old labels in `tera bill --by label`.
 
 \b
 Examples:

@@ -96,7 +96,7 @@ def _generate(path: Path) -> None:
     if done.returncode:
         raise Unavailable(
             "`ssh-keygen` could not generate a key",
-            hint="Generate one with `ssh-keygen -t ed25519`, or name one with `--ssh-key`",
+            hint="Generate one with `ssh-keygen -t ed25519`, or name one with `--key`",
             context={"stderr": done.stderr},
         )
 
