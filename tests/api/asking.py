@@ -1,4 +1,4 @@
-"""A cloud to ask, in this process: two tenants with all roles, things of each kind, and no socket between."""
+"""A server in this process, without a socket, with two tenants, all roles and one object of each kind."""
 
 import asyncio
 import re
@@ -40,7 +40,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Asking:
-    """The API of a cloud, asked without a socket."""
+    """Sends requests to the API without a socket."""
 
     def __init__(self, cloud: Cloud) -> None:
         self.application = Application(cloud.services)
@@ -81,7 +81,7 @@ class Asking:
         parted = [content[at : at + 65_536] for at in range(0, len(content), 65_536)] or [b""]
 
         async def receive() -> Any:
-            if not parted:  # the asker stays until the answer is whole
+            if not parted:  # the client stays until the response is complete
                 await asyncio.Event().wait()
             part = parted.pop(0)
             return {"type": "http.request", "body": part, "more_body": bool(parted)}
@@ -100,7 +100,7 @@ class Asking:
 
 
 def check_declared(method: str, path: str, code: str) -> None:
-    """An error must be one that the route declares, and so one that docs/openapi.json promises."""
+    """Check that the route declares an error code, so that docs/openapi.json documents it."""
     for route in ROUTES:
         pattern = re.sub(r"\\{\w+\\}", "[^/]+", re.escape(route.path))
         if route.method == method and re.fullmatch(pattern, path):
@@ -110,7 +110,7 @@ def check_declared(method: str, path: str, code: str) -> None:
 
 
 class House(Asking):
-    """A server without a socket. Loops stand still unless they are started."""
+    """A server without a socket. Its loops run only in `settle`."""
 
     def __init__(self, home: Path, settings: Settings = SETTINGS) -> None:
         self.cloud = Cloud(Place(home), settings)
@@ -121,7 +121,7 @@ class House(Asking):
         self.cloud.stop()
 
     def settle(self) -> None:
-        """Let the loops work until nothing is left to do."""
+        """Run the loops until nothing is left to do."""
         from teraflock.reconcile import store
 
         loops = self.cloud.loops
@@ -134,11 +134,11 @@ class House(Asking):
             with self.cloud.database.read() as tx:
                 if store.next_due_in_all_projects(tx) is None:
                     return
-        raise AssertionError("the loops do not come to rest")
+        raise AssertionError("the loops do not settle")
 
 
 class Tenants(msgspec.Struct, frozen=True, kw_only=True):
-    """Keys by who holds them, and the ids of what the first tenant has."""
+    """API keys by their holder, and the ids of the first tenant's objects."""
 
     keys: dict[str, str]
     ids: dict[str, str]
@@ -206,7 +206,7 @@ BOOK = "- {from: 2026-01-01, currency: USD, gpu: {V100: 3/hour}, vcpu: 0.01/hour
 
 
 def _put_on_the_books(house: House, operator: str, ids: dict[str, str]) -> None:
-    """Prices, what the instance cost so far, a month that is bought, a budget."""
+    """Set prices and a budget, charge an instance, and buy a month."""
     assert house.ask("PUT", "/v1/prices", operator, body={"text": BOOK}).status == 200
     BillLoop(house.cloud.services.nouns.bills, house.cloud.clock).turn()
     bills = house.cloud.services.nouns.bills

@@ -1,4 +1,4 @@
-"""A furnished house, made once; each test gets a copy."""
+"""A server with data. It is built once; each test gets a copy."""
 
 from collections.abc import Iterator
 from pathlib import Path

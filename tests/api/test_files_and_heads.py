@@ -1,4 +1,4 @@
-"""Files of instances as tar, HEAD beside GET, filters with repeated names, and the document the server serves."""
+"""Files of instances as tar, HEAD requests, repeated query parameters, and the served OpenAPI document."""
 
 import io
 import tarfile

@@ -1,4 +1,4 @@
-"""A create sent twice is done once: one after the other, at the same time, and after a fault between the two."""
+"""A request that creates something is carried out once: if retried, sent concurrently, or interrupted."""
 
 import sqlite3
 import threading
@@ -52,7 +52,7 @@ MAKE_NOTHING = {
     "show_quote", "preview_purchase", "verify_bills", "upgrade_purchase", "acknowledge_notice",
     "stop_any_instance", "start_any_instance", "estimate_workload", "make_plan",
 }  # fmt: skip
-"""These bring something into a state, or only look. Whatever else is posted makes something."""
+"""POST requests that set a state or only read. All other POST requests create something."""
 
 
 def test_every_create_accepts_an_idempotency_key() -> None:
@@ -97,7 +97,7 @@ def test_retry_gets_the_same_response(house: House, tenants: Tenants, name: str)
 
 
 def month_that_is_over(house: House) -> str:
-    """The present one, after the books were kept by somebody whose clock is ahead."""
+    """This month, after charges were booked by a server whose clock is ahead."""
     ahead = FixedClock(house.cloud.clock.now() + timedelta(days=40))
     assert BillService(house.cloud.database, ahead, Rates([])).turn()
     return house.cloud.services.nouns.bills.month_now()

@@ -1,4 +1,4 @@
-"""An invoice over the API: issued once, and sent as a page or as a PDF to who may see bills."""
+"""Invoices over the API: issued once, and sent as HTML or PDF to those who may see bills."""
 
 from tests.api.asking import House, Tenants
 from tests.api.test_idempotency import month_that_is_over

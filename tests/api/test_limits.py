@@ -1,4 +1,4 @@
-"""What one tenant may take of the server at a time, how often it may ask, and what of that is in the log."""
+"""Limits per tenant: shares of the server, rates of requests, and log lines about refusals."""
 
 import asyncio
 import logging
@@ -36,7 +36,7 @@ def opened(furnished: tuple[Path, Tenants], tmp_path: Path) -> Iterator[Opened]:
 
 
 class Held:
-    """Calls that wait until they are let go."""
+    """Calls that block until they are released."""
 
     def __init__(self) -> None:
         self.begun = threading.Semaphore(0)
@@ -50,7 +50,7 @@ class Held:
 
 @contextmanager
 def asking(house: House) -> Iterator[Callable[..., "asyncio.Task[Answer]"]]:
-    """Requests that are under way at the same time."""
+    """Concurrent requests."""
     loop = house._loop
 
     def ask(method: str, target: str, key: str, body: object) -> "asyncio.Task[Answer]":
@@ -66,7 +66,7 @@ def finished(house: House, task: "asyncio.Task[Answer]") -> Answer:
 
 
 def begin(house: House, held: Held, count: int) -> None:
-    """Let the loop run until so many calls are waiting."""
+    """Run the event loop until this many calls are waiting."""
 
     async def until() -> None:
         for _ in range(count):
@@ -239,7 +239,7 @@ def test_owner_cannot_create_unlimited_projects_or_lock_out_the_operator(
 def test_reads_from_postgresql_leave_threads_for_others(
     tmp_path: Path, postgres_address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There reads run in threads as well."""
+    """On PostgreSQL, reads also run in threads."""
     house = House(tmp_path / "house", msgspec.structs.replace(SETTINGS, database=postgres_address, threads=4))
     held = Held()
     try:
@@ -275,7 +275,7 @@ PLAN = {"hours": 1}
 
 
 def test_plans_of_one_tenant_do_not_block_others(opened: Opened, tenants: Tenants) -> None:
-    """One of two processes is the share of an organisation; the rest waits, in a bounded line."""
+    """An organisation gets one of two processes. The rest waits in a bounded queue."""
     house = opened(planners=2)
     held = Held()
 
@@ -304,7 +304,7 @@ def test_plans_of_one_tenant_do_not_block_others(opened: Opened, tenants: Tenant
 
 
 def first_answers(house: House, tasks: "list[asyncio.Task[Answer]]", count: int) -> list[Answer]:
-    """The answers to the first so many that are answered."""
+    """The first `count` responses."""
 
     async def some() -> list[Answer]:
         found: list[Answer] = []
@@ -318,5 +318,5 @@ def first_answers(house: House, tasks: "list[asyncio.Task[Answer]]", count: int)
 
 
 def waited(house: House, wait: Callable[..., bool]) -> bool:
-    """Wait in a thread while the requests go on."""
+    """Wait in a thread while the requests continue."""
     return house._loop.run_until_complete(asyncio.to_thread(wait, timeout=60))

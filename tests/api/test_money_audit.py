@@ -1,4 +1,4 @@
-"""Acts on money are in the audit log with names and amounts; purchases need a right or a limit; a cap holds."""
+"""Money actions are in the audit log with names and amounts. Purchases need a permission or a limit. Caps hold."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What operators do with tenants' instances and organisations, and what tenants see of it."""
+"""Actions of operators on tenants' instances and organisations, and what tenants see of them."""
 
 import json
 
@@ -10,7 +10,7 @@ from teraflock.reconcile.organisations import OrganisationLoop
 
 
 def settle(house: House) -> None:
-    """Loops of instances and of organisations, until both have nothing left to do."""
+    """Run the loops of instances and organisations until nothing is left to do."""
     nouns = house.cloud.services.nouns
     loop = OrganisationLoop(house.cloud.database, nouns.tenants.organisations, nouns.instances)
     for _ in range(4):
@@ -182,7 +182,7 @@ def test_suspended_organisation_is_stopped_and_can_only_read(house: House, tenan
 
 
 def test_launch_during_a_suspension_is_stopped(house: House, tenants: Tenants) -> None:
-    """A launch may commit just before; nobody has to be asked again."""
+    """A launch that commits just before the suspension is stopped without another request."""
     ask(house, tenants, "owner", "POST /v1/instances", {"name": "late", "shape": {"vcpus": 1}})
     suspend(house, tenants, "suspended", "unpaid")
     settle(house)

@@ -1,4 +1,4 @@
-"""Pages are kept from one request to the next; whatever happens to instances, they are as if read anew."""
+"""Pages are cached between requests. Whatever happens to instances, a cached page equals a fresh one."""
 
 from collections.abc import Callable
 from typing import Any
@@ -38,7 +38,7 @@ ACTS: dict[str, Act] = {
 
 
 def one_step(house: House) -> None:
-    """Lease what is due, and do the work on one of it only."""
+    """Lease what is due, and advance only one instance."""
     loop = house.cloud.loops.instances
     leased = loop.lease()
     if leased:

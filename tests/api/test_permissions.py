@@ -1,4 +1,4 @@
-"""Every operation of the API × every kind of key. The rules stand here a second time, by hand.
+"""Every operation of the API × every kind of key. The rules are repeated here by hand.
 
 The operations come from the OpenAPI document: one that is not in `RULES` fails, and so does a rule without one.
 Whoever may not is told nothing and changes nothing: the database is compared, row by row.
@@ -28,14 +28,14 @@ HOUSE = frozenset({"operator"})
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
     may: frozenset[str]
-    """Of those asking about acme's project. For lists without a project: who gets an answer of their own."""
+    """Who may act on acme's project. For lists without a project: who gets a list of their own."""
     path: dict[str, str] = {}
     query: str = ""
     body: Any = None
     own: frozenset[str] = frozenset()
-    """Who gets an answer, but sees nothing of acme's project in it."""
+    """Who gets a response without anything of acme's project."""
     states: frozenset[int] = frozenset()
-    """Answers besides 2xx that only those get who may: there is no such month, or not yet."""
+    """Statuses besides 2xx that only authorised clients get, for example for a month that does not exist."""
 
 
 IN = "project={project}"
@@ -197,7 +197,7 @@ def test_only_health_and_the_document_are_public() -> None:
 def unchanged_house(
     furnished: tuple[Path, Tenants], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[House]:
-    """One for all that change nothing."""
+    """One server for all operations that change nothing."""
     house = copied(furnished[0], tmp_path_factory.mktemp("read") / "house")
     yield house
     house.close()
@@ -228,7 +228,7 @@ def test_unauthorised_requests_reveal_and_change_nothing(
     assert contents(unchanged_house) == before
 
 
-STREAM = "follow_events"  # has no end: tests/story follows one
+STREAM = "follow_events"  # endless; tested in tests/story
 ALLOWED = [
     (name, who) for name, rule in RULES.items() if name != STREAM for who in sorted(rule.may | rule.own)
 ]
@@ -287,7 +287,7 @@ def asked(house: House, tenants: Tenants, name: str, who: str | None) -> Answer:
 
 
 def contents(house: House) -> list[str]:
-    """All that the database holds, but for what reading it changes: nothing."""
+    """The contents of the database, without what reading changes."""
     connection = sqlite3.connect(house.cloud.at.folder / "cloud.db")
     try:
         return sorted(connection.iterdump())

@@ -1,4 +1,4 @@
-"""The planner over the API: the JSON of the CLI, the sentences of the CLI, and nothing of the server's own files."""
+"""The planner over the API: the same JSON and errors as the CLI, and no access to the server's files."""
 
 import gc
 from collections.abc import Callable, Iterator, Mapping
@@ -51,11 +51,11 @@ def tera(
         return ending.value.code, out, err.decode()
 
     yield run
-    gc.enable()  # a command that plans switches it off, and ends
+    gc.enable()  # a command that plans disables it and exits
 
 
 def same(answer: Answer, told: tuple[int, bytes, str]) -> None:
-    """Either the same JSON, or the same sentence and hint."""
+    """Check for the same JSON, or for the same error and hint."""
     code, out, err = told
     if code in (0, 3):
         assert answer.status == 200, answer
@@ -68,7 +68,7 @@ def same(answer: Answer, told: tuple[int, bytes, str]) -> None:
 
 
 def options(words: Mapping[str, Any]) -> list[str]:
-    """The words of a request as the options of a command."""
+    """The fields of a request as the options of a command."""
     found: list[str] = []
     for name, value in words.items():
         option = f"--{name.replace('_', '-')}"
@@ -155,7 +155,7 @@ FILTERS = st.fixed_dictionaries(
 def test_offers_are_those_of_the_cli(
     planner: House, keys: dict[str, str], tera: Told, words: dict[str, Any]
 ) -> None:
-    """Whether the store answers, or the memory."""
+    """Whether the database answers, or the cache."""
     told = tera("offers", *options(words), "--json")
     target = f"/v1/offers?{urlencode(words, doseq=True)}"
     same(planner.ask("GET", target, keys["tenant"]), told)

@@ -1,4 +1,4 @@
-"""The pages made from the code are current, and the document of the API is sound."""
+"""The generated pages are current, and the OpenAPI document is valid."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Requests as they should not be: each gets one clear answer in one form, and nothing is left behind."""
+"""Invalid requests: each gets one clear error in one format, and has no side effects."""
 
 import logging
 from pathlib import Path
@@ -177,7 +177,7 @@ def test_metrics_are_public_if_the_setting_is_on(house: House) -> None:
     assert house.ask("GET", "/metrics").status == 200
 
 
-# Whatever comes, it is answered and not stumbled over -----------------------------------------------------------------
+# Any input gets a response and never a server error -----------------------------------------------------------------
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=80)
 JSON = st.recursive(
@@ -220,7 +220,7 @@ EXPECTED = set(STATUS_BY_CODE.values()) - {500, 502, 503}
 
 
 def encoded(value: object) -> bytes:
-    """As JSON, half characters too."""
+    """As JSON, including lone surrogates."""
     import json
 
     return json.dumps(value).encode()
@@ -268,7 +268,7 @@ def test_no_path_query_or_header_causes_a_server_error(
     part = quote(word, safe="", errors="replace")
     from urllib.parse import unquote
 
-    decoded = unquote(part)  # as a server hands it on
+    decoded = unquote(part)  # as a server passes it on
     if "?" not in decoded and "#" not in decoded:
         for target in (f"/v1/instances/{decoded}", f"/v1/images/{decoded}", f"/v1/projects/{decoded}/usage"):
             assert house.ask("GET", target, owner).status in (200, 404, 400, 403, 405)
@@ -286,7 +286,7 @@ FAR = ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59-14:00")
 
 @pytest.mark.parametrize("far", FAR)
 def test_time_out_of_range_is_refused(house: House, tenants: Tenants, far: str) -> None:
-    """One announcement with such an end made every later request of everybody fail."""
+    """Regression: one announcement with such an end made every later request fail."""
     operator, owner = tenants.keys["operator"], tenants.keys["owner"]
     asked = (
         house.ask("POST", "/v1/announcements", operator, body={"text": "hello", "until": far}),

@@ -1,5 +1,5 @@
-"""schemathesis against the whole API: whatever the document allows is taken, whatever it does not is refused, no answer
-is other than declared, and nothing makes the server stumble."""
+"""schemathesis tests of the whole API: the server accepts what the document allows, refuses the rest, sends only
+declared responses, and never fails with a server error."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ CONFIG = {
     "seed": SEED,
     "headers": {},
     "checks": {
-        # 422: well formed, but it cannot be, such as an image that nobody has; 409 and 404: not now, not there
+        # 422: well-formed but impossible, such as an unknown image; 409 and 404: a conflict, or not found
         "positive_data_acceptance": {"expected-statuses": ["2xx", "403", "404", "409", "422"]},
         "negative_data_rejection": {
             "expected-statuses": ["400", "401", "403", "404", "405", "413", "415", "422"]
@@ -35,7 +35,7 @@ CONFIG = {
 
 
 class Served:
-    """What is asked: the document, and behind it the house of the test that runs."""
+    """The tested application: the document, and the server of the current test."""
 
     house: House | None = None
 
@@ -54,7 +54,7 @@ SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", SERVED, config=schemath
 NAMES = {
     operation["operationId"] for methods in document()["paths"].values() for operation in methods.values()
 }
-ENDLESS = {"follow_events"}  # what it refuses is tested by the permissions
+ENDLESS = {"follow_events"}  # refusals are tested in test_permissions.py
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def asked(furnished: tuple[Path, Tenants], tmp_path_factory: pytest.TempPathFact
     "name", sampled(sorted(NAMES - ENDLESS), every=12, because="dozens of requests for each operation")
 )
 def test_api_matches_its_document(name: str, asked: str) -> None:
-    """Cases are made here and not by `SCHEMA.parametrize`, which makes them all while tests are collected."""
+    """Cases are generated here, because `SCHEMA.parametrize` generates them all during collection."""
 
     @settings(
         max_examples=EXAMPLES,

@@ -1,4 +1,4 @@
-"""An import that waits half way, until the test lets it go: its folder has a pipe among the files."""
+"""An import that pauses half way until the test continues it. Its folder contains a named pipe."""
 
 import errno
 import os
@@ -13,13 +13,13 @@ from tests.unit.offer.catalogs import own
 
 from teraflock.offer.importers.own import NEEDED
 
-ROWS_BEFORE = 2500  # more than are handed to the database at a time, so that some are written already
+ROWS_BEFORE = 2500  # more than one batch, so that some are already in the database
 HEADER = ",".join(NEEDED) + "\n"
 ROW = "aws,T4,1,on-demand,9,USD,hour\n"
 
 
 class PausedImport:
-    """The import has read its first file, and waits for the second."""
+    """An import that has read its first file and waits for the second."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", pipe: int) -> None:
         self.process = process
@@ -27,12 +27,12 @@ class PausedImport:
         self._write(HEADER)
 
     def write(self, rows: int) -> None:
-        """Let it read so many rows more. Raises `BrokenPipeError` once it has stopped reading."""
+        """Let it read this many more rows. Raises `BrokenPipeError` if it has stopped reading."""
         for _ in range(rows):
             self._write(ROW)
 
     def end(self) -> None:
-        """No more rows follow."""
+        """End the file."""
         if self._pipe is not None:
             os.close(self._pipe)
             self._pipe = None
@@ -62,13 +62,13 @@ def paused_import(tera: Tera, folder: Path, price: str) -> Iterator[PausedImport
 
 
 def _opened_by_both(pipe: Path, process: "subprocess.Popen[bytes]") -> int:
-    """The writing end, as soon as the import has opened the other."""
+    """The writing end of the pipe, once the import has opened the other."""
     until = time.monotonic() + SECONDS_MAX
     while time.monotonic() < until and process.poll() is None:
         try:
             end = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
         except OSError as error:
-            if error.errno != errno.ENXIO:  # nobody reads yet
+            if error.errno != errno.ENXIO:  # not open for reading yet
                 raise
             time.sleep(0.002)
         else:

@@ -1,4 +1,4 @@
-"""Words nobody knows, filters that leave nothing: what the user is told, where, and with which exit code."""
+"""Unknown names and filters without results: the message, its stream, and the exit code."""
 
 import pytest
 from tests.story.tera import Tera

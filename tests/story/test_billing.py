@@ -1,4 +1,4 @@
-"""A lab puts a price on its cards: quotes, costs beside instances, a bill, its proof, a budget, credits, an export."""
+"""A lab sets prices: quotes, prices of instances, a bill and its verification, a budget, credits, an export."""
 
 import csv
 import json
@@ -47,7 +47,7 @@ def told(cloud: Cloud, *words: str) -> Any:
 
 
 def until(cloud: Cloud, holds: Any, *words: str) -> Any:
-    """Ask until it is so: the loop of the books turns every other second."""
+    """Poll until it is true. The billing loop runs every two seconds."""
     for _ in range(100):
         answer = told(cloud, *words)
         if holds(answer):

@@ -158,7 +158,7 @@ def test_events_are_streamed(server: Server) -> None:
 
 
 def test_budget_events_are_streamed(tmp_path: Path) -> None:
-    """A level that is reached and an end that is near are told when the budget is set, to whoever follows events."""
+    """Setting a budget sends an event for each reached level and for a near end."""
     came: list[EventAnswer] = []
     with running(tmp_path / "home") as server:
         server.furnish()
@@ -172,7 +172,7 @@ def test_budget_events_are_streamed(tmp_path: Path) -> None:
             me.budgets.set(BudgetRequest(micros=1, levels=(50, 100), hard_stop=True))
             for event in follower.events.follow(after=seen):
                 came += [event] if event.kind.startswith("budget.") else []
-                if len(came) == 3:  # of one moment, so in any order
+                if len(came) == 3:  # at the same moment, so in any order
                     break
     assert {(event.kind, event.details["level"]) for event in came} == {
         ("budget.reached", 50),

@@ -1,4 +1,4 @@
-"""Someone uses the cloud from the command line: a server with the simulated engine, and every command."""
+"""A tenant uses the command line: every command, with the simulated engine."""
 
 import json
 import signal
@@ -203,7 +203,7 @@ def test_errors_are_one_sentence_without_side_effects(
 
 
 def test_ssh_gets_the_host_key_and_never_prompts(cloud: Cloud, tmp_path: Path) -> None:
-    """The simulated engine has nobody to log in to, and says so."""
+    """The simulated engine has no SSH, and the error says so."""
     cloud.ok("launch", "--name", "sim", "--wait")
     assert "SIMULATED" in cloud.fails("ssh", "sim").err
     assert "SIMULATED" in cloud.fails("cp", "x", "sim:").err

@@ -1,4 +1,4 @@
-"""The house goes up, down and away; cut off anywhere, it goes on from there."""
+"""`tera up`, `down` and `purge`, also after interruptions."""
 
 import json
 import os
@@ -76,7 +76,7 @@ def test_down_stops_and_up_restores_everything(cloud: Cloud) -> None:
     assert servers_of(cloud.home) == []
     assert "The server was not running" in cloud.ok("down").out
     assert "make up" in cloud.fails("ps").hint
-    cloud.more = {"HOME": cloud.more["HOME"]}  # the second time nothing need be said: it is written down
+    cloud.more = {"HOME": cloud.more["HOME"]}  # the second time no setting is needed: it is stored
     assert "SIMULATED" in cloud.ok("up").out
     assert [each["name"] for each in cloud.ok("ps", "--json").json] == ["kept"]
 
@@ -153,7 +153,7 @@ def test_running_server_of_another_home_is_reported(cloud: Cloud) -> None:
     assert cloud.more["TERA_LISTEN"] in refused.err
     assert "make down" in refused.hint
     cloud.ok("down")
-    cloud.ok("up")  # the commands follow it: it is the same house
+    cloud.ok("up")  # the commands use it: it is the same installation
     assert cloud.ok("ps", "--json").json == []
     cloud.ok("purge", "--yes")
     assert not cloud.home.exists()

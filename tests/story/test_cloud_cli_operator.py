@@ -1,4 +1,4 @@
-"""A day of the operator on the command line: who runs what, stop it with a reason, suspend, back up, restore."""
+"""An operator uses the command line: lists and stops instances with a reason, suspends, backs up, restores."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Someone runs jobs from the command line: exit codes, `--rm`, time limits, files, labels, filters."""
+"""A tenant runs jobs from the command line: exit codes, `--rm`, time limits, files, labels, filters."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Someone who needs a GPU compares clouds, offline, from the first command on."""
+"""A new user compares GPU offers, offline."""
 
 import csv
 import io

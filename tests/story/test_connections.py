@@ -1,4 +1,4 @@
-"""A real server and clients that hold connections open: nobody else is kept from being answered.
+"""A real server and clients that hold connections open: other clients still get responses.
 
 Clients come from several addresses of the loopback network. Nothing here measures time: what must end is waited for.
 """
@@ -20,7 +20,7 @@ from teraflock.wire.instance import LaunchRequest
 from teraflock.wire.organisation import OrganisationRequest
 
 HALF = b"GET / HTTP/1.1\r\nHost: x\r\nX-a: "
-SECONDS_MAX = 60.0  # for a machine that is busy with other tests
+SECONDS_MAX = 60.0  # long enough for a machine that is busy with other tests
 FEW_FILES = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (400, 400));"
 
 
@@ -36,7 +36,7 @@ def many_files() -> Iterator[None]:
 def half_open(
     server: Server, addresses: list[str], each: int, sends: bytes = HALF
 ) -> Iterator[list[socket.socket]]:
-    """Connections that never finish the head of a request."""
+    """Connections that never finish their request headers."""
     with ExitStack() as kept:
         found = []
         for number in range(each * len(addresses)):
@@ -51,11 +51,11 @@ def _send(sock: socket.socket, data: bytes) -> None:
     try:
         sock.sendall(data)
     except OSError:
-        return  # refused already
+        return  # already refused
 
 
 def is_closed(sock: socket.socket) -> bool:
-    """Waits until the server has closed it."""
+    """Wait until the server has closed the connection."""
     try:
         while sock.recv(4096):
             continue
@@ -89,7 +89,7 @@ def asked(server: Server, source: str, path: str = "/v1/health") -> int:
 
 
 def log_of(server: Server) -> str:
-    """What the server wrote, once it has ended."""
+    """The server's output, after it has ended."""
     assert server.process is not None
     process = server.process
     process.send_signal(signal.SIGTERM)
@@ -127,7 +127,7 @@ def test_full_server_closes_the_longest_idle_connection(tmp_path: Path) -> None:
 
 
 def test_loops_continue_when_all_connections_are_taken(tmp_path: Path) -> None:
-    """With few files: what was seen to stop the loops is 'Too many open files'."""
+    """Runs with few file descriptors: 'Too many open files' used to stop the loops."""
     server = Server(tmp_path / "home", TERA_HEAD_SECONDS="300")
     server.code = FEW_FILES + server.code
     server.start()
@@ -162,7 +162,7 @@ def test_missing_bodies_and_endless_headers_time_out(tmp_path: Path) -> None:
 
 
 def test_blank_lines_do_not_keep_a_connection_open(tmp_path: Path) -> None:
-    """Bytes between requests that are no request: uvicorn alone would forget its timer over them."""
+    """Bytes between requests that are not a request. uvicorn alone would reset its timer on them."""
     with (
         running(tmp_path / "home") as server,
         socket.create_connection(("127.0.0.1", server.port), SECONDS_MAX) as sock,

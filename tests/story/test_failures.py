@@ -1,4 +1,4 @@
-"""Full and shut disks, broken files, interruptions: one clear error, nothing lost, nothing half-written."""
+"""Full and read-only disks, broken files, interruptions: one clear error, no lost or partial data."""
 
 import os
 import resource

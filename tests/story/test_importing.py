@@ -1,4 +1,4 @@
-"""Prices of one's own: taken in, replaced, looked up, and how they went."""
+"""Imported offers: import, replace, look up, and price history."""
 
 import json
 import os

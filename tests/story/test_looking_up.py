@@ -1,4 +1,4 @@
-"""Looking things up: cards, clouds, exchange rates, completion."""
+"""GPU models, providers, exchange rates, and shell completion."""
 
 from pathlib import Path
 
@@ -68,7 +68,7 @@ def test_rates_are_shown_replaced_and_reset(tera: Tera, tmp_path: Path) -> None:
 
 
 def test_own_rates_lose_no_offer(newcomer: Tera, tmp_path: Path) -> None:
-    """A table that does not name the yuan, put in place before the first look."""
+    """Rates without the yuan, set before the first command."""
     mine = tmp_path / "mine.csv"
     mine.write_text("date,currency,per_usd,source\n2020-01-01,EUR,0.9,my bank\n")
     newcomer.ok("rates", "import", mine)
@@ -123,7 +123,7 @@ def test_completion_scripts(tera: Tera, shell: str) -> None:
 
 
 def completed(tera: Tera, *words: str) -> Done:
-    """What a shell is offered for the last of the words."""
+    """The completions of the last word."""
     line = {"COMP_WORDS": " ".join(("tera", *words)), "COMP_CWORD": str(len(words))}
     return tera.run(more={"_TERA_COMPLETE": "bash_complete", **line})
 

@@ -1,4 +1,4 @@
-"""Someone asks a server what a job costs, with the typed client; and the server ends, in good order or not."""
+"""Plans over the API with the typed client, and the end of the server, clean or killed."""
 
 import signal
 import time
@@ -73,7 +73,7 @@ def planners(server: Server) -> list[int]:
 
 
 def is_running(pid: int) -> bool:
-    """A process that ended and is not reaped does not run."""
+    """Whether a process runs. A zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:

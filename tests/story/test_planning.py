@@ -1,4 +1,4 @@
-"""Someone plans a machine: the three cases of the users' documents, own servers, and what cannot be done."""
+"""A user plans a machine: three documented cases, own hosts, and impossible plans."""
 
 from collections import Counter
 from pathlib import Path
@@ -301,6 +301,6 @@ def test_tensor_parallel_plan_is_marked_as_computed(tera: Tera) -> None:
     assert all(choice["gpu_count"] % 4 == 0 for choice in plan["choices"])
     assert any("tensor parallelism is computed, not measured" in warning for warning in plan["warnings"])
     assert "tensor_parallel" in plan["rejected_counts"]
-    assert tera.run(*job).code == 3  # whole, it fits on no card of the catalog
+    assert tera.run(*job).code == 3  # unsharded, it fits on no GPU model of the catalog
     refused = tera.run("plan", "resnet50", "--batch", "8", "--steps", "9", "--tensor-parallel", "2")
     assert (refused.code, "transformer blocks" in refused.err) == (2, True)

@@ -1,4 +1,4 @@
-"""What a tenant keeps in snapshots and sends out of the house costs what was said, by the region it is in."""
+"""Snapshots and traffic to the internet are charged at the quoted prices of their region."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A catalog from the web, on loopback: fetched when it changed, and the old one kept when anything goes wrong."""
+"""A catalog from a web server: downloaded if it changed, and the old one kept if anything fails."""
 
 import hashlib
 from collections.abc import Iterator

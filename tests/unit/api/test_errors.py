@@ -1,4 +1,4 @@
-"""Only the public fields of an error leave the server, with the status of its class."""
+"""An error response has only public fields, and the status of its error class."""
 
 import pytest
 

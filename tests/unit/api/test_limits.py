@@ -1,4 +1,4 @@
-"""The bucket of tokens against a second account of what it should let pass."""
+"""Token buckets, compared with a second calculation of what they should allow."""
 
 import pytest
 from hypothesis import given
@@ -38,7 +38,7 @@ def test_bucket_allows_exactly_burst_and_rate(rate: int, burst: int, asked: list
     for pause, who in asked:
         seconds.now += pause
         tokens = {each: min(burst, have + pause * rate) for each, have in tokens.items()}
-        if abs(tokens[who] - 1) > 1e-6:  # on the edge, rounding decides
+        if abs(tokens[who] - 1) > 1e-6:  # at the boundary, rounding decides
             assert passes(limit, who) == (tokens[who] >= 1)
         else:
             tokens[who] += not passes(limit, who)

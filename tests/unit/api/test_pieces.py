@@ -1,4 +1,4 @@
-"""A long answer reaches its reader whole, piece by piece, and nothing is held for one who has gone."""
+"""Streamed responses arrive completely, and their resources are released when the client disconnects."""
 
 import asyncio
 from collections.abc import Generator
@@ -12,7 +12,7 @@ from teraflock.api.pieces import AHEAD, Gone, Pieces, SentInPieces
 
 
 class Reader:
-    """What the server is to an answer. Goes after `stays` pieces."""
+    """A client that disconnects after `stays` pieces."""
 
     def __init__(self, stays: int = 1_000_000) -> None:
         self.stays = stays
@@ -39,7 +39,7 @@ class Reader:
 
 
 class Source:
-    """Makes `count` pieces, then fails if it is told to."""
+    """Produces `count` pieces, then fails if requested."""
 
     def __init__(self, count: int, fails: bool = False) -> None:
         self.count, self.fails = count, fails

@@ -1,4 +1,4 @@
-"""Lines about refusals: bounded in number, and every refusal is in one of them."""
+"""The log lines about refusals are bounded, and each refusal is counted in one of them."""
 
 import logging
 import re

@@ -1,4 +1,4 @@
-"""A route that says nothing of who may use it cannot be declared, so no server starts with one."""
+"""A route that does not declare who may use it is an error at import."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Shares of the server: bounds hold whatever comes, and nobody waits for ever."""
+"""Shares of the server stay within their bounds, and no request waits forever."""
 
 import asyncio
 

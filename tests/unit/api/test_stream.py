@@ -1,4 +1,4 @@
-"""Whoever follows events meets each once, however late it was committed, and however many there are."""
+"""An event stream delivers each event once, even after late commits and with many events."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -38,7 +38,7 @@ class World:
         self.number = 0
 
     def event(self, *, late: timedelta = timedelta(0), project: str = "prj_1") -> str:
-        """Commit an event that was made that much earlier."""
+        """Commit an event that was created this much earlier."""
         self.number += 1
         number = self.number
         at = self.clock.now() - late
@@ -53,11 +53,9 @@ class World:
 
 STEPS = st.lists(
     st.tuples(
-        st.integers(0, 4000),  # how much time goes by, in milliseconds
-        st.lists(
-            st.integers(0, int(LATE.total_seconds() * 1000) - 1), max_size=3
-        ),  # how late each event comes
-        st.booleans(),  # whether the follower takes its turn
+        st.integers(0, 4000),  # the time that passes, in milliseconds
+        st.lists(st.integers(0, int(LATE.total_seconds() * 1000) - 1), max_size=3),  # the delay of each event
+        st.booleans(),  # whether the stream reads
     ),
     max_size=25,
 )

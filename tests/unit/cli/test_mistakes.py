@@ -1,4 +1,4 @@
-"""What users get wrong with `tera offers`, within this process: the same cases as processes would take long."""
+"""Bad input for `tera offers`, in this process because separate processes would take long."""
 
 from collections.abc import Callable
 from pathlib import Path

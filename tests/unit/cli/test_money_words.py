@@ -1,4 +1,4 @@
-"""How amounts, counts and the details of events are shown."""
+"""Amounts, counts and the details of events as text."""
 
 from teraflock.base.quantities import memory_text
 from teraflock.words.money import amount_column, counted, years_text

@@ -1,4 +1,4 @@
-"""One conversion makes every price: table and JSON show the same digits, whatever the price and the currency."""
+"""Table and JSON show the same digits, because one function converts every price."""
 
 from fractions import Fraction
 from random import Random

@@ -1,4 +1,4 @@
-"""Tables line up and fit, whatever stands in them."""
+"""Tables line up and fit the terminal, whatever they contain."""
 
 import pytest
 from hypothesis import given
@@ -84,7 +84,7 @@ def test_a_chart_draws_every_moment_on_one_scale() -> None:
     first, second = ranges(rows, 60).splitlines()
     assert len(first) <= 60
     assert first.index("├") < first.index("●") < first.index("┤")
-    assert second.index("●") == first.index("┤")  # the same price at the same place
+    assert second.index("●") == first.index("┤")  # equal prices are in the same column
     assert "├" not in second
 
 

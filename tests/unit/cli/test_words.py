@@ -1,4 +1,4 @@
-"""Progress, footers and the width of the page."""
+"""Progress, footers and the width of the output."""
 
 from datetime import date
 

@@ -1,4 +1,4 @@
-"""The client against a server that does as it is told: answers, breaks off, hangs up, or lies."""
+"""The client with a scripted server that answers, breaks off, hangs up, or sends wrong data."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ from teraflock.wire.problem import Problem
 
 
 class Told:
-    """What the server does with one request after the other; the last for all that follow."""
+    """What the server does with each request. The last action repeats."""
 
     def __init__(self) -> None:
         self.acts: list[Callable[[BaseHTTPRequestHandler], None]] = []
@@ -92,7 +92,7 @@ def server(told: Told) -> Iterator[str]:
             try:
                 super().handle()
             except (OSError, ValueError):
-                return  # it was told to break off
+                return  # scripted to break off
 
         def finish(self) -> None:
             try:
@@ -239,7 +239,7 @@ def test_pages_are_read_to_their_end(client: Client, told: Told) -> None:
 
 
 def sse(*events: tuple[str, str]) -> Callable[[BaseHTTPRequestHandler], None]:
-    """A stream that brings these and then breaks off."""
+    """A stream that sends these events and then breaks off."""
 
     def act(handler: BaseHTTPRequestHandler) -> None:
         handler.send_response(200)

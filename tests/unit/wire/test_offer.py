@@ -1,4 +1,4 @@
-"""An offer as JSON and CSV have it: the fields are promised, and money is exact in them."""
+"""Offers as JSON and CSV: the fields are stable, and amounts are exact."""
 
 from datetime import date
 

@@ -1,4 +1,4 @@
-"""What a hostile archive may do here: write plain files below the target, and nothing else."""
+"""A hostile archive can only write plain files below the target."""
 
 import io
 import os
@@ -13,7 +13,7 @@ from teraflock.cli.instance.archive import receive
 
 
 def tar(*members: tuple[str, bytes, bytes | str]) -> Iterator[bytes]:
-    """Members as (name, type, content or target of a link), in pieces of awkward sizes."""
+    """An archive of (name, type, content or link target), in pieces of uneven sizes."""
     whole = io.BytesIO()
     with tarfile.open(fileobj=whole, mode="w") as archive:
         for name, kind, content in members:

@@ -1,4 +1,4 @@
-"""What a command that speaks to a server must not load: the server's own parts, and storage."""
+"""Commands that talk to a server must not import the server or storage."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""From the words of a command to the request that is sent."""
+"""The requests that commands build from their options."""
 
 from pathlib import Path
 from typing import Any, Self
@@ -144,7 +144,7 @@ def test_large_user_data_is_refused_before_sending(tmp_path: Path) -> None:
 
 
 def plan(*choices: tuple[str, str, int]) -> bytes:
-    """A plan as far as it is read: provider, card, count."""
+    """The part of a plan that is read: provider, GPU model, count."""
     offer = {
         "region": "", "zone": "", "gpu_share": 1.0, "gpu_memory_bytes": None, "gpu_memory_total_bytes": None,
         "gpu_fp32_tflops": None, "vcpus": None, "cpu": "", "ram_bytes": None, "disk_gb": None, "network_gbps": None,
@@ -247,7 +247,7 @@ class Server:
     ],
 )
 def test_only_a_change_of_gpus_restarts(shape: ShapeRequest, restarts: bool) -> None:
-    assert changes_cards(Server(), instance(shape=CARDS), shape) is restarts  # type: ignore[arg-type]  # as far as needed
+    assert changes_cards(Server(), instance(shape=CARDS), shape) is restarts  # type: ignore[arg-type]
 
 
 def test_ambiguous_gpu_name_limits_each_model() -> None:

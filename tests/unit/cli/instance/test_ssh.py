@@ -1,4 +1,4 @@
-"""`tera ssh` and `tera cp` become the system's own ssh and scp, told everything."""
+"""`tera ssh` and `tera cp` run the system's ssh and scp with all options they need."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -30,12 +30,12 @@ class Server:
 
 
 class Became(Exception):
-    """In place of this process."""
+    """Raised instead of replacing this process."""
 
 
 @pytest.fixture
 def became(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., list[str]]:
-    """The words that this process becomes."""
+    """The command that would replace this process."""
     monkeypatch.setenv("TERA_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr("teraflock.cli.instance.ssh.connected", lambda project: Server())

@@ -1,4 +1,4 @@
-"""Keys and host keys for the system's ssh: no prompt, no other trust, nothing of the user's touched."""
+"""SSH keys and host keys for the system's ssh: no prompt, no other trusted key, no change to the user's files."""
 
 import stat
 import subprocess
@@ -73,7 +73,7 @@ def test_missing_key_file_is_an_error() -> None:
 
 @pytest.mark.parametrize("folder", ["plain", "with blank", 'per%cent "quoted'])
 def test_ssh_understands_the_options(tmp_path: Path, folder: str) -> None:
-    """Asked with `ssh -G`, which prints what it understood and connects to nobody."""
+    """Uses `ssh -G`, which prints the options it understood and does not connect."""
     home = tmp_path / folder.replace('"', "")
     trusted = ssh_files.trust(home, "ins_1", HOST_KEY)
     assert trusted.read_text() == f"ins_1 {HOST_KEY}\n"
@@ -156,7 +156,7 @@ def test_login_needs_a_running_instance_with_a_host_key(changes: dict[str, objec
 
 
 def test_login_to_an_away_instance_is_tried(capsys: pytest.CaptureFixture[str]) -> None:
-    """The server does not see its host; that says nothing of the guest."""
+    """The server cannot reach the host, but the guest may still answer."""
     away = instance(state="away")
     assert reachable(away) == away.ssh
     assert "Trying to log in anyway" in capsys.readouterr().err

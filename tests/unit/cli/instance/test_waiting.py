@@ -1,4 +1,4 @@
-"""Waiting ends when it should, says how far it is, and gives up in the end."""
+"""A wait ends when the work is done, shows progress, and has a time limit."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,7 +20,7 @@ from teraflock.wire.instance import InstanceAnswer
 
 @pytest.fixture(autouse=True)
 def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Nobody really waits: sleeping moves the clock."""
+    """Sleeping only moves the clock."""
     slept: list[float] = []
     monkeypatch.setattr("teraflock.cli.waiting.time.sleep", slept.append)
     monkeypatch.setattr("teraflock.cli.waiting.time.monotonic", lambda: sum(slept))

@@ -1,4 +1,4 @@
-"""What users write and read: pairs, commands, names, ages, states."""
+"""Parsing and display of pairs, commands, names, ages and states."""
 
 import shlex
 from datetime import UTC, datetime, timedelta
@@ -95,7 +95,7 @@ def test_details_with_spaces_are_quoted() -> None:
 
 @given(st.text(alphabet="ab\n", max_size=30), st.text(alphabet="cd\n", max_size=30), st.integers(0, 30))
 def test_only_new_log_output_is_printed(shown: str, more: str, cut: int) -> None:
-    """Also where the beginning is no longer kept."""
+    """Also if the server no longer has the start."""
     kept = (shown + more)[min(cut, len(shown)) :]
     got = news(shown, kept)
     assert kept.endswith(got)
