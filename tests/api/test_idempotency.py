@@ -50,7 +50,7 @@ def target(name: str, tenants: Tenants) -> str:
 MAKE_NOTHING = {
     "start_instance", "stop_instance", "restart_instance", "resize_instance", "restore_instance", "exec_in_instance",
     "show_quote", "preview_purchase", "verify_bills", "upgrade_purchase", "acknowledge_notice",
-    "stop_any_instance", "start_any_instance", "estimate_workload", "make_plan",
+    "stop_any_instance", "start_any_instance", "estimate_workload", "make_plan", "check_site",
 }  # fmt: skip
 """POST requests that set a state or only read. All other POST requests create something."""
 

@@ -7,12 +7,14 @@ from tests.api.asking import BOOK, House, Tenants
 from tests.api.test_idempotency import month_that_is_over
 from tests.api.test_permissions import OPERATIONS, RULES
 
+MONEY = {"prices", "quotes", "bills", "budgets", "credits", "billing", "purchases", "invoices"}
+"""The tags of routes about money."""
 READS_BY_POST = {"show_quote", "verify_bills", "preview_purchase"}
-"""They change nothing."""
+"""POST requests that change nothing."""
 WRITES = sorted(
     name
     for name, (method, _, operation) in OPERATIONS.items()
-    if operation["tags"] == ["bills"] and method != "GET" and name not in READS_BY_POST
+    if MONEY.issuperset(operation["tags"]) and method != "GET" and name not in READS_BY_POST
 )
 ACTIONS = {
     "set_prices": ("operator", "price.set"),

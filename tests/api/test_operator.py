@@ -326,9 +326,7 @@ def test_timed_out_command_is_reported(house: House, tenants: Tenants) -> None:
 def test_error_about_a_name_hides_the_regular_expression(house: House, tenants: Tenants) -> None:
     answer = ask(house, tenants, "owner", "POST /v1/members", {"name": "x y", "role": "viewer"})
     assert (answer.status, answer.code) == (400, "malformed_request")
-    assert answer.json["detail"] == (
-        "The body cannot be taken: `name` has a character, or a form, that is not allowed there"
-    )
+    assert answer.json["detail"] == ("Invalid request body: `name` has an invalid format or character")
 
 
 def test_hints_name_fields_of_the_api(house: House, tenants: Tenants) -> None:

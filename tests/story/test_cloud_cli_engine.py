@@ -210,7 +210,9 @@ def test_manually_changed_limits_are_restored_and_reported(cloud: RealCloud) -> 
         engine.patch("instances", name, body=by_hand)
         for _ in range(LOOKS_MAX):
             found = _set(engine.get("instances", name))
-            if found == given:  # not immediate: processors are redistributed by requesting one more and one less
+            if (
+                found == given
+            ):  # not immediate: processors are redistributed by requesting one more and one less
                 break
             time.sleep(POLL_SECONDS)
         assert found == given
