@@ -1,7 +1,7 @@
 """Every operation of the API × every kind of key. The rules are repeated here by hand.
 
 The operations come from the OpenAPI document: one that is not in `RULES` fails, and so does a rule without one.
-Whoever may not is told nothing and changes nothing: the database is compared, row by row.
+Unauthorised clients learn nothing and change nothing: the database is compared row by row.
 """
 
 import sqlite3
@@ -222,7 +222,7 @@ def test_unauthorised_requests_reveal_and_change_nothing(
         assert answer.status in (403, 404), (who, answer)
         if who == "other" and "{" in OPERATIONS[name][1] + RULES[name].query:
             assert answer.status == (403 if _of_house(name) else 404), (
-                "that it is there is nobody else's business"
+                "a response reveals that it exists"
             )
         assert b"acme" not in answer.body, who
     assert contents(unchanged_house) == before

@@ -313,7 +313,7 @@ def test_names_never_open_files_of_the_server(
             answer.json["detail"].replace(str(each), "")
             for answer, each in zip(answers, (there, missing), strict=True)
         ]
-        assert told[0] == told[1], "whether a file is there is nobody's business"
+        assert told[0] == told[1], "the response reveals whether a file exists"
 
 
 @pytest.mark.parametrize(

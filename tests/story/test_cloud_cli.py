@@ -267,7 +267,7 @@ def test_only_the_newest_events_are_read(cloud: Cloud) -> None:
     assert told(cloud, "events", "--limit", "2") == told(cloud, "events", "--since", "1h")[-2:]
     assert told(cloud, "events", "--instance", "eventful", "--since", every[-2]["at"]) == every[-2:]
     assert told(cloud, "events", "--since", "2100-01-01") == []
-    assert "is no time" in cloud.fails("events", "--since", "yesterday").err
+    assert "is not a time" in cloud.fails("events", "--since", "yesterday").err
     cloud.ok("delete", "eventful", "--yes")
 
 

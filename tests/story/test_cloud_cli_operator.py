@@ -127,7 +127,7 @@ def test_announcement_is_shown_once_on_stderr(cloud: Cloud, red: Cloud) -> None:
     assert "Only for red" not in seen
     assert "Announcement" not in cloud.ok("ps").err, "the operator wrote it"
     assert "over already" in cloud.fails("announce", "Too late", "--until", "2020-01-01").err
-    assert "Did you mean `list`?" in cloud.fails("announce", "lst").err, "a slip is told to nobody"
+    assert "Did you mean `list`?" in cloud.fails("announce", "lst").err, "a mistyped command was announced"
     ids = [each["id"] for each in cloud.ok("announce", "list", "--json").json]
     assert "red-lab" in cloud.ok("announce", "list").out
     for id in ids:

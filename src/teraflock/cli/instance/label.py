@@ -53,7 +53,7 @@ def parse_changes(texts: tuple[str, ...]) -> dict[str, str | None]:
         key, is_pair, value = text.partition("=")
         if not is_pair and not text.endswith("-"):
             raise BadInput(
-                f"`{text}` is not a change of a label", hint="Write `key=value`, or `key-` to remove it"
+                f"`{text}` is not a label change", hint="Write `key=value`, or `key-` to remove it"
             )
         key = key if is_pair else text[:-1]
         if not key:
