@@ -109,7 +109,7 @@ def check_declared(method: str, path: str, code: str) -> None:
     assert code in ("not_found", "method_not_allowed", "malformed_request")
 
 
-class House(Asking):
+class ApiServer(Asking):
     """A server without a socket. Its loops run only in `settle`."""
 
     def __init__(self, home: Path, settings: Settings = SETTINGS) -> None:
@@ -145,22 +145,22 @@ class Tenants(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def furnish(home: Path) -> Tenants:
-    house = House(home)
+    server = ApiServer(home)
     try:
-        return _furnished(house)
+        return _furnished(server)
     finally:
-        house.close()
+        server.close()
 
 
-def _furnished(house: House) -> Tenants:
-    operator = (house.cloud.at.operator_key).read_text().strip()
+def _furnished(server: ApiServer) -> Tenants:
+    operator = (server.cloud.at.operator_key).read_text().strip()
 
     def made(method: str, target: str, key: str, body: object = None) -> Any:
-        answer = house.ask(method, target, key, body=body)
+        answer = server.ask(method, target, key, body=body)
         assert answer.status < 300, answer
         return answer.json if answer.body else None
 
-    house.settle()
+    server.settle()
     made("POST", "/v1/images", operator, {"name": "base", "recipe": "base"})
     acme = made("POST", "/v1/organisations", operator, {"name": "acme", "owner": "owner@acme"})
     other = made("POST", "/v1/organisations", operator, {"name": "other", "owner": "owner@other"})
@@ -180,23 +180,23 @@ def _furnished(house: House) -> Tenants:
         key = made("POST", "/v1/keys", owner, {"name": name, "days": 1})
         keys[name], ids[name] = key["secret"], key["key"]["id"]
     made("DELETE", f"/v1/keys/{ids['revoked']}", owner)
-    _expire(house.cloud.at.folder / "cloud.db", ids["expired"])
+    _expire(server.cloud.at.folder / "cloud.db", ids["expired"])
     told = made("POST", "/v1/announcements", operator, {"text": "Welcome"})
     ids["announcement"] = told["id"]
     clouds = {"name": "clouds", "kind": "simulated", "options": {"style": "cloud"}}
     made("POST", "/v1/sites", operator, clouds)
-    house.settle()
+    server.settle()
     launch = {"name": "web", "shape": {"gpu": "V100"}, "access": "jupyter", "labels": {"team": "red"}}
     ids["instance"] = made("POST", "/v1/instances", owner, launch)["items"][0]["id"]
-    house.settle()
+    server.settle()
     ids["snapshot"] = made("POST", "/v1/instances/web/snapshots", owner, {"name": "before"})["id"]
-    house.settle()
+    server.settle()
     ids["image"] = made("POST", "/v1/images", owner, {"name": "tools", "instance": "web"})["id"]
-    house.settle()
+    server.settle()
     ids["host"] = made("GET", "/v1/hosts", operator)["items"][0]["id"]
     assert made("GET", "/v1/instances/web", owner)["state"] == "running"
     assert made("GET", "/v1/images/tools", owner)["state"] == "ready"
-    _put_on_the_books(house, operator, ids)
+    _put_on_the_books(server, operator, ids)
     keys["unknown"] = owner[:-1] + ("0" if owner[-1] != "0" else "1")
     keys["malformed"] = "not-a-key"
     return Tenants(keys=keys, ids=ids)
@@ -205,11 +205,11 @@ def _furnished(house: House) -> Tenants:
 BOOK = "- {from: 2026-01-01, currency: USD, gpu: {V100: 3/hour}, vcpu: 0.01/hour, ram: 0.002/hour, disk: 1/month}\n"
 
 
-def _put_on_the_books(house: House, operator: str, ids: dict[str, str]) -> None:
+def _put_on_the_books(server: ApiServer, operator: str, ids: dict[str, str]) -> None:
     """Set prices and a budget, charge an instance, and buy a month."""
-    assert house.ask("PUT", "/v1/prices", operator, body={"text": BOOK}).status == 200
-    BillLoop(house.cloud.services.nouns.bills, house.cloud.clock).turn()
-    bills = house.cloud.services.nouns.bills
+    assert server.ask("PUT", "/v1/prices", operator, body={"text": BOOK}).status == 200
+    BillLoop(server.cloud.services.nouns.bills, server.cloud.clock).turn()
+    bills = server.cloud.services.nouns.bills
     project = ProjectId(ids["project"])
     ids["purchase"] = bills.purchases.buy(project, ids["instance"], "monthly")[0].id
     bills.budgets.set(Budget(project_id=project, currency="", micros=10**12))
@@ -223,6 +223,6 @@ def _expire(database: Path, key_id: str) -> None:
     assert changed == 1
 
 
-def copied(home: Path, target: Path) -> House:
+def copied(home: Path, target: Path) -> ApiServer:
     shutil.copytree(home, target)
-    return House(target)
+    return ApiServer(target)

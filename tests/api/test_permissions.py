@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.api.asking import BOOK, Answer, House, Tenants, copied
+from tests.api.asking import BOOK, Answer, ApiServer, Tenants, copied
 
 from teraflock.api.openapi import document
 
@@ -194,38 +194,38 @@ def test_only_health_and_the_document_are_public() -> None:
 
 
 @pytest.fixture(scope="module")
-def unchanged_house(
+def unchanged_server(
     furnished: tuple[Path, Tenants], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[House]:
+) -> Iterator[ApiServer]:
     """One server for all operations that change nothing."""
-    house = copied(furnished[0], tmp_path_factory.mktemp("read") / "house")
-    yield house
-    house.close()
+    server = copied(furnished[0], tmp_path_factory.mktemp("read") / "server")
+    yield server
+    server.close()
 
 
 @pytest.mark.parametrize("name", [name for name in OPERATIONS if name not in PUBLIC])
 def test_unauthorised_requests_reveal_and_change_nothing(
-    unchanged_house: House, tenants: Tenants, name: str
+    unchanged_server: ApiServer, tenants: Tenants, name: str
 ) -> None:
-    before = contents(unchanged_house)
-    nobody = asked(unchanged_house, tenants, name, None)
+    before = contents(unchanged_server)
+    nobody = asked(unchanged_server, tenants, name, None)
     assert (nobody.status, nobody.code, nobody.headers["www-authenticate"]) == (
         401,
         "not_authenticated",
         "Bearer",
     )
     for who in BAD_KEYS:
-        answer = asked(unchanged_house, tenants, name, who)
+        answer = asked(unchanged_server, tenants, name, who)
         assert (answer.status, answer.code) == (401, "not_authenticated"), who
     for who in sorted(EVERYONE - RULES[name].may - RULES[name].own):
-        answer = asked(unchanged_house, tenants, name, who)
+        answer = asked(unchanged_server, tenants, name, who)
         assert answer.status in (403, 404), (who, answer)
         if who == "other" and "{" in OPERATIONS[name][1] + RULES[name].query:
-            assert answer.status == (403 if _of_house(name) else 404), (
+            assert answer.status == (403 if _is_for_operators(name) else 404), (
                 "a response reveals that it exists"
             )
         assert b"acme" not in answer.body, who
-    assert contents(unchanged_house) == before
+    assert contents(unchanged_server) == before
 
 
 STREAM = "follow_events"  # endless; tested in tests/story
@@ -238,8 +238,8 @@ ALLOWED = [
 def test_authorised_requests_are_answered(
     request: pytest.FixtureRequest, tenants: Tenants, name: str, who: str
 ) -> None:
-    house = request.getfixturevalue("unchanged_house" if OPERATIONS[name][0] == "GET" else "house")
-    answer = asked(house, tenants, name, who)
+    server = request.getfixturevalue("unchanged_server" if OPERATIONS[name][0] == "GET" else "server")
+    answer = asked(server, tenants, name, who)
     assert answer.status < 300 or answer.status in RULES[name].states, answer
     assert b"no such project" not in answer.body
     if who in RULES[name].own:
@@ -247,7 +247,7 @@ def test_authorised_requests_are_answered(
         assert tenants.ids["project"].encode() not in answer.body
 
 
-def test_other_tenants_find_nothing_by_name(house: House, tenants: Tenants) -> None:
+def test_other_tenants_find_nothing_by_name(server: ApiServer, tenants: Tenants) -> None:
     other = tenants.keys["other"]
     for target in (
         "/v1/instances/web",
@@ -255,18 +255,18 @@ def test_other_tenants_find_nothing_by_name(house: House, tenants: Tenants) -> N
         "/v1/instances/web/snapshots",
         "/v1/instances/web/log",
     ):
-        assert house.ask("GET", target, other).status == 404, target
-    assert house.ask("GET", "/v1/instances", other).json["items"] == []
-    assert house.ask("GET", "/v1/events", other).json["items"] == []
-    assert house.ask("DELETE", f"/v1/keys/{tenants.ids['spare']}", other).status == 404
-    assert house.ask("DELETE", f"/v1/members/{tenants.ids['viewer']}", other).status == 404
+        assert server.ask("GET", target, other).status == 404, target
+    assert server.ask("GET", "/v1/instances", other).json["items"] == []
+    assert server.ask("GET", "/v1/events", other).json["items"] == []
+    assert server.ask("DELETE", f"/v1/keys/{tenants.ids['spare']}", other).status == 404
+    assert server.ask("DELETE", f"/v1/members/{tenants.ids['viewer']}", other).status == 404
 
 
-def test_login_details_are_shown_only_to_those_who_may_log_in(house: House, tenants: Tenants) -> None:
+def test_login_details_are_shown_only_to_those_who_may_log_in(server: ApiServer, tenants: Tenants) -> None:
     def urls(who: str) -> list[Any]:
         query = f"?project={tenants.ids['project']}"
-        one = house.ask("GET", f"/v1/instances/web{query}", tenants.keys[who]).json
-        page = house.ask("GET", f"/v1/instances{query}", tenants.keys[who]).json
+        one = server.ask("GET", f"/v1/instances/web{query}", tenants.keys[who]).json
+        page = server.ask("GET", f"/v1/instances{query}", tenants.keys[who]).json
         return [one["jupyter"], *(each["jupyter"] for each in page["items"])]
 
     for who in ("owner", "member"):
@@ -275,7 +275,7 @@ def test_login_details_are_shown_only_to_those_who_may_log_in(house: House, tena
         assert urls(who) == [None, None]
 
 
-def asked(house: House, tenants: Tenants, name: str, who: str | None) -> Answer:
+def asked(server: ApiServer, tenants: Tenants, name: str, who: str | None) -> Answer:
     method, path, _ = OPERATIONS[name]
     rule = RULES[name]
     ids = tenants.ids
@@ -283,17 +283,17 @@ def asked(house: House, tenants: Tenants, name: str, who: str | None) -> Answer:
     target = path.format(**words)
     if rule.query:
         target += "?" + rule.query.format(**ids)
-    return house.ask(method, target, tenants.keys[who] if who else None, body=rule.body)
+    return server.ask(method, target, tenants.keys[who] if who else None, body=rule.body)
 
 
-def contents(house: House) -> list[str]:
+def contents(server: ApiServer) -> list[str]:
     """The contents of the database, without what reading changes."""
-    connection = sqlite3.connect(house.cloud.at.folder / "cloud.db")
+    connection = sqlite3.connect(server.cloud.at.folder / "cloud.db")
     try:
         return sorted(connection.iterdump())
     finally:
         connection.close()
 
 
-def _of_house(name: str) -> bool:
+def _is_for_operators(name: str) -> bool:
     return bool(OPERATIONS[name][2]["x-scope"] == "installation")

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.api.asking import Answer, House
+from tests.api.asking import Answer, ApiServer
 
 from teraflock.app.price_book import write_book
 from teraflock.cli import main
@@ -21,14 +21,14 @@ CHECKS = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
 @pytest.fixture(scope="module")
-def planner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    house = House(tmp_path_factory.mktemp("planner") / "home")
-    yield house
-    house.close()
+def planner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    server = ApiServer(tmp_path_factory.mktemp("planner") / "home")
+    yield server
+    server.close()
 
 
 @pytest.fixture(scope="module")
-def keys(planner: House) -> dict[str, str]:
+def keys(planner: ApiServer) -> dict[str, str]:
     operator = planner.cloud.at.operator_key.read_text().strip()
     made = planner.ask("POST", "/v1/organisations", operator, body={"name": "acme", "owner": "me@acme"})
     return {"operator": operator, "tenant": made.json["key"]}
@@ -36,7 +36,7 @@ def keys(planner: House) -> dict[str, str]:
 
 @pytest.fixture
 def tera(
-    planner: House, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+    planner: ApiServer, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> Iterator[Told]:
     """Runs `tera …` on the home of the server, in this process: exit code, stdout, stderr."""
     monkeypatch.setenv("TERA_HOME", str(planner.cloud.at.home))
@@ -94,13 +94,13 @@ def options(words: Mapping[str, Any]) -> list[str]:
     ],
 )
 def test_lists_are_those_of_the_cli(
-    planner: House, keys: dict[str, str], tera: Told, target: str, words: list[str]
+    planner: ApiServer, keys: dict[str, str], tera: Told, target: str, words: list[str]
 ) -> None:
     same(planner.ask("GET", target, keys["tenant"]), tera(*words, "--json"))
 
 
 def test_new_rates_and_cards_are_seen_at_once(
-    planner: House, keys: dict[str, str], tera: Told, tmp_path: Path
+    planner: ApiServer, keys: dict[str, str], tera: Told, tmp_path: Path
 ) -> None:
     from teraflock.catalog.own import EXAMPLE
 
@@ -153,7 +153,7 @@ FILTERS = st.fixed_dictionaries(
 @settings(max_examples=60, deadline=None, suppress_health_check=CHECKS)
 @given(words=FILTERS)
 def test_offers_are_those_of_the_cli(
-    planner: House, keys: dict[str, str], tera: Told, words: dict[str, Any]
+    planner: ApiServer, keys: dict[str, str], tera: Told, words: dict[str, Any]
 ) -> None:
     """Whether the database answers, or the cache."""
     told = tera("offers", *options(words), "--json")
@@ -163,7 +163,7 @@ def test_offers_are_those_of_the_cli(
     same(planner.ask("GET", target, keys["tenant"]), told)
 
 
-def test_rejected_prices_are_listed_on_request(planner: House, keys: dict[str, str], tera: Told) -> None:
+def test_rejected_prices_are_listed_on_request(planner: ApiServer, keys: dict[str, str], tera: Told) -> None:
     words = ["--provider=aws", "--gpu=V100"]
     same(
         planner.ask("GET", "/v1/offers?provider=aws&gpu=V100&refused=true&limit=1000", keys["tenant"]),
@@ -177,7 +177,7 @@ our-cloud,tiny,V100,1,0.02,hour,USD,on-demand,2026-08-01
 
 
 def test_an_import_by_another_process_is_seen_at_once(
-    planner: House, keys: dict[str, str], tera: Told, tmp_path: Path
+    planner: ApiServer, keys: dict[str, str], tera: Told, tmp_path: Path
 ) -> None:
     def cheapest() -> Any:
         return planner.ask("GET", "/v1/offers?gpu=V100&mode=on-demand&limit=1", keys["tenant"]).json[0]
@@ -218,7 +218,7 @@ def test_an_import_by_another_process_is_seen_at_once(
     ids=str,
 )
 def test_estimates_are_those_of_the_cli(
-    planner: House, keys: dict[str, str], tera: Told, words: dict[str, Any]
+    planner: ApiServer, keys: dict[str, str], tera: Told, words: dict[str, Any]
 ) -> None:
     told = tera("estimate", "resnet18", *options(words), "--json")
     same(planner.ask("POST", "/v1/estimates", keys["tenant"], body={"model": "resnet18", **words}), told)
@@ -257,14 +257,14 @@ WORK = st.sampled_from(
 @settings(max_examples=25, deadline=None, suppress_health_check=CHECKS)
 @given(work=WORK, wish=PLANS)
 def test_plans_are_those_of_the_cli(
-    planner: House, keys: dict[str, str], tera: Told, work: dict[str, Any], wish: dict[str, Any]
+    planner: ApiServer, keys: dict[str, str], tera: Told, work: dict[str, Any], wish: dict[str, Any]
 ) -> None:
     model = [work["model"]] if "model" in work else []
     told = tera("plan", *model, *options({**work, **wish, "model": []}), "--json")
     same(planner.ask("POST", "/v1/plans", keys["tenant"], body={**work, **wish}), told)
 
 
-def test_plan_without_choices_has_a_reason(planner: House, keys: dict[str, str], tera: Told) -> None:
+def test_plan_without_choices_has_a_reason(planner: ApiServer, keys: dict[str, str], tera: Told) -> None:
     answer = planner.ask("POST", "/v1/plans", keys["tenant"], body={"hours": 10, "budget": "0.0001"})
     code, out, err = tera("plan", "--hours=10", "--budget=0.0001", "--json")
     assert (code, answer.json["choices"]) == (3, [])
@@ -277,7 +277,9 @@ def test_plan_without_choices_has_a_reason(planner: House, keys: dict[str, str],
 SERVER = Server(name="ours", gpu="V100", gpu_count=1, purchase_micros=1_000_000, years=3.0)
 
 
-def test_costs_of_own_hosts_are_only_for_operators(planner: House, keys: dict[str, str], tera: Told) -> None:
+def test_costs_of_own_hosts_are_only_for_operators(
+    planner: ApiServer, keys: dict[str, str], tera: Told
+) -> None:
     write_book(str(planner.cloud.at.home), [SERVER])
     body = {"hours": 10, "gpus": "1", "top": 3}
     told = tera("plan", "--hours=10", "--gpus=1", "--top=3", "--json")
@@ -296,7 +298,7 @@ def test_costs_of_own_hosts_are_only_for_operators(planner: House, keys: dict[st
 
 @pytest.mark.parametrize("path", ["/v1/estimates", "/v1/plans"])
 def test_names_never_open_files_of_the_server(
-    planner: House, keys: dict[str, str], tmp_path: Path, path: str
+    planner: ApiServer, keys: dict[str, str], tmp_path: Path, path: str
 ) -> None:
     config = (tmp_path / "config.json", tmp_path / "missing.json")
     plain = (tmp_path / "secret", tmp_path / "missing")
@@ -329,13 +331,13 @@ def test_names_never_open_files_of_the_server(
     ],
 )
 def test_too_large_or_unknown_input_is_refused(
-    planner: House, keys: dict[str, str], path: str, body: dict[str, Any]
+    planner: ApiServer, keys: dict[str, str], path: str, body: dict[str, Any]
 ) -> None:
     answer = planner.ask("POST", path, keys["tenant"], body=body)
     assert (answer.status, answer.code) == (400, "malformed_request")
 
 
-def test_errors_about_operator_files_hide_the_path(planner: House, keys: dict[str, str]) -> None:
+def test_errors_about_operator_files_hide_the_path(planner: ApiServer, keys: dict[str, str]) -> None:
     rates = planner.cloud.at.home / "rates.csv"
     before = planner.ask("GET", "/v1/rates", keys["tenant"])
     rates.write_text("no rates")

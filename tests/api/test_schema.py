@@ -12,7 +12,7 @@ from schemathesis.checks import load_all_checks
 from schemathesis.generation.feedback import FeedbackSources
 from schemathesis.pytest._test_builder import build_operation_test
 from schemathesis.python._constants.orchestrator import make_constants_value_source
-from tests.api.asking import House, Tenants, copied
+from tests.api.asking import ApiServer, Tenants, copied
 from tests.long import sampled
 
 from teraflock.api.openapi import document, document_json
@@ -37,7 +37,7 @@ CONFIG = {
 class Served:
     """The tested application: the document, and the server of the current test."""
 
-    house: House | None = None
+    server: ApiServer | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http" and scope["path"] == "/openapi.json":
@@ -45,8 +45,8 @@ class Served:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             await send({"type": "http.response.body", "body": document_json().encode()})
         elif scope["type"] == "http":
-            assert self.house is not None
-            await self.house.application.asgi(scope, receive, send)
+            assert self.server is not None
+            await self.server.application.asgi(scope, receive, send)
 
 
 SERVED = Served()
@@ -60,10 +60,10 @@ ENDLESS = {"follow_events"}  # refusals are tested in test_permissions.py
 @pytest.fixture(scope="module")
 def asked(furnished: tuple[Path, Tenants], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     home, tenants = furnished
-    SERVED.house = copied(home, tmp_path_factory.mktemp("schema") / "house")
+    SERVED.server = copied(home, tmp_path_factory.mktemp("schema") / "server")
     yield tenants.keys["operator"]
-    SERVED.house.close()
-    SERVED.house = None
+    SERVED.server.close()
+    SERVED.server = None
 
 
 @pytest.mark.parametrize(

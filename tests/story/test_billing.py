@@ -64,7 +64,7 @@ def test_invalid_price_book_is_refused(cloud: Cloud, prices: Path) -> None:
 
 
 def test_from_quote_to_bill(cloud: Cloud, prices: Path) -> None:
-    assert "Version 1 counts from" in cloud.ok("price", "set", prices).err
+    assert "Version 1 applies from" in cloud.ok("price", "set", prices).err
     assert "vCPU" in cloud.ok("price").out
     quote = told(cloud, "quote", "--vcpus", "2")
     assert quote["micros_per_hour"] >= 72_000 * 10**6

@@ -111,7 +111,7 @@ def test_plan_on_an_own_host_is_launched(cloud: Cloud, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     plan.write_text(cloud.ok("plan", "--hours", "100", "--gpus", "4", "--json").out)
     done = cloud.ok("launch", "--name", "planned", "--plan", plan, "--wait")
-    assert "as `lab1` has them" in done.err
+    assert "as on `lab1`" in done.err
     assert told(cloud, "show", "planned")["shape"]["gpus"] == 4
     cloud.ok("delete", "planned", "--yes")
 
@@ -183,7 +183,7 @@ def test_tenants_see_nothing_of_each_other(cloud: Cloud) -> None:
         (["show", "nobody"], 1, "nobody"),
         (["ssh", "nobody"], 1, "nobody"),
         (["cp", "a", "b"], 2, "None of the paths is in an instance"),
-        (["cp", "a:x", "b:y"], 2, "One instance"),
+        (["cp", "a:x", "b:y"], 2, "All instance paths must be in the same instance"),
         (["resize", "nobody"], 2, "No change was given"),
         (["delete", "nobody", "--yes"], 1, "nobody"),
         (["image", "bild"], 2, "`bild`"),
@@ -229,7 +229,7 @@ def test_tables_fit_the_terminal(cloud: Cloud, columns: int) -> None:
 
 def test_up_is_idempotent(cloud: Cloud) -> None:
     pid = (cloud.home / "cloud" / "server.pid").read_text()
-    assert "runs already" in cloud.ok("up").out
+    assert "is already running" in cloud.ok("up").out
     assert (cloud.home / "cloud" / "server.pid").read_text() == pid
     for name in ("connection.json", "cloud/operator.key"):
         assert stat.S_IMODE((cloud.home / name).stat().st_mode) == 0o600

@@ -124,7 +124,7 @@ def test_labels_change_and_lists_are_filtered(cloud: Cloud) -> None:
     assert "No instance matches" in cloud.ok("ps", "--label", "team=green").err
     assert cloud.fails("ps", "--state", "asleep").code == 2
     assert cloud.fails("ps", "--name", "Web").code == 2
-    assert "no change of a label" in cloud.fails("label", "web-1", "team").err
+    assert "is not a label change" in cloud.fails("label", "web-1", "team").err
     cloud.ok("delete", "web-1", "web-2", "web-3", "--yes")
     assert "web-1" in names(cloud, "--state", "gone")
 

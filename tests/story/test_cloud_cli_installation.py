@@ -55,7 +55,7 @@ def test_lost_files_are_created_again(cloud: Cloud) -> None:
     cloud.ok("up")
     for name in ("cloud/operator.key", "connection.json", "cloud/server.pid"):
         (cloud.home / name).unlink()
-    assert "runs already" in cloud.ok("up").out
+    assert "is already running" in cloud.ok("up").out
     assert cloud.ok("whoami", "--json").json["is_operator"] is True
     assert len(servers_of(cloud.home)) == 1
 
@@ -108,7 +108,7 @@ def test_port_in_use_is_reported(tmp_path: Path, cloud: Cloud) -> None:
 def test_connection_to_another_server_is_kept(cloud: Cloud) -> None:
     cloud.home.mkdir()
     (cloud.home / "connection.json").write_text(json.dumps({"server": "http://192.0.2.1:8372", "key": "k"}))
-    assert "http://192.0.2.1:8372, as before" in cloud.ok("up").out
+    assert "still uses http://192.0.2.1:8372" in cloud.ok("up").out
     cloud.ok("purge", "--yes")
     assert json.loads((cloud.home / "connection.json").read_text())["key"] == "k"
 
