@@ -33,6 +33,7 @@ BODIES: dict[str, tuple[str, Any, Any]] = {
     "make_purchase": ("owner", {"instance": "new-one"}, {"instance": "web"}),
     "make_invoice": ("operator", {"month": "the present one"}, {"month": "2026-01"}),
     "make_snapshot": ("owner", {"name": "one"}, {"name": "two"}),
+    "add_site": ("operator", {"name": "sky", "kind": "simulated"}, {"name": "sea", "kind": "simulated"}),
 }
 OPERATIONS = {
     operation["operationId"]: (path, operation)
